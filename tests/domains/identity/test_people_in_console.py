@@ -45,6 +45,7 @@ class TestGetAccount:
                 "role": "admin",
                 "language": None,
                 "createdAt": "2027-01-15T12:00:00.000Z",
+                "emailVerifiedAt": "2027-01-15T12:00:00.000Z",
                 "passwordSetAt": "2027-01-16T12:00:00.000Z",
             }
 

@@ -84,10 +84,10 @@ class TestAnAddress:
 
 
 class TestAWorkspace:
-    def test_sends_as_many_mails_a_day_as_its_plan_allows(
+    def test_sends_half_of_the_mails_of_its_plan_for_bookings_of_visitors(
         self, inbox: Inbox, salon: Salon, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setitem(plans.CLIENT_MAILS_A_DAY, "business", 2)
+        monkeypatch.setitem(plans.CLIENT_MAILS_A_DAY, "business", 4)
         for hour, name in zip(HOURS, "abcd", strict=False):
             book(salon, hour, f"{name}@example.com")
         run_until_idle()

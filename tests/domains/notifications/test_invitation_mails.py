@@ -74,15 +74,18 @@ def test_an_address_that_is_suppressed_gets_no_mail(
     assert len(mailed(inbox, "ivo@example.com")) == 1
 
 
-def test_an_address_gets_three_mails_a_day(
+def test_an_address_gets_five_mails_an_hour_and_the_sixth_in_the_next(
     inbox: Inbox, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch, reload_settings: Any
 ) -> None:
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
     reload_settings()
-    for _ in range(5):
-        invite(owner, "ivy+tag@example.com")
+    for _ in range(6):
+        last = invite(owner, "ivy+tag@example.com")
         run_until_idle()
-    assert len(mailed(inbox, "ivy+tag@example.com")) == 3
+    assert len(mailed(inbox, "ivy+tag@example.com")) == 5
+    time.pass_by(hours=1)
+    assert len(mailed(inbox, "ivy+tag@example.com")) == 6
+    assert look_at(last["url"].rpartition("/")[2])["email"] == "ivy+tag@example.com"
     monkeypatch.undo()
     reload_settings()
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chalicelib.core.jobs import REMIND_CLIENT, VISITOR_EVENTS
-from chalicelib.domains.notifications.flows import client_events
+from chalicelib.domains.notifications.flows import client_events, mail_gate
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError
@@ -206,9 +206,9 @@ def test_a_kill_at_any_call_loses_neither_a_mail_nor_the_next_reminder(
     (job,) = [each for each in jobs.of_workspace(owner.workspace.id) if each.kind == REMIND_CLIENT]
     steps = [
         (jobs, "schedule"),
-        (client_events.client_mails, "_admit"),
+        (mail_gate, "admit"),
         (mail, "send"),
-        (client_events.client_mails.client_mails, "note_sent"),
+        (mail_gate.client_mails, "note_sent"),
     ]
     with monkeypatch.context() as patched:
         patched.setattr(*steps[kill_at], _killed)

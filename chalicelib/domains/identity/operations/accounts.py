@@ -101,6 +101,9 @@ class OwnAccount(Wire):
     role: str = Field(description="user, or admin, who edits the blog.")
     language: Language | None = Field(description="Language of the console: ru or en, or null.")
     created_at: Timestamp = Field(description="When it was created.")
+    email_verified_at: Timestamp | None = Field(
+        description="When its address was proved, or null. Until then it gets no messages by mail."
+    )
     password_set_at: Timestamp | None = Field(description="When the password was set, or null.")
 
 
@@ -123,7 +126,7 @@ class OwnAccountResult(Wire):
 def get_account(ctx: Context, args: NoInput) -> OwnAccountResult:  # noqa: ARG001  every handler has this shape
     """Return the account of the person who is signed in."""
     account = accounts.get(ctx.principal.account_id)
-    return OwnAccountResult(account=OwnAccount.from_row(account.attribute_values, id=account.id))
+    return OwnAccountResult(account=_own(account))
 
 
 @operation(
@@ -139,8 +142,13 @@ def update_account(ctx: Context, args: AccountPatch) -> OwnAccountResult:
     actions = [getattr(AccountRow, name).set(value) for name, value in args.changes.items()]
     ctx.unit.update(account, actions)
     ctx.unit.mention(f"account:{account.id}")
-    shown = {**account.attribute_values, **args.changes}
-    return OwnAccountResult(account=OwnAccount.from_row(shown, id=account.id))
+    return OwnAccountResult(account=_own(account, **args.changes))
+
+
+def _own(account: AccountRow, **changes: object) -> OwnAccount:
+    shown = {**account.attribute_values, **changes}
+    verified_at = account.email_verified_at or (account.created_at if account.is_proved else None)
+    return OwnAccount.from_row(shown, id=account.id, email_verified_at=verified_at)
 
 
 @operation(title="Create an account", audience=OPERATOR)
@@ -148,7 +156,7 @@ def create_account(ctx: Context, args: AccountCreate) -> AccountOut:
     """Create an account."""
     name = args.name or args.email.partition("@")[0]
     account = stage_account(
-        ctx.unit, args.email, args.password, name=name, role=args.role, language=None
+        ctx.unit, args.email, args.password, name=name, role=args.role, language=None, proved=True
     )
     return AccountOut(account_id=account.id, email=account.email, role=account.role)
 
@@ -161,8 +169,12 @@ def stage_account(  # noqa: PLR0913  the parts of an account
     name: str,
     role: str = "user",
     language: Language | None,
+    proved: bool,
 ) -> AccountRow:
-    """Stage a new account. Another account with the address fails the unit with a conflict."""
+    """Stage a new account. Another account with the address fails the unit with a conflict.
+
+    ``proved`` is whether its owner has read a mail at the address, or the operator knows them.
+    """
     now = clock.now()
     account = accounts.row(
         new_id(),
@@ -173,6 +185,8 @@ def stage_account(  # noqa: PLR0913  the parts of an account
         password_hash=unit.run_side_effect_once("hash", lambda: passwords.hashed(password)),
         password_set_at=now,
         created_at=now,
+        email_verified_at=now if proved else None,
+        awaits_proof=None if proved else True,
     )
     unit.create(account)
     msg = f"{account.email} has an account already. Log in, or use another address."

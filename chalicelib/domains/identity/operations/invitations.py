@@ -306,7 +306,12 @@ def create_invited_account(ctx: Context, args: InvitedAccountCreate) -> InvitedA
     """Create an account with the invitation's address, join the workspace and start a session."""
     found = flows.read(args.token)
     account = stage_account(
-        ctx.unit, found.row.email, args.password, name=args.name, language=args.language
+        ctx.unit,
+        found.row.email,
+        args.password,
+        name=args.name,
+        language=args.language,
+        proved=True,
     )
     flows.stage_use(ctx.unit, found)
     memberships.stage_joining(ctx.unit, account.id, Role(found.row.role))

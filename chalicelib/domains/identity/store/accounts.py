@@ -3,9 +3,15 @@
 from collections.abc import Iterable
 from typing import Any
 
-from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.attributes import (
+    BooleanAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
 from pynamodb.expressions.update import Action
 
+from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
 from chalicelib.engine.claims import ClaimRow, claim, claim_key, exact_hash, name_hash
 from chalicelib.engine.reading import Key, Rows, fetch
@@ -22,7 +28,9 @@ class AccountRow(IdentityRow):
 
     ``role`` is ``user`` or ``admin``. The password is stored only as an argon2id hash. A session is
     valid only while its epoch equals ``session_epoch``. ``language`` is that of the console and of
-    messages; without one, the browser and the workspace's country decide.
+    messages; without one, the browser and the workspace's country decide. ``awaits_proof`` is set
+    for an account whose address nobody has proved: one that was made by a link which the inviter
+    has seen. Earlier releases set neither it nor ``email_verified_at``.
     """
 
     email = UnicodeAttribute()
@@ -34,6 +42,16 @@ class AccountRow(IdentityRow):
     disabled_at = UTCDateTimeAttribute(null=True)
     language = UnicodeAttribute(null=True)
     created_at = UTCDateTimeAttribute()
+    email_verified_at = UTCDateTimeAttribute(null=True)
+    awaits_proof = BooleanAttribute(null=True)
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the account's owner has read a mail at its address, or the operator knows them.
+
+        An account of an earlier release counts as proved.
+        """
+        return not self.awaits_proof
 
     @property
     def id(self) -> str:
@@ -62,6 +80,12 @@ def stage_email_claims(unit: UnitOfWork, account: AccountRow, taken: Exception) 
         row = claim(EMAIL_CLAIM, name, account.id)
         row.is_former = True
         unit.create(row)
+
+
+def stage_proof(unit: UnitOfWork, account: AccountRow, *actions: Action) -> None:
+    """Stage that the address of an account is proved, with other changes of the account."""
+    proof = [AccountRow.email_verified_at.set(clock.now()), AccountRow.awaits_proof.remove()]
+    unit.update(account, [*proof, *actions])
 
 
 def unclaimed_email(account: AccountRow) -> ClaimRow | None:

@@ -15,12 +15,10 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.notifications.flows import client_mails
 from chalicelib.domains.notifications.flows.client_mails import MailOptions
 from chalicelib.domains.notifications.rules import client_mails as texts
+from chalicelib.domains.notifications.rules.mail_budgets import MailClass
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
 from chalicelib.engine.events.outbox import Event
-
-LONGEST_DELAY = timedelta(days=1)
-"""A mail about a change that could not be sent for this long is given up."""
 
 
 @job_handler(VISITOR_EVENTS)
@@ -39,6 +37,7 @@ def make_mails(job: Job) -> None:
             "events": [event.type for event in own],
             "previousStatus": next((e.previous_status for e in own if e.previous_status), None),
             "at": job.payload["at"],
+            "actor": job.payload["actor"],
         }
         mail_id = f"{job.job_id}-{booking_id}"
         jobs.schedule(jobs.row(MAIL_CLIENT, job.workspace_id, payload, at, job_id=mail_id))
@@ -54,16 +53,16 @@ def mail_client(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     booking = BOOKINGS.find(job.workspace_id, job.payload["bookingId"])
-    if booking is None or booking.client_email is None or client_mails.is_over(booking):
+    at = datetime.fromisoformat(job.payload["at"])
+    if booking is None or booking.client_email is None or booking.starts_at <= at:
         return
     options = client_mails.options_of(job.workspace_id, booking.service_id)
     if not options.has_mails:
         return
     _schedule_next(job.workspace_id, booking, options)  # first: the mail may fail
-    at = datetime.fromisoformat(job.payload["at"])
     kind = texts.kind_of(job.payload["events"], job.payload["previousStatus"], booking.status)
-    if kind is not None and clock.now() - at <= LONGEST_DELAY:
-        client_mails.send(job.workspace_id, booking, kind, job.job_id)
+    if kind is not None:
+        client_mails.send(job, booking, kind, _class_of(job.payload.get("actor")), at)
 
 
 @job_handler(REMIND_CLIENT)
@@ -75,7 +74,7 @@ def remind_client(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     booking = BOOKINGS.find(job.workspace_id, job.payload["bookingId"])
-    if booking is None or booking.client_email is None or client_mails.is_over(booking):
+    if booking is None or booking.client_email is None:
         return
     if booking.status != "confirmed" or epoch_ms(booking.starts_at) != job.payload["startMs"]:
         return
@@ -84,7 +83,17 @@ def remind_client(job: Job) -> None:
         return
     _schedule_next(job.workspace_id, booking, options)  # first: the mail may fail
     if job.payload["minutes"] in options.reminders:
-        client_mails.send(job.workspace_id, booking, "reminder", job.job_id)
+        due_at = booking.starts_at - timedelta(minutes=job.payload["minutes"])
+        client_mails.send(job, booking, "reminder", "reminder", due_at)
+
+
+def _class_of(actor: str | None) -> MailClass:
+    """Return the class of the mail about a change. The actor is that of the change.
+
+    A visitor has proved nothing. Nor has the visitor whose unpaid hold a job ends. The job of an
+    earlier release names no actor.
+    """
+    return "stranger" if actor in {None, "visitor", "job"} else "business"
 
 
 def _schedule_next(workspace_id: str, booking: BookingRow, options: MailOptions) -> None:

@@ -46,11 +46,13 @@ class NotificationChoice(Wire):
 class WithheldMails(Wire):
     """Mails to clients about their bookings that were not sent today (UTC), by reason."""
 
-    by_address: int = Field(description="The address had its three mails of the day.")
+    by_address: int = Field(description="The address had all its mails of this class today.")
     by_plan: int = Field(description="The workspace had sent all mails that its plan includes.")
     by_bounce: int = Field(description="Earlier mails to the address came back.")
     by_pause: int = Field(description="The workspace's mails to clients were paused.")
     unsupported: int = Field(description="Addresses that SES does not take: not ASCII before @.")
+    too_late: int = Field(description="The mail had waited for a day or until the booking's start.")
+    refused: int = Field(description="The mail server refused the mail for good.")
 
 
 class Notifications(Wire):

@@ -1,4 +1,4 @@
-"""Mails to clients: which were admitted and sent, and how many a workspace has withheld."""
+"""Mails that were admitted, sent or withheld, and how many a workspace has withheld."""
 
 from datetime import date, timedelta
 from typing import Literal, NamedTuple, cast
@@ -14,7 +14,16 @@ from chalicelib.engine.unit import UnitOfWork
 
 KEPT_FOR = timedelta(days=35)
 """Longer than the earliest reminder, so that no mail is forgotten while a job may repeat it."""
-Reason = Literal["by_address", "by_plan", "by_bounce", "by_pause", "unsupported"]
+Reason = Literal[
+    "by_address",
+    "by_plan",
+    "by_bounce",
+    "by_pause",
+    "unsupported",
+    "too_late",
+    "refused",
+    "unproved",
+]
 State = Literal["admitted", "sent", "withheld"]
 SORT_KEY = "mail"
 
@@ -23,6 +32,7 @@ class ClientMailRow(ControlRow):
     """A mail. It exists once the mail was counted or withheld, and contains no address."""
 
     state = UnicodeAttribute()
+    reason = UnicodeAttribute(null=True)
 
 
 class WithheldRow(ControlRow):
@@ -33,13 +43,16 @@ class WithheldRow(ControlRow):
     by_bounce = NumberAttribute(default=0)
     by_pause = NumberAttribute(default=0)
     unsupported = NumberAttribute(default=0)
+    too_late = NumberAttribute(default=0)
+    refused = NumberAttribute(default=0)
 
 
 class Withheld(NamedTuple):
     """Numbers of mails that were withheld, by reason.
 
     The reasons are the limits of addresses and of the plan, bounces of the address, a pause of all
-    the mails of the workspace, and addresses that SES does not take.
+    the mails of the workspace, addresses that SES does not take, mails that waited for too long,
+    and mails that the mail server refused.
     """
 
     by_address: int = 0
@@ -47,12 +60,21 @@ class Withheld(NamedTuple):
     by_bounce: int = 0
     by_pause: int = 0
     unsupported: int = 0
+    too_late: int = 0
+    refused: int = 0
 
 
-def state(workspace_id: str, mail_id: str) -> State | None:
-    """Return the state of a mail, or None for one that was not tried."""
-    row = ClientMailRow.find(_place(workspace_id, mail_id), SORT_KEY)
-    return cast("State", row.state) if row else None
+class Known(NamedTuple):
+    """What became of a mail. ``reason`` is set if it was withheld, except by earlier releases."""
+
+    state: State
+    reason: Reason | None
+
+
+def find(tenant: str, mail_id: str) -> Known | None:
+    """Return what became of a mail, or None for one that was not tried."""
+    row = ClientMailRow.find(_place(tenant, mail_id), SORT_KEY)
+    return Known(cast("State", row.state), cast("Reason | None", row.reason)) if row else None
 
 
 def stage_admission(unit: UnitOfWork, mail_id: str) -> None:
@@ -61,8 +83,10 @@ def stage_admission(unit: UnitOfWork, mail_id: str) -> None:
 
 
 def stage_withheld(unit: UnitOfWork, mail_id: str, reason: Reason) -> None:
-    """Stage that a mail is withheld for a reason."""
-    unit.create(_row(unit.workspace_id, mail_id, "withheld"))
+    """Stage that a mail is withheld for a reason, and count it."""
+    unit.save(_row(unit.workspace_id, mail_id, "withheld", reason))
+    if reason not in Withheld._fields:
+        return
     row = WithheldRow(_days(unit.workspace_id), clock.now().date().isoformat())
     count: NumberAttribute = getattr(WithheldRow, reason)
     actions: list[Action] = [count.add(1), WithheldRow.expires.set(clock.now() + KEPT_FOR)]
@@ -90,9 +114,11 @@ def withheld(workspace_id: str, day: date) -> Withheld:
     return Withheld(*(int(getattr(row, name)) for name in Withheld._fields))
 
 
-def _row(workspace_id: str, mail_id: str, state: State) -> ClientMailRow:
+def _row(
+    workspace_id: str, mail_id: str, state: State, reason: Reason | None = None
+) -> ClientMailRow:
     place, expires = _place(workspace_id, mail_id), clock.now() + KEPT_FOR
-    return ClientMailRow(place, SORT_KEY, state=state, expires=expires)
+    return ClientMailRow(place, SORT_KEY, state=state, reason=reason, expires=expires)
 
 
 def _place(workspace_id: str, mail_id: str) -> str:

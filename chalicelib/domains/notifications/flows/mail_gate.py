@@ -1,0 +1,169 @@
+"""The gate that every mail passes: it is sent now, later or never.
+
+A mail is counted once, in the transaction that admits it, however often its job runs. One that was
+sent is not sent again, unless the answer of the mail server was lost. Beyond its budget, a mail
+that a stranger causes is withheld, and another one waits for the next window (ADR 73).
+"""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Literal, NamedTuple
+
+from chalicelib.core import clock
+from chalicelib.core.errors import RateLimitedError
+from chalicelib.core.jobs import Job
+from chalicelib.core.limits import Limit
+from chalicelib.core.principals import PLATFORM
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.notifications.flows import suppressions
+from chalicelib.domains.notifications.rules import mail_budgets
+from chalicelib.domains.notifications.rules.mail_budgets import BUDGETS, MailClass
+from chalicelib.domains.notifications.store import client_mails
+from chalicelib.domains.notifications.store.client_mails import Reason
+from chalicelib.engine import jobs, limits
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways import mail
+from chalicelib.gateways.mail import Mail, MailRefusedError
+
+LONGEST_WAIT = timedelta(days=1)
+"""A mail that could not be sent for this long is withheld."""
+
+log = logging.getLogger(__name__)
+
+
+class Verdict(NamedTuple):
+    """What happens to a mail. ``retry_at`` is set if it waits.
+
+    ``reason`` says why it waits or is withheld.
+    """
+
+    state: Literal["admitted", "sent", "waiting", "withheld"]
+    reason: Reason | None = None
+    retry_at: datetime | None = None
+
+
+def send(
+    message: Mail, mail_class: MailClass, until: datetime, account: AccountRow | None = None
+) -> Verdict:
+    """Send a mail if the gate admits it. ``admit`` explains the arguments.
+
+    Raises:
+        MailDelayedError: the mail may be sent later. A repeated call does not count it again.
+        UnavailableError: the database is unavailable.
+    """
+    verdict = admit(
+        message.recipient,
+        message.workspace_id,
+        mail_class,
+        mail_id=message.id,
+        until=until,
+        account=account,
+    )
+    if verdict.state != "admitted":
+        return verdict
+    try:
+        mail.send(message)
+    except MailRefusedError:
+        return _withhold(message.workspace_id, mail_class, message.id, "refused")
+    if mail_class in BUDGETS:
+        client_mails.note_sent(_tenant(message.workspace_id), message.id)
+    return Verdict("sent")
+
+
+def admit(  # noqa: PLR0913  what decides on a mail
+    address: str,
+    workspace_id: str | None,
+    mail_class: MailClass,
+    *,
+    mail_id: str,
+    until: datetime,
+    account: AccountRow | None = None,
+) -> Verdict:
+    """Count a mail and return whether it may be sent now. A repeated call counts nothing.
+
+    ``workspace_id`` is None for a mail that no workspace causes. ``mail_id`` is the same at each
+    attempt. From ``until`` on, the mail is of no use. ``account`` is the one that the mail is for,
+    except for the mail by which its address is proved: it gets no other mail until then.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    known = client_mails.find(_tenant(workspace_id), mail_id) if mail_class in BUDGETS else None
+    if known is not None and known.state != "admitted":
+        return Verdict(known.state, known.reason)
+    checks: dict[Reason, Callable[[], bool]] = {
+        "too_late": lambda: clock.now() >= until,
+        "unproved": lambda: account is not None and not account.is_proved,
+        "unsupported": lambda: not mail.takes(address),
+        "by_bounce": lambda: suppressions.is_suppressed(address),
+        "by_pause": lambda: workspace_id is not None and suppressions.is_paused(workspace_id),
+    }
+    if reason := next((reason for reason, applies in checks.items() if applies()), None):
+        return _withhold(workspace_id, mail_class, mail_id, reason)
+    if known is not None or mail_class not in BUDGETS:
+        return Verdict("admitted")
+    return _count(address, workspace_id, mail_class, mail_id, until)
+
+
+def _count(
+    address: str, workspace_id: str | None, mail_class: MailClass, mail_id: str, until: datetime
+) -> Verdict:
+    counted: list[tuple[Limit, str, Reason]] = [
+        (BUDGETS[mail_class], mail_budgets.budget_key(address), "by_address")
+    ]
+    if workspace_id is not None:
+        plan = workspaces.get(workspace_id).plan
+        shared = mail_budgets.of_workspace(plan, mail_class)
+        counted += [(limit, workspace_id, "by_plan") for limit in shared]
+
+    def stage(unit: UnitOfWork) -> None:
+        client_mails.stage_admission(unit, mail_id)
+        for limit, subject, _ in counted:
+            limits.stage(unit, limit, subject)
+
+    try:
+        run_unit(_tenant(workspace_id), None, stage)
+    except RateLimitedError as error:
+        reason = next((why for limit, subject, why in counted if _is_used_up(limit, subject)), None)
+        if mail_class == "stranger":
+            return _withhold(workspace_id, mail_class, mail_id, reason or "by_address")
+        retry_at = clock.now() + timedelta(seconds=int(error.headers["Retry-After"]))
+        return Verdict("waiting", reason or "by_address", min(retry_at, until))
+    return Verdict("admitted")
+
+
+def _is_used_up(limit: Limit, subject: str) -> bool:
+    try:
+        limits.check(limit, subject)
+    except RateLimitedError:
+        return True
+    return False
+
+
+def postpone(job: Job, verdict: Verdict) -> None:
+    """Make a mail's job again for when the mail may be sent, if it waits.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    if verdict.retry_at is not None:
+        jobs.schedule(
+            jobs.row(job.kind, job.workspace_id, job.payload, verdict.retry_at, job_id=job.job_id)
+        )
+
+
+def _withhold(
+    workspace_id: str | None, mail_class: MailClass, mail_id: str, reason: Reason
+) -> Verdict:
+    log.info("a mail is withheld", extra={"mail": mail_id, "reason": reason})
+    if mail_class in BUDGETS:
+        stage = partial(client_mails.stage_withheld, mail_id=mail_id, reason=reason)
+        run_unit(_tenant(workspace_id), None, stage)
+    return Verdict("withheld", reason)
+
+
+def _tenant(workspace_id: str | None) -> str:
+    return workspace_id or PLATFORM

@@ -1,0 +1,61 @@
+"""How many mails an address gets: a budget for each class of mails.
+
+Anyone can type the address of another person. So mails that a stranger causes share no budget with
+those of a business that the person deals with, or of the person's own account.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Literal
+
+from chalicelib.core.limits import Limit
+from chalicelib.core.plans import CLIENT_MAILS_A_DAY
+from chalicelib.lib import emails
+
+MailClass = Literal["stranger", "business", "reminder", "account", "member"]
+"""Why a mail is sent.
+
+- ``stranger``: somebody who has proved nothing has typed the address, such as a visitor who books.
+- ``business``: a member, an API key or an app of the workspace made or changed something.
+- ``reminder``: a booking begins soon.
+- ``account``: an invitation, the proof of an address, a new password.
+- ``member``: a message that a member of a workspace has chosen to get. The windows of
+  ``store.windows`` limit these.
+"""
+_DAY = timedelta(days=1)
+BUDGETS: Mapping[MailClass, Limit] = {
+    "stranger": Limit("client-mails", "mails a day to an address", 3, _DAY),
+    "business": Limit("business-mails", "mails of businesses a day to an address", 20, _DAY),
+    "reminder": Limit("reminder-mails", "reminders a day to an address", 5, _DAY),
+    "account": Limit("account-mails", "mails an hour about an account", 5, timedelta(hours=1)),
+}
+"""Mails to one address from all workspaces together."""
+_GMAIL = frozenset({"gmail.com", "googlemail.com"})
+
+
+def of_workspace(plan: str, mail_class: MailClass) -> list[Limit]:
+    """Return the limits on a workspace's mails of a class to clients.
+
+    Mails that strangers cause may use up half of what the plan includes.
+    """
+    most = CLIENT_MAILS_A_DAY[plan]
+    limits = [Limit("workspace-client-mails", "mails a day to clients", most, _DAY)]
+    if mail_class == "stranger":
+        limits.append(
+            Limit("workspace-stranger-mails", "mails a day that visitors cause", most // 2, _DAY)
+        )
+    return limits if mail_class != "account" else []
+
+
+def budget_key(address: str) -> str:
+    """Return the hash of the mailbox that an address leads to, under which its mails are counted.
+
+    A tag after a plus sign does not count. Nor do dots in addresses of Gmail, which has two
+    domains. Only budgets fold these: elsewhere two spellings are two addresses (``emails.key``).
+    """
+    local, _, domain = emails.key(address).rpartition("@")
+    local = local.partition("+")[0] or local
+    if domain in _GMAIL:
+        local, domain = local.replace(".", ""), "gmail.com"
+    return hashlib.sha256(f"{local}@{domain}".encode()).hexdigest()
