@@ -73,6 +73,14 @@ MAIL_INVITATION = "mail-invitation"
 The payload has ``invitationId``. It is named here because a domain below its handler stages it.
 """
 
+MAIL_PASSWORD_RESET = "mail-password-reset"  # noqa: S105  a kind of job
+"""The kind of job that mails a link for a new password. The payload has ``resetId``."""
+MAIL_PASSWORD_SET = "mail-password-set"  # noqa: S105  as above
+"""The kind of job that tells the owner of an account of a new password.
+
+The payload has ``accountId``, and ``setAt`` in ISO 8601.
+"""
+
 
 class Queue(StrEnum):
     """A queue of jobs, with a runner of its own. Its value begins the keys of its jobs."""
@@ -93,6 +101,8 @@ EVENT_KINDS = frozenset(
         MAIL_CLIENT,
         REMIND_CLIENT,
         MAIL_INVITATION,
+        MAIL_PASSWORD_RESET,
+        MAIL_PASSWORD_SET,
     }
 )
 

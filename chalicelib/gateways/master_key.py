@@ -4,6 +4,8 @@ On AWS, it is in a secret of Secrets Manager. Locally, it is a setting or a file
 of the local stack. Another key changes every secret that is computed from it.
 """
 
+import base64
+import hmac
 import logging
 from collections.abc import Callable
 from functools import cache
@@ -25,6 +27,15 @@ def master_key() -> bytes:
         UnavailableError: the key cannot be read.
     """
     return _source()()
+
+
+def derived_token(purpose: str) -> str:
+    """Return the token of a purpose, of 43 letters, digits, ``-`` and ``_``.
+
+    Only the holder of the key can compute it. Raises the errors of ``master_key``.
+    """
+    digest = hmac.digest(master_key(), purpose.encode(), "sha256")
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 @cache

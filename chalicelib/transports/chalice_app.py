@@ -26,6 +26,7 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
 from chalicelib.transports import cors, edge, form_data
 from chalicelib.transports.console import routes
+from chalicelib.transports.console.page import Page, View
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 from chalicelib.transports.lazy import Lazy
 
@@ -111,7 +112,7 @@ _OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy("chalicelib.tran
 _PUBLIC_OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy(
     "chalicelib.transports.public:serve"
 )
-_CONSOLE: Lazy[[routes.Page, routes.View, HttpRequest], HttpResponse] = Lazy(
+_CONSOLE: Lazy[[Page, View, HttpRequest], HttpResponse] = Lazy(
     "chalicelib.transports.console.access:serve"
 )
 _CONSOLE_REFUSAL: Lazy[[AppError, HttpRequest], HttpResponse] = Lazy(

@@ -20,7 +20,7 @@ from chalicelib.engine import jobs
 from chalicelib.engine.events import subscriptions
 from tests.conftest import PASSWORD, as_operator, in_console
 from tests.contract.conftest import ExampleRunner
-from tests.factories.console import invite
+from tests.factories.console import invite, reset_link
 from tests.factories.examples import fill
 from tests.factories.oauth import CLIENT_ID, exchange_arguments, grant
 from tests.factories.session_examples import SESSION_EXAMPLES, WorkspaceIds, caller_of
@@ -35,7 +35,8 @@ Arguments = Callable[[WorkspaceIds], dict[str, Any]]
 REASONS: Mapping[str, tuple[str, ...]] = {
     "accounts and sessions are the person's own, and no part of a workspace": (
         *("change_password", "create_account", "disable_account", "end_session", "set_password"),
-        *("sign_in", "sign_out_everywhere", "update_account"),
+        *("request_password_reset", "reset_password", "sign_in", "sign_out_everywhere"),
+        "update_account",
     ),
     "an invitation gives no access until it is accepted": ("invite_member", "revoke_invitation"),
     "the operator's decision, who tells the owner": (
@@ -144,6 +145,8 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
     "set_bot": lambda w: {"id": w.things.agent, "isActive": False},
     "set_password": lambda w: {"email": w.email, "password": "battery staple"},
     "set_plan": lambda w: {"workspaceId": w.workspace_id, "plan": "enterprise"},
+    "request_password_reset": lambda w: {"email": w.email},
+    "reset_password": lambda w: {"token": reset_link(w.email), "password": "battery staple"},
     "sign_in": lambda w: {"email": w.email, "password": PASSWORD},
     "submit_form": lambda w: {
         "id": w.things.form,

@@ -14,12 +14,14 @@ from urllib.parse import quote, urlencode
 
 from chalicelib.application.invoke import invoke
 from chalicelib.core import clock
+from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
-from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.core.principals import PLATFORM, VisitorPrincipal
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.contacts.store.clients import new_client
-from chalicelib.domains.identity.store import accounts, invitations, workspaces
+from chalicelib.domains.identity.flows import password_resets as reset_flows
+from chalicelib.domains.identity.store import accounts, invitations, password_resets, workspaces
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.domains.sites.operations import deletion, page_deletion
@@ -121,7 +123,8 @@ PROMPT = "You are a bakery. Rye bread costs 120 rubles, and is baked at eight ev
 class Place:
     """A workspace with an API key, a private bot with a key and a source, a webhook and an app.
 
-    It has a service of one resource, with hours, time off and a closed day.
+    It has a service of one resource, with hours, time off and a closed day. ``reset`` is the token
+    of a link for a new password of its owner.
 
     All of them have hostile names. A form and a file do, too. The webhook has an event to which its
     receiver gave a hostile reply. ``member`` is the account of a member; ``invitation`` the token
@@ -151,6 +154,7 @@ class Place:
     dialog: str
     member: str
     invitation: str
+    reset: str
     service: str
     staff: str
     booking: str
@@ -236,6 +240,7 @@ class Place:
             member=who,
             form=form.id,
             invitation=_lasting_invitation(home, f"new-{home.lower()}@example.com"),
+            reset=_lasting_reset(email),
             **sites,
             **bookable,
         )
@@ -346,6 +351,20 @@ def _lasting_invitation(workspace_id: str, email: str) -> str:
     """Invite a person for years, because tests use this world long after it was made."""
     with patch.object(invitations, "LIFE", timedelta(days=3650)):
         return invite(workspace_id, email)
+
+
+def reset_link(email: str) -> str:
+    """Request a new password without a mail, and return the token of the link."""
+    token = reset_flows.token(new_id())
+    row = password_resets.row(token, accounts.claim_hashes(email), "en")
+    run_unit(PLATFORM, None, lambda unit: unit.create(row))
+    return token
+
+
+def _lasting_reset(email: str) -> str:
+    """Return a link for a new password that works for years, as the world's invitation does."""
+    with patch.object(password_resets, "LIFE", timedelta(days=3650)):
+        return reset_link(email)
 
 
 def _edited_site(api: Api, name: str) -> dict[str, str]:

@@ -56,6 +56,11 @@ class Account:
         return _call("accept_invitation", person, {"token": token})
 
 
+def request_reset(email: str) -> Any:
+    """Request a new password as a visitor."""
+    return _call("request_password_reset", VisitorPrincipal(visitor="v"), {"email": email})
+
+
 def invite(account: Account, workspace_id: str, email: str, role: str = "member") -> str:
     """Invite a person, and return the token of the link."""
     made = account.call(workspace_id, "invite_member", email=email, role=role)

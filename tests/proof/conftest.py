@@ -76,7 +76,7 @@ def attacking(runner: ExampleRunner, people: console.World | None, time: Time) -
     if people is not None:
         here = people.here
         requests = every_request(runner, people)
-        secrets += [here.token, here.bot_token, here.invitation]
+        secrets += [here.token, here.bot_token, here.invitation, here.reset]
     simulated, log = SimulatedTime(), Log(secrets)
     seams = Seams(simulated, StoredState(OBJECTS))
     with simulated.installed(), log.installed(), seams.installed():

@@ -29,11 +29,13 @@ from chalicelib.domains.identity.flows import devices
 from chalicelib.domains.identity.store import accounts, console_sessions, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
+from chalicelib.gateways import mail
 from chalicelib.lib import tokens
 from chalicelib.transports.console import kept_forms
 from chalicelib.transports.console.console_request import SESSION_OVER, ConsoleRequest, Problem
 from chalicelib.transports.console.kept_forms import KeptForm
-from chalicelib.transports.console.routes import CONSENT, PREFIX, ROUTES, Page, View
+from chalicelib.transports.console.page import Page, View
+from chalicelib.transports.console.routes import CONSENT, PREFIX, RESET_PASSWORD, ROUTES
 from chalicelib.transports.http import (
     CSRF_HEADER,
     HttpRequest,
@@ -88,6 +90,12 @@ _HEADERS = {
 }
 """Headers of every answer below /console. Pages also have a Content-Security-Policy of their own.
 """
+_WITHOUT_PATH = "strict-origin"
+"""Referrer policy of pages whose path is a secret. No link or file gets the path.
+
+With ``no-referrer``, browsers would send ``Origin: null`` with the page's own form (Fetch, Origin
+header), which ``_same_site`` refuses.
+"""
 _NON_PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -126,6 +134,8 @@ def protect(request: HttpRequest, handler: render.Handler) -> HttpResponse:
     else:
         response = render.failures_as_pages(handler, link=TO_CONSOLE)(request)
     headers = {**_NON_PAGE_HEADERS, **response.headers, **_HEADERS}
+    if request.route == RESET_PASSWORD:
+        headers["Referrer-Policy"] = _WITHOUT_PATH
     if _leads_to_consent(request):
         headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
         headers = render.allow_form_redirects(headers)
@@ -345,6 +355,8 @@ def render_sign_in(
         email=request.form_value("email") if request.http.route == SIGN_IN else "",
         next_path=safe_redirect_path(next_path),
         connecting=is_consent_path(next_path),
+        can_reset=mail.is_on(),
+        language_query=urlencode({"lang": request.http.language} if request.http.language else {}),
         kept=kept,
     )
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from functools import cache
 
 from chalicelib.transports.console.console_request import ConsoleRequest
-from chalicelib.transports.console.routes import ROUTES, WORKSPACE, Page
+from chalicelib.transports.console.page import Page
+from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 
 _PAGES = {
     "agent": "/bots/{id}",

@@ -1,17 +1,12 @@
 """The pages of the console by path. Their modules are imported with the first request."""
 
-from typing import TYPE_CHECKING, NamedTuple
-
-from chalicelib.transports.http import HttpResponse
+from chalicelib.transports.console.page import Page, View
 from chalicelib.transports.lazy import Lazy
-
-if TYPE_CHECKING:
-    from chalicelib.transports.console.console_request import ConsoleRequest  # noqa: F401  ruff does not see its use below
-
-View = Lazy[["ConsoleRequest"], HttpResponse]
 
 PREFIX = "/console"
 INVITATION = f"{PREFIX}/invitations/{{invitation}}"
+FORGOT_PASSWORD = f"{PREFIX}/forgot-password"
+RESET_PASSWORD = f"{PREFIX}/reset-password/{{reset}}"
 CONSENT = "/oauth/authorize"
 """The page on which a person connects an AI client. It uses the console's sessions."""
 WORKSPACE = f"{PREFIX}/w/{{workspace}}"
@@ -23,7 +18,6 @@ CLIENT = f"{WORKSPACE}/clients/{{client}}"
 WEBHOOK = f"{WORKSPACE}/webhooks/{{webhook}}"
 SERVICE = f"{WORKSPACE}/services/{{service}}"
 STAFF = f"{WORKSPACE}/staff/{{staff}}"
-MAX_FORM_BYTES = 64_000
 MAX_TEXT_FORM_BYTES = 640_000  # A form has up to three bytes for each byte of a long text.
 MAX_SIGN_IN_BYTES = 3 * MAX_TEXT_FORM_BYTES  # It may carry another form, encoded once more.
 
@@ -31,24 +25,6 @@ MAX_SIGN_IN_BYTES = 3 * MAX_TEXT_FORM_BYTES  # It may carry another form, encode
 def _view(target: str) -> View:
     """Return a function of a module of this package, imported at the first call."""
     return Lazy(f"{__package__}.{target}")
-
-
-class Page(NamedTuple):
-    """Handlers of a path: the functions for GET and POST.
-
-    Visitors who are not signed in may open a ``guest`` page. Within a workspace, ``shows`` and
-    ``posts`` are the operations that the page and its form are for: people who may not call them
-    are refused. A form that ``signs_out`` succeeds even if the session has already ended.
-    ``max_bytes`` is the size limit of a form.
-    """
-
-    get: View | None = None
-    post: View | None = None
-    guest: bool = False
-    shows: str = ""
-    posts: str = ""
-    signs_out: bool = False
-    max_bytes: int = MAX_FORM_BYTES
 
 
 ROUTES = {
@@ -65,6 +41,8 @@ ROUTES = {
         post=_view("settings.invitations:accept"),
         guest=True,
     ),
+    FORGOT_PASSWORD: Page(get=_view("passwords:index"), post=_view("passwords:send"), guest=True),
+    RESET_PASSWORD: Page(get=_view("passwords:show"), post=_view("passwords:save"), guest=True),
     f"{PREFIX}/account": Page(get=_view("account:show"), post=_view("account:save")),
     f"{PREFIX}/account/password": Page(post=_view("account:change_password")),
     f"{PREFIX}/account/sessions": Page(post=_view("account:end_session")),

@@ -23,7 +23,8 @@ from chalicelib.domains.oauth.rules import redirect_uris
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.transports.console import access
 from chalicelib.transports.console.console_request import ConsoleRequest, Membership, Problem
-from chalicelib.transports.console.routes import CONSENT, MAX_FORM_BYTES, PREFIX
+from chalicelib.transports.console.page import MAX_FORM_BYTES
+from chalicelib.transports.console.routes import CONSENT, PREFIX
 from chalicelib.transports.console.settings.keys import PRESETS, preset, rights
 from chalicelib.transports.http import HttpRequest, HttpResponse, check_size, redirect
 from chalicelib.transports.oauth.answers import describe

@@ -15,6 +15,8 @@ from chalicelib.core.jobs import (
     KNOWLEDGE_STALE,
     MAIL_CLIENT,
     MAIL_INVITATION,
+    MAIL_PASSWORD_RESET,
+    MAIL_PASSWORD_SET,
     MEMBERSHIP_ENDED,
     NOTIFY_DIGEST,
     NOTIFY_MEMBER,
@@ -51,6 +53,7 @@ from chalicelib.domains.identity.store import (
     connections,
     console_sessions,
     invitations,
+    password_resets,
     workspaces,
 )
 from chalicelib.domains.knowledge.flows import index_building, source_texts
@@ -188,6 +191,7 @@ EXCLUDED: Mapping[type[Row], str] = {
     console_sessions.ConsoleSessionLookupRow: "as its session",
     invitations.InvitationRow: "a link that works at one stage; invite the person again",
     invitations.InvitationLookupRow: "as its invitation",
+    password_resets.PasswordResetRow: "a link that works at one stage for an hour",
     audit.AuditRow: "append-only: it records only events of this stage",
     ledger.WalletRow: "money belongs to an account of one stage",
     ledger.LedgerEntryRow: "as the wallet",
@@ -265,6 +269,8 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     MAIL_CLIENT: "as above",
     REMIND_CLIENT: "as above",
     MAIL_INVITATION: "invitations are not exported",
+    MAIL_PASSWORD_RESET: "accounts are not exported",
+    MAIL_PASSWORD_SET: "as above",
     refolding.REFOLD: "an import folds all texts itself",
     CLAIM_EMAIL: "accounts are not exported",
 }

@@ -69,6 +69,7 @@ from tests.factories import products
 from tests.factories.chat import new_bot, transcript
 from tests.factories.event_triggers import MEMBER, TRIGGERS, World
 from tests.factories.examples import Things, submit
+from tests.factories.people import request_reset
 from tests.factories.salon import Salon
 from tests.fakes import JsonServer, ReceivedRequest, lambda_runtime_api, openai_api, ses_reports
 from tests.fakes.internet import Answer, Server, http_response
@@ -542,6 +543,20 @@ def mail_invitation(stage: Stage) -> Steps:
     assert [each["To"] for each in stage.inbox.mails] == [ADA]
 
 
+def mail_password_reset(stage: Stage) -> Steps:
+    owner = accounts.get(stage.owner.workspace.owner_id).email
+    request_reset(owner)
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [owner]
+
+
+def mail_password_set(stage: Stage) -> Steps:
+    owner = accounts.get(stage.owner.workspace.owner_id).email
+    as_operator("set_password", email=owner, password="battery staple")
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [owner]
+
+
 def membership_ended(stage: Stage) -> Steps:
     stage.world.member("manager")
     account = accounts.by_email(MEMBER).id
@@ -711,6 +726,8 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "remind-client": remind_client,
     "people-events": people_events,
     "mail-invitation": mail_invitation,
+    "mail-password-reset": mail_password_reset,
+    "mail-password-set": mail_password_set,
     "membership-ended": membership_ended,
     "notify-member": notify_member,
     "notify-digest": notify_digest,

@@ -224,10 +224,10 @@ class TestCookie:
         known = known_browser()
         fresh = Browser(OWNER, ip="192.0.2.1")
 
-        def unreadable() -> bytes:
+        def unreadable(_: str) -> str:
             raise failure
 
-        monkeypatch.setattr(devices, "master_key", unreadable)
+        monkeypatch.setattr(devices, "derived_token", unreadable)
         assert (known.sign_in(), fresh.sign_in()) == (303, 303)
         assert fresh.device == ""
 

@@ -7,18 +7,18 @@ Cookies). The cookie gives no access: a thief of it can only guess within its li
 The cookie is a random id and a proof for each account that signed in there. Nothing is stored.
 """
 
-import base64
 import hmac
 import logging
 import re
 from secrets import token_urlsafe
 
 from chalicelib.core.errors import NotConfiguredError, UnavailableError
-from chalicelib.gateways.master_key import master_key
+from chalicelib.gateways.master_key import derived_token
 
 MAX_ACCOUNTS = 20
 """Maximum number of accounts that a browser is a device of. A shop's members may share one."""
-_BYTES = 16
+_BYTES, _LENGTH = 16, 22
+"""The size of an id, and its characters in base64. A proof has as many characters."""
 _COOKIE = re.compile(rf"[\w-]{{22}}(?:\.[\w-]{{22}}){{1,{MAX_ACCOUNTS}}}", re.ASCII)
 
 log = logging.getLogger(__name__)
@@ -53,5 +53,4 @@ def add_account(cookie: str, account_id: str) -> str:
 
 
 def _proof(device: str, account_id: str) -> str:
-    digest = hmac.digest(master_key(), f"device:{device}:{account_id}".encode(), "sha256")
-    return base64.urlsafe_b64encode(digest[:_BYTES]).decode().rstrip("=")
+    return derived_token(f"device:{device}:{account_id}")[:_LENGTH]

@@ -4,8 +4,6 @@ The token of a link is computed from the invitation's id with the master key. Th
 hash only, and the job that mails the link can compute it again.
 """
 
-import base64
-import hmac
 from typing import NamedTuple
 
 from chalicelib.core import clock
@@ -17,7 +15,7 @@ from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.invitations import InvitationRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.gateways.master_key import master_key
+from chalicelib.gateways.master_key import derived_token
 
 PAGE = "/console/invitations/{token}"
 
@@ -38,8 +36,7 @@ def token(invitation_id: str) -> str:
         NotConfiguredError: there is no master key.
         UnavailableError: the master key cannot be read.
     """
-    digest = hmac.digest(master_key(), f"invitation:{invitation_id}".encode(), "sha256")
-    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    return derived_token(f"invitation:{invitation_id}")
 
 
 def page_url(invitation_token: str) -> str:

@@ -1,5 +1,6 @@
 """Accounts. An account signs in, owns workspaces and creates keys."""
 
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Literal
 
@@ -10,15 +11,19 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import MAIL_PASSWORD_SET
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import PLATFORM, Audience, Role
 from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows.connections import stage_endings
 from chalicelib.domains.identity.flows.memberships import stage_revocations
 from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.engine import jobs
+from chalicelib.engine.events import wake
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.gateways import mail
 from chalicelib.lib.contact_fields import Email, PersonName
 from chalicelib.lib.localized import Language
 
@@ -198,17 +203,36 @@ def stage_account(  # noqa: PLR0913  the parts of an account
 def set_password(ctx: Context, args: PasswordSet) -> PasswordSetResult:
     """Set an account's password, and end its sessions."""
     account = accounts.by_email(args.email)
+    now = stage_password(ctx.unit, account, args.password, by_owner=False)
+    return PasswordSetResult(account_id=account.id, password_set_at=now)
+
+
+def stage_password(
+    unit: UnitOfWork, account: AccountRow, password: str, *, by_owner: bool = True
+) -> datetime:
+    """Stage a new password, the end of the account's sessions, and a mail that says so.
+
+    Returns the time at which it is set. A password that the owner sets, who has proved something
+    with the account as it was read, requires that it is enabled and has the same password. Counts
+    of attempts to sign in begin anew, because their subjects contain the epoch.
+    """
     now = clock.now()
-    password_hash = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
-    ctx.unit.update(
+    password_hash = unit.run_side_effect_once("hash", lambda: passwords.hashed(password))
+    same = AccountRow.password_hash == account.password_hash
+    unit.update(
         account,
         [
             AccountRow.password_hash.set(password_hash),
             AccountRow.password_set_at.set(now),
             AccountRow.session_epoch.add(1),
         ],
+        (same & AccountRow.disabled_at.does_not_exist()) if by_owner else None,
     )
-    return PasswordSetResult(account_id=account.id, password_set_at=now)
+    if mail.is_on():
+        payload = {"accountId": account.id, "setAt": now.isoformat()}
+        unit.create(jobs.row(MAIL_PASSWORD_SET, PLATFORM, payload))
+        unit.after_commit(wake.wake)
+    return now
 
 
 @operation(title="Disable an account", audience=OPERATOR, idempotent=True)

@@ -16,7 +16,7 @@ from chalicelib.core.principals import Audience, Role, SessionPrincipal
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows import devices
 from chalicelib.domains.identity.flows.connections import stage_endings_of_account
-from chalicelib.domains.identity.operations.accounts import MAX_PASSWORD, Password
+from chalicelib.domains.identity.operations.accounts import MAX_PASSWORD, Password, stage_password
 from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, console_sessions
 from chalicelib.domains.identity.store.accounts import AccountRow
@@ -241,17 +241,8 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
         # browser may receive only this answer, so this answer starts a session, too.
         ctx.unit.require(account, AccountRow.password_hash == account.password_hash)
         return SignedIn(account_id=account.id, token=begin_session(ctx, account, browser))
-    hashed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
     epoch = int(account.session_epoch)
-    ctx.unit.update(
-        account,
-        [
-            AccountRow.password_hash.set(hashed),
-            AccountRow.password_set_at.set(clock.now()),
-            AccountRow.session_epoch.add(1),
-        ],
-        condition=AccountRow.password_hash == account.password_hash,
-    )
+    stage_password(ctx.unit, account, args.password)
     account.session_epoch = epoch + 1
     if args.end_connections:
         stage_endings_of_account(ctx.unit, account.id)

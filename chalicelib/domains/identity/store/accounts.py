@@ -72,7 +72,7 @@ def stage_email_claims(unit: UnitOfWork, account: AccountRow, taken: Exception) 
     """
     if find_by_email(account.email) is not None:
         raise taken
-    current, *former = _claim_names(account.email)
+    current, *former = claim_hashes(account.email)
     free = ClaimRow.pk.does_not_exist() | ClaimRow.is_former.exists()
     changes: list[Action] = [ClaimRow.target.set(account.id), ClaimRow.is_former.remove()]
     unit.update(claim(EMAIL_CLAIM, current, account.id), changes, free, on_conflict=taken)
@@ -99,7 +99,7 @@ def email_hash(email: str) -> str:
     return exact_hash(emails.key(email))
 
 
-def _claim_names(email: str) -> list[str]:
+def claim_hashes(email: str) -> list[str]:
     """Return the hash of an address, and the hash of the release before this one if it differs."""
     return list(dict.fromkeys((email_hash(email), name_hash(email))))
 
@@ -131,10 +131,15 @@ def find_by_email(email: str) -> AccountRow | None:
 
     The former key of an address may be that of others, too. So the account's own address decides.
     """
-    keys = [Key(ClaimRow, *claim_key(EMAIL_CLAIM, name)) for name in _claim_names(email)]
+    return find_by_hashes(claim_hashes(email))
+
+
+def find_by_hashes(hashes: list[str]) -> AccountRow | None:
+    """Return the account with the address of these hashes (``claim_hashes``), or None."""
+    keys = [Key(ClaimRow, *claim_key(EMAIL_CLAIM, name)) for name in hashes]
     targets = [row.target for row in fetch(keys) if isinstance(row, ClaimRow)]
     found = of_ids(targets or ["-"]).values()
-    return next((each for each in found if emails.key(each.email) == emails.key(email)), None)
+    return next((each for each in found if email_hash(each.email) == hashes[0]), None)
 
 
 def key(account_id: str) -> Key:

@@ -1,0 +1,148 @@
+"""New passwords by a link in a mail (OWASP, Forgot Password Cheat Sheet).
+
+A request takes the same steps and gets the same answer whether the address has an account or not.
+The job that mails the link looks the account up.
+"""
+
+from datetime import timedelta
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core.errors import NotConfiguredError, NotFoundError, RateLimitedError
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import MAIL_PASSWORD_RESET
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import PLATFORM, Audience
+from chalicelib.core.wire.schema import Id, Timestamp, Wire
+from chalicelib.domains.identity.flows import password_resets as flows
+from chalicelib.domains.identity.flows.connections import stage_endings_of_account
+from chalicelib.domains.identity.flows.password_resets import OpenReset
+from chalicelib.domains.identity.operations.accounts import Password, stage_password
+from chalicelib.domains.identity.store import accounts, password_resets
+from chalicelib.engine import jobs, limits
+from chalicelib.engine.events import wake
+from chalicelib.gateways import mail
+from chalicelib.lib.contact_fields import Email
+from chalicelib.lib.localized import Language
+
+WINDOW = timedelta(minutes=15)
+REQUESTS = Limit(
+    "password-reset-requests", "requests for a new password within 15 minutes", 10, WINDOW
+)
+RESETS = Limit("password-resets", "attempts to set a new password within 15 minutes", 10, WINDOW)
+MAILS = Limit(
+    "password-reset-mails", "mails an hour with a link for a new password", 3, timedelta(hours=1)
+)
+"""Mails to one address, below the budget of all mails about an account: anyone can request one."""
+
+
+class PasswordResetRequest(Wire):
+    """A request for a link that sets a new password."""
+
+    email: Email = Field(description="E-mail address of the account.")
+    language: Language = Field(default="en", description="Language of the mail: ru or en.")
+
+
+class PasswordResetRequested(Wire):
+    """Result of a request, which is the same for all addresses."""
+
+    expires_in_minutes: int = Field(description="Minutes for which a mailed link works.")
+
+
+class PasswordResetToken(Wire):
+    """The token of a link that sets a new password."""
+
+    token: str = Field(description="Token of the link.")
+
+
+class PasswordResetShown(Wire):
+    """A link that works, as the person who has it sees it."""
+
+    email: str = Field(description="E-mail address of the account.")
+    expires_at: Timestamp = Field(description="When the link stops working.")
+
+
+class PasswordReset(PasswordResetToken):
+    """A new password, with the link as proof."""
+
+    password: Password = Field(description="The new password, of at least 8 characters.")
+    end_connections: bool = Field(
+        default=False, description="Whether to disconnect the account's apps in all workspaces."
+    )
+
+
+class PasswordResetResult(Wire):
+    """Account with a new password."""
+
+    account_id: Id = Field(description="Account id.")
+
+
+@operation(
+    title="Request a new password", audience=(Audience.PUBLIC,), limit=REQUESTS, platform=True
+)
+def request_password_reset(ctx: Context, args: PasswordResetRequest) -> PasswordResetRequested:
+    """Mail a link that sets a new password, if a proved account has the address.
+
+    An address gets at most three an hour. Earlier links keep working, so that a stranger's requests
+    do not end the link that the owner is about to use.
+    """
+    if not mail.is_on():
+        raise NotConfiguredError("Mail is switched off. The operator sets new passwords.")
+    hashes = accounts.claim_hashes(args.email)
+    if ctx.unit.run_side_effect_once("count", lambda: _count_mail(hashes[0])):
+        reset_id = ctx.unit.run_side_effect_once("id", new_id)
+        ctx.unit.create(password_resets.row(flows.token(reset_id), hashes, args.language))
+        ctx.unit.create(jobs.row(MAIL_PASSWORD_RESET, PLATFORM, {"resetId": reset_id}))
+        ctx.unit.after_commit(wake.wake)
+    minutes = int(password_resets.LIFE.total_seconds() // 60)
+    return PasswordResetRequested(expires_in_minutes=minutes)
+
+
+def _count_mail(email_hash: str) -> bool:
+    """Count a mail to an address, and return whether it may be sent."""
+    try:
+        limits.take(MAILS, email_hash)
+    except RateLimitedError:
+        return False
+    return True
+
+
+@operation(
+    title="Get a link for a new password", audience=(Audience.PUBLIC,), reads=True, platform=True
+)
+def get_password_reset(ctx: Context, args: PasswordResetToken) -> PasswordResetShown:  # noqa: ARG001  every handler has this shape
+    """Return a link that works to the person who has it."""
+    found = _read(args.token)
+    return PasswordResetShown(email=found.account.email, expires_at=found.row.expires_at)
+
+
+@operation(
+    title="Set a new password by a link", audience=(Audience.PUBLIC,), limit=RESETS, platform=True
+)
+def reset_password(ctx: Context, args: PasswordReset) -> PasswordResetResult:
+    """Set the password of the link's account, and end its sessions. No session begins.
+
+    ``endConnections`` disconnects the account's apps, too.
+    """
+    row, account = _read(args.token)
+    stage_password(ctx.unit, account, args.password)
+    if args.end_connections:
+        stage_endings_of_account(ctx.unit, account.id)
+    ctx.unit.delete(row, if_there=True)
+    ctx.unit.mention(f"account:{account.id}")
+    return PasswordResetResult(account_id=account.id)
+
+
+def _read(token: str) -> OpenReset:
+    """Return the link of a token.
+
+    Raises:
+        NotFoundError: it is unknown, expired, used or replaced by another new password. The error
+            is the same.
+    """
+    found = flows.working(token)
+    if found is None:
+        raise NotFoundError("This link does not work any more. Request a new one.")
+    return found

@@ -1,0 +1,48 @@
+"""Links with which people set a new password, stored under the hashes of their tokens."""
+
+from datetime import timedelta
+
+from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
+
+from chalicelib.core import clock
+from chalicelib.engine.tables import IdentityRow
+from chalicelib.lib import tokens
+
+LIFE = timedelta(hours=1)
+SORT_KEY = "password-reset"
+
+
+class PasswordResetRow(IdentityRow):
+    """A request for a new password. It exists until the link is used, or an hour after it expires.
+
+    ``address_hashes`` are the hashes under which an account may have claimed the address, separated
+    by spaces. Whether there is one is not looked up before the mail is made.
+    """
+
+    address_hashes = UnicodeAttribute()
+    language = UnicodeAttribute()
+    created_at = UTCDateTimeAttribute()
+    expires_at = UTCDateTimeAttribute()
+
+
+def row(token: str, address_hashes: list[str], language: str) -> PasswordResetRow:
+    """Return the row of a new link. The caller stages it."""
+    now = clock.now()
+    return PasswordResetRow(
+        _partition(token),
+        SORT_KEY,
+        address_hashes=" ".join(address_hashes),
+        language=language,
+        created_at=now,
+        expires_at=now + LIFE,
+        expires=now + 2 * LIFE,
+    )
+
+
+def find(token: str) -> PasswordResetRow | None:
+    """Return the row of a token, expired or not, in one consistent read."""
+    return PasswordResetRow.find(_partition(token), SORT_KEY)
+
+
+def _partition(token: str) -> str:
+    return f"PASSWORD-RESET#{tokens.digest(token)}"

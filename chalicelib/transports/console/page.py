@@ -1,0 +1,31 @@
+"""A page of the console: the handlers of a path, and who may open it."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from chalicelib.transports.http import HttpResponse
+from chalicelib.transports.lazy import Lazy
+
+if TYPE_CHECKING:
+    from chalicelib.transports.console.console_request import ConsoleRequest  # noqa: F401  ruff does not see its use below
+
+View = Lazy[["ConsoleRequest"], HttpResponse]
+
+MAX_FORM_BYTES = 64_000
+
+
+class Page(NamedTuple):
+    """Handlers of a path: the functions for GET and POST.
+
+    Visitors who are not signed in may open a ``guest`` page. Within a workspace, ``shows`` and
+    ``posts`` are the operations that the page and its form are for: people who may not call them
+    are refused. A form that ``signs_out`` succeeds even if the session has already ended.
+    ``max_bytes`` is the size limit of a form.
+    """
+
+    get: View | None = None
+    post: View | None = None
+    guest: bool = False
+    shows: str = ""
+    posts: str = ""
+    signs_out: bool = False
+    max_bytes: int = MAX_FORM_BYTES

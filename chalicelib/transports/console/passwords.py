@@ -1,0 +1,99 @@
+"""The pages of a forgotten password: the request of a link, and the page behind the link.
+
+Neither page reveals whether an address has an account. Opening a page changes nothing.
+"""
+
+from urllib.parse import urlencode
+
+from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.gateways import mail
+from chalicelib.transports.console import access
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.routes import FORGOT_PASSWORD
+from chalicelib.transports.http import HttpResponse, redirect
+from chalicelib.transports.web import render
+
+
+def index(request: ConsoleRequest) -> HttpResponse:
+    """Show the form in which a person types an e-mail address."""
+    return _request_page(request, 200)
+
+
+def send(request: ConsoleRequest) -> HttpResponse:
+    """Request a link. The answer is the same for all addresses."""
+    try:
+        _as_visitor(request).call(
+            "request_password_reset",
+            email=request.form_value("email"),
+            language=request.language,
+        )
+    except AppError as error:
+        return _request_page(request, error.status, request.problem(error))
+    return redirect(_with_language(request, FORGOT_PASSWORD, "reset_requested"))
+
+
+def show(request: ConsoleRequest) -> HttpResponse:
+    """Show the form in which a person types a new password."""
+    return _reset_page(request, 200)
+
+
+def save(request: ConsoleRequest) -> HttpResponse:
+    """Set the new password. The person signs in with it, and the browser is a known device."""
+    try:
+        done = _as_visitor(request).call(
+            "reset_password",
+            token=request.http.path["reset"],
+            password=request.form_value("password"),
+            endConnections=bool(request.form_value("end_connections")),
+        )
+    except NotFoundError:
+        return _gone(request)
+    except AppError as error:
+        return _reset_page(request, error.status, request.problem(error))
+    device = access.device_cookies(request, done["accountId"])
+    return redirect(_with_language(request, access.SIGN_IN, "password_reset"), device)
+
+
+def _as_visitor(request: ConsoleRequest) -> ConsoleRequest:
+    """Return the request without its session, which may be that of another account."""
+    return ConsoleRequest(request.http, request.csrf)
+
+
+def _with_language(request: ConsoleRequest, path: str, done: str) -> str:
+    chosen = {"lang": request.http.language} if request.http.language else {}
+    return f"{path}?{urlencode({'done': done, **chosen})}"
+
+
+def _request_page(
+    request: ConsoleRequest, status: int, problem: Problem | None = None
+) -> HttpResponse:
+    return request.page(
+        "forgot_password",
+        status,
+        problem=problem,
+        is_mailed=mail.is_on(),
+        email=request.form_value("email"),
+        language_query=request.query_with(lang=request.http.language),
+    )
+
+
+def _reset_page(
+    request: ConsoleRequest, status: int, problem: Problem | None = None
+) -> HttpResponse:
+    try:
+        shown = _as_visitor(request).call("get_password_reset", token=request.http.path["reset"])
+    except NotFoundError:
+        return _gone(request)
+    return request.page("reset_password", status, problem=problem, reset=shown, path=request.path)
+
+
+def _gone(request: ConsoleRequest) -> HttpResponse:
+    """Return the page for links that are unknown, expired or used."""
+    return render.notice(
+        request.http,
+        404,
+        icon="ban",
+        title="reset_gone",
+        about="reset_gone_about",
+        link=(FORGOT_PASSWORD, "forgot_password"),
+    )
