@@ -1,14 +1,17 @@
 """Runs a function on untrusted input in a process of its own, with limits of time and memory.
 
-The process has neither the service's credentials nor its settings in its environment. On AWS it
-shares the Lambda function's memory; on a developer's machine, too, it is a child process.
+The process has neither the service's credentials nor its settings in its environment, and cannot
+read the memory and the environment of its parent (Linux). On AWS it shares the Lambda function's
+memory; on a developer's machine, too, it is a child process.
 """
 
+import ctypes
 import json
 import os
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Lock
 from typing import Any
@@ -22,6 +25,9 @@ _ONE_AT_A_TIME = Lock()
 """The processes share the memory of the function that runs jobs, which has four threads."""
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
 """Variables that Python itself needs. All others, such as credentials, stay here."""
+_PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4
+_CAPABILITY_VERSION = 0x20080522
+"""The third version of the sets of capabilities (``man 2 capset``)."""
 _CHILD = "from chalicelib.gateways import isolation; isolation.serve()"
 
 
@@ -56,7 +62,7 @@ def call(function: str, body: bytes, *arguments: str | None) -> str:
     command = [sys.executable, "-c", _CHILD, json.dumps([function, *arguments])]
     options: dict[str, Any] = {"capture_output": True, "timeout": SECONDS, "env": environment}
     try:
-        with _ONE_AT_A_TIME:
+        with _ONE_AT_A_TIME, _unreadable():
             done = subprocess.run(command, input=body, check=False, **options)  # noqa: S603  our own
     except subprocess.TimeoutExpired:
         msg = f"more than {SECONDS:g} seconds"
@@ -74,9 +80,28 @@ def call(function: str, body: bytes, *arguments: str | None) -> str:
     )
 
 
+@contextmanager
+def _unreadable() -> Iterator[None]:
+    """Let no process of the same user read ``/proc/<pid>/environ`` and the memory of this one.
+
+    Processes of the user can do that with each other otherwise (``man 2 prctl``, PR_SET_DUMPABLE).
+    """
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is None:  # not on Linux
+        yield
+        return
+    before = prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0)
+    prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    try:
+        yield
+    finally:
+        prctl(_PR_SET_DUMPABLE, before, 0, 0, 0)
+
+
 def serve() -> None:
     """Run the function that the command line names, in the child process."""
     function, *arguments = json.loads(sys.argv[1])
+    _drop_privileges()
     _limit_memory()
     body = sys.stdin.buffer.read()
     module, _, name = function.partition(":")
@@ -89,6 +114,18 @@ def serve() -> None:
     except BaseException as error:  # noqa: BLE001
         outcome = {"failed": type(error).__name__}
     sys.stdout.write(json.dumps(outcome))
+
+
+def _drop_privileges() -> None:
+    """Drop the capabilities of root, which could read any process, where the platform has them."""
+    capset = getattr(ctypes.CDLL(None), "capset", None)
+    if capset is not None:
+        capset((ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)())
+    with suppress(ImportError, ValueError, OSError):
+        import resource  # noqa: PLC0415  not on Windows
+
+        # A process that the child leaves behind would outlive the protection of the parent.
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
 
 
 def _limit_memory() -> None:

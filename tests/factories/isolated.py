@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -43,6 +44,16 @@ def write_file(_first: object, body: bytes, *_: object) -> str:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "file").write_bytes(body)
     return ""
+
+
+def read_of_parent(name: str, *_: object) -> str:
+    """Read a file of the parent in /proc: the memory of ``mem`` begins at no readable place."""
+    with Path(f"/proc/{os.getppid()}/{name}").open("rb") as file:
+        return str(len(file.read(1)))
+
+
+def start_process(*_: object) -> str:
+    return subprocess.run(["/bin/echo", "started"], check=True, capture_output=True).stdout.decode()
 
 
 def variables(*_: object) -> str:

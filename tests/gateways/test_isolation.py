@@ -1,5 +1,10 @@
 """Functions that run in a process of their own, with limits."""
 
+import ctypes
+import os
+import sys
+from pathlib import Path
+
 import pytest
 
 from chalicelib.gateways import isolation
@@ -49,3 +54,23 @@ def test_the_process_has_none_of_the_services_variables(monkeypatch: pytest.Monk
     monkeypatch.setenv("LLM_API_KEY", "secret")
     names = isolation.call(f"{HERE}:variables", b"", None).split()
     assert set(names) <= {*isolation._PASSED_ON, "PYTHONPATH", "LC_CTYPE"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+@pytest.mark.parametrize("name", ["environ", "mem", "maps", "auxv"])
+def test_the_process_cannot_read_its_parent(name: str) -> None:
+    with pytest.raises(IsolationError, match=r"^PermissionError$"):
+        isolation.call(f"{HERE}:read_of_parent", b"", name)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_the_parent_is_readable_again_after_the_call() -> None:
+    isolation.call(f"{HERE}:join", b"", "a")
+    assert Path(f"/proc/{os.getpid()}/environ").read_bytes()
+    assert ctypes.CDLL(None).prctl(isolation._PR_GET_DUMPABLE, 0, 0, 0, 0) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may start any number of processes")
+def test_the_process_starts_no_other() -> None:
+    with pytest.raises(IsolationError, match=r"^BlockingIOError$"):
+        isolation.call(f"{HERE}:start_process", b"", None)
