@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Barrier
@@ -71,6 +71,7 @@ from chalicelib.core import clock, deadline, retry
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Role, SessionPrincipal, VisitorPrincipal
 from chalicelib.core.settings import settings
+from chalicelib.domains.bookings.flows import visitor_shares
 from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
@@ -207,6 +208,13 @@ def _settings_are_restored() -> Iterator[None]:
     """Fail the test that leaves changed settings behind, instead of a later test."""
     yield
     assert settings() == SETTINGS
+
+
+@pytest.fixture
+def large_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a visitor book without a proof more often than other limits allow."""
+    limit = replace(visitor_shares.UNPROVED, max_requests=100)
+    monkeypatch.setattr(visitor_shares, "UNPROVED", limit)
 
 
 @pytest.fixture(autouse=True)

@@ -82,6 +82,13 @@ The payload has ``accountId``, and ``setAt`` in ISO 8601.
 """
 
 
+MAIL_BOOKING_LINK = "mail-booking-link"
+"""The kind of job that mails the link which books what a visitor has requested.
+
+The payload has ``requestId``. It is named here because a domain below its handler stages it.
+"""
+
+
 class Queue(StrEnum):
     """A queue of jobs, with a runner of its own. Its value begins the keys of its jobs."""
 
@@ -103,6 +110,7 @@ EVENT_KINDS = frozenset(
         MAIL_INVITATION,
         MAIL_PASSWORD_RESET,
         MAIL_PASSWORD_SET,
+        MAIL_BOOKING_LINK,
     }
 )
 

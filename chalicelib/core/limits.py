@@ -17,7 +17,8 @@ class Limit:
     subject. ``what`` describes what is counted, such as "AI drafts a day". If the database cannot
     count a call, a limit with ``fails_open`` admits it. ``weigh`` returns the units that a call
     takes, from its input; the default is one. ``within`` returns the part of the input that has a
-    counter of its own for each caller, such as a form.
+    counter of its own for each caller, such as a form. If visitors share the limit, ``share`` is
+    the limit of one visitor, who then cannot use up what all share.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Limit:
     fails_open: bool = False
     weigh: Callable[[Any], int] | None = None
     within: Callable[[Any], str] | None = None
+    share: "Limit | None" = None
 
     @property
     def by_input(self) -> bool:

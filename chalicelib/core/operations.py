@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from inspect import cleandoc
 from pkgutil import walk_packages
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from chalicelib.core.errors import AppError
 from chalicelib.core.limits import Limit
@@ -26,6 +26,8 @@ READ, CALL = "READ", "CALL"
 """The methods of operations without a route: ``READ`` for those that only read, else ``CALL``."""
 
 
+ACCEPTED = b'"confirmByMail":true'
+"""The part of a body by which an answer with status 202 is known, also when it is replayed."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 """The sort order of operations that share a path."""
 
@@ -144,6 +146,8 @@ class Operation(Options, Entry):
     description: str
     input: type[Wire]
     output: type[Wire]
+    accepted: type[Wire] | None
+    """The answer with status 202 to a call that waits for something else, if there is one."""
     handler: Callable[[Any, Any], Wire]
     idempotent: bool
     accepts_idempotency_key: bool
@@ -264,7 +268,7 @@ class Declaration(Options):
     """The decorator ``@operation(…)`` of a handler ``(ctx, args) -> result``.
 
     The input and output models come from the handler's type hints, and the public description from
-    its docstring.
+    its docstring. The second of two output models is that of answers with status 202.
     """
 
     title: str
@@ -299,6 +303,7 @@ class Declaration(Options):
         idempotent = read_only if self.idempotent is None else self.idempotent
         takes_key = self.accepts_idempotency_key
         hints = get_type_hints(handler)
+        outputs = get_args(hints["return"]) or (hints["return"],)
         if (self.role is None) is (Audience.SESSION in self.audience):
             msg = f"{handler.__name__}: declare role= if and only if the audience has sessions"
             raise TypeError(msg)
@@ -316,7 +321,8 @@ class Declaration(Options):
                 role=self.role,
                 description=cleandoc(handler.__doc__ or ""),
                 input=hints["args"],
-                output=hints["return"],
+                output=outputs[0],
+                accepted=outputs[1] if outputs[1:] else None,
                 handler=handler,
                 idempotent=idempotent,
                 accepts_idempotency_key=not read_only

@@ -140,11 +140,15 @@ class SessionPrincipal(Principal):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisitorPrincipal(Principal):
-    """A visitor of a public page, identified only by a hash of the client IP and the day."""
+    """A visitor of a public page, identified only by a hash of the client IP and the day.
+
+    ``network`` is a hash of the IPv6 network of 48 bits, or empty.
+    """
 
     audience: ClassVar[Audience] = Audience.PUBLIC
 
     visitor: str
+    network: str = ""
     page_url: str = ""
 
     @property

@@ -93,18 +93,37 @@ def check(limit: Limit, subject: str) -> None:
         raise window.refusal
 
 
-def stage(unit: UnitOfWork, limit: Limit, subject: str, rows: Rows | None = None) -> None:
+def used(limit: Limit, subject: str, rows: Rows) -> int:
+    """Return the units that a subject had used when the rows were read."""
+    counted = rows.find(RateLimitRow, key(limit, subject))
+    return int(counted.used) if counted else 0
+
+
+def has_room(limit: Limit, subject: str, rows: Rows) -> bool:
+    """Return whether a limit was not reached when the rows were read."""
+    return used(limit, subject, rows) < _Window.of(limit, subject).max_requests
+
+
+def stage(
+    unit: UnitOfWork,
+    limit: Limit,
+    subject: str,
+    rows: Rows | None = None,
+    *,
+    runs_again: bool = False,
+) -> None:
     """Stage one more unit for a subject, in the transaction of the limited change.
 
     A unit of work that does not commit takes nothing. At commit, ``RateLimitedError`` is raised if
     the limit is reached. With ``rows``, it is raised at once if the limit was reached when they
-    were read: a refused transaction costs as much as one that is carried out.
+    were read: a refused transaction costs as much as one that is carried out. With ``runs_again``,
+    the unit of work runs again instead of failing at commit.
     """
     window = _Window.of(limit, subject)
-    counted = rows and rows.find(RateLimitRow, key(limit, subject))
-    if counted and counted.used >= window.max_requests:
+    if rows is not None and not has_room(limit, subject, rows):
         raise window.refusal
-    unit.update(window.row, window.taking(1), window.has_room(1), on_conflict=window.refusal)
+    refusal = None if runs_again else window.refusal
+    unit.update(window.row, window.taking(1), window.has_room(1), on_conflict=refusal)
 
 
 class _Window(NamedTuple):

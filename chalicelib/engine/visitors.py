@@ -44,6 +44,17 @@ def visitor_hash(client_ip: str, day: date | None = None) -> str:
     return digest.hex()[:_HASH_CHARACTERS]
 
 
+def network_hash(client_ip: str) -> str:
+    """Return the hash of today for an IPv6 network of 48 bits, which one site may have (RFC 6177).
+
+    It is empty for other addresses. Raises as ``visitor_hash`` does.
+    """
+    network = _network(client_ip)
+    if not network.endswith("::/64"):
+        return ""
+    return visitor_hash(f"{network[:12]}::/48")
+
+
 def forget() -> None:
     """Clear the salts that this process has read."""
     _salt.cache_clear()

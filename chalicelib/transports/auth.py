@@ -118,4 +118,7 @@ def visitor(request: HttpRequest, day: date | None = None) -> VisitorPrincipal:
         ValidationError: the request is one that this service sends.
     """
     check_sender(request)
-    return VisitorPrincipal(visitor=visitors.visitor_hash(request.client_ip, day))
+    return VisitorPrincipal(
+        visitor=visitors.visitor_hash(request.client_ip, day),
+        network=visitors.network_hash(request.client_ip),
+    )

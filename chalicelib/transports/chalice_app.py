@@ -65,6 +65,10 @@ FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
         Lazy("chalicelib.transports.web.booking_page:show"),
         Lazy("chalicelib.transports.web.booking_page:change"),
     ),
+    "/booking/confirm/{token}": (
+        Lazy("chalicelib.transports.web.booking_link:show"),
+        Lazy("chalicelib.transports.web.booking_link:book"),
+    ),
     "/unsubscribe/{token}": (
         Lazy("chalicelib.transports.unsubscribe:show"),
         Lazy("chalicelib.transports.unsubscribe:unsubscribe"),

@@ -11,7 +11,7 @@ from chalicelib.application.invoke import Reply, invoke
 from chalicelib.core import clock, idempotency_keys
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import AppError, ValidationError
-from chalicelib.core.operations import Operation
+from chalicelib.core.operations import ACCEPTED, Operation
 from chalicelib.core.principals import Audience, Principal
 from chalicelib.core.wire import parsing
 from chalicelib.transports import form_data
@@ -40,6 +40,8 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
     try:
         if Audience.PUBLIC in operation.audience:
             response = success(_call_publicly(operation, principal, request))
+            if operation.accepted is not None and ACCEPTED in response.body:
+                response = response._replace(status=202)
         else:
             read = partial(_read_input, operation, request)
             response = success(call(operation, principal, request, read))

@@ -20,6 +20,7 @@ from chalicelib.engine import jobs
 from chalicelib.engine.events import subscriptions
 from tests.conftest import PASSWORD, as_operator, in_console
 from tests.contract.conftest import ExampleRunner
+from tests.factories.booking_links import requested
 from tests.factories.console import invite, reset_link
 from tests.factories.examples import fill
 from tests.factories.oauth import CLIENT_ID, exchange_arguments, grant
@@ -79,6 +80,9 @@ REASONS: Mapping[str, tuple[str, ...]] = {
 NO_EVENTS = {name: reason for reason, names in REASONS.items() for name in names}
 
 
+ADA = {"name": "Ada", "email": "ada@example.com"}
+
+
 def on_booking_page(w: WorkspaceIds) -> dict[str, Any]:
     """Open the booking page of a workspace, and return a booking on it."""
     in_console(w.workspace_id, "set_booking_page", isOn=True, offer=[w.things.service])
@@ -121,6 +125,9 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
     },
     "allow_mail": lambda _: {"email": "ada@example.com"},
     "book_on_page": on_booking_page,
+    "book_by_link": lambda w: {
+        "token": requested(w.workspace_id, {**on_booking_page(w), "client": ADA})
+    },
     "move_public_booking": to_another_time,
     "create_account": lambda _: {"email": "new@example.com", "password": PASSWORD},
     "create_invited_account": lambda w: {

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,10 @@ def document() -> dict[str, Any]:
     codes = openapi_failures.catalogue(operations)
     names, schemas = components(
         [*(each.input for each in operations if _has_named_body(each)), ChatRequest],
-        [each.output for each in operations],
+        [
+            *(each.output for each in operations),
+            *(each.accepted for each in operations if each.accepted),
+        ],
     )
     for operation in operations:
         if operation.path_parameters and _has_named_body(operation):
@@ -76,7 +80,8 @@ def document() -> dict[str, Any]:
                 NULL_OMITS: True,
                 "description": "Alternative to the header.",
             }
-    for output in {operation.output for operation in operations}:
+    outputs = [(each.output, each.accepted) for each in operations]
+    for output in filter(None, dict.fromkeys(chain.from_iterable(outputs))):
         _add_envelope(schemas[names[output]])
     for operation in operations:
         if operation.served_as is ServedAs.CALENDAR_FILE:  # The answer is the file alone.
@@ -161,6 +166,11 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
         **_extensions(operation),
         "x-error-codes": codes,
     }
+    if operation.accepted is not None:
+        entry["responses"]["202"] = {
+            "description": "Accepted: a mail's link does it.",
+            "content": {JSON_TYPE: {"schema": _success(names[operation.accepted])}},
+        }
     if Audience.PUBLIC in operation.audience:
         entry["security"] = []
     if handler := public.handler_of(operation):

@@ -966,7 +966,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         for (const each of [yes, no]) each.removeAttribute("aria-disabled");
         kept.sent = !code || code >= 500;
         save();
-        if (code === 200) {
+        if (code === 200 || code === 202) {
           end(data.message, { ics: data.icsUrl, token: data.cancelToken, next: data.redirectUrl });
         } else if (code === 400) {
           tell("");

@@ -27,6 +27,7 @@ from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.leads.flows import form_checks, form_html
+from chalicelib.gateways import mail
 from chalicelib.lib import zoned_times
 from chalicelib.transports import form_data
 from chalicelib.transports.http import (
@@ -70,7 +71,10 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def book(request: HttpRequest) -> HttpResponse:
-    """Book, and show the booking. If that fails, show the form again with all that was typed."""
+    """Book, and show the booking, or that a mail's link books.
+
+    If that fails, show the form again with all that was typed.
+    """
     return render.framed_anywhere(_book)(request)
 
 
@@ -259,9 +263,8 @@ def _book(request: HttpRequest) -> HttpResponse:
         return visit.show("by_phone", 409)
     sent = form_data.last_values(request)
     try:
-        return _done(
-            visit, _decoy(visit, sent) if form_checks.is_robot(sent) else _made(visit, sent)
-        )
+        made = _decoy(visit, sent) if form_checks.is_robot(sent) else _made(visit, sent)
+        return visit.show("by_mail", 202) if "confirmByMail" in made else _done(visit, made)
     except SlotUnavailableError as error:
         return _again(visit, sent, error, "book_taken", slots=error.details["alternatives"])
     except ValidationError as error:
@@ -269,7 +272,9 @@ def _book(request: HttpRequest) -> HttpResponse:
     except AppError as error:
         if error.code not in REFUSALS:
             raise
-        return _again(visit, sent, error, REFUSALS[error.code])
+        lacks_email = error.code == "rate_limited" and mail.is_on() and not sent.get("email")
+        key = "book_needs_email" if lacks_email else REFUSALS[error.code]
+        return _again(visit, sent, error, key)
 
 
 def _made(visit: _Visit, sent: Mapping[str, str]) -> dict[str, Any]:

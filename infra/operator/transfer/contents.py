@@ -13,6 +13,7 @@ from chalicelib.application import invoke, refolding
 from chalicelib.core.jobs import (
     DELIVER_WEBHOOK,
     KNOWLEDGE_STALE,
+    MAIL_BOOKING_LINK,
     MAIL_CLIENT,
     MAIL_INVITATION,
     MAIL_PASSWORD_RESET,
@@ -31,6 +32,7 @@ from chalicelib.domains.blog.operations import covers
 from chalicelib.domains.blog.store import posts
 from chalicelib.domains.bookings.flows import booking
 from chalicelib.domains.bookings.store import (
+    awaited_bookings,
     booking_pages,
     bookings,
     calendar_days,
@@ -206,6 +208,7 @@ EXCLUDED: Mapping[type[Row], str] = {
     leads.SubmissionRow: "keeps a visitor from submitting twice for ten minutes",
     site_visits.SeenRow: "a hash with the stage's salt of the day",
     visits.VisitRow: "a widget's current visit, deleted after 30 days; it is counted again",
+    awaited_bookings.AwaitedBookingRow: "a link that ends within the hour",
     bookings.VisitorBookingsRow: "a hash with the stage's salt of the day",
     locks.LockRow: "used only during a write",
     locks.UnreadLockRow: "used only during a write",
@@ -271,6 +274,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     MAIL_INVITATION: "invitations are not exported",
     MAIL_PASSWORD_RESET: "accounts are not exported",
     MAIL_PASSWORD_SET: "as above",
+    MAIL_BOOKING_LINK: "its link ends within the hour",
     refolding.REFOLD: "an import folds all texts itself",
     CLAIM_EMAIL: "accounts are not exported",
 }

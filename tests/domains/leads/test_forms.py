@@ -12,7 +12,7 @@ from chalicelib.core.errors import NotFoundError, RateLimitedError, ValidationEr
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
-from chalicelib.domains.leads.flows import submissions
+from chalicelib.domains.leads.flows import lead_quota, submissions
 from chalicelib.domains.leads.flows.submissions import public_form
 from chalicelib.domains.leads.rules import form_texts
 from chalicelib.engine import limits
@@ -407,6 +407,15 @@ class TestLimits:
             submit(form, email="Ada")
         ids = [submit(form, name=name) for name in ("Bob", "Eve")]
         assert [lead(api, each)["overQuota"] for each in ids] == [False, True]
+
+    def test_a_visitor_uses_up_only_a_share_of_the_leads_that_the_plan_includes(
+        self, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 4)
+        monkeypatch.setattr(lead_quota, "LEAST_SHARE", 3)
+        flood = [submit(form, "visitor", name=f"Spam {number}") for number in range(6)]
+        assert [lead(api, each)["overQuota"] for each in flood] == [False] * 3 + [True] * 3
+        assert lead(api, submit(form, "another", name="Ada"))["overQuota"] is False
 
     def test_leads_beyond_the_plan_are_stored_marked_and_counted(
         self, api: Api, form: str, owner: Owner, monkeypatch: pytest.MonkeyPatch

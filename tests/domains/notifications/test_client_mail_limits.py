@@ -18,7 +18,7 @@ from tests.domains.notifications.inbox import Inbox
 from tests.factories.event_runs import run_until_idle
 from tests.factories.salon import Salon
 
-pytestmark = pytest.mark.usefixtures("database")
+pytestmark = pytest.mark.usefixtures("database", "large_share")
 HOURS = [f"2027-03-03T{hour:02}:00:00Z" for hour in range(9, 16)]
 
 

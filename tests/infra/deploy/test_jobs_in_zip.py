@@ -58,7 +58,7 @@ from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing import declaration
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from infra.deploy.package import build as package
-from tests.conftest import OBJECTS, Api, Owner, as_operator
+from tests.conftest import OBJECTS, Api, Owner, as_operator, in_console
 from tests.domains.events.conftest import receiver, world  # noqa: F401  fixtures
 from tests.domains.notifications.clients import ADA, book
 from tests.domains.notifications.helpers import link
@@ -66,6 +66,7 @@ from tests.domains.notifications.inbox import Inbox, choose
 from tests.domains.sites.test_site_domains import Records, bind
 from tests.factories import files as uploads
 from tests.factories import products
+from tests.factories.booking_links import requested
 from tests.factories.chat import new_bot, transcript
 from tests.factories.event_triggers import MEMBER, TRIGGERS, World
 from tests.factories.examples import Things, submit
@@ -557,6 +558,14 @@ def mail_password_set(stage: Stage) -> Steps:
     assert [each["To"] for each in stage.inbox.mails] == [owner]
 
 
+def mail_booking_link(stage: Stage) -> Steps:
+    salon, page = Salon.opened(stage.api), {"workspace": stage.owner.workspace.slug}
+    in_console(stage.workspace_id, "set_booking_page", isOn=True, offer=[salon.service])
+    requested(stage.workspace_id, page | salon.order(NOON))
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+
+
 def membership_ended(stage: Stage) -> Steps:
     stage.world.member("manager")
     account = accounts.by_email(MEMBER).id
@@ -728,6 +737,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "mail-invitation": mail_invitation,
     "mail-password-reset": mail_password_reset,
     "mail-password-set": mail_password_set,
+    "mail-booking-link": mail_booking_link,
     "membership-ended": membership_ended,
     "notify-member": notify_member,
     "notify-digest": notify_digest,

@@ -11,8 +11,10 @@ from chalicelib.domains.bookings.rules import booking_tokens, calendar_files
 from chalicelib.domains.bookings.rules.booking_tokens import BookingToken, Purpose
 from chalicelib.domains.bookings.rules.calendar_files import CalendarEvent
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.gateways.master_key import master_key
 
 PAGE = "/booking/{token}"
+BOOK_PAGE = "/booking/confirm/{token}"
 CALENDAR_FILE = "/api/public/bookings/{token}.ics"
 FILE_SUFFIX = ".ics"
 
@@ -26,6 +28,18 @@ def page_url(workspace_id: str, booking: BookingRow) -> str | None:
         return None
     text = token(workspace_id, booking, Purpose.MANAGE)
     return settings().public_url + PAGE.format(token=text)
+
+
+def book_token(workspace_id: str, request_id: str) -> str:
+    """Return the token of the link that books what a visitor has requested.
+
+    It is computed with the master key, so that the job of the mail needs the id alone.
+
+    Raises:
+        NotConfiguredError: there is no master key.
+        UnavailableError: the master key cannot be read.
+    """
+    return booking_tokens.token(workspace_id, request_id, Purpose.BOOK, master_key().hex())
 
 
 def calendar_url(workspace_id: str, booking: BookingRow) -> str:

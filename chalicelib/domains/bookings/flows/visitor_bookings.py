@@ -1,36 +1,49 @@
 """Bookings that visitors make: over the public API, and in a chat with a bot.
 
-A visitor's contacts are stored with the booking only, and never change an existing client.
+A visitor's contacts are stored with the booking only, and never change an existing client. A few
+bookings need no proof of an address. More of them wait for the link in a mail (ADR 74).
 """
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
-from chalicelib.core import deadline
-from chalicelib.core.errors import RateLimitedError, ValidationError
+from chalicelib.core import clock, deadline
+from chalicelib.core.errors import ConflictError, RateLimitedError, ValidationError
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import MAIL_BOOKING_LINK
 from chalicelib.core.limits import Limit
+from chalicelib.core.wire import parsing
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, has_at_least_one, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.bookings.flows import binding, booking, booking_links, calendars
+from chalicelib.domains.bookings.flows import (
+    binding,
+    booking,
+    booking_links,
+    calendars,
+    visitor_shares,
+)
 from chalicelib.domains.bookings.flows.booking import BookingRequest
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.placement import SlotRequest
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
-from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store import awaited_bookings, bookings
+from chalicelib.domains.bookings.store.awaited_bookings import AwaitedBookingRow
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, VisitorBookingsRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.flows.contacts import Contact
 from chalicelib.domains.identity.flows.zones import Timezone
 from chalicelib.domains.sites.store.sites import SUSPENDED
-from chalicelib.engine import limits
+from chalicelib.engine import jobs, limits
+from chalicelib.engine.events import wake
 from chalicelib.engine.reading import Rows
+from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import zoned_times
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
@@ -42,13 +55,24 @@ BOOKINGS_PER_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta
 If the rate limiter is unavailable, requests are refused. ``BOOKING_CHANGES`` does the same.
 """
 MAX_UPCOMING = 5
-"""Maximum number of upcoming bookings that one visitor may make for one contact in a workspace."""
+"""Maximum number of upcoming bookings that one visitor may make for one contact in a workspace.
+
+It is also that of bookings by links for one e-mail address.
+"""
 MAX_HOLDS = 2
-"""Maximum number of unpaid bookings among them."""
+"""Maximum number of unpaid bookings of one visitor in a workspace, whatever their contacts."""
+PROVED = "proved"
+"""Stands for the visitor in the key of bookings by links."""
 RETRY_AFTER = timedelta(hours=1)
 """Retry-After of a refused request. It is constant, so that it reveals nothing."""
 
 Notes = Annotated[str, StringConstraints(max_length=2000)]
+
+
+class ChangedError(ConflictError):
+    """The price or the duration has changed since the visitor agreed to it. Ask or book again."""
+
+    code = "changed"
 
 
 class BookingContact(Wire):
@@ -110,6 +134,13 @@ class PublicBookingMade(Wire):
     ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
 
 
+class BookingAwaitsMail(Wire):
+    """A booking that waits for the visitor to open the link in a mail."""
+
+    confirm_by_mail: bool = Field(default=True, description="true: the mail's link books.")
+    expires_at: Timestamp = Field(description="When the link stops working.")
+
+
 class MadeBooking(NamedTuple):
     """A new booking of a visitor. ``secret`` signs its tokens."""
 
@@ -125,21 +156,78 @@ class MadeBooking(NamedTuple):
         )
 
 
-def book(ctx: Context, args: PublicBookingCreate, source: str = PUBLIC) -> MadeBooking:
-    """Stage a visitor's booking.
+class AwaitedBooking(NamedTuple):
+    """A booking that waits for the link in a mail. ``row`` is the booking to be."""
+
+    row: BookingRow
+    link_ends_at: datetime
+
+    def out(self, _: str) -> BookingAwaitsMail:
+        """Return the wire form of the answer."""
+        return BookingAwaitsMail(expires_at=self.link_ends_at)
+
+
+def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooking]:
+    """Stage the booking of a mail's link, which ends the link. Return what was requested, too.
+
+    Raises:
+        NotFoundError: the link is unknown, used or ended, or what it books is no longer offered.
+        ChangedError: the price or the duration has changed, or it has to be paid now.
+        RateLimitedError: the address or the visitor has too many bookings.
+        SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
+    """
+    awaited = require_awaited(ctx.workspace_id, token)
+    request = parsing.parse(PublicBookingCreate, awaited.request)
+    made = book(ctx, request, awaited.source, is_proved=True)
+    shown = PublicBookingOut.of(made.row).model_dump(mode="json", by_alias=True)
+    if isinstance(made, AwaitedBooking) or any(
+        shown[name] != awaited.booking[name] for name in ("status", "endAt", "price")
+    ):
+        raise ChangedError("The price or the duration has changed. Book again.")
+    ctx.unit.delete(awaited, if_there=True)
+    return awaited, made
+
+
+def require_awaited(workspace_id: str, token: str) -> AwaitedBookingRow:
+    """Return the requested booking of a mail's link.
+
+    Raises:
+        NotFoundError: the link is unknown, used or ended. The error is the same.
+    """
+    return BOOKINGS.found_for_visitor(awaited_bookings.find(workspace_id, token))
+
+
+def book(
+    ctx: Context,
+    args: PublicBookingCreate,
+    source: str = PUBLIC,
+    *,
+    is_proved: bool = False,
+    proposal: str | None = None,
+) -> MadeBooking | AwaitedBooking:
+    """Stage a visitor's booking, or the mail with a link that books.
+
+    The mail is sent if the visitor or the service has had its bookings without a proof, unless a
+    link of a mail books now (``is_proved``). A ``proposal`` of a bot is kept with the request.
 
     Raises:
         NotFoundError: there is no such service or resource, or the service's site is suspended.
-        RateLimitedError: the visitor or the service has too many bookings.
+        RateLimitedError: the visitor has too many bookings, or no mail can be sent.
         SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
         ValidationError: the phone is not a valid number, or the start is not a valid moment.
     """
     reads = BookingReads(ctx.unit)
     service = SERVICES.found(reads.read_service(args.service_id))
     contact = _contact(ctx, args.client, service, reads.rows)
+    visitor = ctx.principal.rate_limit_key
     visitor_keys = bookings.visitor_keys(
-        ctx.workspace_id, ctx.principal.rate_limit_key, contact.identity.values()
+        ctx.workspace_id,
+        PROVED if is_proved else visitor,
+        [contact.email] if is_proved else contact.identity.values(),
     )
+    if service.require_payment:
+        visitor_keys.append(bookings.holds_key(ctx.workspace_id, visitor))
+    unproved = [] if is_proved else visitor_shares.unproved(ctx, service)
     reads.read_ahead(
         service,
         args.start_at,
@@ -149,6 +237,7 @@ def book(ctx: Context, args: PublicBookingCreate, source: str = PUBLIC) -> MadeB
             *binding.site_keys(ctx.workspace_id, service.site_id),
             *contacts.holder_keys(ctx.workspace_id, contact),
             *visitor_keys,
+            *(limits.key(*each) for each in unproved),
         ],
     )
     require_open_site(ctx.workspace_id, service, reads.rows)
@@ -157,10 +246,15 @@ def book(ctx: Context, args: PublicBookingCreate, source: str = PUBLIC) -> MadeB
         within_limit = start(lambda: _take_daily_limit(ctx))
         reads.rows.read(BOOKINGS.key(ctx.workspace_id, each) for row in earlier for each in row.ids)
         within_limit.result()
-    _check_upcoming(ctx, service, earlier, reads.rows)
+    _check_upcoming(ctx, earlier, reads.rows)
+    used_up = [each for each in unproved if not limits.has_room(*each, reads.rows)]
+    unit = ctx.unit
+    if used_up:  # What is staged here only shows that the time can be booked.
+        unit = UnitOfWork(ctx.workspace_id)
+        calendars.workspace_of(unit, reads.rows)
     secret = ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret)
     made, _ = booking.book(
-        ctx.unit,
+        unit,
         BookingRequest(
             service_id=service.id,
             slot=SlotRequest(args.start_at, args.resource_id, args.timezone),
@@ -173,11 +267,44 @@ def book(ctx: Context, args: PublicBookingCreate, source: str = PUBLIC) -> MadeB
         ),
         reads,
     )
+    if used_up:
+        visitor_shares.require_mail(unit, made.client_email, used_up[0], reads.rows)
+        return _await_mail(ctx, args, made, source, proposal)
     for row in earlier:
         row.ids = [*row.ids, made.id]
+        if is_proved:
+            row.expires = max(row.expires, made.starts_at)
         ctx.unit.save(row)
-    limits.stage(ctx.unit, _unverified(service), service.id)
+    for limit, subject in unproved:
+        limits.stage(ctx.unit, limit, subject, reads.rows, runs_again=True)
     return MadeBooking(made, secret)
+
+
+def _await_mail(
+    ctx: Context,
+    args: PublicBookingCreate,
+    made: BookingRow,
+    source: str,
+    proposal: str | None,
+) -> AwaitedBooking:
+    """Stage the request for a booking, and the mail with its link."""
+    request_id = ctx.unit.run_side_effect_once("request", new_id)
+    token = booking_links.book_token(ctx.workspace_id, request_id)
+    named = made.named_contacts or ()
+    row = awaited_bookings.new(
+        ctx.workspace_id, token, [made.client_email, made.client_phone, *named]
+    )
+    row.request_id, row.source, row.proposal = request_id, source, proposal
+    fields = set(PublicBookingCreate.model_fields)
+    request = args.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
+    row.request = request | {"startAt": clock.iso(made.starts_at)}
+    row.booking = PublicBookingOut.of(made).model_dump(mode="json", by_alias=True)
+    ctx.unit.create(row)
+    for limit, subject in visitor_shares.of_visitor(ctx, visitor_shares.LINKS_PER_DAY):
+        limits.stage(ctx.unit, limit, subject)
+    ctx.unit.create(jobs.row(MAIL_BOOKING_LINK, ctx.workspace_id, {"requestId": request_id}))
+    ctx.unit.after_commit(wake.wake)
+    return AwaitedBooking(made, row.link_ends_at)
 
 
 def require_open_site(workspace_id: str, service: ServiceRow, rows: Rows) -> None:
@@ -212,10 +339,10 @@ def _take_daily_limit(ctx: Context) -> None:
     )
 
 
-def _check_upcoming(
-    ctx: Context, service: ServiceRow, earlier: Iterable[VisitorBookingsRow], rows: Rows
-) -> None:
+def _check_upcoming(ctx: Context, earlier: Iterable[VisitorBookingsRow], rows: Rows) -> None:
     """Keep the visitor's upcoming bookings in the rows of earlier ones, one row for each contact.
+
+    The row of unpaid bookings keeps these alone.
 
     Bookings of other visitors for the same contact do not count, and every refusal is the same.
     Therefore a visitor cannot learn about another person's contact, or prevent that person from
@@ -225,20 +352,16 @@ def _check_upcoming(
     Raises:
         RateLimitedError: the visitor has too many upcoming bookings or unpaid holds.
     """
+    holds = bookings.holds_key(ctx.workspace_id, ctx.principal.rate_limit_key).sk
     for row in earlier:
         upcoming = bookings.upcoming(ctx.workspace_id, row.ids, rows)
+        if row.sk == holds:
+            upcoming = [each for each in upcoming if each.hold_expires_at is not None]
         row.ids = [each.id for each in upcoming]
-        holds = sum(each.hold_expires_at is not None for each in upcoming)
-        if len(upcoming) >= MAX_UPCOMING or (service.require_payment and holds >= MAX_HOLDS):
+        if len(upcoming) >= (MAX_HOLDS if row.sk == holds else MAX_UPCOMING):
             msg = (
                 "You have the maximum number of upcoming bookings for these contacts. "
                 "Cancel one of them, or try again later."
             )
             wait = round(RETRY_AFTER.total_seconds())
             raise RateLimitedError(msg, headers={"Retry-After": str(wait)})
-
-
-def _unverified(service: ServiceRow) -> Limit:
-    """Return the limit on visitors' bookings of a service. Their contacts are not verified."""
-    max_bookings = int(service.unverified_per_hour)
-    return Limit("unverified", "bookings of this service an hour", max_bookings, timedelta(hours=1))

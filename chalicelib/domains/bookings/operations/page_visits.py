@@ -29,6 +29,8 @@ from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.slot_months import MonthOfSlots, MonthQuery
 from chalicelib.domains.bookings.flows.slot_records import SlotResource
 from chalicelib.domains.bookings.flows.visitor_bookings import (
+    BookingAwaitsMail,
+    MadeBooking,
     PublicBookingCreate,
     PublicBookingOut,
 )
@@ -36,8 +38,6 @@ from chalicelib.domains.bookings.operations.public import BOOKING_CHANGES
 from chalicelib.domains.bookings.rules.slots import NoSlotReason
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import ServiceRow
-from chalicelib.engine import limits
-from chalicelib.engine.reading import Rows
 
 PUBLIC = (Audience.PUBLIC,)
 PAGE_VIEWS = Limit(
@@ -46,10 +46,6 @@ PAGE_VIEWS = Limit(
 PAGE_SEARCHES = Limit(
     "booking-page-times", "searches for times a minute", 60, timedelta(minutes=1), fails_open=True
 )
-PAGE_BOOKINGS = Limit(
-    "booking-page-bookings", "bookings an hour by the booking page", 30, timedelta(hours=1)
-)
-"""Bookings by the page of a workspace, all visitors together. Refused ones do not count."""
 MAX_DESCRIPTION = 600
 """Characters of a service's description that the page shows."""
 
@@ -175,20 +171,20 @@ def find_page_times(ctx: Context, args: PageTimesQuery) -> MonthOfSlots:
     limit=BOOKING_CHANGES,
     errors=(ByPhoneOnlyError, SlotUnavailableError),
 )
-def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade:
-    """Book a free time of a service that the page offers."""
+def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade | BookingAwaitsMail:
+    """Book a free time of a service that the page offers, or mail a link that books it."""
     page = booking_pages.open_page(ctx.workspace_id, args.service_id)
     service = page.require_service(args.service_id)
     if service.require_payment:
         raise ByPhoneOnlyError("This service is booked by phone. Contact the business.")
     _require_future(ctx, service, args)
     made = visitor_bookings.book(ctx, args)
-    workspace_id = ctx.workspace_id
-    limits.stage(ctx.unit, PAGE_BOOKINGS, workspace_id, Rows())
+    if not isinstance(made, MadeBooking):
+        return made.out(ctx.workspace_id)
     return PageBookingMade(
         booking=PublicBookingOut.of(made.row),
-        ics_url=booking_links.calendar_url(workspace_id, made.row),
-        manage_url=booking_links.page_url(workspace_id, made.row) or "",
+        ics_url=booking_links.calendar_url(ctx.workspace_id, made.row),
+        manage_url=booking_links.page_url(ctx.workspace_id, made.row) or "",
     )
 
 

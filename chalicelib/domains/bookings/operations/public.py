@@ -21,6 +21,7 @@ from chalicelib.domains.bookings.flows.booking import BookingChange
 from chalicelib.domains.bookings.flows.calendars import Search
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.visitor_bookings import (
+    BookingAwaitsMail,
     PublicBookingCreate,
     PublicBookingMade,
     PublicBookingOut,
@@ -119,8 +120,15 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
     },
     errors=(SlotUnavailableError,),
 )
-def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBookingMade:
-    """Book a free slot. If it is no longer free: 409 slot_unavailable with up to 5 alternatives."""
+def create_public_booking(
+    ctx: Context, args: PublicBookingCreate
+) -> PublicBookingMade | BookingAwaitsMail:
+    """Book a free slot. If it is no longer free: 409 slot_unavailable with up to 5 alternatives.
+
+    After 3 bookings of a visitor in an hour, or as many as the service takes from all visitors, the
+    answer is 202 with confirmByMail. The link in a mail to client.email then books. Without an
+    address, or if the service sends no mail: 429.
+    """
     return visitor_bookings.book(ctx, args).out(ctx.workspace_id)
 
 

@@ -174,7 +174,7 @@ class ServiceCreate(Wire):
     min_notice_min: Notice = Field(default=0, description="Minimum notice.")
     horizon_days: Horizon = Field(default=60, description="Days ahead.")
     require_payment: bool = Field(default=False, description="Hold until paid.")
-    unverified_per_hour: Unverified = Field(default=20, description="Visitors' bookings.")
+    unverified_per_hour: Unverified = Field(default=60, description="Visitors' bookings.")
     visitor_mails: bool = Field(default=True, description="Mail clients.")
     reminders: Reminders = Field(
         default_factory=lambda: [*REMINDERS],

@@ -27,6 +27,9 @@ class Purpose(StrEnum):
 
     CANCEL = "cancel"
     CALENDAR = "calendar"
+    BOOK = "book"
+    """Book what a visitor has requested. Only a mail to the requester's address contains it. Its
+    second id is that of the request."""
     MANAGE = "manage"
     """Show the booking, move it and cancel it. Only mails to its client, with the calendar file in
     them, and the page that confirms the booking contain this token."""

@@ -222,7 +222,8 @@ def upcoming(workspace_id: str, ids: Iterable[str], rows: Rows) -> list[BookingR
 class VisitorBookingsRow(ContentRow):
     """Upcoming bookings that one visitor has made for one contact.
 
-    The key is a hash of both. A visitor's hash changes daily, so the row expires soon after.
+    The key is a hash of both. A visitor's hash changes daily, so the row expires soon after. One
+    more row, without a contact, has the unpaid bookings of the visitor.
     """
 
     version = VersionAttribute()
@@ -234,6 +235,11 @@ def visitor_keys(workspace_id: str, visitor: str, contacts: Iterable[str | None]
     pk = f"W#{workspace_id}#BOOKING#VISITOR"
     hashes = [exact_hash(emails.key(each), visitor) for each in contacts if each]
     return [Key(VisitorBookingsRow, pk, each) for each in hashes]
+
+
+def holds_key(workspace_id: str, visitor: str) -> Key:
+    """Return the key of the row of a visitor's unpaid bookings."""
+    return Key(VisitorBookingsRow, f"W#{workspace_id}#BOOKING#VISITOR", exact_hash("", visitor))
 
 
 def made_by_visitor(keys: Iterable[Key], rows: Rows) -> list[VisitorBookingsRow]:

@@ -53,7 +53,7 @@ class ServiceRow(Record):
     min_notice_min = NumberAttribute()
     horizon_days = NumberAttribute()
     require_payment = BooleanAttribute()
-    unverified_per_hour = NumberAttribute(default=20)
+    unverified_per_hour = NumberAttribute(default=60)
     visitor_mails = BooleanAttribute(default=True)
     reminders: ListAttribute[Any] = ListAttribute(of=NumberAttribute, default=lambda: [*REMINDERS])
     sort_order = NumberAttribute()

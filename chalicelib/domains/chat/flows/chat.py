@@ -41,7 +41,9 @@ MESSAGES = Limit("chat", "messages a minute to a bot", 60, timedelta(minutes=1))
 
 If the rate limiter is unavailable, requests are refused.
 """
-MESSAGES_OF_BOT = Limit("chat-bot", "messages a minute to this bot", 600, timedelta(minutes=1))
+MESSAGES_OF_BOT = Limit(
+    "chat-bot", "messages a minute to this bot", 600, timedelta(minutes=1), share=MESSAGES
+)
 """Messages per minute from all visitors to one bot. It applies only behind the edge."""
 
 

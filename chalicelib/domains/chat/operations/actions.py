@@ -4,7 +4,7 @@ A confirmed booking is the visitors' own operation, and a confirmed order is a s
 bot's form. One transaction carries it out and ends the proposal.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Annotated, Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
@@ -22,9 +22,13 @@ from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bookings.flows import visitor_bookings
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.visitor_bookings import (
+    BookingAwaitsMail,
+    ChangedError,
+    MadeBooking,
     PublicBookingCreate,
     PublicBookingOut,
 )
+from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.store import bot_keys, bot_metrics
 from chalicelib.domains.bots.store.agents import AGENTS
@@ -36,6 +40,7 @@ from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.chat.store.proposals import LatestRow, ProposalId, ProposalRow
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.store import named_contacts
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.flows import submissions
 from chalicelib.domains.leads.flows.submissions import FormSubmission
@@ -48,12 +53,6 @@ SOURCE = "chat"
 """Source of bookings that visitors confirm in a chat."""
 DECISIONS = Limit("actions", "decisions a minute", 30, timedelta(minutes=1))
 MAX_VALUE = 10_000
-
-
-class ChangedError(ConflictError):
-    """The price or the duration has changed since the bot proposed it. Ask the bot again."""
-
-    code = "changed"
 
 
 class ActionEndedError(ConflictError):
@@ -90,6 +89,13 @@ class ActionResult(Wire):
     )
 
 
+class ActionAwaitsMail(BookingAwaitsMail):
+    """A proposed booking that waits for the visitor to open the link in a mail."""
+
+    state: str = Field(description="awaiting_mail; done when the link has booked.")
+    message: str = Field(description="Sentence to show to the visitor.")
+
+
 def _workspace_of(args: ActionDecision) -> str:
     found = ProposalId.parse(args.id)
     return AGENTS.found_for_visitor(AGENTS.workspace_of(found.agent_id) if found else None)
@@ -105,12 +111,18 @@ def _workspace_of(args: ActionDecision) -> str:
     example={"id": "ACTION_ID", "sessionId": "SESSION_ID", "decision": "confirm"},
     errors=(ActionEndedError, ChangedError, SlotUnavailableError),
 )
-def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult:
-    """Carry out what a bot has proposed, or decline it. A repeated call returns the same result."""
+def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult | ActionAwaitsMail:
+    """Carry out what a bot has proposed, or decline it. A repeated call returns the same result.
+
+    A booking that needs a proof of the visitor's e-mail address is answered with 202 and waits for
+    the link in a mail.
+    """
     proposal = _find(ctx, args)
     row = proposal.row
     language = row.card["language"]
-    if row.result is not None:
+    if proposal.state == proposals.AWAITING:
+        return ActionAwaitsMail.model_validate(row.result)
+    if row.result is not None and row.state != proposals.AWAITING:
         return ActionResult.model_validate(row.result)
     if proposal.state == "failed":
         raise ActionEndedError("This time is no longer free. Ask for another one.")
@@ -121,15 +133,37 @@ def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult:
         result = ActionResult(state="cancelled", message=cards.text(language, "declined"))
         proposals.stage_decision(ctx.unit, row, "cancelled", result.model_dump(by_alias=True))
         return result
-    carry_out = {"booking": _book, "order": _order}[row.kind]
+    carry_out: Callable[[Context, _Proposal, dict[str, str]], ActionResult | ActionAwaitsMail]
+    carry_out = _book if row.kind == "booking" else _order
     try:
-        result = carry_out(ctx, proposal, args.values or {})
+        made = carry_out(ctx, proposal, args.values or {})
     except NotFoundError:
         msg = "What the bot has proposed is no longer offered. Ask the bot again."
         raise ActionEndedError(msg) from None
-    proposals.stage_decision(ctx.unit, row, "done", result.model_dump(mode="json", by_alias=True))
-    _count(ctx, proposal)
-    return result
+    shown = made.model_dump(mode="json", by_alias=True)
+    if isinstance(made, ActionAwaitsMail):
+        proposals.stage_decision(ctx.unit, row, proposals.AWAITING, shown)
+        return made
+    proposals.stage_decision(ctx.unit, row, "done", shown)
+    _count(ctx, proposal.dialog, proposal.workspace)
+    return made
+
+
+def stage_booked(ctx: Context, proposal_id: str, made: MadeBooking) -> None:
+    """Stage the end of a proposal whose booking has waited for a mail's link.
+
+    Raises:
+        NotFoundError: the dialog is gone, or the proposal no longer waits.
+    """
+    found, rows = AGENTS.found_for_visitor(ProposalId.parse(proposal_id)), Rows()
+    dialog = DIALOGS.found_for_visitor(DIALOGS.find(ctx.workspace_id, found.dialog_id))
+    row = rows.find(ProposalRow, proposals.key(ctx.workspace_id, found))
+    if row is None or row.state != proposals.AWAITING:
+        raise AGENTS.unavailable()
+    result = _booked(ctx.workspace_id, row, made)
+    shown = result.model_dump(mode="json", by_alias=True)
+    proposals.stage_decision(ctx.unit, row, "done", shown, was=proposals.AWAITING)
+    _count(ctx, dialog, workspaces.get(ctx.workspace_id))
 
 
 class _Proposal(NamedTuple):
@@ -177,13 +211,15 @@ def _find(ctx: Context, args: ActionDecision) -> _Proposal:
     return _Proposal(row, dialog, workspace, state)
 
 
-def _book(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionResult:
-    """Stage a proposed booking.
+def _book(
+    ctx: Context, proposal: _Proposal, values: dict[str, str]
+) -> ActionResult | ActionAwaitsMail:
+    """Stage a proposed booking, or the mail with its link.
 
     Raises:
         ChangedError: price or duration have changed, or the booking has to be paid now.
         NotFoundError: the service or the resource was deleted, or its site is suspended.
-        RateLimitedError: the visitor or the service has too many bookings.
+        RateLimitedError: the visitor has too many bookings, or no mail can be sent.
         SlotUnavailableError: the time is taken. The proposal has then failed.
         ValidationError: a value of the card is missing or wrong.
     """
@@ -198,7 +234,7 @@ def _book(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionRe
                 "client": _client(arguments, values),
             },
         )
-        made = visitor_bookings.book(ctx, request, SOURCE)
+        made = visitor_bookings.book(ctx, request, SOURCE, proposal=str(row.id))
     except ValidationError as error:
         raise _on_card(error) from None
     except SlotUnavailableError:
@@ -212,14 +248,27 @@ def _book(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionRe
     if booking.hold_expires_at is not None:
         raise ChangedError("This booking now has to be paid in advance. Ask the bot again.")
     _note_contacts(ctx, proposal.dialog, [booking.client_phone, booking.client_email])
+    if isinstance(made, MadeBooking):
+        return _booked(ctx.workspace_id, row, made)
+    return ActionAwaitsMail(
+        state=proposals.AWAITING,
+        message=_sentence(row, "confirm_by_mail", booking),
+        expires_at=made.link_ends_at,
+    )
+
+
+def _sentence(row: ProposalRow, key: str, booking: BookingRow) -> str:
     language = row.card["language"]
     local = booking.starts_at.astimezone(ZoneInfo(booking.timezone))
     when = localized.weekday_and_time(language, local)
-    message = cards.text(language, "booked", service=booking.service_name, when=when)
-    shown = made.out(ctx.workspace_id)
+    return cards.text(language, key, service=booking.service_name, when=when)
+
+
+def _booked(workspace_id: str, row: ProposalRow, made: MadeBooking) -> ActionResult:
+    shown = made.out(workspace_id)
     return ActionResult(
         state="done",
-        message=message,
+        message=_sentence(row, "booked", made.row),
         booking=shown.booking,
         cancel_token=shown.cancel_token,
         ics_url=shown.ics_url,
@@ -295,9 +344,9 @@ def _note_contacts(ctx: Context, dialog: DialogRow, given: Iterable[str | None])
         ctx.unit.save(dialog)
 
 
-def _count(ctx: Context, proposal: _Proposal) -> None:
-    counts, dialog = Increments(ctx.workspace_id), proposal.dialog
-    today = clock.local_day(clock.now(), proposal.workspace.timezone)
+def _count(ctx: Context, dialog: DialogRow, workspace: WorkspaceRow) -> None:
+    counts = Increments(ctx.workspace_id)
+    today = clock.local_day(clock.now(), workspace.timezone)
     measures = {bot_metrics.CONFIRMED: 1}
     bot_metrics.count(counts, dialog.agent_id, dialog.channel, today, measures)
     counts.stage(ctx.unit)

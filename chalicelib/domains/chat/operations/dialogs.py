@@ -82,7 +82,8 @@ class ActionOut(Wire):
     kind: proposals.Kind = Field(description="booking or order.")
     title: str = Field(description="Title of its card.")
     state: proposals.State = Field(
-        description="open, done, cancelled, failed, expired, or replaced by a newer one."
+        description="open, awaiting_mail (of its link), done, cancelled, failed, expired, or "
+        "replaced by a newer one."
     )
     created_at: Timestamp = Field(description="When the bot proposed it.")
 

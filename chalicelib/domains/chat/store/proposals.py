@@ -8,7 +8,7 @@ follow from the rows (``state_of``).
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, Final, Literal, NamedTuple, Self, cast
 
 from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 from pynamodb.expressions.update import Action
@@ -21,9 +21,11 @@ from chalicelib.engine.tables import ConversationRow, JsonAttribute
 from chalicelib.engine.unit import UnitOfWork
 
 Kind = Literal["booking", "order"]
-State = Literal["open", "done", "cancelled", "failed", "expired", "replaced"]
-Decided = Literal["done", "cancelled", "failed"]
-OPEN = "open"
+State = Literal["open", "awaiting_mail", "done", "cancelled", "failed", "expired", "replaced"]
+Decided = Literal["awaiting_mail", "done", "cancelled", "failed"]
+OPEN: Final = "open"
+AWAITING: Final = "awaiting_mail"
+"""The state of a confirmed booking whose link in a mail has not been opened."""
 OFFERED_FOR = timedelta(hours=1)
 """Time for which a bot can propose a free time that it has named."""
 MAX_OFFERED = 50
@@ -150,6 +152,9 @@ def offered_slots(row: LatestRow | None) -> tuple[OfferedSlot, ...]:
 
 def state_of(row: ProposalRow, latest: str | None) -> State:
     """Return the state of a proposal. ``latest`` is the newest proposal of its dialog."""
+    if row.state == AWAITING and row.result:
+        ends_at = datetime.fromisoformat(row.result["expiresAt"])
+        return AWAITING if clock.now() < ends_at else "expired"
     if row.state != OPEN:
         return cast("State", row.state)
     if latest != str(row.id):
@@ -218,9 +223,14 @@ def stage_new(  # noqa: PLR0913  the fields of a proposal
 
 
 def stage_decision(
-    unit: UnitOfWork, row: ProposalRow, state: Decided, result: dict[str, Any] | None = None
+    unit: UnitOfWork,
+    row: ProposalRow,
+    state: Decided,
+    result: dict[str, Any] | None = None,
+    *,
+    was: State = OPEN,
 ) -> None:
-    """Stage the end of an open proposal, which must still be the newest one of its dialog.
+    """Stage the end of a proposal. An open one must still be the newest one of its dialog.
 
     Of several decisions at the same time one commits. The others run again and find its result.
     """
@@ -228,9 +238,10 @@ def stage_decision(
     if result is not None:
         actions.append(ProposalRow.result.set(result))
     again = ConcurrentUpdateError()
-    unit.update(row, actions, ProposalRow.state == OPEN, on_conflict=again)
-    newest = LatestRow.proposal == str(row.id)
-    unit.require(LatestRow(row.pk, _LATEST), newest, on_conflict=again)
+    unit.update(row, actions, ProposalRow.state == was, on_conflict=again)
+    if was == OPEN:
+        newest = LatestRow.proposal == str(row.id)
+        unit.require(LatestRow(row.pk, _LATEST), newest, on_conflict=again)
 
 
 def keys(workspace_id: str, dialog_id: str) -> list[ConversationRow]:

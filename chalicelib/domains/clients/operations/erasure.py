@@ -16,7 +16,7 @@ from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bookings.flows import booking
 from chalicelib.domains.bookings.flows.booking import BookingChange
-from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store import awaited_bookings, bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.chat.flows import dialogs
 from chalicelib.domains.chat.store.dialogs import DialogRow
@@ -137,17 +137,21 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
 
     The person's clients are the given client, and all clients that have or had a given contact.
     Their leads and bookings are erased too, as well as other records with one of their contacts,
-    and the dialogs of these records. Upcoming bookings are cancelled. If there is too much for one
+    and the dialogs of these records. Upcoming bookings are cancelled, and requested ones that wait
+    for a mail's link are removed. If there is too much for one
     request, it ends with 503 erasure_unfinished, and the next call continues.
     """
     trace, linked = ctx.unit.run_side_effect_once("trace", lambda: _trace(ctx, args))
-    if not trace.found:
+    requested = awaited_bookings.naming(ctx.workspace_id, trace.contacts | trace.spellings)
+    if not trace.found and not requested:
         raise NotFoundError("No record of this person was found in the workspace.")
     upcoming = [row.id for row in trace.rows(BookingRow) if bookings.is_upcoming(row)]
     if not args.dry_run:
         _forget_replies(ctx, [found.row.id for found in trace.found])
         for wave in reversed(trace.waves):
             _erase(ctx, [found.row for found in wave])
+        for row in requested:
+            _commit(ctx, [row.sk], lambda unit, row=row: unit.delete(row))  # type: ignore[misc]
     client_ids = [row.id for row in trace.rows(ClientRow)]
     return ClientErased(
         erased=not args.dry_run,

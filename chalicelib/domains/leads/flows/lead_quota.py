@@ -1,4 +1,7 @@
-"""Quota of leads per 30 days that a plan includes. Further leads are marked, but never refused."""
+"""Quota of leads per 30 days that a plan includes. Further leads are marked, but never refused.
+
+The leads of one visitor use up a tenth of it a day at most.
+"""
 
 from datetime import timedelta
 
@@ -9,6 +12,15 @@ from chalicelib.core.plans import LEADS_A_MONTH
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine import limits
 from chalicelib.engine.unit import UnitOfWork
+
+LEAST_SHARE = 30
+"""Leads of one visitor that are counted in any plan."""
+
+
+def share(workspace: WorkspaceRow) -> Limit:
+    """Return the limit on a visitor's leads that are counted. Further ones are marked."""
+    most = max(LEAST_SHARE, LEADS_A_MONTH[workspace.plan] // 10)
+    return Limit("leads-visitor", "counted leads a day", most, timedelta(days=1))
 
 
 def is_over_quota(unit: UnitOfWork, workspace: WorkspaceRow) -> bool:
@@ -34,4 +46,6 @@ def is_over_quota(unit: UnitOfWork, workspace: WorkspaceRow) -> bool:
 
 def _quota(workspace: WorkspaceRow) -> Limit:
     included = LEADS_A_MONTH[workspace.plan]
-    return Limit("leads", "leads in thirty days", included, timedelta(days=30))
+    return Limit(
+        "leads", "leads in thirty days", included, timedelta(days=30), share=share(workspace)
+    )

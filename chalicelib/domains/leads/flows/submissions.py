@@ -33,15 +33,19 @@ from chalicelib.engine import limits
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib import sources
 
-FORM_SUBMISSIONS_PER_DAY = Limit(
-    "form-day", "submissions a day of a form", 5_000, timedelta(days=1)
-)
-"""Submissions of one form by all visitors. If the limiter is unavailable, they are refused."""
 VISITOR_SUBMISSIONS_PER_DAY = Limit("form-visitor-day", "submissions a day", 500, timedelta(days=1))
 """Submissions of one visitor to all forms of a workspace.
 
 If the limiter is unavailable, they are refused.
 """
+FORM_SUBMISSIONS_PER_DAY = Limit(
+    "form-day",
+    "submissions a day of a form",
+    5_000,
+    timedelta(days=1),
+    share=VISITOR_SUBMISSIONS_PER_DAY,
+)
+"""Submissions of one form by all visitors. If the limiter is unavailable, they are refused."""
 DEDUPLICATION_PERIOD = timedelta(minutes=10)
 """Time within which equal values from one visitor do not create a second lead."""
 
@@ -146,6 +150,10 @@ def submit(
         return _submission_result(form, earlier.lead_id)
     for limit, subject in _daily_limits(ctx, form):
         limits.stage(ctx.unit, limit, subject, rows)
+    of_visitor = limits.used(*_daily_limits(ctx, form)[0], rows)
+    if of_visitor >= lead_quota.share(workspace).max_requests and not submitted.over_quota():
+        ctx.unit.undo()  # It has been counted, but it takes nothing from others.
+        submitted = submitted._replace(over_quota=lambda: True)
     lead = _new_lead(ctx, form, site, workspace, submitted, args, dialog_id)
     earlier.lead_id, earlier.expires = lead.id, clock.now() + DEDUPLICATION_PERIOD
     ctx.unit.save(earlier)

@@ -10,7 +10,16 @@ from datetime import datetime, timedelta
 
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
-from chalicelib.core.jobs import MAIL_CLIENT, REMIND_CLIENT, VISITOR_EVENTS, Job, job_handler
+from chalicelib.core.jobs import (
+    MAIL_BOOKING_LINK,
+    MAIL_CLIENT,
+    REMIND_CLIENT,
+    VISITOR_EVENTS,
+    Job,
+    job_handler,
+)
+from chalicelib.domains.bookings.flows import booking_links
+from chalicelib.domains.bookings.store import awaited_bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.notifications.flows import client_mails
 from chalicelib.domains.notifications.flows.client_mails import MailOptions
@@ -19,6 +28,7 @@ from chalicelib.domains.notifications.rules.mail_budgets import MailClass
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
 from chalicelib.engine.events.outbox import Event
+from chalicelib.gateways import mail
 
 
 @job_handler(VISITOR_EVENTS)
@@ -63,6 +73,20 @@ def mail_client(job: Job) -> None:
     kind = texts.kind_of(job.payload["events"], job.payload["previousStatus"], booking.status)
     if kind is not None:
         client_mails.send(job, booking, kind, _class_of(job.payload.get("actor")), at)
+
+
+@job_handler(MAIL_BOOKING_LINK)
+def mail_booking_link(job: Job) -> None:
+    """Send the link that books what a visitor has requested, unless it was used or has ended.
+
+    Raises:
+        MailDelayedError: the mail may be sent later.
+        UnavailableError: the database is unavailable.
+    """
+    token = booking_links.book_token(job.workspace_id, job.payload["requestId"])
+    requested = awaited_bookings.find(job.workspace_id, token)
+    if requested is not None and mail.is_on():
+        client_mails.send_link(job, requested, token)
 
 
 @job_handler(REMIND_CLIENT)

@@ -6,8 +6,10 @@ from zoneinfo import ZoneInfo
 
 from chalicelib import SERVICE
 from chalicelib.core.jobs import Job
+from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules import calendar_files
+from chalicelib.domains.bookings.store.awaited_bookings import AwaitedBookingRow
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bookings.store.services import REMINDERS, SERVICES
 from chalicelib.domains.identity.store import workspaces
@@ -55,6 +57,39 @@ def send(job: Job, booking: BookingRow, kind: Kind, mail_class: MailClass, since
     message = _mail(workspaces.get(job.workspace_id), booking, kind, job.job_id)
     until = min(since + mail_gate.LONGEST_WAIT, booking.starts_at)
     mail_gate.postpone(job, mail_gate.send(message, mail_class, until))
+
+
+def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
+    """Send the link that books what a visitor has requested, once and if the gate admits it.
+
+    Raises:
+        MailDelayedError: the mail may be sent later.
+        UnavailableError: the database is unavailable.
+    """
+    workspace, booking = workspaces.get(job.workspace_id), requested.booking
+    shown = texts.mail(
+        localized.language_of_country(workspace.country),
+        "link",
+        BookingFacts(
+            workspace=workspace.name,
+            service=booking["serviceName"],
+            resource=booking["resourceName"],
+            starts_at=datetime.fromisoformat(booking["startLocal"]),
+            timezone=booking["timezone"],
+            price=booking["price"],
+            page_url=settings().public_url + booking_links.BOOK_PAGE.format(token=token),
+        ),
+    )
+    message = Mail(
+        id=f"booking-link-{requested.request_id}",
+        recipient=requested.email,
+        subject=shown.subject,
+        text=shown.text,
+        html=shown.html,
+        sender_name=workspace.name,
+        workspace_id=workspace.id,
+    )
+    mail_gate.send(message, "stranger", requested.link_ends_at)
 
 
 def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str) -> Mail:

@@ -16,7 +16,8 @@ from chalicelib.lib.localized import Language
 from chalicelib.lib.markup import mails
 from chalicelib.lib.markup.mails import RenderedMail
 
-Kind = Literal["confirmed", "pending", "moved", "cancelled", "reminder"]
+Kind = Literal["confirmed", "pending", "moved", "cancelled", "reminder", "link"]
+"""Kinds of mails. ``link`` has the link that books what a visitor has requested."""
 _BEFORE_CONFIRMATION = {"pending_payment", "cancelled"}
 
 
@@ -67,6 +68,7 @@ def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
         facts=fact_pairs(language, facts),
         workspace=workspace,
         page_url=facts.page_url,
+        action=str(texts["client_link_action" if kind == "link" else "client_action"]),
     )
 
 

@@ -30,7 +30,7 @@ LENGTHS: Mapping[str, int | None] = {
     "minNoticeMin": 0,
 }
 """Fields with a length of time, and the value of an empty field."""
-NUMBERS: Mapping[str, int] = {"horizonDays": 60, "unverifiedPerHour": 20}
+NUMBERS: Mapping[str, int] = {"horizonDays": 60, "unverifiedPerHour": 60}
 TEXTS = ("name", "description", "categoryId", "siteId", "agentId")
 SWITCHES = ("requirePayment", "visitorMails")
 RARE = (

@@ -15,10 +15,13 @@ from tests.factories.salon import Salon
 from tests.transports.public.bookings.helpers import BOOK, CANCEL, book, booking_input, visitor
 
 
-def book_as(who: str, body: dict[str, Any]) -> None:
+def book_as(who: str, body: dict[str, Any], network: str = "") -> None:
     """Book as a visitor with an IP address of their own."""
-    operation, principal = REGISTRY["create_public_booking"], VisitorPrincipal(visitor=who)
-    invoke(operation, principal, lambda: body, request_id=new_id())
+    principal = VisitorPrincipal(visitor=who, network=network)
+    invoke(REGISTRY["create_public_booking"], principal, lambda: body, request_id=new_id())
+
+
+with_large_share = pytest.mark.usefixtures("large_share")
 
 
 class TestLimits:
@@ -48,6 +51,7 @@ class TestLimits:
             statuses.append(visitor.call("POST", BOOK, sent).status)
         assert statuses == [409] * 200 + [429]
 
+    @with_large_share
     def test_a_contact_has_at_most_five_future_bookings_in_any_spelling(
         self, salon: Salon, time: Time
     ) -> None:
@@ -64,6 +68,7 @@ class TestLimits:
         time.now = datetime(2027, 3, 2, 12, 1, tzinfo=UTC)
         visitor.post(BOOK, sent)
 
+    @with_large_share
     def test_a_cancelled_booking_makes_room_for_another_one(self, salon: Salon) -> None:
         made = [book(salon, f"2027-03-{day:02}T12:00:00Z") for day in range(2, 7)]
         sent = booking_input(salon, "2027-03-08T12:00:00Z")
@@ -76,6 +81,7 @@ class TestLimits:
             salon.book(f"2027-03-{day:02}T12:00:00Z")
         book(salon, "2027-03-08T12:00:00Z")
 
+    @with_large_share
     def test_a_strangers_bookings_with_a_contact_do_not_block_the_contacts_owner(
         self, salon: Salon
     ) -> None:
@@ -86,6 +92,7 @@ class TestLimits:
             book_as("stranger", sent)
         book_as("owner", sent)
 
+    @with_large_share
     def test_the_refusal_does_not_depend_on_the_contacts_bookings(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
@@ -110,6 +117,7 @@ class TestLimits:
         assert refusals[0] == refusals[1] == refusals[2]
         assert refusals[0][0] == 429
 
+    @with_large_share
     def test_concurrent_bookings_do_not_exceed_the_limit_of_a_contact(
         self, api: Api, salon: Salon
     ) -> None:
@@ -120,40 +128,85 @@ class TestLimits:
         assert sorted(each.status for each in answers) == [200] * 5 + [429] * 7
         assert api.get("/api/bookings/list")["pagination"]["total"] == 5
 
-    def test_a_contact_has_at_most_two_unpaid_holds(
+    def test_a_visitor_has_at_most_two_unpaid_holds_whatever_the_contacts(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
         api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
-        book(salon, "2027-03-02T12:00:00Z")
-        book(salon, "2027-03-03T12:00:00Z")
-        sent = booking_input(salon, "2027-03-04T12:00:00Z")
-        refused = visitor.refused("POST", BOOK, sent)
-        assert refused.status == 429
-        time.pass_by(minutes=30)
+        first = book(salon, "2027-03-02T12:00:00Z")
+        book(salon, "2027-03-03T12:00:00Z", "Bob")
+        sent = booking_input(salon, "2027-03-04T12:00:00Z", "Eve")
+        assert visitor.refused("POST", BOOK, sent).status == 429
+        book_as("another", sent | {"startAt": "2027-03-05T12:00:00Z"})
+        visitor.post(CANCEL, {"token": first["cancelToken"]})
+        visitor.post(BOOK, sent)
+        sent = booking_input(salon, "2027-03-06T12:00:00Z", "Zoe")
+        assert visitor.refused("POST", BOOK, sent).status == 429
+        time.pass_by(hours=1)
         visitor.post(BOOK, sent)
 
     def test_bookings_by_the_business_itself_are_not_limited(self, salon: Salon) -> None:
         for day in range(2, 10):
             salon.book(f"2027-03-{day:02}T12:00:00Z")
 
-    def test_a_service_takes_at_most_twenty_visitor_bookings_an_hour(
+    def test_a_service_takes_at_most_sixty_visitor_bookings_an_hour_without_a_proof(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
         starts = [
-            f"2027-03-{day:02}T{hour:02}:00:00Z" for day in range(2, 6) for hour in range(6, 12)
+            f"2027-03-{day:02}T{hour:02}:00:00Z" for day in range(2, 14) for hour in range(6, 12)
         ]
-        for number, start in enumerate(starts[:20]):
+        for number, start in enumerate(starts[:60]):
             book_as(f"{number}", booking_input(salon, start, f"V {number}"))
         sent = booking_input(salon, starts[0], "Late")
         assert visitor.refused("POST", BOOK, sent).data["code"] == "slot_unavailable"
-        refused = visitor.refused("POST", BOOK, booking_input(salon, starts[20], "Late"))
+        refused = visitor.refused("POST", BOOK, booking_input(salon, starts[60], "Late"))
         assert refused.status == 429
         assert refused.headers["Retry-After"] == "3600"
-        salon.book(starts[20])
+        salon.book(starts[60])
         other = Salon.opened(api)
         book(other)
         time.pass_by(hours=1)
-        book(salon, starts[21])
+        book(salon, starts[61])
+
+    def test_a_visitor_alone_cannot_close_a_service_for_others(self, salon: Salon) -> None:
+        starts = [f"2027-03-{day:02}T{hour:02}:00:00Z" for day in (2, 3) for hour in range(6, 15)]
+        attempts = [
+            visitor.call("POST", BOOK, booking_input(salon, start, f"V {number}"))
+            for number, start in enumerate(starts)
+        ]
+        assert [each.status for each in attempts] == [200] * 3 + [429] * 15
+        book_as("another", booking_input(salon, starts[-1], "Late"))
+
+    def test_refused_bookings_take_nothing_from_the_share(self, salon: Salon) -> None:
+        sent = booking_input(salon, "2027-03-03T22:00:00Z")
+        for _ in range(4):
+            assert visitor.refused("POST", BOOK, sent).data["code"] == "slot_unavailable"
+        for day in (2, 3, 4):
+            book(salon, f"2027-03-0{day}T12:00:00Z", f"V {day}")
+
+    def test_the_share_is_that_of_all_services_of_all_workspaces(
+        self, api: Api, salon: Salon
+    ) -> None:
+        for day in (2, 3, 4):
+            book(salon, f"2027-03-0{day}T12:00:00Z", f"V {day}")
+        sent = booking_input(Salon.opened(api), "2027-03-05T12:00:00Z")
+        assert visitor.refused("POST", BOOK, sent).status == 429
+
+    def test_concurrent_bookings_do_not_exceed_the_share(self, api: Api, salon: Salon) -> None:
+        days = [f"2027-03-{day:02}T12:00:00Z" for day in range(2, 8)]
+        answers = run_concurrently(
+            6, lambda n: visitor.call("POST", BOOK, booking_input(salon, days[n], f"V {n}"))
+        )
+        assert sorted(each.status for each in answers) == [200] * 3 + [429] * 3
+
+    def test_an_ipv6_network_of_48_bits_has_ten_shares(self, salon: Salon) -> None:
+        starts = [
+            f"2027-03-{day:02}T{hour:02}:00:00Z" for day in range(2, 8) for hour in range(6, 12)
+        ]
+        for number, start in enumerate(starts[:30]):
+            book_as(f"{number // 2}", booking_input(salon, start, f"V {number}"), "a")
+        with pytest.raises(RateLimitedError):
+            book_as("31", booking_input(salon, starts[30], "Late"), "a")
+        book_as("31", booking_input(salon, starts[30], "Late"), "b")
 
     def test_a_service_can_set_its_own_hourly_limit(self, api: Api, salon: Salon) -> None:
         body = {"id": salon.service, "unverifiedPerHour": 1}

@@ -1,0 +1,86 @@
+"""What one visitor may use of what visitors share.
+
+Whoever has proved nothing gets a share, never all of it. The limits are found by calling what
+visitors call: those that are counted without the visitor are shared.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core.errors import AppError
+from chalicelib.core.ids import new_id
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.plans import LEADS_A_MONTH, PLANS
+from chalicelib.core.principals import Audience, VisitorPrincipal
+from chalicelib.core.settings import settings
+from chalicelib.domains.chat.flows import chat
+from chalicelib.domains.chat.flows.chat_request import Caller, ChatRequest
+from chalicelib.domains.leads.flows import lead_quota
+from chalicelib.engine import limits
+from tests.conftest import Owner
+from tests.contract.test_events import OTHER_EXAMPLES
+from tests.factories.examples import Things, fill
+from tests.factories.session_examples import WorkspaceIds
+
+DAY = timedelta(days=1)
+"""A visitor is known for a day."""
+OF_ONE_ACCOUNT = {"sign-in-failures"}
+"""Limits for the address of one account, which visitors do not share."""
+VISITOR = VisitorPrincipal(visitor="one-visitor", network="one-network")
+
+
+@pytest.fixture
+def shared(
+    owner: Owner, things: Things, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, tuple[str, Limit]]:
+    """Limits that visitors' calls count without the visitor, by name, each with the call."""
+    found: dict[str, tuple[str, Limit]] = {}
+    count, called = limits._Window.of, [""]
+
+    def of(limit: Limit, subject: str) -> Any:
+        if called[0] and VISITOR.visitor not in subject:
+            found[limit.name] = (called[0], limit)
+        return count(limit, subject)
+
+    monkeypatch.setattr(limits._Window, "of", of)
+    held = WorkspaceIds.in_workspace(owner.workspace.id, things)
+    for operation in REGISTRY.of(Audience.PUBLIC):
+        example = OTHER_EXAMPLES.get(operation.name)
+        try:
+            sent = example(held) if example else fill(operation.example or {}, things.placeholders)
+        except AppError:
+            continue
+        called[0] = operation.name
+        with suppress(AppError):
+            invoke(operation, VISITOR, lambda sent=sent: sent, request_id=new_id())
+        called[0] = ""
+    monkeypatch.setattr(chat, "settings", lambda: replace(settings(), edge_secret="secret"))
+    called[0] = "chat_stream"
+    message = ChatRequest(agent_id=things.agent, message="Hi, I am at ada@example.com")
+    chat.accept_message(message, Caller(VISITOR.visitor, new_id()))
+    called[0] = ""
+    return found
+
+
+def test_a_visitor_has_less_than_visitors_share(shared: dict[str, tuple[str, Limit]]) -> None:
+    assert shared.keys() >= {"unverified", "unproved-network", "form-day", "leads"}
+    without = {name: call for name, (call, limit) in shared.items() if limit.share is None}
+    assert without.keys() == OF_ONE_ACCOUNT
+    for name, (call, limit) in shared.items():
+        if limit.share is not None:
+            window = min(limit.window, DAY)
+            share = limit.share.max_requests * max(1, window / limit.share.window)
+            assert share < limit.max_requests, (call, name)
+            assert limit.share.name not in shared, (call, name)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_visitor_cannot_use_up_the_leads_of_a_plan(plan: str, owner: Owner) -> None:
+    owner.workspace.plan = plan
+    assert 0 < lead_quota.share(owner.workspace).max_requests * 2 < LEADS_A_MONTH[plan]

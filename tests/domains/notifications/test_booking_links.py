@@ -1,0 +1,299 @@
+"""Bookings that wait for the link in a mail, because their visitor has proved no address."""
+
+import os
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.core.clock import iso
+from chalicelib.domains.bookings.store import awaited_bookings
+from tests.conftest import Answer, Api, Owner, Time, all_rows, as_operator, run_concurrently
+from tests.domains.notifications.clients import BOOK, visitor
+from tests.domains.notifications.inbox import Inbox, text_of
+from tests.factories.chat import Bot, new_bot, propose_booking
+from tests.factories.event_runs import run_until_idle
+from tests.factories.salon import Salon
+from tests.transports.public.booking_page.helpers import BookingPage, text
+
+pytestmark = pytest.mark.usefixtures("database")
+DAYS = [f"2027-03-{day:02}T12:00:00Z" for day in range(2, 20)]
+EVE = "eve@example.com"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture
+def salon(
+    api: Api, inbox: Inbox, time: Time, monkeypatch: pytest.MonkeyPatch, reload_settings: Any
+) -> Salon:
+    """A salon whose visitor has had the bookings of this hour that need no proof."""
+    monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
+    reload_settings()
+    time.pass_by(days=1)
+    salon = Salon.opened(api, [{"capacity": 4}])
+    for number in range(3):
+        visitor.post(BOOK, salon.order(DAYS[number], f"V {number}"))
+    return salon
+
+
+def ask_for(salon: Salon, start: str = DAYS[5], email: str = EVE, **fields: Any) -> Answer:
+    """Ask for a booking, and return the answer."""
+    who = {"name": "Eve Kurz", "email": email}
+    return visitor.call("POST", BOOK, salon.order(start) | {"client": who} | fields)
+
+
+def link(inbox: Inbox, email: str = EVE) -> str:
+    """Return the path of the newest link that books, in the mails to an address."""
+    run_until_idle()
+    texts = [text_of(each) for each in inbox.mails if each["To"] == email]
+    found = [re.search(r"/booking/confirm/[\w=-]{64}", each) for each in texts]
+    (*_, last) = filter(None, found)
+    return last[0]
+
+
+def follow(path: str) -> Answer:
+    """Press the button on the page of a link."""
+    return visitor.call("POST", path, b"", FORM)
+
+
+def clients_of(salon: Salon) -> list[str]:
+    """Return the e-mail addresses of all bookings of a salon."""
+    found = salon.api.get(f"/api/bookings/list?serviceId={salon.service}&size=100")["bookings"]
+    return sorted(each["client"]["email"] or "" for each in found)
+
+
+class TestRequests:
+    def test_a_fourth_booking_is_202_and_books_nothing_yet(self, salon: Salon, time: Time) -> None:
+        answer = ask_for(salon)
+        assert answer.status == 202
+        ends = iso(time.now + timedelta(minutes=30))
+        assert answer.data == {"status": True, "confirmByMail": True, "expiresAt": ends}
+        assert EVE not in clients_of(salon)
+
+    def test_a_family_books_four_children(self, salon: Salon, inbox: Inbox) -> None:
+        """Three without a proof, the fourth by the link, at the time of the others."""
+        assert ask_for(salon, DAYS[2]).status == 202
+        assert follow(link(inbox)).status == 303
+        assert clients_of(salon).count(EVE) == 1
+
+    def test_a_used_up_service_asks_everybody_for_a_proof(
+        self, salon: Salon, inbox: Inbox, time: Time
+    ) -> None:
+        salon.api.post("/api/services/update", {"id": salon.service, "unverifiedPerHour": 1})
+        time.pass_by(hours=1)
+        assert ask_for(salon, email="first@example.com").status == 200
+        assert ask_for(salon).status == 202
+        assert follow(link(inbox)).status == 303
+        assert EVE in clients_of(salon)
+
+    def test_without_an_address_it_is_429(self, salon: Salon) -> None:
+        who = {"name": "Eve", "phone": "+7 916 123-45-67"}
+        answer = visitor.call("POST", BOOK, salon.order(DAYS[5]) | {"client": who})
+        assert answer.status == 429
+        assert "client.email" in answer.data["message"]
+        assert int(answer.headers["Retry-After"]) <= 3600
+
+    def test_without_mail_it_is_429(self, salon: Salon, reload_settings: Any) -> None:
+        os.environ["MAIL"] = "off"
+        reload_settings()
+        assert ask_for(salon).status == 429
+
+    def test_a_time_that_is_not_free_is_409_at_once(self, salon: Salon) -> None:
+        answer = ask_for(salon, "2027-03-02T03:00:00Z")
+        assert (answer.status, answer.data["code"]) == (409, "slot_unavailable")
+
+    def test_a_repeated_idempotency_key_repeats_the_202(self, salon: Salon, inbox: Inbox) -> None:
+        first, second = (ask_for(salon, idempotencyKey="order-1") for _ in range(2))
+        assert (first.status, first.data) == (second.status, second.data)
+        assert second.headers["Idempotency-Replayed"] == "true"
+        run_until_idle()
+        assert len([each for each in inbox.mails if each["To"] == EVE]) == 1
+
+    def test_a_visitor_causes_at_most_ten_mails_a_day(self, salon: Salon, time: Time) -> None:
+        emails = [f"v{number}@example.com" for number in range(11)]
+        statuses = [ask_for(salon, email=each).status for each in emails]
+        assert statuses == [202] * 10 + [429]
+
+    def test_the_answer_does_not_depend_on_the_contacts_bookings(self, salon: Salon) -> None:
+        for day in DAYS[6:12]:
+            salon.api.post("/api/bookings/create", salon.order(day, "Eve"))
+        known, unknown = ask_for(salon), ask_for(salon, email="nobody@example.com")
+        assert (known.status, known.data) == (unknown.status, unknown.data)
+
+    def test_the_mail_has_nothing_that_the_visitor_wrote(self, salon: Salon, inbox: Inbox) -> None:
+        who = {"name": "Win http evil", "email": EVE}
+        visitor.call("POST", BOOK, salon.order(DAYS[5], notes="evil") | {"client": who})
+        run_until_idle()
+        (sent,) = [each for each in inbox.mails if each["To"] == EVE]
+        assert "Haircut" in text_of(sent)
+        assert "evil" not in str(sent)
+
+
+class TestLink:
+    @pytest.fixture
+    def path(self, salon: Salon, inbox: Inbox) -> str:
+        assert ask_for(salon).status == 202
+        return link(inbox)
+
+    def test_opening_it_books_nothing(self, salon: Salon, path: str) -> None:
+        answer = visitor.call("GET", path)
+        assert answer.status == 200
+        for shown in ("Haircut", "Confirm the booking", "1,500"):
+            assert shown in text(answer)
+        for hidden in ("Eve", "eve@"):
+            assert hidden not in text(answer)
+        assert answer.headers["X-Frame-Options"] == "DENY"
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert EVE not in clients_of(salon)
+
+    def test_its_button_books_once(self, salon: Salon, path: str) -> None:
+        first, second = follow(path), follow(path)
+        assert first.status == second.status == 303
+        assert first.headers["Location"] == second.headers["Location"]
+        assert "Your booking is confirmed" in text(
+            visitor.call("GET", re.sub(r"^https?://[^/]*", "", first.headers["Location"]))
+        )
+        assert visitor.call("GET", path).status == 404
+        assert clients_of(salon).count(EVE) == 1
+
+    def test_concurrent_presses_book_once(self, salon: Salon, path: str) -> None:
+        answers = run_concurrently(4, lambda _: follow(path))
+        assert {each.status for each in answers} == {303}
+        assert clients_of(salon).count(EVE) == 1
+
+    def test_it_works_for_half_an_hour(self, salon: Salon, path: str, time: Time) -> None:
+        time.pass_by(minutes=30)
+        assert visitor.call("GET", path).status == follow(path).status == 404
+        assert EVE not in clients_of(salon)
+
+    def test_it_is_not_stored(self, path: str) -> None:
+        token = path.rpartition("/")[2]
+        assert token not in str(all_rows())
+
+    @pytest.mark.parametrize(
+        "change", [{"price": 1}, {"durationMin": 30}, {"requirePayment": True}]
+    )
+    def test_a_changed_service_is_409(
+        self, change: dict[str, Any], salon: Salon, path: str
+    ) -> None:
+        salon.api.post("/api/services/update", {"id": salon.service, **change})
+        answer = follow(path)
+        assert answer.status == 409
+        assert "has changed since" in text(answer)
+        assert EVE not in clients_of(salon)
+
+    def test_a_time_that_is_gone_is_409_with_other_times(self, salon: Salon, path: str) -> None:
+        for number in range(4):
+            salon.book(DAYS[5], f"B {number}")
+        answer = follow(path)
+        assert answer.status == 409
+        assert "no longer free" in text(answer)
+        assert "2027" in text(answer) or "March" in text(answer)
+
+    def test_bookings_by_links_take_nothing_of_what_all_share(
+        self, salon: Salon, path: str, time: Time
+    ) -> None:
+        salon.api.post("/api/services/update", {"id": salon.service, "unverifiedPerHour": 4})
+        assert follow(path).status == 303
+        time.pass_by(minutes=1)
+        salon.api.post("/api/services/update", {"id": salon.service, "unverifiedPerHour": 3})
+        assert ask_for(salon, DAYS[6]).status == 202
+
+    def test_an_address_has_five_upcoming_bookings_by_links(
+        self, salon: Salon, inbox: Inbox, path: str, time: Time
+    ) -> None:
+        statuses = [follow(path).status]
+        for number, day in enumerate(DAYS[6:11]):
+            if number % 2:
+                time.pass_by(days=1)  # An address gets three mails a day.
+                for other in range(3):
+                    visitor.post(BOOK, salon.order(DAYS[12 + other], f"W {number} {other}"))
+            assert ask_for(salon, day).status == 202
+            statuses.append(follow(link(inbox)).status)
+        assert statuses == [303] * 5 + [429]
+
+    def test_a_link_of_another_purpose_does_not_book(self, salon: Salon, path: str) -> None:
+        token = path.rpartition("/")[2]
+        assert visitor.call("GET", f"/booking/{token}").status == 404
+        assert visitor.call("POST", "/api/public/bookings/cancel", {"token": token}).status == 404
+
+    @pytest.mark.parametrize("token", ["", "x" * 64, "A" * 64, "%00", "a" * 5_000])
+    def test_other_tokens_are_unknown(self, salon: Salon, token: str) -> None:
+        assert visitor.call("GET", f"/booking/confirm/{token}").status == 404
+
+    def test_an_erasure_ends_it(self, salon: Salon, path: str, owner: Owner) -> None:
+        as_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
+        assert follow(path).status == 404
+        assert awaited_bookings.naming(owner.workspace.id, [EVE]) == []
+        assert "Kurz" not in str(all_rows())
+
+
+class TestPage:
+    def test_the_booking_page_asks_to_open_the_mail(
+        self, salon: Salon, inbox: Inbox, owner: Owner
+    ) -> None:
+        page = BookingPage.opened(owner, salon)
+        answer = page.send(DAYS[5], email=EVE)
+        assert answer.status == 202
+        assert "Please check your mail" in text(answer)
+        assert follow(link(inbox)).status == 303
+        assert EVE in clients_of(salon)
+
+    def test_the_booking_page_asks_for_an_address(self, salon: Salon, owner: Owner) -> None:
+        page = BookingPage.opened(owner, salon)
+        answer = page.send(DAYS[5], email="", phone="+7 916 123-45-67")
+        assert answer.status == 429
+        assert "Give your e-mail address" in text(answer)
+
+
+class TestProposals:
+    @pytest.fixture
+    def bot(self, owner: Owner, salon: Salon) -> Bot:
+        return new_bot(owner, capabilities=["catalog", "slots", "booking"])
+
+    @pytest.fixture
+    def confirmed(self, bot: Bot, salon: Salon) -> tuple[str, dict[str, Any]]:
+        """The path and the body of the request that confirms a proposal."""
+        start = datetime.fromisoformat(DAYS[5])
+        session, proposal = propose_booking(bot.id, salon.service, salon.resource, start)
+        path = f"/api/agents/public/actions/{proposal.id}"
+        return path, {"sessionId": session, "decision": "confirm"}
+
+    def state(self, api: Api, bot: Bot) -> Any:
+        (dialog, *_) = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"]
+        return api.get(f"/api/agents/dialog?id={dialog['id']}")["actions"][-1]["state"]
+
+    def test_a_proposal_waits_for_the_link_and_is_done_with_its_booking(
+        self, bot: Bot, api: Api, salon: Salon, inbox: Inbox, confirmed: tuple[str, dict[str, Any]]
+    ) -> None:
+        answer = visitor.call("POST", *confirmed)
+        assert answer.status == 202
+        assert (answer.data["state"], answer.data["confirmByMail"]) == ("awaiting_mail", True)
+        assert "check your mail" in answer.data["message"]
+        assert visitor.call("POST", *confirmed).data == answer.data
+        assert self.state(api, bot) == "awaiting_mail"
+        assert follow(link(inbox, "grace@example.com")).status == 303
+        assert self.state(api, bot) == "done"
+        done = visitor.call("POST", *confirmed)
+        assert done.status == 200
+        assert (done.data["state"], done.data["booking"]["serviceName"]) == ("done", "Haircut")
+        assert clients_of(salon).count("grace@example.com") == 1
+
+    def test_a_proposal_whose_link_ends_is_expired(
+        self, bot: Bot, api: Api, time: Time, confirmed: tuple[str, dict[str, Any]]
+    ) -> None:
+        assert visitor.call("POST", *confirmed).status == 202
+        time.pass_by(minutes=30)
+        assert self.state(api, bot) == "expired"
+        answer = visitor.call("POST", *confirmed)
+        assert (answer.status, answer.data["code"]) == (409, "action_ended")
+
+    def test_the_link_of_an_erased_dialog_books_nothing(
+        self, owner: Owner, salon: Salon, inbox: Inbox, confirmed: tuple[str, dict[str, Any]]
+    ) -> None:
+        assert visitor.call("POST", *confirmed).status == 202
+        path = link(inbox, "grace@example.com")
+        as_operator("erase_client", workspaceId=owner.workspace.id, email="grace@example.com")
+        assert follow(path).status == 404
+        assert "grace@example.com" not in clients_of(salon)
