@@ -73,6 +73,7 @@ SUITES = {
     "access": Suite(
         (
             "chalicelib/application/invoke.py",
+            "chalicelib/core/idempotency_keys.py",
             "chalicelib/core/principals.py",
             "chalicelib/core/scopes.py",
         ),
