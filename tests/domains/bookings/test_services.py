@@ -80,7 +80,7 @@ class TestCreate:
             "minNoticeMin": 0,
             "horizonDays": 60,
             "requirePayment": False,
-            "unverifiedPerHour": 20,
+            "unverifiedPerHour": 60,
             "visitorMails": True,
             "reminders": [1440, 120],
             "sortOrder": 0,
