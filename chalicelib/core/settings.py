@@ -55,6 +55,8 @@ class Settings:
     deny_other_origins: bool
     """Whether the tool server refuses browser origins that are neither its own nor in
     ``allowed_origins``."""
+    allowed_hosts: frozenset[str]
+    """Hosts that the local server answers for, in addition to those of this machine."""
     rate_limit_scale: float
     """Multiplies every rate limit, for load tests."""
     barcode_sources: str
@@ -197,6 +199,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         site_hosts=_site_hosts(env("SITE_HOSTS", "").strip()),
         allowed_origins=frozenset(env("ALLOWED_ORIGINS", "").split()),
         deny_other_origins=_flag("DENY_OTHER_ORIGINS", env("DENY_OTHER_ORIGINS")),
+        allowed_hosts=frozenset(env("ALLOWED_HOSTS", "").lower().split()),
         rate_limit_scale=float(env("RATE_LIMIT_SCALE", "1")),
         barcode_sources=env("BARCODE_SOURCES", _BARCODE_SOURCES),
         photo_source=env("PHOTO_SOURCE", "openverse=https://api.openverse.org"),

@@ -56,9 +56,40 @@ def test_a_host_of_a_site_has_what_pages_call(path: str, status: int, port: int)
     assert get(port, path, "shop.localhost")[0] == status
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "[::1]:8000", "my-machine.lan"])
-def test_other_names_of_the_machine_lead_to_the_service(host: str, port: int) -> None:
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1:8000", "localhost", "LOCALHOST.:8000", "[::1]:8000", "192.168.1.7:8000"),
+        *("my-machine", "my-machine.lan", "MY-machine.lan.:8000", "app.example:443"),
+    ],
+)
+def test_other_names_of_the_machine_lead_to_the_service(
+    host: str, port: int, reload_settings: Callable[[], None]
+) -> None:
+    os.environ |= {"ALLOWED_HOSTS": "my-machine.lan Other.lan", "PUBLIC_URL": "https://app.example"}
+    reload_settings()
     assert get(port, "/api/health", host)[0] == 200
+
+
+@pytest.mark.parametrize("site_hosts", ["local", ""])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example"),
+        *("my-machine.lan", "shop.localhost.evil.example", "xn--80ak6aa92e.com"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/console", "/api/health", "/dev/mail", "/files/a/b"])
+def test_a_name_of_others_that_leads_here_is_refused(
+    path: str, host: str, site_hosts: str, port: int, reload_settings: Callable[[], None]
+) -> None:
+    """A page can let its own name lead to 127.0.0.1, and read what it is answered."""
+    os.environ["SITE_HOSTS"] = site_hosts
+    reload_settings()
+    status, body = get(port, path, host)
+    assert status == 421
+    assert b"misdirected_request" in body
+    assert b"ALLOWED_HOSTS" in body
 
 
 def test_an_unbound_name_below_localhost_has_no_site(port: int) -> None:

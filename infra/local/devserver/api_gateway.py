@@ -17,7 +17,7 @@ from chalice.local import LambdaContext, LocalGateway
 from chalicelib.core.errors import AppError
 from chalicelib.transports.http import MAX_BODY_BYTES, HttpRequest, HttpResponse, handle
 from infra.local.devserver.server import Request
-from infra.local.devserver.site_hosts import site_path
+from infra.local.devserver.site_hosts import check_host, site_path
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
@@ -61,8 +61,10 @@ class ApiGateway:
         """Answer a request. The path is checked first, then the method, then the body."""
         path, _, query = _ORIGIN.sub("", request.uri.decode(), count=1).partition("?")
         path, query = quote(path, safe=_IN_PATH) or "/", _BROKEN_ESCAPE.sub(_UNREADABLE, query)
-        path = site_path(path, request.headers.get("host", ""))
+        host = request.headers.get("host", "")
         try:
+            check_host(host)
+            path = site_path(path, host)
             response = self._run(request, unquote(path), query) or self._invoke(
                 request, path, query
             )
