@@ -16,6 +16,8 @@ _LOOPBACK_URL = re.compile(
 )
 _AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*)(?::([0-9]{0,5}))?", re.ASCII)
 _HOST = re.compile(r"(?=.{1,253}$)(?:[a-z0-9_-]{1,63}\.)+[a-z0-9_-]{1,63}")
+_PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa|onion|invalid)")
+"""Names that the public DNS never has (RFC 6761, 6762, 7686 and 8375; ICANN on .internal)."""
 _IPV4_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
 """Matches the last label of a host that browsers read as an IPv4 address (WHATWG URL)."""
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]")
@@ -167,6 +169,11 @@ def _host(name: str) -> str:
         return host
     if not _HOST.fullmatch(host):
         raise ValueError("expected a full host name, such as www.example.com")
+    if _PRIVATE_NAME.fullmatch(host):
+        msg = (
+            f"expected a host on the public internet, received one below {host.rpartition('.')[2]}"
+        )
+        raise ValueError(msg)
     return host
 
 

@@ -1,8 +1,13 @@
 """Webhooks of a workspace: adding, changing and deleting them, and their secrets."""
 
+from dataclasses import replace
+
 import pytest
 
 from chalicelib.core.errors import AppError, ConflictError, NotFoundError, ValidationError
+from chalicelib.core.settings import settings
+from chalicelib.domains.webhooks.operations import webhooks as operations
+from chalicelib.gateways import post
 from tests.conftest import Api, Owner, Time, as_operator, in_console, run_concurrently
 from tests.domains.webhooks.conftest import URL, AddWebhook
 from tests.factories.event_runs import run_until_idle
@@ -52,12 +57,34 @@ def test_a_webhook_is_listed_without_its_secret(add_webhook: AddWebhook, owner: 
         "https://localhost/",
         "https://127.0.0.1/",
         "https://10.0.0.1/",
+        "https://100.64.0.1/",
+        "https://169.254.169.254/latest",
+        "https://[::1]/",
+        "https://[fd00::1]/",
+        "https://[::ffff:10.0.0.1]/",
+        "https://[64:ff9b::a00:1]/",
+        "https://192.0.2.1/",
+        "https://printer.local/",
+        "https://api.prod.internal/",
+        "https://router.home.arpa/",
+        "https://app.localhost/",
+        "https://name.INVALID./",
         "https://user:password@receiver.example/",
         "ftp://receiver.example/",
         "receiver.example",
     ],
 )
-def test_a_url_that_is_not_public_https_is_refused(url: str, add_webhook: AddWebhook) -> None:
+@pytest.mark.parametrize("to_loopback", [False, True])
+def test_a_url_that_is_not_public_https_is_refused(
+    url: str,
+    to_loopback: bool,
+    add_webhook: AddWebhook,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Under make dev, too, where only http to this machine is a developer's receiver."""
+    chosen = replace(settings(), webhooks_to_loopback=to_loopback)
+    for module in (post, operations):
+        monkeypatch.setattr(module, "settings", lambda: chosen, raising=False)
     with pytest.raises(ValidationError) as refused:
         add_webhook(url=url)
     assert [each.field for each in refused.value.errors] == ["url"]
