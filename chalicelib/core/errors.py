@@ -192,9 +192,9 @@ class AlreadyCreatedError(ConflictError):
     """The idempotency key was already used to create a secret, which is shown only once.
 
     ``keyId`` is the id of the created key, and ``scopes`` are its scopes. ``webhookId`` is the id
-    of the created webhook. An invitation has ``id``, ``email``, ``role``, ``expiresAt`` and
-    ``isMailed``; an account made with one has ``accountId``, ``workspaceId``, ``slug`` and
-    ``role``.
+    of the created webhook. An invitation has ``id``, ``email``, ``role``, ``expiresAt``,
+    ``isMailed`` and ``mail``; an account made with one has ``accountId``, ``workspaceId``, ``slug``
+    and ``role``.
     """
 
     code = "already_created"

@@ -72,6 +72,11 @@ MAIL_INVITATION = "mail-invitation"
 
 The payload has ``invitationId``. It is named here because a domain below its handler stages it.
 """
+MAIL_PROOF = "mail-proof"
+"""The kind of job that mails the link by which an account proves its address.
+
+The payload has ``accountId``, and ``at`` in ISO 8601. It is named here for the same reason.
+"""
 
 MAIL_PASSWORD_RESET = "mail-password-reset"  # noqa: S105  a kind of job
 """The kind of job that mails a link for a new password. The payload has ``resetId``."""
@@ -111,6 +116,7 @@ EVENT_KINDS = frozenset(
         MAIL_PASSWORD_RESET,
         MAIL_PASSWORD_SET,
         MAIL_BOOKING_LINK,
+        MAIL_PROOF,
     }
 )
 

@@ -207,3 +207,29 @@ def _cleaned(character: str) -> str:
     if category == "Cf" and character not in _JOINERS:
         return ""
     return " " if category in _SPACES else character
+
+
+_DOT = "[.\u2024\u3002\uff0e\uff61]"
+"""Full stops that browsers and mail programs read as the dot of a domain (UTS 46, NFKC)."""
+_SLASHES = "/\uff0f"
+_LINK = re.compile(
+    rf"[:\uff1a][{_SLASHES}]{{2}}"
+    rf"|\bwww{_DOT}(?=\w)"
+    # Any Latin word after a dot may be a domain some day. Of the Cyrillic ones only domains count,
+    # because Russian abbreviations often have no space. No domain ends with .js.
+    rf"|(?<=[\w-]){_DOT}(?=(?!js\b)[a-z\uff41-\uff5a]{{2}}"
+    r"|(?:рф|рус|сайт|онлайн|орг|ком|бел|укр|срб|мкд|мон|қаз|ею|бг)\b)",  # noqa: RUF001  Cyrillic, meant
+    re.IGNORECASE,
+)
+
+
+def has_link(text: str) -> bool:
+    """Whether mail programs may make a link of a part of a text, or people read one in it."""
+    return _LINK.search(_ZERO_WIDTH.sub("", text)) is not None
+
+
+def unlinked(text: str) -> str:
+    """Return a text with a space after each dot that may make a link, and without ``://``."""
+    if not has_link(text):
+        return text
+    return _LINK.sub(lambda found: f"{found[0].rstrip(_SLASHES)} ", _ZERO_WIDTH.sub("", text))

@@ -38,6 +38,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("change_password", "create_account", "disable_account", "end_session", "set_password"),
         *("request_password_reset", "reset_password", "sign_in", "sign_out_everywhere"),
         "update_account",
+        *("prove_email", "request_proof"),
     ),
     "an invitation gives no access until it is accepted": ("invite_member", "revoke_invitation"),
     "the operator's decision, who tells the owner": (

@@ -32,6 +32,7 @@ FORMS: dict[str, dict[str, str]] = {
     FORGOT_PASSWORD: {"email": "boss@example.com"},
     RESET_PASSWORD: {"password": "a new password"},
     f"{PREFIX}/account": {"name": "Ada", "language": "ru"},
+    f"{PREFIX}/account/proof/{{proof}}": {},
     f"{PREFIX}/account/password": {"current": PASSWORD, "password": "a new password"},
     f"{PREFIX}/account/sessions": {"id": "0" * 26},
     f"{PREFIX}/account/sign-out": {},

@@ -7,6 +7,7 @@ from typing import Any
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
+from chalicelib.domains.identity.flows import email_proofs
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.lib.tokens import REFRESH_PREFIX
 from tests.conftest import PASSWORD, Owner, as_operator, in_console
@@ -33,6 +34,7 @@ class WorkspaceIds:
     member_id: str
     open_invitation: str
     invitation_token: str
+    proof_token: str
 
     @classmethod
     def in_workspace(cls, workspace_id: str, things: Things) -> "WorkspaceIds":
@@ -70,6 +72,7 @@ class WorkspaceIds:
             member_id=accounts.by_email(member).id,
             open_invitation=as_operator("invite_member", **guest)["id"],
             invitation_token=to_other["url"].rpartition("/")[2],
+            proof_token=email_proofs.page_url(owner).rpartition("/")[2],
         )
 
     @classmethod
@@ -91,6 +94,7 @@ class WorkspaceIds:
             member_id=new_id(),
             open_invitation=new_id(),
             invitation_token=new_id(),
+            proof_token=new_id(),
         )
 
     @property
@@ -158,6 +162,8 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "set_workspace": lambda _: {"name": "Renamed"},
     "sign_out_everywhere": lambda _: {},
     "unlink_telegram": lambda _: {},
+    "prove_email": lambda h: {"token": h.proof_token},
+    "request_proof": lambda _: {},
     "update_account": lambda _: {"name": "Ada", "language": "ru"},
     "update_webhook": lambda h: {"webhookId": h.webhook, "types": ["lead.created"]},
 }

@@ -28,7 +28,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.clock import iso
-from chalicelib.core.text import BIDI_CONTROL, CONTROL, is_visible
+from chalicelib.core.text import BIDI_CONTROL, CONTROL, has_link, is_visible
 from chalicelib.core.wire import money
 
 
@@ -220,12 +220,23 @@ def printable(text: str) -> str:
     return text
 
 
+def without_link(text: str) -> str:
+    """Refuse a name with a web address: names go into mails of the service to any address."""
+    if has_link(text):
+        raise PydanticCustomError(
+            "link", "expected no web address: neither :// nor www., and a space after each dot"
+        )
+    return text
+
+
 MAX_TITLE = 200
 Title = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TITLE),
     AfterValidator(printable),
 ]
+MailedTitle = Annotated[Title, AfterValidator(without_link)]
+"""A title that goes into mails."""
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
 
 

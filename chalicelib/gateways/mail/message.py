@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from chalicelib import SERVICE
 from chalicelib.core import clock
-from chalicelib.core.text import one_line
+from chalicelib.core.text import one_line, unlinked
 from chalicelib.gateways.mail import Attachment, Mail, MailRefusedError
 from chalicelib.lib import emails
 
@@ -72,7 +72,7 @@ def build(mail: Mail, sender: str) -> RawMail:
     """
     _checked_id(mail.id, "id")
     recipient = _address(mail.recipient)
-    name = _line(mail.sender_name, MAX_NAME)
+    name = unlinked(_line(mail.sender_name, MAX_NAME))
     message = EmailMessage(_POLICY)
     message["From"] = f"{_phrase(f'{name} via {SERVICE}' if name else SERVICE)} <{sender}>"
     message["To"] = recipient

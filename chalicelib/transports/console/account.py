@@ -83,7 +83,8 @@ def chosen_language(request: ConsoleRequest) -> texts.Language | None:
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show the account: its name and language, its workspaces, its password and its sessions.
 
-    With ``leave`` in the query, ask whether to leave that workspace.
+    With ``leave`` in the query, ask whether to leave that workspace. The link that proves the
+    address leads here, too.
     """
     if slug := request.query_value("leave"):
         request.select_workspace(slug)
@@ -92,7 +93,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Change the name and the language, the language alone, or leave a workspace.
+    """Change the name and the language, the language alone, leave a workspace, or request a mail.
 
     The language is also chosen at the foot of each page, which is then shown again.
     """
@@ -100,6 +101,9 @@ def save(request: ConsoleRequest) -> HttpResponse:
         request.select_workspace(slug)
         request.call("leave_workspace")
         return redirect(f"{ACCOUNT}?done=workspace_left")
+    if request.form_value("request_proof"):
+        request.call("request_proof")
+        return redirect(f"{ACCOUNT}?done=proof_requested")
     changes = {
         name: request.form_value(name) for name in ("name", "language") if name in request.form
     }
@@ -110,6 +114,15 @@ def save(request: ConsoleRequest) -> HttpResponse:
     if back := request.form_value("back"):
         return redirect(access.safe_redirect_path(back))
     return redirect(f"{ACCOUNT}?done=account_saved")
+
+
+def prove(request: ConsoleRequest) -> HttpResponse:
+    """Prove the account's address by the link that was mailed to it."""
+    try:
+        request.call("prove_email", token=request.http.path["proof"])
+    except NotFoundError:
+        return _account_page(request, 404, Problem(request.translate("proof_wrong")))
+    return redirect(f"{ACCOUNT}?done=email_proved")
 
 
 def change_password(request: ConsoleRequest) -> HttpResponse:
@@ -189,6 +202,7 @@ def _account_page(
         status,
         problem=problem,
         sessions=sessions,
+        proof_path=request.path if "proof" in request.http.path else None,
         typed_name=request.form_value("name") or request.signed_in_account.name,
         typed_language=request.form_value("language") or request.language,
     )

@@ -5,6 +5,7 @@ from chalicelib.transports.lazy import Lazy
 
 PREFIX = "/console"
 INVITATION = f"{PREFIX}/invitations/{{invitation}}"
+PROOF = f"{PREFIX}/account/proof/{{proof}}"
 FORGOT_PASSWORD = f"{PREFIX}/forgot-password"
 RESET_PASSWORD = f"{PREFIX}/reset-password/{{reset}}"
 CONSENT = "/oauth/authorize"
@@ -44,6 +45,7 @@ ROUTES = {
     FORGOT_PASSWORD: Page(get=_view("passwords:index"), post=_view("passwords:send"), guest=True),
     RESET_PASSWORD: Page(get=_view("passwords:show"), post=_view("passwords:save"), guest=True),
     f"{PREFIX}/account": Page(get=_view("account:show"), post=_view("account:save")),
+    PROOF: Page(get=_view("account:show"), post=_view("account:prove")),
     f"{PREFIX}/account/password": Page(post=_view("account:change_password")),
     f"{PREFIX}/account/sessions": Page(post=_view("account:end_session")),
     f"{PREFIX}/account/sign-out": Page(post=_view("account:sign_out_everywhere"), signs_out=True),

@@ -18,6 +18,7 @@ from chalicelib.core.jobs import (
     MAIL_INVITATION,
     MAIL_PASSWORD_RESET,
     MAIL_PASSWORD_SET,
+    MAIL_PROOF,
     MEMBERSHIP_ENDED,
     NOTIFY_DIGEST,
     NOTIFY_MEMBER,
@@ -275,6 +276,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     MAIL_PASSWORD_RESET: "accounts are not exported",
     MAIL_PASSWORD_SET: "as above",
     MAIL_BOOKING_LINK: "its link ends within the hour",
+    MAIL_PROOF: "accounts are not exported",
     refolding.REFOLD: "an import folds all texts itself",
     CLAIM_EMAIL: "accounts are not exported",
 }

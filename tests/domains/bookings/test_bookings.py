@@ -56,6 +56,7 @@ class TestCreate:
             "updatedAt": "",
             "version": 1,
             "statusHistory": [],
+            "mails": [],
         }
         (event,) = kept["statusHistory"]
         assert (event["status"], event["reason"], event["move"]) == ("confirmed", None, None)

@@ -1,5 +1,6 @@
 """Mails with the links of invitations."""
 
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from chalicelib.domains.notifications.flows import suppressions
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError
-from tests.conftest import Owner, Time, as_operator
+from tests.conftest import Owner, Time, as_operator, in_console
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.event_runs import run_until_idle
 from tests.factories.people import look_at
@@ -27,15 +28,28 @@ def mailed(inbox: Inbox, email: str = IVY) -> list[Any]:
     return [each for each in inbox.mails if each["To"] == email]
 
 
+def token_in(found: Any) -> str:
+    """Return the token of the link in a mail."""
+    return re.findall(r"/invitations/(\S+)", text_of(found))[0]
+
+
+def listed(owner: Owner) -> list[Any]:
+    """Return what the list of invitations says of their mails."""
+    rows = in_console(owner.workspace.id, "list_invitations")["invitations"]
+    return [(each["isMailed"], each["mail"], each["mailReason"]) for each in rows]
+
+
 def test_an_invitation_is_mailed_with_its_link(inbox: Inbox, owner: Owner) -> None:
     made = invite(owner)
-    assert made["isMailed"] is True
+    assert (made["isMailed"], made["mail"]) == (False, "waiting")
     (found,) = mailed(inbox)
+    assert listed(owner) == [(True, "sent", None)]
     assert owner.workspace.name in found["Subject"]
     assert found["From"].startswith(f"{owner.workspace.name} via ")
-    for kind in ("plain", "html"):
-        assert made["url"] in text_of(found, kind)
-    assert look_at(made["url"].rpartition("/")[2])["email"] == IVY
+    token = token_in(found)
+    assert token in text_of(found, "html")
+    assert token not in made["url"]
+    assert look_at(token) == look_at(made["url"].rpartition("/")[2])
 
 
 def test_the_job_has_neither_the_link_nor_the_address(inbox: Inbox, owner: Owner) -> None:
@@ -55,7 +69,7 @@ def test_a_revoked_or_replaced_invitation_is_not_mailed(inbox: Inbox, owner: Own
     invite(owner)
     second = invite(owner)
     (found,) = mailed(inbox)
-    assert second["url"] in text_of(found)
+    assert look_at(token_in(found))["email"] == second["email"]
 
 
 def test_an_expired_invitation_is_not_mailed(inbox: Inbox, owner: Owner, time: Time) -> None:
@@ -71,6 +85,7 @@ def test_an_address_that_is_suppressed_gets_no_mail(
     invite(owner)
     invite(owner, "ivo@example.com")
     assert mailed(inbox) == []
+    assert (False, "withheld", "by_bounce") in listed(owner)
     assert len(mailed(inbox, "ivo@example.com")) == 1
 
 
@@ -83,6 +98,7 @@ def test_an_address_gets_five_mails_an_hour_and_the_sixth_in_the_next(
         last = invite(owner, "ivy+tag@example.com")
         run_until_idle()
     assert len(mailed(inbox, "ivy+tag@example.com")) == 5
+    assert listed(owner) == [(False, "waiting", "by_address")]
     time.pass_by(hours=1)
     assert len(mailed(inbox, "ivy+tag@example.com")) == 6
     assert look_at(last["url"].rpartition("/")[2])["email"] == "ivy+tag@example.com"
@@ -114,5 +130,6 @@ def test_a_mail_that_is_delayed_is_sent_later(
     with monkeypatch.context() as while_busy:
         while_busy.setattr(mail, "send", busy)
         assert mailed(inbox) == []
+        assert listed(owner) == [(False, "waiting", "by_server")]
     time.pass_by(minutes=2)
     assert len(mailed(inbox)) == 1

@@ -70,7 +70,7 @@ from tests.factories.booking_links import requested
 from tests.factories.chat import new_bot, transcript
 from tests.factories.event_triggers import MEMBER, TRIGGERS, World
 from tests.factories.examples import Things, submit
-from tests.factories.people import request_reset
+from tests.factories.people import accept_as_new, request_reset
 from tests.factories.salon import Salon
 from tests.fakes import JsonServer, ReceivedRequest, lambda_runtime_api, openai_api, ses_reports
 from tests.fakes.internet import Answer, Server, http_response
@@ -544,6 +544,15 @@ def mail_invitation(stage: Stage) -> Steps:
     assert [each["To"] for each in stage.inbox.mails] == [ADA]
 
 
+def mail_proof(stage: Stage) -> Steps:
+    made = as_operator("invite_member", workspaceId=stage.workspace_id, email=ADA)
+    delete_all_jobs_except([])
+    accept_as_new(made["url"].rpartition("/")[2])
+    delete_all_jobs_except(waiting_jobs("mail-proof"))
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+
+
 def mail_password_reset(stage: Stage) -> Steps:
     owner = accounts.get(stage.owner.workspace.owner_id).email
     request_reset(owner)
@@ -738,6 +747,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "mail-password-reset": mail_password_reset,
     "mail-password-set": mail_password_set,
     "mail-booking-link": mail_booking_link,
+    "mail-proof": mail_proof,
     "membership-ended": membership_ended,
     "notify-member": notify_member,
     "notify-digest": notify_digest,

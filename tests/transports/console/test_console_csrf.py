@@ -2,11 +2,12 @@
 
 import pytest
 
-from chalicelib.domains.identity.store import console_sessions
+from chalicelib.domains.identity.store import accounts, console_sessions
+from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.gateways import mail
 from chalicelib.transports.console import access
 from chalicelib.transports.console.console_request import MAX_FIELDS
-from chalicelib.transports.console.routes import ROUTES
+from chalicelib.transports.console.routes import PROOF, ROUTES
 from tests.conftest import Answer
 from tests.factories.console import Person, World
 from tests.factories.console_forms import FORMS, SENT, every_form, stored
@@ -52,6 +53,8 @@ class TestForms:
         monkeypatch.setattr(mail, "is_on", lambda: True)
         boss, other = world.person("boss"), console_sessions.find(world.person("boss").token)
         assert other
+        if route == PROOF:
+            accounts.get(other.account_id).update([AccountRow.awaits_proof.set(True)])
         fields = world.here.filled(FORMS[route]) | (
             {"id": other.session_id} if "id" in world.here.filled(FORMS[route]) else {}
         )

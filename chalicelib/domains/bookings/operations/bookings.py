@@ -126,15 +126,34 @@ class BookingEvent(Wire):
         )
 
 
+class BookingMail(Wire):
+    """What became of a mail to the client."""
+
+    kind: str = Field(description="confirmed, pending, moved, cancelled or reminder.")
+    state: str = Field(description="sent, waiting or withheld.")
+    reason: str | None = Field(
+        description="by_address, by_plan, by_bounce, by_pause, by_server, unsupported, too_late, "
+        "refused or null: why the client has not been told."
+    )
+    at: Timestamp = Field(description="Time of this state.")
+
+
 class BookingWithHistory(BookingOut):
     """A booking with its history."""
 
     status_history: list[BookingEvent] = Field(description="Oldest first; the newest 500.")
+    mails: list[BookingMail] = Field(description="Mails to the client, oldest first.")
 
     @classmethod
     def having(cls, booking: BookingRow, events: Iterable[EventRow]) -> Self:
         """Return the wire form of a stored booking with its history."""
-        return cls.of(booking, status_history=[BookingEvent.of(event) for event in events])
+        history = [*events]
+        mailed = sorted((each for each in history if each.mail), key=lambda each: each.at)
+        return cls.of(
+            booking,
+            status_history=[BookingEvent.of(each) for each in history if not each.mail],
+            mails=[BookingMail(**each.mail, at=each.at) for each in mailed],
+        )
 
 
 class BookingResult(Wire):

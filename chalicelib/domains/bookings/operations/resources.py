@@ -20,12 +20,12 @@ from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import (
     DeletedResult,
     Id,
+    MailedTitle,
     PageNumber,
     Patch,
     SearchText,
     SortOrder,
     Timestamp,
-    Title,
     Wire,
     copy_descriptions_from,
     optional,
@@ -125,7 +125,7 @@ class ResourceRef(Wire):
 class ResourceCreate(Wire):
     """A new resource."""
 
-    name: Title = Field(description="Name.")
+    name: MailedTitle = Field(description="Name.")
     type: Type = Field(default="master", description="master: a person.")
     timezone: Timezone | None = optional("IANA; default: the workspace's.")
     capacity: Capacity = Field(default=1, description="Bookings at the same time.")
@@ -139,7 +139,7 @@ class ResourcePatch(Patch):
     """Changes to a resource."""
 
     id: Id = Field(description="Resource id.")
-    name: Title = optional()
+    name: MailedTitle = optional()
     type: Type = optional()
     timezone: Timezone = optional("IANA; moves hours, not bookings.")
     capacity: Capacity = optional()

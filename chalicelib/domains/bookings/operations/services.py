@@ -16,13 +16,13 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     Id,
     Kopecks,
+    MailedTitle,
     PageNumber,
     Patch,
     SearchText,
     SizedPagination,
     SortOrder,
     Timestamp,
-    Title,
     Wire,
     copy_descriptions_from,
     optional,
@@ -157,7 +157,7 @@ class ServiceRef(Wire):
 class ServiceCreate(Wire):
     """A new service."""
 
-    name: Title = Field(description="Name.")
+    name: MailedTitle = Field(description="Name.")
     duration_min: Duration = Field(description="Minutes.")
     price: Kopecks = Field(default=0, description="In kopecks.")
     description: Description | None = optional("Description.")
@@ -187,7 +187,7 @@ class ServicePatch(Patch):
     """Changes to a service."""
 
     id: Id = Field(description="Service id.")
-    name: Title = optional()
+    name: MailedTitle = optional()
     duration_min: Duration = optional()
     price: Kopecks = optional()
     description: Description | None = optional()

@@ -151,13 +151,17 @@ BOOKINGS = register_listing(
 
 
 class EventRow(HistoryRow):
-    """An entry of a booking's history. ``move`` has the previous and new place, if it was moved."""
+    """An entry of a booking's history. ``move`` has the previous and new place, if it was moved.
+
+    An entry with ``mail`` says what became of a mail to the client: its kind, state and reason.
+    """
 
     noun = "BOOKING"
 
     status = UnicodeAttribute()
     reason = UnicodeAttribute(null=True)
     move: JsonAttribute = JsonAttribute(null=True)
+    mail: JsonAttribute = JsonAttribute(null=True)
 
 
 def with_history(workspace_id: str, booking_id: str) -> tuple[BookingRow, list[EventRow]]:
@@ -185,6 +189,15 @@ def new_event(
     )
     unit.create(event)
     return event
+
+
+def mail_entry(
+    workspace_id: str, booking: BookingRow, mail_id: str, **mail: str | None
+) -> EventRow:
+    """Return the entry of a mail to the client, to save. A mail has one entry, the latest."""
+    entry = EventRow.new(workspace_id, booking.id, "job", status=booking.status, mail=mail)
+    entry.sk = group(booking.id) + mail_id
+    return entry
 
 
 def wipe(booking: BookingRow) -> None:

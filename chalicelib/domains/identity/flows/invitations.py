@@ -1,9 +1,11 @@
 """Invitations to a workspace: their links, and whether they still work.
 
-The token of a link is computed from the invitation's id with the master key. The database has its
-hash only, and the job that mails the link can compute it again.
+An invitation has two tokens. The inviter sees the one, and the other is only mailed, so it proves
+that its holder reads the mailbox (ADR 73). The shown token is computed from the invitation's id
+with the master key, and the database has its hash only. The mailed token is that hash, signed.
 """
 
+import hmac
 from typing import NamedTuple
 
 from chalicelib.core import clock
@@ -16,27 +18,58 @@ from chalicelib.domains.identity.store.invitations import InvitationRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.master_key import derived_token
+from chalicelib.lib import tokens
 
 PAGE = "/console/invitations/{token}"
+_SIGNATURE_LENGTH = 22
+"""Characters, of 132 bits."""
 
 
 class OpenInvitation(NamedTuple):
-    """An invitation that works now, with its workspace and the member who made it."""
+    """An invitation that works now, with its workspace and the member who made it.
+
+    ``is_mailed`` is whether it was found by the token that was only mailed.
+    """
 
     row: InvitationRow
     workspace: WorkspaceRow
     inviter: AccountRow
     inviter_membership: MembershipRow
+    is_mailed: bool = False
 
 
 def token(invitation_id: str) -> str:
-    """Return the token of an invitation, of 43 letters, digits, ``-`` and ``_``.
+    """Return the shown token of an invitation, of 43 letters, digits, ``-`` and ``_``.
 
     Raises:
         NotConfiguredError: there is no master key.
         UnavailableError: the master key cannot be read.
     """
     return derived_token(f"invitation:{invitation_id}")
+
+
+def mailed_token(invitation_id: str) -> str:
+    """Return the token of an invitation that is mailed and never shown, of 87 characters.
+
+    Raises:
+        NotConfiguredError: there is no master key.
+        UnavailableError: the master key cannot be read.
+    """
+    place = tokens.digest(token(invitation_id))
+    return f"{place}.{_signature(place)}"
+
+
+def _signature(place: str) -> str:
+    return derived_token(f"invitation-mail:{place}")[:_SIGNATURE_LENGTH]
+
+
+def _find(invitation_token: str) -> tuple[InvitationRow | None, bool]:
+    """Return the invitation of a token, and whether the token is the mailed one."""
+    place, dot, signature = invitation_token.partition(".")
+    if not dot:
+        return invitations.find(invitation_token), False
+    is_genuine = hmac.compare_digest(_signature(place).encode(), signature.encode())
+    return (invitations.at(place) if is_genuine else None), True
 
 
 def page_url(invitation_token: str) -> str:
@@ -56,10 +89,11 @@ def read(invitation_token: str) -> OpenInvitation:
         NotFoundError: it is unknown, expired, used or revoked, or its inviter may no longer invite
             to its role. The error is the same.
     """
-    found = working(invitations.find(invitation_token))
+    row, is_mailed = _find(invitation_token)
+    found = working(row)
     if found is None:
         raise _gone()
-    return found
+    return found._replace(is_mailed=is_mailed)
 
 
 def workspace_of(invitation_token: str) -> str:
@@ -68,7 +102,7 @@ def workspace_of(invitation_token: str) -> str:
     Raises:
         NotFoundError: it is unknown. The error is that of one that does not work.
     """
-    row = invitations.find(invitation_token)
+    row, _ = _find(invitation_token)
     if row is None:
         raise _gone()
     return str(row.workspace_id)

@@ -9,12 +9,22 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError
+from chalicelib.core.clock import iso
+from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import MAIL_PASSWORD_SET
+from chalicelib.core.jobs import MAIL_PASSWORD_SET, MAIL_PROOF
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import PLATFORM, Audience, Role
-from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional
+from chalicelib.core.wire.schema import (
+    Id,
+    NoInput,
+    Patch,
+    Timestamp,
+    Wire,
+    optional,
+    without_link,
+)
+from chalicelib.domains.identity.flows import email_proofs
 from chalicelib.domains.identity.flows.connections import stage_endings
 from chalicelib.domains.identity.flows.memberships import stage_revocations
 from chalicelib.domains.identity.rules import passwords
@@ -48,6 +58,10 @@ Password = Annotated[
     AfterValidator(_check_length),
     WithJsonSchema({"type": "string", "minLength": MIN_PASSWORD, "maxLength": MAX_PASSWORD}),
 ]
+
+
+MemberName = Annotated[PersonName, AfterValidator(without_link)]
+"""The name of a member, which goes into mails."""
 
 
 class AccountCreate(Wire):
@@ -115,7 +129,7 @@ class OwnAccount(Wire):
 class AccountPatch(Patch):
     """Changes to the caller's own account."""
 
-    name: PersonName = optional("Name, as other members see it.")
+    name: MemberName = optional("Name, as other members see it.")
     language: Language = optional("Language of the console and of messages: ru or en.")
 
 
@@ -154,6 +168,61 @@ def _own(account: AccountRow, **changes: object) -> OwnAccount:
     shown = {**account.attribute_values, **changes}
     verified_at = account.email_verified_at or (account.created_at if account.is_proved else None)
     return OwnAccount.from_row(shown, id=account.id, email_verified_at=verified_at)
+
+
+class EmailProof(Wire):
+    """The token of the link that was mailed to the account's address."""
+
+    token: Annotated[str, StringConstraints(max_length=100)] = Field(description="Token.")
+
+
+@operation(
+    title="Prove one's own address",
+    audience=(Audience.SESSION,),
+    role=Role.ACCOUNT,
+    platform=True,
+    idempotent=True,
+)
+def prove_email(ctx: Context, args: EmailProof) -> OwnAccountResult:
+    """Prove the address of the account of the person who is signed in, by the link mailed to it.
+
+    Whoever reads the mail but cannot sign in proves nothing for the person who made the account.
+    """
+    account = accounts.get(ctx.principal.account_id)
+    if not email_proofs.is_genuine(args.token, account):
+        raise NotFoundError("This link is not for the account that is signed in.")
+    if not account.is_proved:
+        accounts.stage_proof(ctx.unit, account)
+        ctx.unit.mention(f"account:{account.id}")
+        account.email_verified_at = clock.now()
+    return OwnAccountResult(account=_own(account))
+
+
+@operation(
+    title="Request a mail that proves one's own address",
+    audience=(Audience.SESSION,),
+    role=Role.ACCOUNT,
+    platform=True,
+    idempotent=True,
+)
+def request_proof(ctx: Context, args: NoInput) -> OwnAccountResult:  # noqa: ARG001  every handler has this shape
+    """Mail the link that proves the address, if it was not mailed before.
+
+    An account gets the link once, so that nobody can mail it to the address of another again.
+    """
+    account = accounts.get(ctx.principal.account_id)
+    if not account.is_proved and account.proof_mailed_at is None:
+        stage_proof_mail(ctx.unit, account.id)
+        ctx.unit.mention(f"account:{account.id}")
+    return OwnAccountResult(account=_own(account))
+
+
+def stage_proof_mail(unit: UnitOfWork, account_id: str) -> None:
+    """Stage the mail by which a new account proves its address, if mail is set up."""
+    if mail.is_on():
+        payload = {"accountId": account_id, "at": iso(clock.now())}
+        unit.create(jobs.row(MAIL_PROOF, unit.tenant, payload))
+        unit.after_commit(wake.wake)
 
 
 @operation(title="Create an account", audience=OPERATOR)

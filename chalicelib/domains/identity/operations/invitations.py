@@ -1,7 +1,8 @@
 """Invitations to a workspace: made and revoked by its members, accepted by the people invited.
 
 A link works for seven days, once, and for the address that the inviter typed. The inviter's role is
-checked again when it is accepted.
+checked again when it is accepted. The link that is mailed proves the address; the one that the
+inviter sees does not.
 """
 
 from datetime import timedelta
@@ -20,15 +21,25 @@ from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows import invitations as flows
 from chalicelib.domains.identity.flows import memberships
-from chalicelib.domains.identity.operations.accounts import Password, stage_account
+from chalicelib.domains.identity.flows.connections import stage_endings_of_account
+from chalicelib.domains.identity.flows.invitations import OpenInvitation
+from chalicelib.domains.identity.operations.accounts import (
+    MemberName,
+    Password,
+    stage_account,
+    stage_proof_mail,
+)
 from chalicelib.domains.identity.operations.members import MemberRole
 from chalicelib.domains.identity.operations.sessions import MAX_BROWSER, begin_session
+from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, invitations, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.workspaces import MembershipRow
 from chalicelib.engine import jobs, locks
 from chalicelib.engine.events import wake
 from chalicelib.gateways import mail
 from chalicelib.lib import emails
-from chalicelib.lib.contact_fields import Email, PersonName
+from chalicelib.lib.contact_fields import Email
 from chalicelib.lib.localized import Language
 
 MAX_OPEN = 50
@@ -64,7 +75,10 @@ class InvitationCreated(Wire):
     role: str = Field(description="member or manager.")
     url: str | None = Field(description="The link; it cannot be shown again.")
     expires_at: Timestamp = Field(description="When the link stops working.")
-    is_mailed: bool = Field(description="Whether the link is sent to the address, too.")
+    is_mailed: bool = Field(description="Whether a link has been mailed to the address, too.")
+    mail: str | None = Field(
+        description="waiting: it will be mailed; withheld; or null: mail is not set up."
+    )
 
 
 class InvitationListed(Wire):
@@ -77,6 +91,9 @@ class InvitationListed(Wire):
     created_at: Timestamp = Field(description="When it was made.")
     expires_at: Timestamp = Field(description="When the link stops working.")
     works: bool = Field(description="Whether its inviter may still invite to this role.")
+    is_mailed: bool = Field(description="Whether a link has been mailed to the address.")
+    mail: str | None = Field(description="What became of the mail: waiting, sent, withheld, null.")
+    mail_reason: str | None = Field(description="Why it waits or is withheld, or null.")
 
 
 class InvitationList(Wire):
@@ -118,7 +135,7 @@ class InvitationShown(Wire):
 class InvitedAccountCreate(InvitationToken):
     """A new account for an invited person. Its address is that of the invitation."""
 
-    name: PersonName = Field(description="Name, as other members see it.")
+    name: MemberName = Field(description="Name, as other members see it.")
     password: Password = Field(description="Password, of at least 8 characters.")
     browser: Annotated[str, AfterValidator(lambda text: text[:MAX_BROWSER])] = Field(
         default="", description="The browser's User-Agent header."
@@ -177,6 +194,8 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
         flows.stage_revocation(ctx.unit, row)
     invitation_id = ctx.unit.run_side_effect_once("id", new_id)
     token = flows.token(invitation_id)
+    is_supported = mail.takes(args.email)
+    state = ("waiting" if is_supported else "withheld") if mail.is_on() else None
     row = invitations.row(
         token,
         invitation_id=invitation_id,
@@ -186,13 +205,14 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
         inviter_id=inviter_id,
         inviter_term=term,
         created_at=clock.now(),
+        mail=state,
+        mail_reason="unsupported" if state == "withheld" else None,
     )
     ctx.unit.save(lock)
     ctx.unit.create(row)
     ctx.unit.create(invitations.lookup(row))
     ctx.unit.mention(f"invitation:{row.invitation_id}")
-    is_mailed = mail.is_on() and mail.takes(args.email)
-    if is_mailed:
+    if state == "waiting":
         payload = {"invitationId": row.invitation_id}
         ctx.unit.create(jobs.row(MAIL_INVITATION, workspace.id, payload))
         ctx.unit.after_commit(wake.wake)
@@ -202,7 +222,8 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
         role=row.role,
         url=flows.page_url(token),
         expires_at=row.expires_at,
-        is_mailed=is_mailed,
+        is_mailed=False,
+        mail=state,
     )
 
 
@@ -222,6 +243,7 @@ def list_invitations(ctx: Context, args: NoInput) -> InvitationList:  # noqa: AR
                 row.attribute_values,
                 id=row.invitation_id,
                 inviter=people[row.inviter_id].name,
+                is_mailed=row.mail == "sent",
                 works=row.inviter_id in inviters
                 and flows.still_invites(inviters[row.inviter_id], row),
             )
@@ -261,7 +283,7 @@ def get_invitation(ctx: Context, args: InvitationToken) -> InvitationShown:
         found.row.attribute_values,
         workspace=found.workspace.name,
         inviter=found.inviter.name,
-        has_account=account is not None,
+        has_account=account is not None and not _may_be_taken(found, account),
         is_for_caller=account is not None and account.id == caller,
     )
 
@@ -284,10 +306,9 @@ def accept_invitation(ctx: Context, args: InvitationToken) -> InvitationAccepted
     if owner_of_address is None or owner_of_address.id != account.id:
         msg = f"This invitation is for {found.row.email}. Sign in with that account."
         raise ForbiddenError(msg)
-    flows.stage_use(ctx.unit, found)
-    membership = workspaces.membership(account.id, found.workspace.id)
-    if membership is None:
-        memberships.stage_joining(ctx.unit, account.id, Role(found.row.role))
+    if found.is_mailed and not account.is_proved:
+        accounts.stage_proof(ctx.unit, account)
+    membership = _stage_joining(ctx, found, account.id)
     return InvitationAccepted(
         workspace_id=found.workspace.id,
         slug=found.workspace.slug,
@@ -303,25 +324,64 @@ def accept_invitation(ctx: Context, args: InvitationToken) -> InvitationAccepted
     secret="token",  # noqa: S106  the name of the field
 )
 def create_invited_account(ctx: Context, args: InvitedAccountCreate) -> InvitedAccount:
-    """Create an account with the invitation's address, join the workspace and start a session."""
+    """Create an account with the invitation's address, join the workspace and start a session.
+
+    The mailed link proves the address. If somebody has made an account with it and has not proved
+    it, the account becomes that of the person who has the mailed link: the password is replaced,
+    and sessions and connected apps end. Another link makes an account that proves it by a mail.
+    """
     found = flows.read(args.token)
-    account = stage_account(
-        ctx.unit,
-        found.row.email,
-        args.password,
-        name=args.name,
-        language=args.language,
-        proved=True,
-    )
-    flows.stage_use(ctx.unit, found)
-    memberships.stage_joining(ctx.unit, account.id, Role(found.row.role))
+    account = accounts.find_by_email(found.row.email)
+    if account is not None and _may_be_taken(found, account):
+        _stage_taking(ctx, account, args)
+    else:
+        account = stage_account(
+            ctx.unit,
+            found.row.email,
+            args.password,
+            name=args.name,
+            language=args.language,
+            proved=found.is_mailed,
+        )
+    if not found.is_mailed:
+        stage_proof_mail(ctx.unit, account.id)
+    membership = _stage_joining(ctx, found, account.id)
     return InvitedAccount(
         workspace_id=found.workspace.id,
         slug=found.workspace.slug,
-        role=found.row.role,
+        role=membership.role if membership else found.row.role,
         account_id=account.id,
         token=begin_session(ctx, account, args.browser),
     )
+
+
+def _stage_joining(ctx: Context, found: OpenInvitation, account_id: str) -> MembershipRow | None:
+    """Stage the use of an invitation. An account that is a member by then keeps its membership."""
+    flows.stage_use(ctx.unit, found)
+    membership = workspaces.membership(account_id, found.workspace.id)
+    if membership is None:
+        memberships.stage_joining(ctx.unit, account_id, Role(found.row.role))
+    return membership
+
+
+def _may_be_taken(found: OpenInvitation, account: AccountRow) -> bool:
+    """Whether the holder of a mailed link may take an account: nobody has proved its address."""
+    return found.is_mailed and not account.is_proved and account.disabled_at is None
+
+
+def _stage_taking(ctx: Context, account: AccountRow, args: InvitedAccountCreate) -> None:
+    hashed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
+    epoch = int(account.session_epoch)
+    accounts.stage_proof(
+        ctx.unit,
+        account,
+        AccountRow.name.set(args.name),
+        AccountRow.password_hash.set(hashed),
+        AccountRow.password_set_at.set(clock.now()),
+        AccountRow.session_epoch.set(epoch + 1),
+    )
+    account.session_epoch = epoch + 1
+    stage_endings_of_account(ctx.unit, account.id)
 
 
 def _check_may_invite(inviter_id: str, workspace_id: str, role: str) -> str | None:

@@ -14,11 +14,11 @@ from chalicelib.core.plans import Plan
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import (
     Id,
+    MailedTitle,
     NoInput,
     Patch,
     Pattern,
     Timestamp,
-    Title,
     Wire,
     copy_descriptions_from,
     optional,
@@ -127,7 +127,7 @@ class WorkspaceCreate(Wire):
     """A new workspace."""
 
     owner: Email = Field(description="E-mail address of the account that owns and pays.")
-    name: Title = Field(description="Display name.")
+    name: MailedTitle = Field(description="Display name.")
     plan: Plan = Field(default="business", description="Plan.")
     timezone: Timezone = Field(default="Europe/Moscow", description="IANA name of its time zone.")
     country: Country = Field(
@@ -151,7 +151,7 @@ class WorkspacePatch(Patch):
     CONDITIONS: ClassVar[frozenset[str]] = frozenset({"workspace_id"})
 
     workspace_id: Id = optional("The workspace; the session's own if omitted.")
-    name: Title = optional()
+    name: MailedTitle = optional()
     timezone: Timezone = optional()
     country: Country = optional()
 

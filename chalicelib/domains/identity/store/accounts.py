@@ -14,6 +14,7 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
 from chalicelib.engine.claims import ClaimRow, claim, claim_key, exact_hash, name_hash
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.reading import Key, Rows, fetch
 from chalicelib.engine.tables import IdentityRow
 from chalicelib.engine.unit import UnitOfWork
@@ -30,7 +31,8 @@ class AccountRow(IdentityRow):
     valid only while its epoch equals ``session_epoch``. ``language`` is that of the console and of
     messages; without one, the browser and the workspace's country decide. ``awaits_proof`` is set
     for an account whose address nobody has proved: one that was made by a link which the inviter
-    has seen. Earlier releases set neither it nor ``email_verified_at``.
+    has seen. Earlier releases set neither it nor ``email_verified_at``. ``proof_mailed_at`` is when
+    the account got the one mail by which it proves its address.
     """
 
     email = UnicodeAttribute()
@@ -44,6 +46,7 @@ class AccountRow(IdentityRow):
     created_at = UTCDateTimeAttribute()
     email_verified_at = UTCDateTimeAttribute(null=True)
     awaits_proof = BooleanAttribute(null=True)
+    proof_mailed_at = UTCDateTimeAttribute(null=True)
 
     @property
     def is_proved(self) -> bool:
@@ -86,6 +89,15 @@ def stage_proof(unit: UnitOfWork, account: AccountRow, *actions: Action) -> None
     """Stage that the address of an account is proved, with other changes of the account."""
     proof = [AccountRow.email_verified_at.set(clock.now()), AccountRow.awaits_proof.remove()]
     unit.update(account, [*proof, *actions])
+
+
+def note_proof_mailed(account: AccountRow) -> None:
+    """Record that an account got the mail by which it proves its address.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    update_if(account, [AccountRow.proof_mailed_at.set(clock.now())], AccountRow.pk.exists())
 
 
 def unclaimed_email(account: AccountRow) -> ClaimRow | None:

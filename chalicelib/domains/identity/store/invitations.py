@@ -5,8 +5,10 @@ from typing import Any, Literal
 
 from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import IdentityRow
 from chalicelib.lib import tokens
@@ -22,6 +24,8 @@ class InvitationRow(IdentityRow):
     """An invitation for one e-mail address. It works once, and while its inviter may invite.
 
     ``inviter_term`` is the term of the inviter's membership in which it was made.
+    ``mail`` is what became of its mail: ``waiting``, ``sent`` or ``withheld``, or None without one.
+    ``mail_reason`` says why it waits or is withheld.
     """
 
     invitation_id = UnicodeAttribute()
@@ -34,6 +38,8 @@ class InvitationRow(IdentityRow):
     expires_at = UTCDateTimeAttribute()
     used_at = UTCDateTimeAttribute(null=True)
     revoked_at = UTCDateTimeAttribute(null=True)
+    mail = UnicodeAttribute(null=True)
+    mail_reason = UnicodeAttribute(null=True)
 
     @property
     def state(self) -> InvitationState:
@@ -86,6 +92,23 @@ def is_unused() -> Condition:
 def find(token: str) -> InvitationRow | None:
     """Return the invitation with this token, whatever its state, in one consistent read."""
     return InvitationRow.find(_partition(token), SORT_KEY)
+
+
+def at(place: str) -> InvitationRow | None:
+    """Return the invitation whose token has this digest, whatever its state."""
+    return InvitationRow.find(f"INVITATION#{place}", SORT_KEY)
+
+
+def note_mail(invitation: InvitationRow, state: str, reason: str | None) -> None:
+    """Record what became of the mail of an invitation that is still stored.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    why = InvitationRow.mail_reason
+    actions: list[Action] = [InvitationRow.mail.set(state)]
+    actions.append(why.set(reason) if reason else why.remove())
+    update_if(invitation, actions, InvitationRow.pk.exists())
 
 
 def by_id(workspace_id: str, invitation_id: str) -> InvitationRow | None:

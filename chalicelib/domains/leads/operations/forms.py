@@ -17,10 +17,10 @@ from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import (
     DeletedResult,
     Id,
+    MailedTitle,
     PageNumber,
     Pattern,
     Timestamp,
-    Title,
     Unique,
     Wire,
     optional,
@@ -199,7 +199,7 @@ class FormList(Wire):
 class FormCreate(Wire):
     """A new form."""
 
-    title: Title = Field(description="Shown to visitors.")
+    title: MailedTitle = Field(description="Shown to visitors.")
     fields: Annotated[
         list[FormFieldIn],
         Field(min_length=1, max_length=MAX_FIELDS),

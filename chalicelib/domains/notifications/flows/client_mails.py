@@ -9,15 +9,18 @@ from chalicelib.core.jobs import Job
 from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules import calendar_files
+from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.awaited_bookings import AwaitedBookingRow
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bookings.store.services import REMINDERS, SERVICES
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.notifications.flows import mail_gate
+from chalicelib.domains.notifications.flows.mail_gate import Verdict
 from chalicelib.domains.notifications.rules import client_mails as texts
 from chalicelib.domains.notifications.rules.client_mails import BookingFacts, Kind
 from chalicelib.domains.notifications.rules.mail_budgets import MailClass
+from chalicelib.engine.unit import run_unit
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Attachment, Mail
 from chalicelib.lib import emails, localized
@@ -54,9 +57,21 @@ def send(job: Job, booking: BookingRow, kind: Kind, mail_class: MailClass, since
     address = emails.find_email(booking.client_email or "")
     if address is None or not mail.is_on():
         return
+
+    def note(verdict: Verdict) -> None:
+        entry = bookings.mail_entry(
+            job.workspace_id,
+            booking,
+            job.job_id,
+            kind=kind,
+            state=verdict.state,
+            reason=verdict.reason,
+        )
+        run_unit(job.workspace_id, None, lambda unit: unit.save(entry))
+
     message = _mail(workspaces.get(job.workspace_id), booking, kind, job.job_id)
     until = min(since + mail_gate.LONGEST_WAIT, booking.starts_at)
-    mail_gate.postpone(job, mail_gate.send(message, mail_class, until))
+    mail_gate.deliver(job, message, mail_class, until, note)
 
 
 def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:

@@ -7,12 +7,11 @@ from typing import cast
 from zoneinfo import ZoneInfo
 
 from chalicelib.core.jobs import MAIL_INVITATION, Job, job_handler
-from chalicelib.core.text import one_line
 from chalicelib.domains.identity.flows import invitations
 from chalicelib.domains.identity.flows.invitations import OpenInvitation
 from chalicelib.domains.identity.store import invitations as rows
 from chalicelib.domains.notifications.flows import mail_gate
-from chalicelib.domains.notifications.rules.messages import MAX_TITLE, TEMPLATES
+from chalicelib.domains.notifications.rules.messages import TEMPLATES, mailed_name
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail
 from chalicelib.lib import localized
@@ -33,8 +32,13 @@ def mail_invitation(job: Job) -> None:
     if found is None or not mail.is_on():
         return
     until = found.row.created_at + mail_gate.LONGEST_WAIT
-    verdict = mail_gate.send(_mail(found, f"invitation-{invitation_id}"), "account", until)
-    mail_gate.postpone(job, verdict)
+    mail_gate.deliver(
+        job,
+        _mail(found, f"invitation-{invitation_id}"),
+        "account",
+        until,
+        lambda verdict: rows.note_mail(found.row, verdict.state, verdict.reason),
+    )
 
 
 def _mail(invitation: OpenInvitation, mail_id: str) -> Mail:
@@ -46,10 +50,10 @@ def _mail(invitation: OpenInvitation, mail_id: str) -> Mail:
         TEMPLATES,
         "invitation",
         language,
-        workspace=one_line(workspace.name, MAX_TITLE),
-        inviter=one_line(inviter.name, MAX_TITLE),
+        workspace=mailed_name(workspace.name),
+        inviter=mailed_name(inviter.name),
         until=f"{localized.weekday_and_time(language, local)} ({workspace.timezone})",
-        page_url=invitations.page_url(invitations.token(row.invitation_id)),
+        page_url=invitations.page_url(invitations.mailed_token(row.invitation_id)),
     )
     return Mail(
         id=mail_id,

@@ -26,7 +26,7 @@ from chalicelib.domains.notifications.store.client_mails import Reason
 from chalicelib.engine import jobs, limits
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import mail
-from chalicelib.gateways.mail import Mail, MailRefusedError
+from chalicelib.gateways.mail import Mail, MailDelayedError, MailRefusedError
 
 LONGEST_WAIT = timedelta(days=1)
 """A mail that could not be sent for this long is withheld."""
@@ -43,6 +43,41 @@ class Verdict(NamedTuple):
     state: Literal["admitted", "sent", "waiting", "withheld"]
     reason: Reason | None = None
     retry_at: datetime | None = None
+
+
+def deliver(
+    job: Job,
+    message: Mail,
+    mail_class: MailClass,
+    until: datetime,
+    note: Callable[[Verdict], None],
+) -> None:
+    """Send the mail of a job, or make the job again if the mail waits. ``note`` gets the verdict.
+
+    Raises:
+        MailDelayedError: the mail server is busy. The job queue tries again.
+        UnavailableError: the database is unavailable.
+    """
+    try:
+        verdict = send(message, mail_class, until)
+    except MailDelayedError:
+        note(Verdict("waiting", "by_server"))
+        raise
+    note(verdict)
+    postpone(job, verdict)
+
+
+def postpone(job: Job, verdict: Verdict) -> None:
+    """Make a mail's job again for when the mail may be sent, if it waits.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    if verdict.retry_at is not None:
+        again = jobs.row(
+            job.kind, job.workspace_id, job.payload, verdict.retry_at, job_id=job.job_id
+        )
+        jobs.schedule(again)
 
 
 def send(
@@ -141,18 +176,6 @@ def _is_used_up(limit: Limit, subject: str) -> bool:
     except RateLimitedError:
         return True
     return False
-
-
-def postpone(job: Job, verdict: Verdict) -> None:
-    """Make a mail's job again for when the mail may be sent, if it waits.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
-    if verdict.retry_at is not None:
-        jobs.schedule(
-            jobs.row(job.kind, job.workspace_id, job.payload, verdict.retry_at, job_id=job.job_id)
-        )
 
 
 def _withhold(

@@ -21,7 +21,7 @@ from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.notifications.flows import (
-    suppressions,
+    mail_gate,
     telegram_chats,
     told_records,
     unsubscribing,
@@ -33,7 +33,7 @@ from chalicelib.domains.notifications.store.choices import Channel, Choices
 from chalicelib.engine import jobs
 from chalicelib.engine.listing.registry import listing_of
 from chalicelib.gateways import mail
-from chalicelib.gateways.mail import Mail, MailDelayedError, MailRefusedError
+from chalicelib.gateways.mail import Mail, MailDelayedError
 from chalicelib.gateways.telegram import TelegramError
 from chalicelib.lib.localized import Language
 
@@ -172,9 +172,6 @@ def _send_mail(recipient: _Recipient, message: Message, message_id: str) -> None
     if not mail.is_on():
         return
     workspace, account = recipient.workspace, recipient.account
-    if not mail.takes(account.email) or suppressions.is_suppressed(account.email):
-        log.info("a mail to a member is withheld", extra={"accountId": account.id})
-        return
     token = unsubscribing.token(workspace.id, account.id, recipient.kind)
     unsubscribe = f"{settings().public_url}/unsubscribe/{token}"
     shown = messages.mail(
@@ -184,20 +181,16 @@ def _send_mail(recipient: _Recipient, message: Message, message_id: str) -> None
         unsubscribe_url=unsubscribe,
         console_url=recipient.console_url,
     )
-    try:
-        mail.send(
-            Mail(
-                id=message_id,
-                recipient=account.email,
-                subject=shown.subject,
-                text=shown.text,
-                html=shown.html,
-                sender_name=workspace.name,
-                unsubscribe_url=unsubscribe,
-            )
-        )
-    except MailRefusedError:
-        log.warning("a mail to a member was refused", extra={"accountId": account.id})
+    message_mail = Mail(
+        id=message_id,
+        recipient=account.email,
+        subject=shown.subject,
+        text=shown.text,
+        html=shown.html,
+        sender_name=workspace.name,
+        unsubscribe_url=unsubscribe,
+    )
+    mail_gate.send(message_mail, "member", clock.now() + LONGEST_DELAY, account)
 
 
 def _form_title(workspace_id: str, form_id: Any) -> str | None:  # noqa: ANN401  a value of the record

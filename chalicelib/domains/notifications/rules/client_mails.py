@@ -9,8 +9,7 @@ from datetime import datetime
 from functools import cache
 from typing import Literal, NamedTuple
 
-from chalicelib.core.text import one_line
-from chalicelib.domains.notifications.rules.messages import LOCALE, MAX_TITLE, TEMPLATES
+from chalicelib.domains.notifications.rules.messages import LOCALE, TEMPLATES, mailed_name
 from chalicelib.lib import localized, po_files
 from chalicelib.lib.localized import Language
 from chalicelib.lib.markup import mails
@@ -56,7 +55,7 @@ def kind_of(events: Collection[str], previous_status: str | None, status: str) -
 def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
     """Return a mail about a booking."""
     texts = _catalogue(language).texts
-    service, workspace = one_line(facts.service, MAX_TITLE), one_line(facts.workspace, MAX_TITLE)
+    service, workspace = mailed_name(facts.service), mailed_name(facts.workspace)
     title = str(texts[f"client_{kind}"])
     return mails.render(
         TEMPLATES,
@@ -76,9 +75,9 @@ def fact_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, str]]
     """Return names and values of what a booking is: service, time, staff member and price."""
     texts = _catalogue(language).texts
     shown = [
-        ("service", one_line(facts.service, MAX_TITLE)),
+        ("service", mailed_name(facts.service)),
         ("time", _time(language, facts)),
-        ("resource", one_line(facts.resource, MAX_TITLE)),
+        ("resource", mailed_name(facts.resource)),
         ("price", localized.money(language, facts.price) if facts.price else ""),
     ]
     return [(str(texts[f"fact_{key}"]), value) for key, value in shown if value]

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chalicelib.core.text import one_line
+from chalicelib.core.text import one_line, unlinked
 from chalicelib.lib import localized, po_files
 from chalicelib.lib.localized import Language
 from chalicelib.lib.markup import mails
@@ -30,6 +30,9 @@ SHAREABLE_SUBJECTS = frozenset(
 )
 """Kinds whose subject is not a name of a person, of a visitor or of an app."""
 
+LINKED = frozenset({"account", "contact", "host", "message", "page", "url"})
+"""Facts that may be or contain an address. The others are names and numbers."""
+
 Record = Mapping[str, Any]
 Pairs = list[tuple[str, str | None]]
 
@@ -52,16 +55,30 @@ def message(language: Language, kind: str, record: Record) -> Message:
     """Return the message of a kind about a record."""
     subject, facts = _FACTS[kind](language, record)
     named = [
-        (key, _text(language, f"fact_{key}"), one_line(value, MAX_FACT))
+        (key, _text(language, f"fact_{key}"), _line(value, MAX_FACT, key in LINKED))
         for key, value in facts
         if value
     ]
     title = shareable = _text(language, f"title_{kind}")
-    if subject and (shown := one_line(subject, MAX_TITLE)):
+    if subject and (shown := mailed_name(subject)):
         title = f"{title}: {shown}"
         shareable = title if kind in SHAREABLE_SUBJECTS else shareable
     page = _PAGES[kind].format_map(record) if kind in _PAGES else None
     return Message(kind, title, shareable, [fact for fact in named if fact[2]], page)
+
+
+def mailed_name(text: str) -> str:
+    """Return a name on one line for a mail, in which no mail program makes a link of it.
+
+    Names are refused where they are entered if they contain a link. Older ones are stored as they
+    are, and names of visitors may be anything.
+    """
+    return _line(text, MAX_TITLE, may_link=False)
+
+
+def _line(text: str, limit: int, may_link: bool) -> str:  # noqa: FBT001  private
+    line = one_line(text, limit)
+    return line if may_link else unlinked(line)
 
 
 def is_about_nobody(kind: str, record: Record) -> bool:
@@ -114,7 +131,7 @@ def mail(
         title=message.title,
         facts=[(label, value) for _, label, value in message.facts],
         kind=kind_name(language, message.kind),
-        workspace=workspace,
+        workspace=mailed_name(workspace),
         unsubscribe_url=unsubscribe_url,
         page_url=f"{console_url}/{message.page}" if message.page is not None else None,
         settings_url=f"{console_url}/notifications",

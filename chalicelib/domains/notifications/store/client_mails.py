@@ -19,6 +19,7 @@ Reason = Literal[
     "by_plan",
     "by_bounce",
     "by_pause",
+    "by_server",
     "unsupported",
     "too_late",
     "refused",

@@ -1,0 +1,196 @@
+"""What one person who has proved nothing can do to the mails of others."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.notifications.rules import mail_budgets
+from tests.conftest import Api, Time
+from tests.domains.notifications.clients import ADA, book, mails_to, subjects_to, visitor
+from tests.domains.notifications.inbox import Inbox
+from tests.factories.event_runs import run_until_idle
+from tests.factories.salon import CREATE, STATUS, Salon
+
+pytestmark = pytest.mark.usefixtures("database")
+HOURS = [f"2027-03-{day:02}T{hour:02}:00:00Z" for day in (3, 4, 5) for hour in range(6, 15)]
+
+
+@pytest.fixture
+def salon(api: Api, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, reload_settings: Any) -> Salon:
+    monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
+    reload_settings()
+    return Salon.opened(api)
+
+
+@pytest.fixture
+def book_often(salon: Salon, time: Time) -> Callable[..., Any]:
+    """Book as a visitor who waits for an hour after each third booking, and return the answer."""
+    count = itertools.count(1)
+
+    def booked(start: str, email: str = ADA, **fields: Any) -> Any:
+        made = book(salon, start, email, **fields)
+        run_until_idle()
+        if next(count) % 3 == 0:
+            time.pass_by(minutes=61)
+        return made
+
+    return booked
+
+
+def cancel(salon: Salon, booking_id: str) -> None:
+    salon.api.post(STATUS, {"id": booking_id, "status": "cancelled"})
+    run_until_idle()
+
+
+def made_by_the_salon(salon: Salon, start: str, email: str = ADA) -> str:
+    client = {"name": "Ada", "email": email}
+    made = salon.api.post(CREATE, salon.order(start) | {"client": client})["booking"]
+    return str(made["id"])
+
+
+def mails(salon: Salon, booking_id: str) -> list[tuple[str, str, str | None]]:
+    """Return what the API says of the mails to a booking's client."""
+    shown = salon.api.get(f"/api/bookings/{booking_id}")["booking"]["mails"]
+    return [(each["kind"], each["state"], each["reason"]) for each in shown]
+
+
+def inbox_of_ada(inbox: Inbox) -> list[Any]:
+    """Return the mails to the mailbox of Ada, in any spelling."""
+    return [each for each in inbox.mails if str(each["To"]).startswith("ada")]
+
+
+def is_told_of_cancellation(inbox: Inbox, email: str = ADA) -> bool:
+    return any("отменена" in each.lower() for each in subjects_to(inbox, email))
+
+
+@pytest.fixture
+def victims(salon: Salon) -> str:
+    """A booking that the salon has made for the victim."""
+    made = made_by_the_salon(salon, HOURS[0])
+    run_until_idle()
+    return made
+
+
+class TestAStranger:
+    def test_who_books_seven_times_for_another_does_not_silence_the_salon(
+        self, salon: Salon, inbox: Inbox, victims: str, book_often: Callable[..., Any]
+    ) -> None:
+        inbox.clear()
+        for number, hour in enumerate(HOURS[1:8]):
+            book_often(hour, f"ada+{number}@example.com")
+        assert len(inbox_of_ada(inbox)) == 3
+        cancel(salon, victims)
+        assert is_told_of_cancellation(inbox)
+        assert mails(salon, victims)[-1] == ("cancelled", "sent", None)
+
+    def test_who_moves_and_cancels_by_the_links_does_not_silence_the_salon(
+        self, salon: Salon, inbox: Inbox, victims: str, book_often: Callable[..., Any]
+    ) -> None:
+        inbox.clear()
+        for hour in HOURS[1:13]:
+            made = book_often(hour)
+            visitor.post("/api/public/bookings/cancel", {"token": made["cancelToken"]})
+            run_until_idle()
+        assert len(mails_to(inbox)) == 3
+        cancel(salon, victims)
+        assert is_told_of_cancellation(inbox)
+
+    def test_gets_no_more_mails_out_by_other_spellings_of_the_mailbox(
+        self, salon: Salon, inbox: Inbox, book_often: Callable[..., Any]
+    ) -> None:
+        for hour, address in zip(
+            HOURS,
+            [
+                "a.da@gmail.com",
+                "ada@gmail.com",
+                "ADA+1@googlemail.com",
+                "a.d.a+x@GoogleMail.com",
+                "ad.a@gmail.com",
+            ],
+            strict=False,
+        ):
+            book_often(hour, address)
+        sent = [each for each in inbox.mails if "g" in str(each["To"]).lower().partition("@")[2]]
+        assert len([each for each in sent if "mail.com" in str(each["To"]).lower()]) == 3
+
+    def test_is_withheld_and_the_booking_says_so(
+        self, salon: Salon, inbox: Inbox, book_often: Callable[..., Any]
+    ) -> None:
+        made = [book_often(hour)["booking"]["id"] for hour in HOURS[:4]]
+        shown = [mails(salon, each) for each in made]
+        assert shown.count([("confirmed", "withheld", "by_address")]) == 1
+        assert shown.count([("confirmed", "sent", None)]) == 3
+
+
+def test_a_family_of_four_books_and_still_gets_the_salons_cancellations(
+    salon: Salon, inbox: Inbox, book_often: Callable[..., Any]
+) -> None:
+    made = [
+        book_often(hour, client={"name": name, "email": ADA})["booking"]["id"]
+        for hour, name in zip(HOURS, ["Anna", "Boris", "Vera", "Gleb"], strict=False)
+    ]
+    run_until_idle()
+    inbox.clear()
+    for each in made:
+        cancel(salon, each)
+    assert len(mails_to(inbox)) == 4
+    assert all(mails(salon, each)[-1] == ("cancelled", "sent", None) for each in made)
+
+
+class TestABusiness:
+    @pytest.fixture
+    def used_up(self, salon: Salon, monkeypatch: pytest.MonkeyPatch) -> None:
+        budget = mail_budgets.BUDGETS["business"]
+        few = {**mail_budgets.BUDGETS, "business": replace(budget, max_requests=1)}
+        monkeypatch.setattr("chalicelib.domains.notifications.flows.mail_gate.BUDGETS", few)
+
+    def test_mail_beyond_its_budget_waits_for_the_next_day(
+        self, salon: Salon, inbox: Inbox, victims: str, used_up: None, time: Time
+    ) -> None:
+        inbox.clear()
+        other = made_by_the_salon(salon, HOURS[1])
+        run_until_idle()
+        assert mails(salon, other) == [("confirmed", "waiting", "by_address")]
+        assert mails_to(inbox) == []
+        time.pass_by(hours=13)  # into the next day
+        run_until_idle()
+        assert len(mails_to(inbox)) == 1
+        assert mails(salon, other) == [("confirmed", "sent", None)]
+
+    def test_mail_that_waits_is_withheld_at_the_start_of_the_booking(
+        self, salon: Salon, inbox: Inbox, used_up: None, time: Time
+    ) -> None:
+        time.now = time.now.replace(month=3, day=3, hour=9, minute=0)
+        made_by_the_salon(salon, HOURS[4])
+        run_until_idle()
+        other = made_by_the_salon(salon, HOURS[5])
+        run_until_idle()
+        assert mails(salon, other) == [("confirmed", "waiting", "by_address")]
+        inbox.clear()
+        time.pass_by(hours=5)
+        run_until_idle()
+        assert mails_to(inbox) == []
+        assert ("confirmed", "withheld", "too_late") in mails(salon, other)
+
+
+@pytest.mark.parametrize("limit", mail_budgets.BUDGETS.values(), ids=str)
+def test_every_budget_ends_within_a_day(limit: Any) -> None:
+    assert limit.window <= timedelta(days=1)
+
+
+@pytest.mark.parametrize("plan", ["free", "start", "business", "enterprise"])
+def test_strangers_never_use_up_what_a_plan_includes(plan: str) -> None:
+    total, strangers = mail_budgets.of_workspace(plan, "stranger")
+    assert strangers.max_requests < total.max_requests
+
+
+def test_a_budget_folds_what_leads_to_one_mailbox_and_nothing_else() -> None:
+    key: Callable[[str], str] = mail_budgets.budget_key
+    assert key("a.b+c@googlemail.com") == key("ab@gmail.com") == key("AB@GMAIL.com")
+    assert key("a.b@example.com") != key("ab@example.com")
+    assert key("+a@example.com") != key("+b@example.com")
+    assert key("ada+x@example.com") == key("ada@EXAMPLE.com")

@@ -1,0 +1,230 @@
+"""Every mail of the service passes the gate, whoever sends it."""
+
+import ast
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chalicelib
+from chalicelib.core.errors import NotFoundError, UnauthorizedError
+from chalicelib.core.principals import PLATFORM
+from chalicelib.domains.identity.store import accounts, console_sessions
+from chalicelib.domains.notifications.flows import mail_gate
+from chalicelib.domains.notifications.flows.mail_gate import Verdict
+from chalicelib.gateways import mail
+from tests.conftest import PASSWORD, Api, Owner, as_operator, in_console
+from tests.domains.notifications.clients import book
+from tests.domains.notifications.inbox import Inbox, text_of
+from tests.factories.console import begun
+from tests.factories.event_runs import run_until_idle
+from tests.factories.examples import FORM, submit
+from tests.factories.people import accept_as_new, look_at
+from tests.factories.salon import Salon
+
+pytestmark = pytest.mark.usefixtures("database")
+PACKAGE = Path(chalicelib.__file__).parent
+GATE = "domains/notifications/flows/mail_gate.py"
+SENDERS = {
+    "domains/notifications/flows/client_mails.py": {"deliver", "send"},
+    "domains/notifications/flows/invitation_mails.py": {"deliver"},
+    "domains/notifications/flows/password_mails.py": {"send"},
+    "domains/notifications/flows/proof_mails.py": {"deliver"},
+    "domains/notifications/flows/sending.py": {"send"},
+}
+"""Modules that send mails, with the function of the gate that they call."""
+
+
+def uses(path: Path) -> set[tuple[str, str]]:
+    """Return what a module takes from the mail gateway and from the gate: (module, name)."""
+    tree = ast.parse(path.read_text())
+    names, found = {}, set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for each in node.names:
+                whole = f"{node.module}.{each.name}"
+                if whole.endswith(("gateways.mail", "flows.mail_gate")):
+                    names[each.asname or each.name] = each.name
+                elif str(node.module).endswith(("gateways.mail", "flows.mail_gate")):
+                    found.add((str(node.module).rpartition(".")[2], each.name))
+        elif isinstance(node, ast.Import):
+            found |= {(each.name, "*") for each in node.names if "gateways.mail" in each.name}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = names.get(node.value.id)
+            if module is not None:
+                found.add((module, node.attr))
+    return found
+
+
+def test_only_the_gate_gives_mails_to_the_gateway_and_every_sender_is_listed() -> None:
+    """A new sender is added to ``SENDERS``, and calls the gate."""
+    sends, gated, made = set(), {}, set()
+    for path in PACKAGE.rglob("*.py"):
+        place = path.relative_to(PACKAGE).as_posix()
+        if place.startswith("gateways/mail/"):
+            continue
+        found = uses(path)
+        assert not {each for each in found if each[1] == "*"}, place
+        sends |= {place} if ("mail", "send") in found else set()
+        made |= {place} if ("mail", "Mail") in found else set()
+        called = {name for module, name in found if module == "mail_gate"}
+        if called & {"deliver", "send", "admit"}:
+            gated[place] = called & {"deliver", "send", "admit"}
+    assert sends == {GATE}
+    assert gated == SENDERS
+    assert made == {*SENDERS, GATE}
+
+
+def test_nothing_outside_the_gateway_sends_by_other_means() -> None:
+    means = ("smtplib", "sesv2", "send_email")
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if any(word in path.read_text() for word in means)
+    }
+    assert {each for each in found if not each.startswith("gateways/mail/")} == set()
+
+
+CAUSES: dict[str, Callable[[Api, Owner], object]] = {
+    "stranger": lambda api, _: book(Salon.opened(api), "2027-03-03T12:00:00Z"),
+    "business": lambda api, _: Salon.opened(api).book("2027-03-03T12:00:00Z"),
+    "account": lambda _, owner: as_operator(
+        "invite_member", workspaceId=owner.workspace.id, email="ivy@example.com"
+    ),
+    "member": lambda api, _: submit(
+        api.post("/api/forms/create", FORM)["form"]["id"], name="Ada", email="ada@example.com"
+    ),
+}
+
+
+@pytest.mark.parametrize("mail_class", CAUSES)
+def test_no_mail_of_a_class_leaves_when_the_gate_refuses_it(
+    mail_class: str, inbox: Inbox, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    real = mail_gate.admit
+
+    def refuse(address: str, workspace_id: Any, own: Any, **rest: Any) -> Verdict:
+        seen.append(own)
+        if own == mail_class:
+            return Verdict("withheld", "by_address")
+        return real(address, workspace_id, own, **rest)
+
+    monkeypatch.setattr(mail_gate, "admit", refuse)
+    sent: list[str] = []
+    monkeypatch.setattr(mail, "send", lambda each: sent.append(each.id))
+    CAUSES[mail_class](api, owner)
+    run_until_idle()
+    assert mail_class in seen
+    assert len(sent) == sum(each != mail_class for each in seen)
+
+
+class TestAnUnprovedAccount:
+    """The attack: an owner invites any address, and takes the link from the console."""
+
+    VICTIM = "ceo@bank.example"
+
+    @pytest.fixture
+    def account(self, inbox: Inbox, owner: Owner) -> str:
+        made = as_operator("invite_member", workspaceId=owner.workspace.id, email=self.VICTIM)
+        joined = accept_as_new(made["url"].rpartition("/")[2])
+        return str(joined["accountId"])
+
+    def mails(self, inbox: Inbox) -> list[Any]:
+        run_until_idle()
+        return [each for each in inbox.mails if each["To"] == self.VICTIM]
+
+    def test_gets_one_mail_without_a_text_of_anybody_and_nothing_else(
+        self, account: str, inbox: Inbox, owner: Owner, api: Api
+    ) -> None:
+        in_console(
+            owner.workspace.id,
+            "set_notifications",
+            account_id=account,
+            membership="member",
+            choices=[{"kind": "lead", "mail": True, "telegram": False}],
+        )
+        (proof,) = self.mails(inbox)
+        assert "/account/proof/" in text_of(proof)
+        assert owner.workspace.name not in text_of(proof)
+        form = api.post("/api/forms/create", FORM)["form"]["id"]
+        for number in range(3):
+            submit(form, name="Your account is blocked", email=f"a{number}@example.com")
+        request = {"account_id": account, "membership": "account"}
+        in_console(owner.workspace.id, "request_proof", **request)
+        assert len(self.mails(inbox)) == 1
+
+    def test_gets_messages_once_its_address_is_proved_by_the_mail(
+        self, account: str, inbox: Inbox, owner: Owner, api: Api
+    ) -> None:
+        (proof,) = self.mails(inbox)
+        token = text_of(proof).partition("/account/proof/")[2].split()[0]
+        who = {"account_id": account, "membership": "member"}
+        shown = in_console(owner.workspace.id, "get_account", **who)["account"]
+        assert shown["emailVerifiedAt"] is None
+        proved = in_console(owner.workspace.id, "prove_email", **who, token=token)["account"]
+        assert proved["emailVerifiedAt"] is not None
+        choice = {"kind": "lead", "mail": True, "telegram": False}
+        in_console(owner.workspace.id, "set_notifications", **who, choices=[choice])
+        form = api.post("/api/forms/create", FORM)["form"]["id"]
+        submit(form, name="Ada", email="a@example.com")
+        assert len(self.mails(inbox)) == 2
+
+    def test_is_not_proved_by_anybody_else_who_reads_the_mail(
+        self, account: str, inbox: Inbox, owner: Owner
+    ) -> None:
+        (proof,) = self.mails(inbox)
+        token = text_of(proof).partition("/account/proof/")[2].split()[0]
+        with pytest.raises(NotFoundError):
+            in_console(
+                PLATFORM,
+                "prove_email",
+                account_id=owner.workspace.owner_id,
+                membership="account",
+                token=token,
+            )
+        assert not accounts.get(account).is_proved
+
+    def test_is_lost_to_the_person_who_is_mailed_an_invitation(
+        self, account: str, inbox: Inbox, new_owner: Callable[..., Owner]
+    ) -> None:
+        other = new_owner()
+        session = begun(self.VICTIM, PASSWORD)
+        self.mails(inbox)
+        inbox.clear()
+        as_operator("invite_member", workspaceId=other.workspace.id, email=self.VICTIM)
+        (invitation,) = self.mails(inbox)
+        token = text_of(invitation).partition("/invitations/")[2].split()[0]
+        assert look_at(token)["hasAccount"] is False
+        joined = accept_as_new(token, "The real one", "a password of the real one")
+        assert joined["accountId"] == account
+        assert accounts.get(account).is_proved
+        row = console_sessions.find(session)
+        assert row is None or row.epoch != accounts.get(account).session_epoch
+        with pytest.raises(UnauthorizedError):
+            begun(self.VICTIM, PASSWORD)
+        assert begun(self.VICTIM, "a password of the real one")
+
+
+def test_a_forged_mailed_token_is_unknown(inbox: Inbox, owner: Owner) -> None:
+    made = as_operator("invite_member", workspaceId=owner.workspace.id, email="ivy@example.com")
+    shown = made["url"].rpartition("/")[2]
+    place = hashlib.sha256(shown.encode()).hexdigest()
+    for token in (f"{place}.", f"{place}.{'A' * 22}", f"{place}.{shown[:22]}", "."):
+        with pytest.raises(NotFoundError):
+            look_at(token)
+
+
+def test_the_mailed_link_proves_the_address_and_no_mail_asks_for_it(
+    inbox: Inbox, owner: Owner
+) -> None:
+    as_operator("invite_member", workspaceId=owner.workspace.id, email="ivy@example.com")
+    run_until_idle()
+    (invitation,) = [each for each in inbox.mails if each["To"] == "ivy@example.com"]
+    joined = accept_as_new(text_of(invitation).partition("/invitations/")[2].split()[0])
+    assert accounts.get(joined["accountId"]).is_proved
+    run_until_idle()
+    assert len([each for each in inbox.mails if each["To"] == "ivy@example.com"]) == 1

@@ -1,0 +1,117 @@
+"""Names go into mails to any address, so none of them can carry a link."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.core.errors import ValidationError
+from chalicelib.core.text import has_link, unlinked
+from chalicelib.domains.bookings.store.services import SERVICES
+from chalicelib.engine.unit import run_unit
+from tests.conftest import Api, Owner, as_operator, in_console
+from tests.domains.notifications.clients import book, mails_to
+from tests.domains.notifications.inbox import Inbox, text_of
+from tests.factories.event_runs import run_until_idle
+from tests.factories.examples import FORM, submit
+from tests.factories.people import Account, accept_as_new, invite
+from tests.factories.salon import Salon
+
+pytestmark = pytest.mark.usefixtures("database")
+HOSTILE = [
+    "Your account is blocked http://evil.example/login",
+    "Pay at evil.example",
+    "Pay at EVIL.COM/now",
+    "www.злодей",
+    "Вход: банк.рф",
+    "tg://resolve",
+    "evil\u3002com",
+    "evil\uff0ecom",
+    "ev\u200bil.\u200bcom",
+    "\uff45\uff56\uff49\uff4c\uff0e\uff43\uff4f\uff4d",
+    "write to a@evil.io",
+    "bit.ly/x",
+    "xn--80ak6aa92e.xn--p1ai",
+    "https\uff1a\uff0f\uff0fevil",
+]
+GENUINE = [
+    "Salon «Romashka»",
+    "Стрижка дл.волос",
+    "ул.Ленина, 5",
+    "И.Петров",
+    "Node.js for beginners",
+    "Version 2.0, 1.5 h",
+    "Dr. Smith & Co.",
+    "U.S.A. tour",
+    "24/7: cut and go",
+    "👩\u200d💻 help...",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+class TestALink:
+    def test_is_refused_in_each_name_that_goes_into_mails(
+        self, name: str, api: Api, owner: Owner
+    ) -> None:
+        salon = Salon.opened(api)
+        bodies: dict[str, dict[str, Any]] = {
+            "/api/services/create": {"name": name, "durationMin": 60, "price": 1},
+            "/api/services/update": {"id": salon.service, "name": name},
+            "/api/resources/create": {"name": name},
+            "/api/resources/update": {"id": salon.resource, "name": name},
+            "/api/forms/create": FORM | {"title": name},
+        }
+        for path, body in bodies.items():
+            assert api.refused("POST", path, body).status == 400, path
+        account = Account.made("ada")
+        token = invite(Account(owner.workspace.owner_id, ""), owner.workspace.id, "i@example.com")
+        for refused in (
+            lambda: in_console(
+                owner.workspace.id, "set_workspace", workspaceId=owner.workspace.id, name=name
+            ),
+            lambda: account.call(owner.workspace.id, "update_account", name=name),
+            lambda: accept_as_new(token, name),
+            lambda: as_operator("create_workspace", owner=account.email, name=name),
+        ):
+            with pytest.raises(ValidationError):
+                refused()
+
+    def test_that_is_stored_or_a_visitors_is_no_link_in_a_mail(
+        self, name: str, api: Api, owner: Owner, inbox: Inbox
+    ) -> None:
+        salon = Salon.opened(api)
+
+        def rename(unit: Any) -> None:
+            service = SERVICES.require(owner.workspace.id, salon.service)
+            service.name = name
+            unit.save(service)
+
+        run_unit(owner.workspace.id, None, rename)
+        book(salon, "2027-03-03T12:00:00Z")
+        run_until_idle()
+        (found,) = mails_to(inbox)
+        assert unlinked(name).split()[-1] in text_of(found)
+        assert name not in text_of(found)
+        assert name not in str(found["Subject"])
+        inbox.clear()
+        form = api.post("/api/forms/create", FORM)["form"]["id"]
+        submit(form, name=name, email="a@example.com")
+        run_until_idle()
+        assert name not in str(inbox.only()["Subject"])
+
+
+@pytest.mark.parametrize("name", GENUINE)
+def test_a_genuine_name_is_taken_and_mailed_as_it_is(name: str, api: Api, inbox: Inbox) -> None:
+    salon = Salon.opened(api)
+    api.post("/api/services/update", {"id": salon.service, "name": name})
+    book(salon, "2027-03-03T12:00:00Z")
+    run_until_idle()
+    assert name in text_of(mails_to(inbox)[0])
+
+
+@given(st.text("ab.\u3002\uff0e:/\uff0f w-\u200bрфjs@\uff41", max_size=20))
+def test_no_link_is_left(text: str) -> None:
+    assert not has_link(unlinked(text))
+    if not has_link(text):
+        assert unlinked(text) == text

@@ -1,0 +1,69 @@
+"""The console says what became of mails, and lets a person prove an address by the mailed link."""
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
+from chalicelib.domains.identity.flows import email_proofs
+from chalicelib.domains.identity.store import accounts, invitations
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.notifications.store.client_mails import Reason
+from chalicelib.engine.unit import run_unit
+from tests.factories.console import Person, World, invite
+from tests.transports.console.forms.helpers import text
+
+REASONS = [reason for reason in Reason.__args__ if reason != "unproved"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("reason", REASONS)
+@pytest.mark.parametrize(
+    ("state", "shown"), [("withheld", "was not told."), ("waiting", "has not been told yet.")]
+)
+def test_a_booking_says_that_its_client_was_not_told_and_why(
+    world: World, reason: str, state: str, shown: str
+) -> None:
+    home, path = world.here.workspace_id, f"{world.here.path}/bookings/{world.here.booking}"
+    boss = world.person("boss")
+    assert "told" not in text(boss.get(path))
+    booking = BOOKINGS.require(home, world.here.booking)
+    entry = bookings.mail_entry(home, booking, "m", kind="cancelled", state=state, reason=reason)
+    run_unit(home, None, lambda unit: unit.save(entry))
+    page = text(boss.get(path))
+    assert f"The client {shown}" in page
+    assert "mail_reason" not in page
+    booking_mail = bookings.mail_entry(home, booking, "m", kind="cancelled", state="sent")
+    run_unit(home, None, lambda unit: unit.save(booking_mail))
+    assert f"The client {shown}" not in text(boss.get(path))
+
+
+def test_the_list_of_invitations_says_what_became_of_the_mail(world: World) -> None:
+    boss = world.person("boss")
+    token = invite(world.here.workspace_id, "ivy@example.com")
+    row = invitations.find(token)
+    assert row
+    for state, reason, shown in [
+        ("waiting", "by_address", "The mail waits."),
+        ("withheld", "by_bounce", "The link was not mailed"),
+        ("sent", None, "The link was mailed."),
+    ]:
+        invitations.note_mail(row, state, reason)
+        assert shown in text(boss.get(f"{world.here.path}/members"))
+
+
+def test_a_person_proves_the_address_by_the_mailed_link_after_signing_in(world: World) -> None:
+    account = accounts.by_email("boss@example.com")
+    account.update([AccountRow.awaits_proof.set(True)])
+    path = urlsplit(email_proofs.page_url(account)).path
+    guest = Person("boss@example.com")
+    assert "/console/sign-in?next=" in guest.get(path).headers["Location"]
+    boss, other = world.person("boss"), world.person("member")
+    assert "Your address is not confirmed" in text(boss.get("/console/account"))
+    assert other.post(path).status == 404
+    assert not accounts.get(account.id).is_proved
+    assert "Confirm the address" in text(boss.get(path))
+    assert not accounts.get(account.id).is_proved
+    assert boss.post(path).headers["Location"] == "/console/account?done=email_proved"
+    assert accounts.get(account.id).is_proved
+    assert "not confirmed" not in text(boss.get("/console/account"))
