@@ -199,6 +199,16 @@ class TestCookie:
         browser = known_browser()
         assert access.DEVICE_COOKIE not in cookies(browser.post("/console/sign-out"))
 
+    def test_it_is_checked_as_often_for_an_address_without_an_account(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        known, checked = known_browser(), []
+        derived = devices.derived_token
+        monkeypatch.setattr(devices, "derived_token", lambda of: checked.append(of) or derived(of))
+        for email in (OWNER, "nobody@example.com"):
+            assert known.sign_in("a guess", email) == 401
+        assert len(checked) == 2
+
     def test_it_gives_no_access(self) -> None:
         known = known_browser()
         known.token = ""

@@ -161,7 +161,8 @@ def _count_attempt(ctx: Context, args: SignIn, account: AccountRow | None) -> tu
     exceed the limit together. A new password begins new counts, because it raises the epoch. The
     subjects contain a hash of the address, not the address.
     """
-    device = devices.id_for(args.device, account.id) if account else ""
+    # Without an account the cookie is checked, too: reading the master key takes time.
+    device = devices.id_for(args.device, account.id if account else "")
     caller = f"device:{device}" if device else ctx.principal.rate_limit_key
     epoch = int(account.session_epoch) if account else 0
     subject = f"{accounts.email_hash(args.email)}#{epoch}"
