@@ -50,6 +50,7 @@ EVENT_TYPES = {
 
 INTERNAL_TYPES = {
     "balance.low": "a payment for an answer takes an account's balance below 100 or 10 rubles",
+    "bot.limit_half": "a payment for an answer takes what a bot has spent to half of a limit",
     "connection.created": "an app is connected with OAuth",
     "key.created": "an API key is created",
     "key.revoked": "an API key is revoked, but not because its owner leaves the workspace",
@@ -69,13 +70,15 @@ class MessageKind(NamedTuple):
 
     No message follows an event whose unit of work also has an event of the type ``unless`` for the
     record. With a ``status``, the record must still have it when the message is sent. A kind that
-    is ``owner_only`` concerns money or access, so other members cannot choose it.
+    is ``owner_only`` concerns money or access, so other members cannot choose it. Managers get one
+    that is ``for_managers`` by mail, too, unless they choose otherwise.
     """
 
     type: str
     unless: str = ""
     status: str = ""
     owner_only: bool = False
+    for_managers: bool = False
 
 
 MESSAGE_KINDS = {
@@ -87,6 +90,7 @@ MESSAGE_KINDS = {
     ),
     "handover": MessageKind("dialog.handover_requested"),
     "limit": MessageKind("bot.limit_reached"),
+    "limit_half": MessageKind("bot.limit_half", for_managers=True),
     "webhook_off": MessageKind("webhook.switched_off", status="off"),
     "balance": MessageKind("balance.low", status="low", owner_only=True),
     "app_connected": MessageKind("connection.created", owner_only=True),

@@ -149,7 +149,7 @@ FUNCTIONS: Mapping[str, Access] = {
                 *("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query"),
                 "UpdateItem",
             ),
-            "control": ("DeleteItem", "GetItem", "PutItem", "UpdateItem"),
+            "control": ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem"),
             # A hold is read after a lost answer, to find out whether it was made or settled.
             "ledger": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
             "audit": ("PutItem",),

@@ -107,8 +107,10 @@ def test_a_declaration_whose_role_and_audience_disagree_is_refused(role: Role | 
 
 
 LEAST: dict[Role, set[str]] = {
-    Role.OWNER: {"get_balance", "get_statement", "list_ledger", "get_bot_limits", "set_bot_limits"},
+    Role.OWNER: {"get_balance", "get_statement", "list_ledger"},
     Role.MANAGER: {
+        "get_bot_limits",
+        "set_bot_limits",
         "create_key",
         "list_keys",
         "list_audit_log",

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from chalicelib.core.ids import new_id
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Prices, Terms, TokenUsage
 from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.transports.schedules import run_jobs
@@ -126,6 +130,21 @@ def _reach_limit(world: World) -> None:
     assert ask(bot, "Hi").status == 429
 
 
+def spend_of_limit(bot: Bot, kopecks: int) -> None:
+    """Let a bot spend an amount, at one kopeck per token."""
+    place = workspaces.get(bot.workspace_id)
+    prices = Prices(10**6, 10**6)
+    terms = Terms(place.owner_id, place.id, bot.id, place.timezone, prices, "model")
+    hold = charging.reserve(terms, new_id(), 1, kopecks)
+    charging.settle(hold, TokenUsage(1, kopecks - 1))
+
+
+def _spend_half(world: World) -> None:
+    bot = new_bot(world.owner)
+    in_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=1_000)
+    spend_of_limit(bot, 500)
+
+
 def _spend(world: World) -> None:
     """Spend what takes the balance below 100 rubles."""
     bot = world.priced_bot("Hello.", ProviderUsage(10, 5), kopecks=0)
@@ -156,6 +175,7 @@ TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "booking.hold_expired": _let_hold_expire,
     "booking.moved": _move_booking,
     "booking.status_changed": _cancel_booking,
+    "bot.limit_half": _spend_half,
     "bot.limit_reached": _reach_limit,
     "client.erased": _erase_client,
     "client.updated": _update_client,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.ids import new_id
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Terms
@@ -103,20 +104,48 @@ def money(owner: Owner, agent: str) -> Iterator[Money]:
     return Money(owner, agent)
 
 
+class TestLimitsByManagers:
+    @pytest.mark.parametrize("changed", [{"daily": 900}, {"daily": 0}, {"weekly": 10**6}])
+    def test_a_manager_lowers_a_limit_or_sets_one(
+        self, changed: dict[str, Any], owner: Owner, agent: str
+    ) -> None:
+        place = owner.workspace.id
+        in_console(place, "set_bot_limits", agentId=agent, daily=1_000, weekly=None)
+        in_console(place, "set_bot_limits", membership="manager", agentId=agent, **changed)
+        shown = in_console(place, "get_bot_limits", membership="manager", agentId=agent)
+        assert {name: shown[name]["limit"] for name in changed} == changed
+
+    @pytest.mark.parametrize("changed", [{"daily": 1_001}, {"daily": None}])
+    def test_a_manager_neither_raises_nor_removes_one(
+        self, changed: dict[str, Any], owner: Owner, agent: str
+    ) -> None:
+        place = owner.workspace.id
+        in_console(place, "set_bot_limits", agentId=agent, daily=1_000)
+        with pytest.raises(ForbiddenError, match="only the owner"):
+            in_console(place, "set_bot_limits", membership="manager", agentId=agent, **changed)
+
+    def test_a_member_sees_and_sets_none(self, owner: Owner, agent: str) -> None:
+        for operation in ("get_bot_limits", "set_bot_limits"):
+            with pytest.raises(ForbiddenError):
+                in_console(owner.workspace.id, operation, membership="member", agentId=agent)
+
+
 class TestGetBotLimits:
     def read(self, console: Console, agent: str, window: str) -> tuple[Any, ...]:
         shown = console.call("get_bot_limits", agentId=agent)[window]
         names = ("window", "limit", "spent", "held", "remaining", "endsAt")
         return tuple(shown[name] for name in names)
 
-    def test_a_new_bot_has_no_limits_and_has_spent_nothing(
+    def test_a_new_bot_has_a_daily_limit_and_has_spent_nothing(
         self, console: Console, agent: str, time: Time
     ) -> None:
         nothing = {"limit": None, "spent": 0, "held": 0, "remaining": None}
         assert console.call("get_bot_limits", agentId=agent) == {
             "agentId": agent,
             "timezone": "Europe/Moscow",
-            "daily": nothing | {"window": "2027-01-15", "endsAt": "2027-01-15T21:00:00.000Z"},
+            "daily": nothing
+            | {"window": "2027-01-15", "endsAt": "2027-01-15T21:00:00.000Z"}
+            | {"limit": 10_000, "remaining": 10_000},
             "weekly": nothing | {"window": "2027-W02", "endsAt": "2027-01-17T21:00:00.000Z"},
             "monthly": nothing | {"window": "2027-01", "endsAt": "2027-01-31T21:00:00.000Z"},
         }

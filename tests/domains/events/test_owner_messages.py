@@ -7,9 +7,9 @@ from chalicelib.domains.identity.store import accounts
 from tests.conftest import as_operator, in_console, run_concurrently
 from tests.domains.notifications.inbox import Inbox, choose, text_of
 from tests.domains.webhooks.conftest import AddWebhook
-from tests.factories.chat import Bot, ask
+from tests.factories.chat import Bot, ask, new_bot
 from tests.factories.event_runs import run_until_idle
-from tests.factories.event_triggers import MEMBER, World
+from tests.factories.event_triggers import MEMBER, World, spend_of_limit
 from tests.factories.examples import top_up
 from tests.factories.oauth import connect
 from tests.factories.proposals import ASKED, END, call
@@ -89,6 +89,49 @@ class TestLimits:
         assert ask(bot, "Hi").status == 429
         run_until_idle()
         assert inbox.kinds == ["limit"]
+
+
+class TestHalfOfALimit:
+    @pytest.fixture
+    def bot(self, inbox: Inbox, world: World) -> Bot:
+        """A bot with a daily limit, in a workspace with a manager."""
+        bot = new_bot(world.owner)
+        bot.limit(daily=1_000, monthly=100_000)
+        world.member("manager")
+        run_until_idle()
+        inbox.clear()
+        return bot
+
+    def test_owners_and_managers_are_told_once_a_day(
+        self, bot: Bot, inbox: Inbox, world: World
+    ) -> None:
+        for day in range(2):
+            spend_of_limit(bot, 499)
+            run_until_idle()
+            assert len(inbox.mails) == 2 * day
+            for _ in range(3):
+                spend_of_limit(bot, 10)
+            run_until_idle()
+            assert inbox.kinds == ["limit_half"] * 2 * (day + 1)
+            world.time.pass_by(days=1)
+        assert {each["To"] for each in inbox.mails} == {address(world), MEMBER}
+        assert str(inbox.mails[0]["Subject"]) == "Бот израсходовал половину лимита: Baker"
+
+    @pytest.mark.parametrize("window", ["weekly", "monthly"])
+    def test_each_limit_counts(self, window: str, bot: Bot, inbox: Inbox) -> None:
+        bot.limit(**{"daily": None, "monthly": None, window: 400})
+        spend_of_limit(bot, 200)
+        run_until_idle()
+        assert inbox.kinds == ["limit_half"] * 2
+
+    def test_plain_members_are_not_told(self, bot: Bot, inbox: Inbox, world: World) -> None:
+        as_operator("remove_member", workspaceId=world.workspace_id, email=MEMBER)
+        world.member("member")
+        run_until_idle()
+        inbox.clear()
+        spend_of_limit(bot, 600)
+        run_until_idle()
+        assert [each["To"] for each in inbox.mails] == [address(world)]
 
 
 class TestBalance:

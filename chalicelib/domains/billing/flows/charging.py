@@ -22,7 +22,7 @@ from chalicelib.domains.billing.flows import funds
 from chalicelib.domains.billing.flows.funds import Funds
 from chalicelib.domains.billing.rules import pricing, spending
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
-from chalicelib.domains.billing.store import budgets, ledger, spent
+from chalicelib.domains.billing.store import budgets, ledger, spent, visitor_spending
 from chalicelib.domains.billing.store.ledger import Hold, HoldClosedError, HoldTakenError
 from chalicelib.engine import jobs
 from chalicelib.engine.events.outbox import Event
@@ -64,7 +64,8 @@ class Terms(NamedTuple):
     """Payer, prices and model of a bot's requests.
 
     ``account_id`` is the account of the workspace's owner. Spending windows are computed in
-    ``zone``, the workspace's time zone.
+    ``zone``, the workspace's time zone. ``visitor`` is whose share of the limits is spent; it is
+    empty for callers who have proved who they are.
     """
 
     account_id: str
@@ -73,6 +74,7 @@ class Terms(NamedTuple):
     zone: str
     prices: Prices
     model: str
+    visitor: str = ""
 
 
 class Settled(NamedTuple):
@@ -111,6 +113,7 @@ def reserve(  # noqa: PLR0913  the fields of a hold
     Raises:
         DailyLimitError: the limit of the day is used up. WeeklyLimitError and MonthlyLimitError are
             raised in the same way.
+        VisitorShareError: the visitor has spent the share of a visitor.
         InsufficientBalanceError: the owner's balance is too low.
         UnavailableError: the wallet was too busy, or the database failed. After an
             ``OutcomeUnknownError`` the money may be held until the job releases it.
@@ -129,6 +132,7 @@ def reserve(  # noqa: PLR0913  the fields of a hold
         amount=0,
         windows=spending.window_keys(now, terms.zone),
         due_at=now + SETTLED_AFTER,
+        visitor=terms.visitor,
     )
 
     unused = [read]
@@ -139,9 +143,10 @@ def reserve(  # noqa: PLR0913  the fields of a hold
             ledger.open_free(unit, hold)
         else:
             early = unused.pop() if unused else None  # only the first attempt uses it
-            hold, (wallet, budget) = funds.priced(hold, terms.zone, early)
+            hold, (wallet, budget, _) = funds.priced(hold, terms.zone, early)
             ledger.open_hold(unit, wallet, hold)
             budgets.reserve(unit, budget, hold)
+            visitor_spending.stage(unit, hold, hold.amount, budget.share)
         stage(unit)
         return hold
 
@@ -195,12 +200,15 @@ def _close(
         if hold.free:
             ledger.close_free(unit, hold)
         else:
-            wallet, budget = funds.read_with_open_hold(hold)
+            wallet, budget, _ = funds.read_with_open_hold(hold)
             ledger.close_hold(unit, wallet, hold, cost, usage, kind=kind)
             total = int(wallet.available + wallet.reserved)
             if spending.becomes_low(total, total - cost):
                 unit.outbox.emit(Event("balance.low", hold.account_id))
+            if budget.reaches_half(hold, cost):
+                unit.outbox.emit(Event("bot.limit_half", hold.agent_id))
             budgets.release(unit, budget, hold, hold.amount - cost)
+            visitor_spending.stage(unit, hold, cost - hold.amount)
             if usage is not None:
                 spent.count(unit, hold, cost)
         stage(unit)

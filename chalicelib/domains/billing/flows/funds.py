@@ -12,12 +12,14 @@ from chalicelib.domains.billing.rules.spending import (
     InsufficientBalanceError,
     MonthlyLimitError,
     SpendingError,
+    VisitorShareError,
     WeeklyLimitError,
     Window,
 )
-from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.domains.billing.store import budgets, ledger, visitor_spending
 from chalicelib.domains.billing.store.budgets import BudgetRow
 from chalicelib.domains.billing.store.ledger import Hold, HoldClosedError, HoldRow, WalletRow
+from chalicelib.domains.billing.store.visitor_spending import VisitorSpendingRow
 from chalicelib.engine.reading import Key, Rows
 
 OPEN_HOLDS_RETURN = 5
@@ -25,29 +27,40 @@ OPEN_HOLDS_RETURN = 5
 
 
 class Funds(NamedTuple):
-    """The wallet that pays for a bot, and the bot's budget."""
+    """The wallet that pays for a bot, and the bot's budget.
+
+    ``of_visitor`` is what the visitor has spent or holds of it today.
+    """
 
     wallet: WalletRow
     budget: BudgetRow
+    of_visitor: int = 0
 
 
-def keys(account_id: str, workspace_id: str, agent_id: str) -> list[Key]:
+def keys(account_id: str, workspace_id: str, agent_id: str, visitor: str = "") -> list[Key]:
     """Return the keys of a bot's funds, to read them with other rows."""
-    return [ledger.wallet_key(account_id), budgets.budget_key(workspace_id, agent_id)]
+    shared = [ledger.wallet_key(account_id), budgets.budget_key(workspace_id, agent_id)]
+    own = [visitor_spending.key(workspace_id, agent_id, visitor)] if visitor else []
+    return [*shared, *own]
 
 
-def read(account_id: str, workspace_id: str, agent_id: str, rows: Rows | None = None) -> Funds:
+def read(
+    account_id: str, workspace_id: str, agent_id: str, visitor: str = "", rows: Rows | None = None
+) -> Funds:
     """Return the funds of a bot, from ``rows`` if given. Missing rows are returned empty."""
-    wallet_key, budget_key = wanted = keys(account_id, workspace_id, agent_id)
+    wallet_key, budget_key, *_ = wanted = keys(account_id, workspace_id, agent_id, visitor)
     wallet = WalletRow(wallet_key.pk, wallet_key.sk)
     budget = BudgetRow(budget_key.pk, budget_key.sk)
+    of_visitor = 0
     for row in (rows or Rows()).fetch(wanted):
         match row:
             case WalletRow():
                 wallet = row
             case BudgetRow():
                 budget = row
-    return Funds(wallet, budget)
+            case VisitorSpendingRow():
+                of_visitor = int(row.used)
+    return Funds(wallet, budget, of_visitor)
 
 
 def read_with_open_hold(hold: Hold) -> Funds:
@@ -62,7 +75,7 @@ def read_with_open_hold(hold: Hold) -> Funds:
     row = rows.find(HoldRow, hold_key)
     if row is not None and row.state != ledger.OPEN:
         raise HoldClosedError
-    return read(*funds, rows)
+    return read(*funds, rows=rows)
 
 
 def priced(hold: Hold, zone: str, early: Funds | None = None) -> tuple[Hold, Funds]:
@@ -77,13 +90,13 @@ def priced(hold: Hold, zone: str, early: Funds | None = None) -> tuple[Hold, Fun
     if early is not None:
         with suppress(SpendingError):
             return _priced(hold, early, zone), early
-    funds = read(hold.account_id, hold.workspace_id, hold.agent_id)
+    funds = read(hold.account_id, hold.workspace_id, hold.agent_id, hold.visitor)
     return _priced(hold, funds, zone), funds
 
 
 def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
     """Return the hold with as much output as the funds cover, or raise as ``priced`` does."""
-    wallet, budget = funds
+    wallet, budget, of_visitor = funds
     windows = budget.current(hold.windows)
     rooms = dict(zip(WINDOWS, map(budget.room, WINDOWS, windows), strict=True))
     least = pricing.least_cost(hold.prices, hold.input_tokens, hold.granted)
@@ -96,13 +109,21 @@ def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
             if settled_alone < least and budget.limit(window):
                 error.used_up = f"{window}#{key}"
             raise error
-    most = min([int(wallet.available), *(room for room in rooms.values() if room is not None)])
+    share = budget.share if hold.visitor else None
+    if share is not None and share - of_visitor < least:
+        wait = spending.seconds_left("daily", clock.now(), "UTC")  # the visitor's day
+        msg = "You have used your share of this bot's spending limit. Try again tomorrow."
+        raise VisitorShareError(msg, headers={"Retry-After": str(wait)})
+    own = [] if share is None else [share - of_visitor]
+    shared = [room for room in rooms.values() if room is not None]
+    most = min([int(wallet.available), *shared, *own])
     granted = pricing.fitting_output(hold.prices, hold.input_tokens, hold.granted, most)
     if granted is None:
         msg = "The balance of this bot's owner does not suffice for an answer."
         raise InsufficientBalanceError(msg)
     amount = pricing.cost(hold.prices, TokenUsage(hold.input_tokens, granted))
-    return hold._replace(granted=granted, amount=amount, windows=windows)
+    visitor = "" if share is None else hold.visitor
+    return hold._replace(granted=granted, amount=amount, windows=windows, visitor=visitor)
 
 
 _LIMITS: dict[Window, tuple[type[SpendingError], str]] = {

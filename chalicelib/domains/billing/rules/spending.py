@@ -20,6 +20,17 @@ message, at 10 rubles, comes shortly before bots stop answering.
 """
 
 
+LEAST_DAILY_LIMIT = 10_000
+"""Daily limit of a new bot in kopecks, if a tenth of the balance is less."""
+SHARES = 4
+"""A visitor spends this part of a bot's lowest limit a day."""
+
+
+def first_daily_limit(balance: int) -> int:
+    """Return the daily limit of a new bot, in kopecks, from the balance of its owner."""
+    return max(LEAST_DAILY_LIMIT, balance // 10)
+
+
 class SpendingError(AppError):
     """The cost of an answer exceeds a limit or the balance. Messages contain no amounts."""
 
@@ -36,6 +47,12 @@ class DailyLimitError(SpendingError):
     """The bot's limit of the day is reached."""
 
     code = "limit_daily"
+
+
+class VisitorShareError(SpendingError):
+    """The visitor has spent the share of a visitor of the bot's limit, or sends too much."""
+
+    code = "rate_limited"
 
 
 class WeeklyLimitError(SpendingError):

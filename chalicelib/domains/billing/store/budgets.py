@@ -14,7 +14,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from chalicelib.domains.billing.rules.spending import WINDOWS, Window, WindowKeys
+from chalicelib.domains.billing.rules.spending import SHARES, WINDOWS, Window, WindowKeys
 from chalicelib.domains.billing.store.ledger import Hold
 from chalicelib.engine.reading import Key
 from chalicelib.engine.tables import LedgerRow
@@ -52,6 +52,20 @@ class BudgetRow(LedgerRow):
         """The limit of each window in kopecks, or None."""
         return {window: self.limit(window) for window in WINDOWS}
 
+    @property
+    def share(self) -> int | None:
+        """What a visitor may spend a day in kopecks; None if the bot has no limit."""
+        lowest = min((each for each in self.limits.values() if each is not None), default=None)
+        return None if lowest is None else lowest // SHARES
+
+    def reaches_half(self, hold: Hold, cost: int) -> bool:
+        """Whether the cost of a hold takes what is spent of a limit to its half."""
+        for window, key in zip(WINDOWS, hold.windows, strict=True):
+            (used, held), limit = self.used_in(window, key), self.limit(window)
+            if limit and (used - held) * 2 < limit <= (used - held + cost) * 2:
+                return True
+        return False
+
     def room(self, window: Window, key: str, *, settled_alone: bool = False) -> int | None:
         """Return the rest of a window's limit in kopecks; None if unlimited.
 
@@ -83,7 +97,13 @@ def budget_key(workspace_id: str, agent_id: str) -> Key:
 def budget(workspace_id: str, agent_id: str) -> BudgetRow:
     """Return a bot's budget, or an empty one if none is stored."""
     key = budget_key(workspace_id, agent_id)
-    return BudgetRow.find(key.pk, key.sk) or BudgetRow(key.pk, key.sk)
+    return BudgetRow.find(key.pk, key.sk) or new(workspace_id, agent_id)
+
+
+def new(workspace_id: str, agent_id: str) -> BudgetRow:
+    """Return the empty budget of a new bot."""
+    key = budget_key(workspace_id, agent_id)
+    return BudgetRow(key.pk, key.sk)
 
 
 def of_workspace(workspace_id: str) -> list[BudgetRow]:

@@ -114,6 +114,7 @@ class HoldRow(LedgerRow):
     cost = NumberAttribute(null=True)
     used_input = NumberAttribute(null=True)
     used_output = NumberAttribute(null=True)
+    visitor = UnicodeAttribute(null=True)
 
 
 class CreditKeyRow(LedgerRow):
@@ -128,7 +129,7 @@ class Hold(NamedTuple):
 
     ``granted`` is the maximum of output tokens. ``amount`` is the held amount in kopecks; it is 0
     for a free model, which has no hold row. ``message_id`` identifies the message that has the
-    answer's text.
+    answer's text. ``visitor`` is whose share of the bot's limits it counts for, or empty.
     """
 
     request_id: str
@@ -143,6 +144,7 @@ class Hold(NamedTuple):
     amount: int
     windows: WindowKeys
     due_at: datetime
+    visitor: str = ""
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> Self:
@@ -158,8 +160,10 @@ class Hold(NamedTuple):
 
     @property
     def payload(self) -> dict[str, Any]:
-        """The hold as a JSON object."""
-        return {**self._asdict(), "due_at": self.due_at.isoformat()}
+        """The hold of a free model as a JSON object."""
+        values = {**self._asdict(), "due_at": self.due_at.isoformat()}
+        del values["visitor"]  # the release before does not know it
+        return values
 
     @property
     def free(self) -> bool:
@@ -273,6 +277,7 @@ def hold_of(row: HoldRow) -> Hold:
         amount=int(row.amount),
         windows=WindowKeys(row.daily_key, row.weekly_key, row.monthly_key),
         due_at=row.due_at,
+        visitor=row.visitor or "",
     )
 
 
@@ -295,6 +300,7 @@ def open_hold(unit: UnitOfWork, wallet: WalletRow, hold: Hold) -> None:
         weekly_key=hold.windows.weekly,
         monthly_key=hold.windows.monthly,
         due_at=hold.due_at,
+        visitor=hold.visitor or None,
     )
     unit.create(row, on_conflict=HoldTakenError())
     names = {"request_id": hold.request_id, "agent_id": hold.agent_id}

@@ -21,10 +21,13 @@ from chalicelib.core.wire.schema import (
     optional,
     printable,
 )
+from chalicelib.domains.billing.rules.spending import first_daily_limit
+from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.bots.rules import capabilities
 from chalicelib.domains.bots.rules.capabilities import CAPABILITIES, DEFAULT, Capability
 from chalicelib.domains.bots.store import agents, bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import locks
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.query import Query
@@ -265,7 +268,8 @@ def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
 def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     """Create a chat bot. Treat systemPrompt as public.
 
-    Spend limits and bot keys are set in the console.
+    It may spend 100 rubles a day, or a tenth of the balance if that is more. Spend limits and bot
+    keys are set in the console.
     """
     lock = locks.lock_row(ctx.workspace_id, agents.LOCK)
     count = counters.read(ctx.workspace_id, AGENTS.noun)["total"]
@@ -276,6 +280,9 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     agent = AGENTS.new(ctx.workspace_id, **dict(args))
     ctx.unit.save(lock)
     ctx.unit.create(agent)
+    wallet = ledger.wallet(workspaces.get(ctx.workspace_id).owner_id)
+    daily = first_daily_limit(int(wallet.available + wallet.reserved))
+    budgets.set_limits(ctx.unit, budgets.new(ctx.workspace_id, agent.id), {"daily": daily})
     return AgentResult(agent=AgentOut.from_row(agent.values))
 
 

@@ -6,8 +6,9 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
+from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Audience, Role, SessionPrincipal
 from chalicelib.core.wire.schema import Id, Kopecks, NoInput, Patch, Timestamp, Wire, optional
 from chalicelib.domains.billing.rules.spending import (
     WINDOWS,
@@ -103,16 +104,25 @@ class HeldBackBots(Wire):
 @operation(
     title="Set a bot's spending limits",
     audience=MANAGED,
-    role=Role.OWNER,
+    role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
     idempotent=True,
 )
 def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
-    """Set the spending limits of a bot. Amounts that it has spent already count."""
+    """Set the spending limits of a bot. Amounts that it has spent already count.
+
+    Managers may lower a limit or set one. Only the owner raises or removes one.
+    """
     agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     budget = budgets.budget(ctx.workspace_id, agent.id)
     changes = args.changes
     wanted = {window: changes[window] for window in WINDOWS if window in changes}
+    if isinstance(ctx.principal, SessionPrincipal) and ctx.principal.membership is not Role.OWNER:
+        for window, limit in wanted.items():
+            old = budget.limit(window)
+            if old is not None and (limit is None or limit > old):
+                msg = f"{window}: only the owner may raise or remove a limit. Ask the owner."
+                raise ForbiddenError(msg)
     limits = budgets.set_limits(ctx.unit, budget, wanted)
     ctx.unit.mention(f"agent:{agent.id}")
     return BotLimitsResult(agent_id=agent.id, **limits)
@@ -121,7 +131,7 @@ def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
 @operation(
     title="Read what a bot may spend and has spent",
     audience=MANAGED,
-    role=Role.OWNER,
+    role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
     reads=True,
 )

@@ -4,6 +4,7 @@ Keep the order of the checks: it prevents a caller without access from learning 
 sessions or its balance. ``domains.chat.flows.chat_answer`` produces the answer.
 """
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from chalicelib.domains.chat.store.open_streams import OpenStreamsRow
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import limits
 from chalicelib.engine.reading import Rows
+from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import tokens
 
 MESSAGES = Limit("chat", "messages a minute to a bot", 60, timedelta(minutes=1))
@@ -41,6 +43,8 @@ MESSAGES = Limit("chat", "messages a minute to a bot", 60, timedelta(minutes=1))
 
 If the rate limiter is unavailable, requests are refused.
 """
+MESSAGES_PER_DAY = Limit("chat-day", "messages a day to a bot", 200, timedelta(days=1))
+"""Messages per day from one visitor to one bot, counted in the transaction that reserves."""
 MESSAGES_OF_BOT = Limit(
     "chat-bot", "messages a minute to this bot", 600, timedelta(minutes=1), share=MESSAGES
 )
@@ -154,24 +158,40 @@ class _Message:
                 session=self.session.result(),
                 dialog=dialog.result(),
                 prompt=prompt.result(),
-                funds=paying.result(),
+                funds=paying.result()[0],
+                count_message=self._count_message(paying.result()[1]),
                 idempotency_record=self.idempotency_record,
                 is_anonymous=self._is_anonymous,
                 began=self.began,
             )
         return checked.store()
 
-    def _read_funds(self) -> Funds:
-        """Return the funds of the bot, read with the account of its owner.
+    @property
+    def _unproved(self) -> str:
+        """The visitor, if nothing else is known: neither a member nor the key of a private bot."""
+        proved = self.caller.in_console or self.bot.agent.is_private
+        return "" if proved else self.caller.visitor
+
+    def _read_funds(self) -> tuple[Funds, Rows]:
+        """Return the funds of the bot, and the rows that were read with them.
 
         Raises:
             NotFoundError: the owner is disabled.
         """
         agent, workspace = self.bot
         rows, place = Rows(), (workspace.owner_id, workspace.id, agent.id)
-        rows.read([accounts.key(workspace.owner_id), *funds.keys(*place)])
+        visitor = self._unproved
+        counter = [limits.key(MESSAGES_PER_DAY, f"{visitor}#{agent.id}")] if visitor else []
+        rows.read([accounts.key(workspace.owner_id), *funds.keys(*place, visitor), *counter])
         bots.require_active_owner(workspace, rows)
-        return funds.read(*place, rows)
+        return funds.read(*place, visitor, rows), rows
+
+    def _count_message(self, rows: Rows) -> Callable[[UnitOfWork], object] | None:
+        """Return what stages the count of a visitor's message, once ``rows`` show that it fits."""
+        if not self._unproved:
+            return None
+        subject = f"{self._unproved}#{self.bot.agent.id}"
+        return lambda unit: limits.stage(unit, MESSAGES_PER_DAY, subject, rows)
 
     def _check_key(self) -> None:
         """Require a valid key if the bot is private.

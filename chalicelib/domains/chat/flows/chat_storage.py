@@ -1,12 +1,12 @@
 """Hold the money for a message that has passed the checks, and store the message in its dialog."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError, UnavailableError
+from chalicelib.core.errors import AppError, RateLimitedError, UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.domains.billing.flows import charging, limit_notices
@@ -31,6 +31,9 @@ from chalicelib.engine.metrics import Increments
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib import extracts, tokens
 from chalicelib.lib.sources import without_query
+
+MAX_MESSAGES = 300
+"""Messages of visitors in a dialog."""
 
 
 class Bot(NamedTuple):
@@ -66,7 +69,8 @@ class CheckedMessage:
     """A message that has passed the checks, and what was read for it.
 
     ``session`` and ``dialog`` are those to continue. ``is_anonymous`` is whether the call has
-    neither a session nor a bot key.
+    neither a session nor a bot key. ``count_message`` stages the count of a visitor's message, or
+    raises RateLimitedError; it is None for callers who have proved who they are.
     """
 
     args: ChatRequest
@@ -76,6 +80,7 @@ class CheckedMessage:
     dialog: DialogRow | None
     prompt: Prompt
     funds: Funds
+    count_message: Callable[[UnitOfWork], object] | None
     idempotency_record: IdempotencyRecord | None
     is_anonymous: bool
     began: float
@@ -93,11 +98,20 @@ class CheckedMessage:
 
         Raises:
             SessionBusyError: the session's last answer is still being streamed.
+            RateLimitedError: the visitor or the dialog has too many messages.
             SpendingError: a limit or the balance is used up.
         """
         session, dialog = self.session, self.dialog
         if session is not None and session.is_held:
             raise SessionBusyError
+        if dialog is not None and dialog.last_number >= 2 * MAX_MESSAGES:
+            msg = (
+                f"This dialog has {MAX_MESSAGES} messages, the most it can have. Leave sessionId "
+                "out to begin another one."
+            )
+            raise RateLimitedError(msg)
+        if self.count_message is not None:
+            self.count_message(UnitOfWork(self.bot.workspace_id))  # only raises its error
         number = int(dialog.last_number) + 2 if dialog else 2
         dialog_id = session.dialog_id if session else new_id()
         channel = self._channel
@@ -165,12 +179,15 @@ class CheckedMessage:
             zone=workspace.timezone,
             prices=Prices(spec.input_price, spec.output_price),
             model=spec.name,
+            visitor="" if self.count_message is None else self.caller.visitor,
         )
         session, holder = self.session, self.caller.request_id
 
         def stage(unit: UnitOfWork) -> None:
             if session is not None:
                 chat_sessions.stage_lock(unit, session, holder)
+            if self.count_message is not None:
+                self.count_message(unit)
 
         return charging.reserve(
             terms,

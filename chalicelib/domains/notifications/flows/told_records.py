@@ -36,6 +36,10 @@ def _balance(_: str, account_id: str) -> Record:
     return {"status": "low" if total < LOW_BALANCES[0] else "enough", "kopecks": total}
 
 
+def _bot(workspace_id: str, agent_id: str) -> Record:
+    return {"id": agent_id, "name": listing_of("AGENT").require(workspace_id, agent_id).name}
+
+
 def _key(workspace_id: str, key_id: str) -> Record:
     key = api_keys.by_id(key_id, workspace_id)
     return {
@@ -69,6 +73,7 @@ def _webhook(workspace_id: str, webhook_id: str) -> Record | None:
 
 _READERS: Mapping[str, Callable[[str, str], Record | None]] = {
     "balance": _balance,
+    "bot": _bot,
     "connection": _connection,
     "key": _key,
     "member": _member,

@@ -226,6 +226,7 @@ _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
     "booking_cancelled": _booking,
     "handover": _handover,
     "limit": _limit,
+    "limit_half": _limit,
     "webhook_off": _webhook,
     "balance": _balance,
     "app_connected": _app,
@@ -239,6 +240,7 @@ _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
 _PAGES = {
     "handover": "bots/{agentId}",
     "limit": "bots/{id}/limits",
+    "limit_half": "bots/{id}/limits",
     "webhook_off": "webhooks/{id}",
     "balance": "balance",
     "app_connected": "apps",

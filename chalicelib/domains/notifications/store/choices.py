@@ -48,7 +48,9 @@ class Choices:
         """Whether the member wants messages of a kind by a channel."""
         if not self.may_get(kind):
             return False
-        return self._chosen.get(f"{kind}.{channel}", self._role == "owner" and channel == "mail")
+        for_managers = self._role == "manager" and MESSAGE_KINDS[kind].for_managers
+        default = channel == "mail" and (self._role == "owner" or for_managers)
+        return self._chosen.get(f"{kind}.{channel}", default)
 
     def channels(self, kind: str) -> list[Channel]:
         """Return the channels by which the member wants messages of a kind."""
