@@ -6,11 +6,8 @@ and disconnects its apps.
 
 from collections.abc import Iterable
 
-from pynamodb.expressions.update import Action
-
 from chalicelib.core import clock
 from chalicelib.core.clock import iso
-from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import MEMBERSHIP_ENDED
 from chalicelib.core.principals import Role
 from chalicelib.domains.identity.flows.connections import stage_endings
@@ -45,11 +42,7 @@ def stage_role(unit: UnitOfWork, lock: LockRow, membership: MembershipRow, role:
     if membership.role == role:
         unit.require(membership, unchanged)
     else:
-        changes: list[Action] = [
-            MembershipRow.role.set(str(role)),
-            MembershipRow.term.set(new_id()),
-        ]
-        unit.update(membership, changes, unchanged)
+        unit.update(membership, workspaces.role_changes(str(role)), unchanged)
         unit.outbox.emit(Event("member.role_changed", membership.account_id))
     if role is Role.MEMBER:
         _stage_ends_of_access(unit, membership.account_id)

@@ -8,6 +8,7 @@ from pynamodb.attributes import (
     UTCDateTimeAttribute,
     VersionAttribute,
 )
+from pynamodb.expressions.update import Action
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
@@ -101,6 +102,11 @@ def slug_claim(workspace: WorkspaceRow) -> ClaimRow:
 def membership_row(account_id: str, workspace_id: str, **attributes: Any) -> MembershipRow:  # noqa: ANN401  the row's attributes
     """Return the row of a membership. The caller stages it."""
     return MembershipRow(_memberships(account_id), workspace_id, term=new_id(), **attributes)
+
+
+def role_changes(role: str) -> list[Action]:
+    """Return the changes of a membership whose role changes. A new term begins."""
+    return [MembershipRow.role.set(role), MembershipRow.term.set(new_id())]
 
 
 def member_row(account_id: str, workspace_id: str) -> MemberRow:
