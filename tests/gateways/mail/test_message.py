@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib import SERVICE
-from chalicelib.core.text import one_line
+from chalicelib.core.text import one_line, unlinked
 from chalicelib.gateways.mail import Attachment, MailRefusedError
 from chalicelib.gateways.mail.message import MAX_NAME, MAX_SUBJECT, build
 from tests.conftest import Time
@@ -65,7 +65,7 @@ def test_no_text_of_a_user_adds_a_header_or_an_address(name: str, subject: str, 
     message = message_from_bytes(raw, policy=policy.default)
     sender = message["From"].addresses
     assert [each.addr_spec for each in sender] == [SENDER]
-    clean = one_line(name.encode(errors="ignore").decode(), MAX_NAME)
+    clean = unlinked(one_line(name.encode(errors="ignore").decode(), MAX_NAME))
     assert [each.addr_spec for each in message["To"].addresses] == ["ada@example.com"]
     # Older readers of headers find one sender, too.
     old = message_from_bytes(raw, policy=policy.compat32)
