@@ -96,8 +96,10 @@ class TestAStranger:
             visitor.post("/api/public/bookings/cancel", {"token": made["cancelToken"]})
             run_until_idle()
         assert len(mails_to(inbox)) == 3
+        inbox.clear()
         cancel(salon, victims)
         assert is_told_of_cancellation(inbox)
+        assert mails(salon, victims)[-1] == ("cancelled", "sent", None)
 
     def test_gets_no_more_mails_out_by_other_spellings_of_the_mailbox(
         self, salon: Salon, inbox: Inbox, book_often: Callable[..., Any]
