@@ -32,9 +32,10 @@ MASTER_KEY = "a-master-key-of-the-proof-0123456789"
 
 
 @pytest.fixture
-def runner(time: Time, owner: Owner, api: Api, things: Things) -> ExampleRunner:
-    """A user of the examples."""
+def runner(time: Time, owner: Owner, api: Api) -> ExampleRunner:
+    """A user of the examples, whose records are as old as ``time`` and so can be restored."""
     assert api.token is not None
+    things = Things.made_with(api)
     world = World(owner.workspace.id, api.token, things)
     return ExampleRunner("", world, {**things.placeholders, **_more(world)})
 

@@ -313,7 +313,6 @@ def _file_form(schema: dict[str, Any], file_field: str) -> dict[str, Any]:
             f"The part `{_FORM_FILE}` is the file; its file name is the default of "
             f"`{form_data.NAME_FIELD}`. Other parts are texts: {', '.join(others)}."
         ),
-        "required": [_FORM_FILE],
         "additionalProperties": _PART,
     }
 

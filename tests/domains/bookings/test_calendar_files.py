@@ -48,6 +48,8 @@ def test_a_calendar_file_has_one_event_with_all_fields_of_the_booking() -> None:
 
 def test_a_cancellation_names_the_client_in_a_form_that_a_url_may_have() -> None:
     found = lines(EVENT._replace(status="cancelled", attendee="ё+1@b.example"))
+    quoted = lines(EVENT._replace(location='Salon "A"'))
+    assert any("CN=Salon 'A':" in line or "CN=\"Salon 'A'\":" in line for line in quoted)
     assert {"METHOD:CANCEL", "ATTENDEE:mailto:%D1%91+1@b.example"} <= {*found}
 
 

@@ -44,6 +44,9 @@ def written(*rules: Rule) -> list[str]:
         (" Fri", "fri"),
         ("SUNDAY", "sun"),
         ("thursday", "thu"),
+        ("0", "sun"),
+        ("3", "wed"),
+        (" 7", "sun"),
     ],
 )
 def test_weekdays_may_be_names_or_numbers(weekday: int | str, name: str) -> None:
@@ -123,6 +126,8 @@ def test_24_intervals_a_day_are_accepted() -> None:
         (rule("09:00-18:00", weekdays=[]), "weekdays", "at least one"),
         (rule("09:00-18:00", weekday=8), "weekday", "mon to sun, or 0 to 7"),
         (rule("09:00-18:00", weekday=-1), "weekday", "mon to sun"),
+        (rule("09:00-18:00", weekday="8"), "weekday", "mon to sun"),
+        (rule("09:00-18:00", weekday=""), "weekday", "mon to sun"),
         (rule("09:00-18:00", weekday=True), "weekday", "mon to sun"),
         (rule("09:00-18:00", weekdays=["mon", "someday"]), "weekdays.1", "mon to sun"),
         (Rule(weekday="mon"), "intervals", r"\[\] means closed"),

@@ -56,7 +56,7 @@ def test_a_token_that_was_replaced_within_two_minutes_gets_an_access_token_and_i
     again = rotate([used, successor], "r-x", NEW._replace(access="a-2"), is_family=True)
     assert again == [used, successor, TokenPair("a-2", "", NOW, 1)]
     gone = successor._replace(replaced_at=NOW - 1)
-    assert rejected([used, gone], "r-x") == "refused"
+    assert rejected([used, gone, pair("another")], "r-x") == "refused"
 
 
 def test_a_token_that_was_replaced_earlier_is_a_replay() -> None:

@@ -19,7 +19,6 @@ MAX_INTERVALS = 24
 """Maximum number of intervals of one date."""
 
 _NAMES = (*WEEKDAYS, "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_SUNDAY = 7
 _DAY = 24 * 60
 _TIME = re.compile(r"(\d{1,2}):([0-5]\d)", re.ASCII)
 _A_DAY = timedelta(days=1)
@@ -188,14 +187,12 @@ def _weekdays(index: int, rule: Rule) -> set[int]:
 
 
 def _weekday(index: int, field: str, value: int | str) -> int:
-    if isinstance(value, str):
-        name = value.strip().lower()
-        if name in _NAMES:
-            return _NAMES.index(name) % 7
-        # AI clients send numbers as texts, because a tool's argument has one type.
-        value = int(name) if re.fullmatch("[0-7]", name) else -1
-    if not isinstance(value, bool) and 0 <= value <= _SUNDAY:
-        return (value - 1) % 7
+    # AI clients send numbers as texts, because a tool's argument has one type.
+    name = str(value).strip().lower()
+    if name in _NAMES:
+        return _NAMES.index(name) % 7
+    if re.fullmatch("[0-7]", name):
+        return (int(name) - 1) % 7
     raise ScheduleError(index, field, "expected mon to sun, or 0 to 7, where 0 and 7 are Sunday")
 
 
