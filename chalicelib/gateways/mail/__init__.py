@@ -6,10 +6,13 @@ With ``off``, which is the default, callers check ``is_on`` first.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import settings
+
+if TYPE_CHECKING:
+    from chalicelib.lib.markup.mails import RenderedMail  # callers render; imports are dear
 
 
 class Attachment(NamedTuple):
@@ -35,9 +38,7 @@ class Mail:
 
     id: str
     recipient: str
-    subject: str
-    text: str
-    html: str
+    content: "RenderedMail"
     sender_name: str = ""
     reply_to: str | None = None
     attachments: Sequence[Attachment] = field(default=())

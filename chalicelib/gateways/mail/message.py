@@ -78,7 +78,7 @@ def build(mail: Mail, sender: str) -> RawMail:
     message["To"] = recipient
     if mail.reply_to is not None:
         message["Reply-To"] = _address(mail.reply_to)
-    message["Subject"] = _words(_line(mail.subject, MAX_SUBJECT), "Subject")
+    message["Subject"] = _words(_line(mail.content.subject, MAX_SUBJECT), "Subject")
     message["Date"] = clock.now()
     message["Message-ID"] = f"<{mail.id}@{sender.rpartition('@')[2]}>"
     message["Auto-Submitted"] = "auto-generated"
@@ -87,8 +87,8 @@ def build(mail: Mail, sender: str) -> RawMail:
     if mail.unsubscribe_url is not None:
         message["List-Unsubscribe"] = f"<{_checked_url(mail.unsubscribe_url)}>"
         message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-    message.set_content(_encodable(mail.text))
-    message.add_alternative(_encodable(mail.html), subtype="html")
+    message.set_content(_encodable(mail.content.text))
+    message.add_alternative(_encodable(mail.content.html), subtype="html")
     for attachment in mail.attachments:
         _attach(message, attachment)
     ascii_only = all(str(message[name]).isascii() for name in ("To", "Reply-To"))

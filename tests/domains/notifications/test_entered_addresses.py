@@ -13,6 +13,7 @@ from chalicelib.domains.notifications.store import suppressions
 from chalicelib.gateways.mail import Mail, message
 from chalicelib.gateways.mail import ses as provider
 from chalicelib.lib import emails
+from chalicelib.lib.markup.mails import RenderedMail
 from tests.conftest import Api, Owner, as_operator, in_console
 from tests.domains.notifications.clients import book
 from tests.domains.notifications.inbox import Inbox
@@ -221,7 +222,9 @@ def test_mail_goes_to_the_address_that_was_typed(local: str, label: str, top: st
     a_label = idna.encode(f"{visible}.{top}", uts46=True).decode()
     assert value.rpartition("@")[0] == typed
     assert idna.encode(value.rpartition("@")[2], uts46=True).decode() == a_label
-    raw = message.build(Mail(id="1", recipient=value, subject="", text="", html=""), "a@b.example")
+    raw = message.build(
+        Mail(id="1", recipient=value, content=RenderedMail("", "", "")), "a@b.example"
+    )
     assert raw.recipient == f"{typed}@{a_label}"
     assert emails.find_email(value) == value
     assert emails.key(emails.mailbox(value)) == emails.key(value)

@@ -30,7 +30,7 @@ GATE = "domains/notifications/flows/mail_gate.py"
 SENDERS = {
     "domains/notifications/flows/client_mails.py": {"deliver", "send"},
     "domains/notifications/flows/invitation_mails.py": {"deliver"},
-    "domains/notifications/flows/password_mails.py": {"send"},
+    "domains/notifications/flows/password_mails.py": {"deliver"},
     "domains/notifications/flows/proof_mails.py": {"deliver"},
     "domains/notifications/flows/sending.py": {"send"},
 }

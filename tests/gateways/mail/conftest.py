@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 
 from chalicelib.gateways.mail import Mail
+from chalicelib.lib.markup.mails import RenderedMail
 
 SENDER = "mail@notify.example.com"
-MAIL = Mail(
-    id="01J-1", recipient="ada@example.com", subject="Booked", text="Hi Ada", html="<p>Hi Ada</p>"
-)
+CONTENT = RenderedMail(subject="Booked", text="Hi Ada", html="<p>Hi Ada</p>")
+MAIL = Mail(id="01J-1", recipient="ada@example.com", content=CONTENT)
 
 Configure = Callable[..., None]
 
 
 def a_mail(**changes: Any) -> Mail:
-    return replace(MAIL, **changes)
+    of_content = {name: changes.pop(name) for name in CONTENT._fields if name in changes}
+    return replace(MAIL, content=CONTENT._replace(**of_content), **changes)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 import app as application
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Attachment, Mail
+from chalicelib.lib.markup.mails import RenderedMail
 from tests.conftest import Api
 from tests.transports.conftest import LocalServer, Records, WireReply
 
@@ -37,9 +38,7 @@ def send(name: str, subject: str = HOSTILE) -> None:
         Mail(
             id=name,
             recipient="ada@example.com",
-            subject=subject,
-            text=f"Привет {HOSTILE}",
-            html=f"<p>Привет</p>{HOSTILE}",
+            content=RenderedMail(subject, f"Привет {HOSTILE}", f"<p>Привет</p>{HOSTILE}"),
             sender_name=HOSTILE,
             attachments=[Attachment(HOSTILE, "text/calendar; method=REQUEST", CALENDAR)],
         )

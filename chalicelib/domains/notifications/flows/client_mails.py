@@ -71,7 +71,7 @@ def send(job: Job, booking: BookingRow, kind: Kind, mail_class: MailClass, since
 
     message = _mail(workspaces.get(job.workspace_id), booking, kind, job.job_id)
     until = min(since + mail_gate.LONGEST_WAIT, booking.starts_at)
-    mail_gate.deliver(job, message, mail_class, until, note)
+    mail_gate.deliver(job, message, mail_class, until, note=note)
 
 
 def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
@@ -98,9 +98,7 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
     message = Mail(
         id=f"booking-link-{requested.request_id}",
         recipient=requested.email,
-        subject=shown.subject,
-        text=shown.text,
-        html=shown.html,
+        content=shown,
         sender_name=workspace.name,
         workspace_id=workspace.id,
     )
@@ -115,9 +113,7 @@ def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str
     return Mail(
         id=mail_id,
         recipient=booking.client_email or "",
-        subject=shown.subject,
-        text=shown.text,
-        html=shown.html,
+        content=shown,
         sender_name=workspace.name,
         workspace_id=workspace.id,
         attachments=[

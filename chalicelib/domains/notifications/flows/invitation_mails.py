@@ -37,7 +37,7 @@ def mail_invitation(job: Job) -> None:
         _mail(found, f"invitation-{invitation_id}"),
         "account",
         until,
-        lambda verdict: rows.note_mail(found.row, verdict.state, verdict.reason),
+        note=lambda verdict: rows.note_mail(found.row, verdict.state, verdict.reason),
     )
 
 
@@ -58,9 +58,7 @@ def _mail(invitation: OpenInvitation, mail_id: str) -> Mail:
     return Mail(
         id=mail_id,
         recipient=row.email,
-        subject=shown.subject,
-        text=shown.text,
-        html=shown.html,
+        content=shown,
         sender_name=workspace.name,
         workspace_id=workspace.id,
     )

@@ -45,34 +45,29 @@ class Verdict(NamedTuple):
     retry_at: datetime | None = None
 
 
-def deliver(
+def deliver(  # noqa: PLR0913  as below
     job: Job,
     message: Mail,
     mail_class: MailClass,
     until: datetime,
-    note: Callable[[Verdict], None],
+    *,
+    note: Callable[[Verdict], object] = lambda _: None,
+    account: AccountRow | None = None,
 ) -> None:
     """Send the mail of a job, or make the job again if the mail waits. ``note`` gets the verdict.
+
+    ``admit`` explains the other arguments.
 
     Raises:
         MailDelayedError: the mail server is busy. The job queue tries again.
         UnavailableError: the database is unavailable.
     """
     try:
-        verdict = send(message, mail_class, until)
+        verdict = send(message, mail_class, until, account)
     except MailDelayedError:
         note(Verdict("waiting", "by_server"))
         raise
     note(verdict)
-    postpone(job, verdict)
-
-
-def postpone(job: Job, verdict: Verdict) -> None:
-    """Make a mail's job again for when the mail may be sent, if it waits.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
     if verdict.retry_at is not None:
         again = jobs.row(
             job.kind, job.workspace_id, job.payload, verdict.retry_at, job_id=job.job_id

@@ -37,9 +37,7 @@ def mail_proof(job: Job) -> None:
     message = Mail(
         id=f"proof-{account.id}",
         recipient=account.email,
-        subject=shown.subject,
-        text=shown.text,
-        html=shown.html,
+        content=shown,
         workspace_id=job.workspace_id if job.workspace_id != PLATFORM else None,
     )
     until = datetime.fromisoformat(job.payload["at"]) + mail_gate.LONGEST_WAIT
@@ -48,4 +46,4 @@ def mail_proof(job: Job) -> None:
         if verdict.state == "sent":
             accounts.note_proof_mailed(account)
 
-    mail_gate.deliver(job, message, "account", until, note)
+    mail_gate.deliver(job, message, "account", until, note=note)

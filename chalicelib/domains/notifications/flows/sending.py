@@ -184,9 +184,7 @@ def _send_mail(recipient: _Recipient, message: Message, message_id: str) -> None
     message_mail = Mail(
         id=message_id,
         recipient=account.email,
-        subject=shown.subject,
-        text=shown.text,
-        html=shown.html,
+        content=shown,
         sender_name=workspace.name,
         unsubscribe_url=unsubscribe,
     )
