@@ -1,0 +1,562 @@
+"""A row of each kind of job: how the product makes it, and what the job did.
+
+Each function creates the row of a kind, pauses while a process runs it, and checks what it did.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from chalicelib.application import refolding
+from chalicelib.core import clock
+from chalicelib.core.principals import PLATFORM
+from chalicelib.core.text import fold
+from chalicelib.domains.bookings.store import time_off
+from chalicelib.domains.catalog.operations import categories
+from chalicelib.domains.chat.store.dialogs import DIALOGS
+from chalicelib.domains.files.store import files
+from chalicelib.domains.files.store.files import FILES
+from chalicelib.domains.identity.flows import email_claims
+from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.knowledge.flows import search
+from chalicelib.domains.knowledge.store import indexes
+from chalicelib.domains.knowledge.store.sources import SOURCES
+from chalicelib.domains.notifications.store import choices, windows
+from chalicelib.domains.sites.store.pages import PAGES
+from chalicelib.domains.sites.store.sites import SITES
+from chalicelib.domains.webhooks.store import deliveries as stored_deliveries
+from chalicelib.engine import file_uses, idempotency, indexing, jobs
+from chalicelib.engine.claims import ClaimRow, claim
+from chalicelib.engine.listing import declaration
+from chalicelib.engine.unit import run_unit
+from tests.conftest import as_operator, in_console
+from tests.domains.events.conftest import receiver, world  # noqa: F401  fixtures
+from tests.domains.notifications.clients import ADA, book
+from tests.domains.notifications.inbox import choose
+from tests.domains.sites.test_site_domains import bind
+from tests.factories import files as uploads
+from tests.factories import products
+from tests.factories.booking_links import requested
+from tests.factories.chat import new_bot, transcript
+from tests.factories.event_triggers import MEMBER
+from tests.factories.examples import submit
+from tests.factories.people import accept_as_new, request_reset
+from tests.factories.salon import Salon
+from tests.fakes import lambda_runtime_api, openai_api
+from tests.fakes.internet import Answer, Server, http_response
+from tests.fakes.receiver import status
+from tests.infra.deploy.zip_stage import (
+    NOON,
+    Stage,
+    WebhookReceiver,
+    delete_all_jobs_except,
+    killed_before_commit,
+    object_keys,
+    run_jobs_here,
+    waiting_jobs,
+)
+from tests.support.database_over_http import endpoint  # noqa: F401  a fixture
+from tests.support.patience import wait_for
+
+CLOUDFRONT = 'xmlns="http://cloudfront.amazonaws.com/doc/2020-05-31/"'
+TENANT = f"<DistributionTenant {CLOUDFRONT}><Id>dt_1</Id></DistributionTenant>"
+NO_TENANT = (
+    f"<ErrorResponse {CLOUDFRONT}><Error><Code>EntityNotFound</Code></Error></ErrorResponse>"
+)
+
+Steps = Iterator[None]
+
+
+def late_entries(stage: Stage) -> Steps:
+    stage.patch(indexing, "MAX_ITEMS", 0)  # as if the transaction were full
+    category = stage.things.category
+    products.create(stage.api, "Rye", categoryId=category)
+    assert "Rye" not in products.names(stage.api, categoryId=category)
+    yield
+    assert "Rye" in products.names(stage.api, categoryId=category)
+
+
+def late_file_uses(stage: Stage) -> Steps:
+    stage.patch(indexing, "MAX_ITEMS", 0)  # as if the transaction were full
+    file = uploads.upload(stage.api, "menu.txt")
+    html = f"<a href='{file['url']}'>Menu</a>"
+    stage.api.post("/api/pages/save-html", {"id": stage.things.page, "html": html})
+    assert file_uses.records_showing(stage.workspace_id, file["id"]) == []
+    yield
+    shown_by = file_uses.records_showing(stage.workspace_id, file["id"])
+    assert shown_by == [f"PAGE#{stage.things.page}"]
+
+
+def answer_expired(stage: Stage) -> Steps:
+    stage.patch(idempotency, "MAX_INLINE_BYTES", 1)  # so that any answer is a large one
+    stage.api.post("/api/products/create", {"name": "Rye", "price": 1}, key="once")
+    key = waiting_jobs("answer-expired")[0].payload["key"]
+    assert key in object_keys()
+    yield
+    assert key not in object_keys()
+
+
+def refold(stage: Stage) -> Steps:
+    with stage.world.monkeypatch.context() as former:
+        former.setattr(declaration, "search_fold", fold)  # the rule of earlier releases
+        products.create(stage.api, "Café")
+    assert products.names(stage.api, q="cafe") == ""
+    jobs.schedule(refolding.job(stage.workspace_id, clock.now()))
+    yield
+    assert products.names(stage.api, q="cafe") == "Café"
+
+
+def claim_email(stage: Stage) -> Steps:
+    address = "ada@пример.рф"
+    account = as_operator("create_account", email=address, password="correct horse")["accountId"]
+    found = claim(accounts.EMAIL_CLAIM, accounts.email_hash(address), account)
+    found.delete()  # Earlier releases claimed it under the folded address only.
+    jobs.schedule(email_claims.job(account))
+    yield
+    assert ClaimRow.find(found.pk, found.sk) is not None
+
+
+def settle_hold(stage: Stage) -> Steps:
+    """The chat's process is killed while the model is silent, after the money was reserved."""
+    bot = new_bot(stage.owner, model="our-own-model")
+    money = bot.money
+    bootstrap = stage.task / "stream_bootstrap"
+    with openai_api.serving() as provider:
+        provider.answers = [openai_api.silent]
+        own = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": provider.url, "no_proxy": "127.0.0.1"}
+        variables = {**stage.variables, **own}
+        with lambda_runtime_api.function(bootstrap, variables, python=stage.python) as chat:
+            chat.invoke(lambda_runtime_api.event(json.dumps({"agentId": bot.id, "message": "Hi"})))
+            wait_for(lambda: bool(provider.asked))
+            chat.process.kill()
+            chat.process.wait()
+    assert bot.money[1] > 0
+    assert bot.kinds[-1] == "reserve"
+    yield
+    assert bot.money == money
+    assert bot.kinds[-2:] == ["reserve", "release"]
+    assert transcript(stage.api, bot)[-1]["status"] == "error"
+
+
+def file_orphan(stage: Stage) -> Steps:
+    before = object_keys()
+    killed_before_commit(stage, lambda: uploads.upload(stage.api, "menu.txt"))
+    (orphan,) = object_keys() - before
+    yield
+    assert orphan not in object_keys()
+
+
+def blog_cover_unused(stage: Stage) -> Steps:
+    photo = uploads.upload(stage.api, "cover.png", products.png())
+    body = {"title": "Rye", "coverImage": photo["url"]}
+    post = stage.api.post("/api/admin/blog/create", body)["post"]
+    file_id = FILES.entries(PLATFORM)[0].id
+    answer = stage.api.call("PUT", f"/api/admin/blog/{post['id']}", {"coverImage": None})
+    assert answer.status == 200, answer.body
+    file = FILES.require(PLATFORM, file_id)
+    assert file.key in object_keys()
+    yield
+    assert FILES.find(PLATFORM, file_id) is None
+    assert file.key not in object_keys()
+
+
+def lapse_of_hold(stage: Stage) -> Steps:
+    booking = Salon.opened(stage.api, requirePayment=True).book("2027-01-18T10:00")
+    assert booking["status"] == "pending_payment"
+    yield
+    found = stage.api.get(f"/api/bookings/{booking['id']}")["booking"]
+    assert found["status"] == "cancelled"
+
+
+def resource_cascade(stage: Stage) -> Steps:
+    def service() -> Any:
+        return stage.api.get(f"/api/services/{stage.things.service}")["service"]
+
+    resource = stage.things.resource
+    stage.api.post("/api/resources/delete", {"id": resource, "force": True})
+    assert time_off.find(stage.workspace_id, stage.things.time_off)
+    yield
+    assert service()["resourceIds"] == []
+    assert time_off.find(stage.workspace_id, stage.things.time_off) is None
+
+
+def category_cascade(stage: Stage) -> Steps:
+    stage.patch(categories, "MOVES_PER_TRANSACTION", 0)  # as if there were more products than fit
+    stage.api.post("/api/categories/delete", {"id": stage.things.category, "moveTo": None})
+    stage.patch(categories, "MOVES_PER_TRANSACTION", 20)
+    loaf = {"id": stage.things.product}
+    assert products.read(stage.api, loaf)["categoryId"] == stage.things.category
+    yield
+    assert products.read(stage.api, loaf)["categoryId"] is None
+
+
+def dialog_expired(stage: Stage) -> Steps:
+    assert stage.api.get(f"/api/agents/dialog?id={stage.things.dialog}")["messages"]
+    yield
+    assert DIALOGS.find(stage.workspace_id, stage.things.dialog) is None
+    stage.api.refused("GET", f"/api/agents/dialog?id={stage.things.dialog}")
+
+
+def file_purge(stage: Stage) -> Steps:
+    key = FILES.require(stage.workspace_id, stage.things.file).key
+    stage.api.post("/api/files/delete", {"id": stage.things.file})
+    assert key in object_keys()
+    yield
+    assert key not in object_keys()
+
+
+def folder_cascade(stage: Stage) -> Steps:
+    file = uploads.upload(stage.api, "menu.txt", folderId=stage.things.folder)
+    stage.api.post("/api/file-folders/delete", {"id": stage.things.folder, "moveTo": None})
+    assert FILES.require(stage.workspace_id, file["id"]).folder_id == stage.things.folder
+    yield
+    assert FILES.require(stage.workspace_id, file["id"]).folder_id is None
+
+
+def upload_lapsed(stage: Stage) -> Steps:
+    upload = files.find_upload(stage.workspace_id, stage.things.upload)
+    assert upload
+    assert upload.key in object_keys()
+    used = files.used_bytes(stage.workspace_id)
+    yield
+    assert files.find_upload(stage.workspace_id, stage.things.upload) is None
+    assert upload.key not in object_keys()
+    assert files.used_bytes(stage.workspace_id) == used - upload.size
+
+
+def knowledge_path(stage: Stage) -> str:
+    """Return the path of the bot's knowledge."""
+    return f"/api/agents/{stage.things.agent}/knowledge"
+
+
+def knowledge_text_unused(stage: Stage) -> Steps:
+    source = SOURCES.require(stage.workspace_id, stage.things.source)
+    stage.api.call("DELETE", f"{knowledge_path(stage)}/{source.id}")
+    assert source.text_key in object_keys()
+    yield
+    assert source.text_key not in object_keys()
+
+
+def knowledge_stale(stage: Stage) -> Steps:
+    def found() -> list[str]:
+        passages = search.find(stage.workspace_id, stage.things.agent, "delivery of bread", 5)
+        return [passage.title for passage in passages]
+
+    assert "Delivery" not in found()
+    yield
+    assert "Delivery" in found()
+
+
+def knowledge_index_unused(stage: Stage) -> Steps:
+    place = (stage.workspace_id, stage.things.agent)
+    run_jobs_here("knowledge-stale")
+    former = indexes.find(*place)
+    stage.api.post(knowledge_path(stage), {"title": "Hours", "text": "We open at eight."})
+    run_jobs_here("knowledge-stale")
+    current = indexes.find(*place)
+    assert former
+    assert current
+    assert {former.key, current.key} <= object_keys()
+    yield
+    assert former.key not in object_keys()
+    assert current.key in object_keys()
+
+
+def knowledge_fetch(stage: Stage) -> Steps:
+    file = uploads.upload(stage.api, "note.txt", b"We deliver on Saturdays.")
+    body = {"title": "Note", "fileId": file["id"]}
+    added = stage.api.post(knowledge_path(stage), body)["source"]
+    body = {"title": "Page", "url": "https://bakery.example/"}
+    page = SOURCES.require(
+        stage.workspace_id, stage.api.post(knowledge_path(stage), body)["source"]["id"]
+    )
+    # The service refuses this machine's address without a request, so no test leaves the machine.
+    page.url = "http://127.0.0.1/"
+    run_unit(stage.workspace_id, None, lambda unit: unit.save(page))
+    assert (added["status"], page.status) == ("pending", "pending")
+    yield
+    note = SOURCES.require(stage.workspace_id, added["id"])
+    assert (note.status, note.error, note.chars) == ("ready", None, 24)
+    assert note.text_key in object_keys()
+    page = SOURCES.require(stage.workspace_id, page.id)
+    assert (page.status, page.failures) == ("failed", 1)
+    assert page.error.startswith("The page was not read: expected ")
+
+
+def visitor_events(stage: Stage) -> Steps:
+    book(Salon.opened(stage.api), NOON)
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+
+
+def mail_client(stage: Stage) -> Steps:
+    book(Salon.opened(stage.api), NOON)
+    run_jobs_here("visitor-events")
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+    assert waiting_jobs("remind-client")
+
+
+def remind_client(stage: Stage) -> Steps:
+    book(Salon.opened(stage.api), NOON)
+    run_jobs_here("visitor-events", "mail-client")
+    before = len(stage.inbox.mails)
+    yield
+    assert [each["To"] for each in stage.inbox.mails[before:]] == [ADA]
+    assert waiting_jobs("remind-client"), "the job of the next reminder"
+
+
+def people_events(stage: Stage) -> Steps:
+    submit(stage.things.form, name="Ada", email=ADA)
+    yield
+    assert stage.inbox.kinds == ["lead"]
+
+
+def notify_member(stage: Stage) -> Steps:
+    submit(stage.things.form, name="Ada", email=ADA)
+    run_jobs_here("people-events")
+    yield
+    assert stage.inbox.kinds == ["lead"]
+
+
+def notify_digest(stage: Stage) -> Steps:
+    stage.patch(windows, "MOST", 1)  # so that two messages are too many for one window
+    for _ in range(2):
+        submit(stage.things.form, name="Ada", email=ADA)
+    run_jobs_here("people-events", "notify-member")
+    assert stage.inbox.kinds == ["lead"]
+    yield
+    assert stage.inbox.kinds == ["lead", "lead"]
+
+
+def mail_invitation(stage: Stage) -> Steps:
+    as_operator("invite_member", workspaceId=stage.workspace_id, email=ADA)
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+
+
+def mail_proof(stage: Stage) -> Steps:
+    made = as_operator("invite_member", workspaceId=stage.workspace_id, email=ADA)
+    delete_all_jobs_except([])
+    accept_as_new(made["url"].rpartition("/")[2])
+    delete_all_jobs_except(waiting_jobs("mail-proof"))
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+
+
+def mail_password_reset(stage: Stage) -> Steps:
+    owner = accounts.get(stage.owner.workspace.owner_id).email
+    request_reset(owner)
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [owner]
+
+
+def mail_password_set(stage: Stage) -> Steps:
+    owner = accounts.get(stage.owner.workspace.owner_id).email
+    as_operator("set_password", email=owner, password="battery staple")
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [owner]
+
+
+def mail_booking_link(stage: Stage) -> Steps:
+    salon, page = Salon.opened(stage.api), {"workspace": stage.owner.workspace.slug}
+    in_console(stage.workspace_id, "set_booking_page", isOn=True, offer=[salon.service])
+    requested(stage.workspace_id, page | salon.order(NOON))
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+
+
+def membership_ended(stage: Stage) -> Steps:
+    stage.world.member("manager")
+    account = accounts.by_email(MEMBER).id
+    choose(stage.owner, account, "manager", lead=["mail"])
+    as_operator("remove_member", workspaceId=stage.workspace_id, email=MEMBER)
+    assert choices.find(stage.workspace_id, account)
+    yield
+    assert choices.find(stage.workspace_id, account) is None
+
+
+def bind_proven(stage: Stage) -> None:
+    """Bind a domain to the site, and prove that it is the owner's."""
+    record, _ = bind(stage.api, stage.things.site)["records"]
+    stage.txt_records[record["host"]] = {record["value"]}
+    delete_all_jobs_except([])  # The proof is checked by the call below.
+    assert bind(stage.api, stage.things.site)["status"] == "verified"
+
+
+@contextmanager
+def cloudfront(stage: Stage, *answers: Answer) -> Iterator[Server]:
+    """Run a CloudFront that answers a script. moto's has no tenants of a distribution."""
+    server = Server(*answers)
+    stage.variables["AWS_ENDPOINT_URL_CLOUDFRONT"] = f"http://127.0.0.1:{server.port}"
+    yield server
+    server.close()
+
+
+def request_methods(server: Server) -> list[str]:
+    """Return the methods of the requests."""
+    return [request.split(" ")[0] for request in server.requests]
+
+
+def site_domain_check(stage: Stage) -> Steps:
+    bind_proven(stage)
+    none = http_response(NO_TENANT.encode(), "404 Not Found")
+    with cloudfront(stage, none, http_response(TENANT.encode())) as server:
+        yield
+        assert request_methods(server) == ["GET", "POST"]
+    site = SITES.require(stage.workspace_id, stage.things.site)
+    assert site.domain
+    assert site.domain.state == "certificate"
+
+
+def site_domain_release(stage: Stage) -> Steps:
+    bind_proven(stage)
+    bind(stage.api, stage.things.site, None)
+    tenant = http_response(TENANT.encode(), etag="v1")
+    with cloudfront(stage, tenant, tenant, http_response(b"")) as server:
+        yield
+        assert request_methods(server) == ["GET", "PUT", "DELETE"]
+
+
+def page_html_unused(stage: Stage) -> Steps:
+    before = object_keys()
+    body = {"id": stage.things.page, "html": "<h1>New</h1>"}
+    killed_before_commit(stage, lambda: stage.api.post("/api/pages/save-html", body))
+    (unused,) = object_keys() - before
+    yield
+    assert unused not in object_keys()
+    assert PAGES.require(stage.workspace_id, stage.things.page).html_key in object_keys()
+
+
+def page_purge(stage: Stage) -> Steps:
+    key = PAGES.require(stage.workspace_id, stage.things.page).html_key
+    stage.api.post("/api/pages/delete", {"id": stage.things.page, "confirm": True})
+    assert key in object_keys()
+    yield
+    assert key not in object_keys()
+    assert PAGES.find_deleted(stage.workspace_id, stage.things.page) is None
+
+
+def form_ids(stage: Stage) -> list[str]:
+    """Return the ids of the workspace's forms."""
+    return [form["id"] for form in stage.api.get("/api/forms/list")["forms"]]
+
+
+def site_cascade(stage: Stage) -> Steps:
+    stage.api.post("/api/projects/delete", {"id": stage.things.site})
+    assert stage.things.form in form_ids(stage)  # The pages are deleted first.
+    yield
+    assert stage.things.form not in form_ids(stage)
+
+
+def site_purge(stage: Stage) -> Steps:
+    key = PAGES.require(stage.workspace_id, stage.things.page).html_key
+    stage.api.post("/api/projects/delete", {"id": stage.things.site})
+    run_jobs_here("site-cascade")
+    assert key in object_keys()
+    yield
+    assert key not in object_keys()
+    assert SITES.find_deleted(stage.workspace_id, stage.things.site) is None
+
+
+def site_restore(stage: Stage) -> Steps:
+    stage.api.post("/api/projects/delete", {"id": stage.things.site})
+    run_jobs_here("site-cascade")
+    stage.api.post("/api/projects/restore", {"id": stage.things.site})
+    assert PAGES.entries(stage.workspace_id, stage.things.site) == []
+    yield
+    assert PAGES.find(stage.workspace_id, stage.things.page)
+    assert stage.things.form in form_ids(stage)
+
+
+def webhook_events(stage: Stage) -> Steps:
+    with WebhookReceiver() as server:
+        stage.webhook(server, "lead.created")
+        submit(stage.things.form, name="Ada", email=ADA)
+        yield
+        assert [event["type"] for event in server.events] == ["lead.created"]
+
+
+def deliver_webhook(stage: Stage) -> Steps:
+    with WebhookReceiver() as server:
+        webhook = stage.webhook(server, "lead.created")
+        submit(stage.things.form, name="Ada", email=ADA)
+        run_jobs_here("webhook-events")
+        assert deliveries(webhook) == [("lead.created", "waiting")]
+        yield
+        assert deliveries(webhook) == [("lead.created", "delivered")]
+        assert [event["type"] for event in server.events] == ["lead.created"]
+
+
+def webhook_replies(stage: Stage) -> Steps:
+    place = {"workspaceId": stage.workspace_id, "url": "https://echo.example/"}
+    webhook = as_operator("create_webhook", **place)["webhookId"]
+    stage.world.receiver.answer = lambda request: status(500, request.body)
+    submit(stage.things.form, name="Ada", email=ADA)
+    run_jobs_here("webhook-events", "deliver-webhook")
+    as_operator("delete_webhook", webhookId=webhook)
+
+    def replies() -> list[str | None]:
+        return [each.reply for each in stored_deliveries.latest(stage.workspace_id, webhook, 9)]
+
+    assert ADA in str(replies())
+    yield
+    assert replies() == [None]
+
+
+def deliveries(webhook: str) -> list[tuple[str, str]]:
+    """Return the types and states of a webhook's deliveries."""
+    found = as_operator("list_webhook_deliveries", webhookId=webhook)["deliveries"]
+    return [(each["type"], each["state"]) for each in found]
+
+
+ROWS: dict[str, Callable[[Stage], Steps]] = {
+    "late-entries": late_entries,
+    "late-file-uses": late_file_uses,
+    "answer-expired": answer_expired,
+    "refold": refold,
+    "claim-email": claim_email,
+    "settle-hold": settle_hold,
+    "file-orphan": file_orphan,
+    "blog-cover-unused": blog_cover_unused,
+    "lapse-of-hold": lapse_of_hold,
+    "resource-cascade": resource_cascade,
+    "category-cascade": category_cascade,
+    "dialog-expired": dialog_expired,
+    "file-purge": file_purge,
+    "folder-cascade": folder_cascade,
+    "upload-lapsed": upload_lapsed,
+    "knowledge-text-unused": knowledge_text_unused,
+    "knowledge-stale": knowledge_stale,
+    "knowledge-index-unused": knowledge_index_unused,
+    "knowledge-fetch": knowledge_fetch,
+    "visitor-events": visitor_events,
+    "mail-client": mail_client,
+    "remind-client": remind_client,
+    "people-events": people_events,
+    "mail-invitation": mail_invitation,
+    "mail-password-reset": mail_password_reset,
+    "mail-password-set": mail_password_set,
+    "mail-booking-link": mail_booking_link,
+    "mail-proof": mail_proof,
+    "membership-ended": membership_ended,
+    "notify-member": notify_member,
+    "notify-digest": notify_digest,
+    "site-domain-check": site_domain_check,
+    "site-domain-release": site_domain_release,
+    "page-html-unused": page_html_unused,
+    "page-purge": page_purge,
+    "site-cascade": site_cascade,
+    "site-purge": site_purge,
+    "site-restore": site_restore,
+    "webhook-events": webhook_events,
+    "deliver-webhook": deliver_webhook,
+    "webhook-replies": webhook_replies,
+}
+FOLLOWING = {
+    "webhook-events": "deliver-webhook",
+    "people-events": "notify-member",
+    "visitor-events": "mail-client",
+}
+"""Jobs that a kind makes and that the same run finishes."""
