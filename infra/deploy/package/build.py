@@ -325,7 +325,8 @@ def _add_bytecode(python: Python, package: Path) -> None:
     """
     with tempfile.TemporaryDirectory() as folder, ZipFile(package, "a", ZIP_DEFLATED) as archive:
         archive.extractall(folder)
-        options = ("-q", "--invalidation-mode", "unchecked-hash", "-s", folder, "-p", "/var/task")
+        paths = ("-s", folder, "-p", "/var/task")
+        options = ("-q", "-j", "0", "--invalidation-mode", "unchecked-hash", *paths)
         _run(python, "-m", "compileall", *options, folder)
         for compiled in sorted(Path(folder).rglob("*.pyc")):
             entry = ZipInfo.from_file(compiled, compiled.relative_to(folder))
