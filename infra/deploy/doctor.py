@@ -265,7 +265,7 @@ def _models(account: Account, stage: str, root: Path) -> tuple[bool | None, str]
         return True, f"Bedrock serves {spec.provider_id} here"
     return None, (
         f"Bedrock does not serve {spec.provider_id} to this account in {account.region}: have an "
-        "administrator open it once in Bedrock's playground (docs/deploying.md, Models), set "
+        "administrator open it once in Bedrock's playground (docs/runbook.md, Settings), set "
         "another LLM_MODEL in .chalice/config.json (environment_variables), or deploy to another "
         "region. Until then bots of its models answer with an error."
     )

@@ -162,7 +162,7 @@ class Stack:
             msg = (
                 f"Refused: the stack {self.name} keeps data, and this would {', '.join(lost)}. "
                 "Nothing was changed. Bring the template back to what is deployed; what must go is "
-                "taken out by hand, after a backup (docs/deploying.md)."
+                "taken out by hand, after a backup (docs/recovery.md)."
             )
             raise StackError(msg)
 

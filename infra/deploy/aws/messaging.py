@@ -58,7 +58,7 @@ def _identity(account: Account, domain: str) -> Result:
             raise
         return False, (
             f"SES does not know {domain}, the domain of MAIL_FROM. Create it as an identity in SES "
-            "in this region, and its DKIM records in your DNS (docs/deploying.md, Mail)."
+            "in this region, and its DKIM records in your DNS (docs/runbook.md, Mail)."
         )
     if not found["VerifiedForSendingStatus"]:
         return False, (
@@ -107,7 +107,7 @@ def _webhook(account: Account, stage: str) -> Result:
     secret = outputs.get("TelegramTokenSecretArn", "")
     token, _ = stage_facts.secret(account, secret) if secret else ("", "")
     if not token:
-        return None, "The stage has no Telegram bot (docs/deploying.md, Telegram)."
+        return None, "The stage has no Telegram bot (docs/runbook.md, Settings)."
     state = telegram.webhook(token)
     expected = published_settings.published(account, stage).get("PUBLIC_URL", "") + TELEGRAM_PATH
     command = f"python -m infra admin --stage {stage} telegram-webhook --set"
