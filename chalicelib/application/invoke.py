@@ -64,7 +64,7 @@ _KNOWN_CALLERS = {
 
 
 class Reply(NamedTuple):
-    """The answer to a call: the envelope as UTF-8 JSON.
+    """The answer to a call: the envelope as UTF-8 JSON, and its HTTP status.
 
     ``replayed`` is true for a stored answer of an idempotency key. ``rate_limit`` is the state of
     the limit that counted the call, if any.
@@ -73,6 +73,7 @@ class Reply(NamedTuple):
     body: bytes
     replayed: bool = False
     rate_limit: RateLimitStatus | None = None
+    status: int = 200
 
 
 def invoke(  # noqa: PLR0913  the parts of a call
@@ -119,7 +120,7 @@ def invoke(  # noqa: PLR0913  the parts of a call
                 status = counted.result() if counted else None
         call = _Call(operation, principal, args, tenant, request_id, notes, naming)
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
-            return Reply(call.run(None), rate_limit=status)
+            return call.run(None)._replace(rate_limit=status)
         key = idempotency_keys.check(idempotency_key)
         return call.run_once(key)._replace(rate_limit=status)
     except AppError as error:
@@ -257,17 +258,20 @@ class _Call(NamedTuple):
     def dry_run(self) -> bool:
         return bool(getattr(self.args, "dry_run", False))
 
-    def run(self, record: IdempotencyRecord | None) -> bytes:
+    def run(self, record: IdempotencyRecord | None) -> Reply:
         """Run the handler and commit its writes. After a conflict, both happen again."""
 
-        def stage(unit: UnitOfWork) -> bytes:
+        def stage(unit: UnitOfWork) -> Reply:
             # Each attempt starts without the warnings of abandoned attempts.
             ctx = Context(self.principal, unit, self.request_id, list(self.notes), self.naming)
             result = self.operation.handler(ctx, self.args)
             body = _envelope(result, ctx.warnings)
+            accepted = self.operation.accepted
+            status = 202 if accepted is not None and isinstance(result, accepted) else 200
             if record is not None:
-                unit.keep(self._record_with_answer(unit, record, result, body))
-            return body
+                answered = replace(record, status=status)
+                unit.keep(self._record_with_answer(unit, answered, result, body))
+            return Reply(body, status=status)
 
         return run_unit(
             self.tenant,
@@ -295,7 +299,7 @@ class _Call(NamedTuple):
         try:
             if marks and not idempotency.mark_in_progress(tenant, record, owner=self.request_id):
                 raise IdempotencyKeyExistsError  # noqa: TRY301  as the commit would
-            return Reply(self.run(record))
+            return self.run(record)
         except IdempotencyKeyExistsError:
             return self._replay(record, idempotency.find(tenant, record))
         except Exception:
@@ -320,7 +324,7 @@ class _Call(NamedTuple):
                 " is lost, revoke what was created and create another with a new key."
             )
             raise AlreadyCreatedError(msg, details=details)
-        return Reply(body or b"", replayed=True)
+        return Reply(body or b"", replayed=True, status=found.status)
 
     def _record_with_answer(
         self, unit: UnitOfWork, record: IdempotencyRecord, result: Wire, body: bytes

@@ -25,9 +25,6 @@ from chalicelib.core.wire.schema import Partial, Wire
 READ, CALL = "READ", "CALL"
 """The methods of operations without a route: ``READ`` for those that only read, else ``CALL``."""
 
-
-ACCEPTED = b'"confirmByMail":true'
-"""The part of a body by which an answer with status 202 is known, also when it is replayed."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 """The sort order of operations that share a path."""
 

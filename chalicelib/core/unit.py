@@ -33,7 +33,7 @@ class IdempotencyRecord:
 
     ``scope`` is the principal and the operation that the caller's ``key`` belongs to.
     ``fingerprint`` is a hash of the arguments. ``body`` and ``object_key`` are both None while the
-    first call is running.
+    first call is running. ``status`` is the HTTP status of the answer.
     """
 
     scope: str
@@ -42,6 +42,7 @@ class IdempotencyRecord:
     body: bytes | None = None
     object_key: str | None = None
     """The key of the object that holds the answer, if it is too large for ``body``."""
+    status: int = 200
 
     @property
     def is_pending(self) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from functools import partial
 
-from pynamodb.attributes import BinaryAttribute, UnicodeAttribute
+from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribute
 from pynamodb.exceptions import DeleteError, PutError
 from pynamodb.expressions.condition import Condition
 
@@ -33,17 +33,22 @@ FORMER_SORT_KEY = "-"
 """Sort key of the answers in their former places."""
 SHARDS = 16
 """Partitions of a workspace's answers. An erasure reads all of them."""
+_OK = 200
 
 log = logging.getLogger(__name__)
 
 
 class IdempotencyRow(ControlRow):
-    """An answer. Without body and object, it is the mark of a call in progress."""
+    """An answer. Without body and object, it is the mark of a call in progress.
+
+    Answers with status 200, and all those of earlier releases, have no ``status``.
+    """
 
     fingerprint = UnicodeAttribute()
     owner = UnicodeAttribute()
     body = BinaryAttribute(null=True, legacy_encoding=False)
     object_key = UnicodeAttribute(null=True)
+    status = NumberAttribute(null=True)
 
 
 def _partition(tenant: str, shard: str) -> str:
@@ -75,6 +80,7 @@ def rows(
             owner=owner,
             body=record.body,
             object_key=record.object_key,
+            status=None if record.status == _OK else record.status,
             expires=clock.now() + kept,
         )
         for place in _places(tenant, record)
@@ -104,7 +110,8 @@ def find(tenant: str, record: IdempotencyRecord) -> IdempotencyRecord | None:
     for place in _places(tenant, record):
         row = IdempotencyRow.find(*place)
         if row is not None and (row.expires is None or clock.now() <= row.expires):
-            stored = (row.fingerprint, row.body, row.object_key)
+            status = _OK if row.status is None else int(row.status)
+            stored = (row.fingerprint, row.body, row.object_key, status)
             return IdempotencyRecord(record.scope, record.key, *stored)
     return None
 

@@ -11,7 +11,7 @@ from chalicelib.application.invoke import Reply, invoke
 from chalicelib.core import clock, idempotency_keys
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import AppError, ValidationError
-from chalicelib.core.operations import ACCEPTED, Operation
+from chalicelib.core.operations import Operation
 from chalicelib.core.principals import Audience, Principal
 from chalicelib.core.wire import parsing
 from chalicelib.transports import form_data
@@ -40,8 +40,6 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
     try:
         if Audience.PUBLIC in operation.audience:
             response = success(_call_publicly(operation, principal, request))
-            if operation.accepted is not None and ACCEPTED in response.body:
-                response = response._replace(status=202)
         else:
             read = partial(_read_input, operation, request)
             response = success(call(operation, principal, request, read))
@@ -104,7 +102,7 @@ def success(reply: Reply) -> HttpResponse:
         headers.update(reply.rate_limit.headers)
     if reply.replayed:
         headers["Idempotency-Replayed"] = "true"
-    return HttpResponse(200, reply.body, headers)
+    return HttpResponse(reply.status, reply.body, headers)
 
 
 def _read_input(operation: Operation, request: HttpRequest) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.idempotency_keys import fingerprint
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Registry, operation
-from chalicelib.core.principals import ApiKeyPrincipal
+from chalicelib.core.principals import ApiKeyPrincipal, Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.core.wire.schema import Id, NoInput, Wire
@@ -32,6 +32,8 @@ from chalicelib.domains.identity.store import api_keys
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import idempotency
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.transports import rest
+from chalicelib.transports.http import HttpRequest, HttpResponse
 from tests.conftest import Api, Owner, Time, all_rows, in_console
 from tests.support.patience import PATIENCE
 
@@ -234,6 +236,58 @@ class SlowOperation:
         return invoke(
             self.registry["fetch"], principal, dict, request_id=request_id, idempotency_key="key"
         )
+
+
+class Waiting(Wire):
+    """Response of a call that waits for something else."""
+
+    mail_sent: bool = True
+
+
+class Unlucky(Wire):
+    """Response of a call that is done, and that looks like one that waits."""
+
+    confirm_by_mail: bool = True
+
+
+def ask(result: Wire) -> HttpResponse:
+    """Answer the request of a visitor to an operation that returns ``result``, under one key."""
+    registry = Registry()
+
+    @operation(
+        rest="POST /api/ask",
+        title="Ask",
+        audience=(Audience.PUBLIC,),
+        platform=True,
+        registry=registry,
+    )
+    def ask(ctx: Context, args: NoInput) -> Unlucky | Waiting:
+        """Ask for something."""
+        return result  # type: ignore[return-value]
+
+    body = b'{"idempotencyKey": "k"}'
+    headers = {"content-type": "application/json"}
+    return rest.serve(registry["ask"], HttpRequest("POST", "/api/ask", headers, body=body))
+
+
+@pytest.mark.parametrize(("result", "status"), [(Waiting(), 202), (Unlucky(), 200)])
+@pytest.mark.usefixtures("database")
+def test_the_model_of_an_answer_decides_its_status_which_a_replay_repeats(
+    result: Wire, status: int
+) -> None:
+    first, second = ask(result), ask(result)
+    assert (first.status, second.status) == (status, status)
+    assert second.body == first.body
+    assert second.headers["Idempotency-Replayed"] == "true"
+
+
+@pytest.mark.usefixtures("database")
+def test_a_stored_answer_without_a_status_is_that_of_earlier_releases_and_means_200() -> None:
+    ask(Unlucky())
+    answers = [row for key, row in all_rows().items() if "IDEMPOTENCY" in key]
+    assert answers
+    assert not any("status" in row for row in answers)
+    assert ask(Unlucky()).status == 200
 
 
 def test_a_second_call_with_a_key_in_flight_is_refused(owner: Owner) -> None:
