@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.notifications.rules import mail_budgets
-from tests.conftest import Api, Time
+from tests.conftest import PASSWORD, Api, Owner, Time, as_operator
 from tests.domains.notifications.clients import ADA, book, mails_to, subjects_to, visitor
 from tests.domains.notifications.inbox import Inbox
 from tests.factories.event_runs import run_until_idle
+from tests.factories.people import request_reset
 from tests.factories.salon import CREATE, STATUS, Salon
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -196,3 +197,69 @@ def test_a_budget_folds_what_leads_to_one_mailbox_and_nothing_else() -> None:
     assert key("a.b@example.com") != key("ab@example.com")
     assert key("+a@example.com") != key("+b@example.com")
     assert key("ada+x@example.com") == key("ada@EXAMPLE.com")
+
+
+def remind_of_the_salon_last(salon: Salon, time: Time) -> list[tuple[str, str, str | None]]:
+    """Let the day before HOURS[:9] pass, and return what became of the mails to the victim."""
+    made = made_by_the_salon(salon, HOURS[8])
+    run_until_idle()
+    for hour in range(6, 15):
+        time.now = time.now.replace(month=3, day=2, hour=hour, minute=1)
+        run_until_idle()
+    return mails(salon, made)
+
+
+class TestAnotherBusiness:
+    """The attack: the owner of another workspace sends an address all the mails of its budget."""
+
+    @pytest.fixture
+    def rival(self, new_owner: Any) -> Any:
+        return Salon.opened(new_owner().api(), [{"capacity": 30}])
+
+    def test_cannot_silence_a_salon_that_cancels(
+        self, salon: Salon, rival: Any, inbox: Inbox, victims: str
+    ) -> None:
+        for _ in range(21):
+            made_by_the_salon(rival, HOURS[0])
+        run_until_idle()
+        assert len(mails_to(inbox)) == 1 + 19
+        inbox.clear()
+        cancel(salon, victims)
+        assert is_told_of_cancellation(inbox)
+
+    def test_cannot_use_up_the_reminders_of_a_salon(
+        self, salon: Salon, rival: Any, time: Time
+    ) -> None:
+        for _ in range(6):
+            made_by_the_salon(rival, HOURS[0])
+        run_until_idle()
+        assert remind_of_the_salon_last(salon, time)[-1] == ("reminder", "sent", None)
+
+    def test_cannot_withhold_a_new_password_by_invitations(
+        self, owner: Owner, salon: Salon, inbox: Inbox
+    ) -> None:
+        as_operator("create_account", email=ADA, password=PASSWORD)
+        for _ in range(6):
+            as_operator("invite_member", workspaceId=owner.workspace.id, email=ADA)
+            run_until_idle()
+        inbox.clear()
+        request_reset(ADA)
+        run_until_idle()
+        assert len(mails_to(inbox)) == 1
+
+
+class TestRemindersOfStrangers:
+    def test_leave_those_of_the_salon(
+        self, salon: Salon, book_often: Callable[..., Any], time: Time
+    ) -> None:
+        """The attack: six bookings of a visitor with the address, on the day of the victim's."""
+        strangers = [
+            book_often(hour, f"ada+{number}@example.com")["booking"]["id"]
+            for number, hour in enumerate(HOURS[:6])
+        ]
+        assert remind_of_the_salon_last(salon, time)[-1] == ("reminder", "sent", None)
+        assert ("reminder", "waiting", "by_address") in [mails(salon, e)[-1] for e in strangers]
+
+    def test_take_half_of_what_a_plan_includes_at_most(self) -> None:
+        total, strangers = mail_budgets.of_workspace("free", "stranger_reminder")
+        assert strangers.max_requests < total.max_requests

@@ -58,7 +58,7 @@ class BookingRequest(NamedTuple):
     payment. Without ``client``, the client is found or created by ``contact``. If ``fills_client``,
     the contact may also complete the record of an existing client. Contacts from visitors may not,
     because they are not verified. ``actor`` appears in the history. ``token_secret`` signs the
-    visitor's tokens.
+    visitor's tokens. ``is_proved`` says that a mail's link has proved the visitor's address.
     """
 
     service_id: str
@@ -71,6 +71,7 @@ class BookingRequest(NamedTuple):
     notes: str | None = None
     status: BookingStatus | None = None
     token_secret: str | None = None
+    is_proved: bool | None = None
 
 
 class BookingChange(NamedTuple):
@@ -156,6 +157,7 @@ def book(
         source=request.source,
         hold_expires_at=expires,
         token_secret=request.token_secret,
+        is_proved=request.is_proved,
         **_resource_fields(chosen.resource),
     )
     placement.stage(booking)

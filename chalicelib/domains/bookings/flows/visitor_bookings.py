@@ -34,7 +34,12 @@ from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store import awaited_bookings, bookings
 from chalicelib.domains.bookings.store.awaited_bookings import AwaitedBookingRow
-from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, VisitorBookingsRow
+from chalicelib.domains.bookings.store.bookings import (
+    BOOKINGS,
+    PUBLIC,
+    BookingRow,
+    VisitorBookingsRow,
+)
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.flows.contacts import Contact
@@ -47,8 +52,6 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import zoned_times
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
-PUBLIC = "public"
-"""Source of bookings made over the public API."""
 BOOKINGS_PER_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta(days=1))
 """Bookings per day from one visitor.
 
@@ -264,6 +267,7 @@ def book(
             fills_client=False,
             notes=args.notes,
             token_secret=secret,
+            is_proved=is_proved or None,
         ),
         reads,
     )

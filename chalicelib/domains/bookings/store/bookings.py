@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, get_args
 
 from pynamodb.attributes import (
+    BooleanAttribute,
     ListAttribute,
     NumberAttribute,
     UnicodeAttribute,
@@ -31,6 +32,9 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import emails
 
 BookingStatus = Literal["pending_payment", "confirmed", "cancelled", "completed", "no_show"]
+PUBLIC, CHAT = "public", "chat"
+VISITOR_SOURCES = frozenset({PUBLIC, CHAT})
+"""Sources of bookings that visitors make: over the public API and page, and in a chat."""
 STATUSES: tuple[BookingStatus, ...] = get_args(BookingStatus)
 BLOCKING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed", "completed")
 """Statuses in which a booking occupies its time."""
@@ -52,8 +56,9 @@ class BookingRow(Record):
     Later changes of the service, the resource or the client do not affect them. ``phone_digits`` is
     the phone number in national format, for search. ``hold_expires_at`` is when an unpaid hold
     expires. ``named_contacts`` are contacts found in the notes. ``sequence`` increases with changes
-    that a calendar shows. ``visitor_moves`` counts how often the client has moved it. When the
-    client is erased, all contacts are removed.
+    that a calendar shows. ``visitor_moves`` counts how often the client has moved it. ``is_proved``
+    is set if the link in a mail to the client's address has booked. When the client is erased, all
+    contacts are removed.
     """
 
     status = UnicodeAttribute()
@@ -81,6 +86,12 @@ class BookingRow(Record):
     sequence = NumberAttribute(default=0)
     visitor_moves = NumberAttribute(default=0)
     token_secret = UnicodeAttribute(null=True)
+    is_proved = BooleanAttribute(null=True)
+
+    @property
+    def is_unproved(self) -> bool:
+        """Whether somebody who has proved nothing has typed the address."""
+        return self.source in VISITOR_SOURCES and not self.is_proved
 
     @property
     def blocks(self) -> bool:

@@ -28,7 +28,7 @@ from chalicelib.domains.bookings.flows.visitor_bookings import (
     PublicBookingCreate,
     PublicBookingOut,
 )
-from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.bookings.store.bookings import CHAT, BookingRow
 from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.store import bot_keys, bot_metrics
 from chalicelib.domains.bots.store.agents import AGENTS
@@ -49,8 +49,6 @@ from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import emails, localized, phones, tokens
 
-SOURCE = "chat"
-"""Source of bookings that visitors confirm in a chat."""
 DECISIONS = Limit("actions", "decisions a minute", 30, timedelta(minutes=1))
 MAX_VALUE = 10_000
 
@@ -234,7 +232,7 @@ def _book(
                 "client": _client(arguments, values),
             },
         )
-        made = visitor_bookings.book(ctx, request, SOURCE, proposal=str(row.id))
+        made = visitor_bookings.book(ctx, request, CHAT, proposal=str(row.id))
     except ValidationError as error:
         raise _on_card(error) from None
     except SlotUnavailableError:

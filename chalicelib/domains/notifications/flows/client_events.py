@@ -108,7 +108,8 @@ def remind_client(job: Job) -> None:
     _schedule_next(job.workspace_id, booking, options)  # first: the mail may fail
     if job.payload["minutes"] in options.reminders:
         due_at = booking.starts_at - timedelta(minutes=job.payload["minutes"])
-        client_mails.send(job, booking, "reminder", "reminder", due_at)
+        own: MailClass = "stranger_reminder" if booking.is_unproved else "reminder"
+        client_mails.send(job, booking, "reminder", own, due_at)
 
 
 def _class_of(actor: str | None) -> MailClass:

@@ -7,6 +7,8 @@ that a stranger causes is withheld, and another one waits for the next window (A
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Literal, NamedTuple
@@ -28,6 +30,7 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail, MailDelayedError, MailRefusedError
 
+_ANY = 1_000_000
 LONGEST_WAIT = timedelta(days=1)
 """A mail that could not be sent for this long is withheld."""
 
@@ -141,21 +144,32 @@ def admit(  # noqa: PLR0913  what decides on a mail
 def _count(
     address: str, workspace_id: str | None, mail_class: MailClass, mail_id: str, until: datetime
 ) -> Verdict:
-    counted: list[tuple[Limit, str, Reason]] = [
-        (BUDGETS[mail_class], mail_budgets.budget_key(address), "by_address")
-    ]
+    """Count a mail for the budget of its address and the plan.
+
+    What the workspace has in reserve counts for the budget, too, but passes if that is used up.
+    """
+    tenant, mailbox = _tenant(workspace_id), mail_budgets.budget_key(address)
+    budget = BUDGETS[mail_class]
+    counted: list[tuple[Limit, str, Reason]] = [(budget, mailbox, "by_address")]
     if workspace_id is not None:
         plan = workspaces.get(workspace_id).plan
         shared = mail_budgets.of_workspace(plan, mail_class)
         counted += [(limit, workspace_id, "by_plan") for limit in shared]
 
-    def stage(unit: UnitOfWork) -> None:
+    def stage(unit: UnitOfWork, own: Limit | None = None) -> None:
         client_mails.stage_admission(unit, mail_id)
         for limit, subject, _ in counted:
-            limits.stage(unit, limit, subject)
+            is_bound = own is None or limit is not budget
+            limits.stage(unit, limit if is_bound else replace(limit, max_requests=_ANY), subject)
+        if own is not None:
+            limits.stage(unit, own, f"{mailbox}#{tenant}")
 
+    if own := mail_budgets.reserve(mail_class, budget):
+        with suppress(RateLimitedError):
+            run_unit(tenant, None, partial(stage, own=own))
+            return Verdict("admitted")
     try:
-        run_unit(_tenant(workspace_id), None, stage)
+        run_unit(tenant, None, stage)
     except RateLimitedError as error:
         reason = next((why for limit, subject, why in counted if _is_used_up(limit, subject)), None)
         if mail_class == "stranger":

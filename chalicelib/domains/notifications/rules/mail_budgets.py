@@ -1,11 +1,13 @@
 """How many mails an address gets: a budget for each class of mails.
 
 Anyone can type the address of another person. So mails that a stranger causes share no budget with
-those of a business that the person deals with, or of the person's own account.
+those of a business that the person deals with, or of the person's own account. Nor can one business
+use up what others may send to a person.
 """
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
@@ -13,12 +15,13 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.plans import CLIENT_MAILS_A_DAY
 from chalicelib.lib import emails
 
-MailClass = Literal["stranger", "business", "reminder", "account", "member"]
+MailClass = Literal["stranger", "business", "reminder", "stranger_reminder", "account", "member"]
 """Why a mail is sent.
 
 - ``stranger``: somebody who has proved nothing has typed the address, such as a visitor who books.
 - ``business``: a member, an API key or an app of the workspace made or changed something.
-- ``reminder``: a booking begins soon.
+- ``reminder``: a booking begins soon. The business has made it, or the address is proved.
+- ``stranger_reminder``: a booking that a stranger has made begins soon.
 - ``account``: an invitation, the proof of an address, a new password.
 - ``member``: a message that a member of a workspace has chosen to get. The windows of
   ``store.windows`` limit these.
@@ -27,11 +30,23 @@ _DAY = timedelta(days=1)
 BUDGETS: Mapping[MailClass, Limit] = {
     "stranger": Limit("client-mails", "mails a day to an address", 3, _DAY),
     "business": Limit("business-mails", "mails of businesses a day to an address", 20, _DAY),
-    "reminder": Limit("reminder-mails", "reminders a day to an address", 5, _DAY),
+    "reminder": (_REMINDERS := Limit("reminder-mails", "reminders a day to an address", 5, _DAY)),
+    "stranger_reminder": _REMINDERS,
     "account": Limit("account-mails", "mails an hour about an account", 5, timedelta(hours=1)),
 }
 """Mails to one address from all workspaces together."""
+BY_STRANGERS = frozenset({"stranger", "stranger_reminder"})
 _GMAIL = frozenset({"gmail.com", "googlemail.com"})
+
+
+def reserve(mail_class: MailClass, budget: Limit) -> Limit | None:
+    """Return the mails to an address that a workspace may send whatever others have sent.
+
+    It is half of the budget, which these mails take as well. For strangers there is none.
+    """
+    if mail_class in BY_STRANGERS:
+        return None
+    return replace(budget, name=f"{budget.name}-own", max_requests=budget.max_requests // 2)
 
 
 def of_workspace(plan: str, mail_class: MailClass) -> list[Limit]:
@@ -41,7 +56,7 @@ def of_workspace(plan: str, mail_class: MailClass) -> list[Limit]:
     """
     most = CLIENT_MAILS_A_DAY[plan]
     limits = [Limit("workspace-client-mails", "mails a day to clients", most, _DAY)]
-    if mail_class == "stranger":
+    if mail_class in BY_STRANGERS:
         limits.append(
             Limit("workspace-stranger-mails", "mails a day that visitors cause", most // 2, _DAY)
         )
