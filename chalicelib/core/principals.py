@@ -68,6 +68,11 @@ class Principal(ABC):
         """The subject of rate limits and the owner of idempotency keys."""
 
     @property
+    def share_subjects(self) -> tuple[str, ...]:
+        """The subjects of what each may use of what visitors share, the caller first."""
+        return (self.rate_limit_key,)
+
+    @property
     @abstractmethod
     def audit_actor(self) -> str:
         """The actor in the audit log: an account id, or an equivalent for callers without one."""
@@ -155,6 +160,12 @@ class VisitorPrincipal(Principal):
     def rate_limit_key(self) -> str:
         """The visitor's hash."""
         return f"visitor:{self.visitor}"
+
+    @property
+    def share_subjects(self) -> tuple[str, ...]:
+        """The visitor, and the visitor's network if there is one."""
+        own = (self.rate_limit_key,)
+        return (*own, f"network:{self.network}") if self.network else own
 
     @property
     def audit_actor(self) -> str:

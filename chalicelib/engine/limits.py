@@ -6,6 +6,7 @@ limit and counts the call, so concurrent calls cannot exceed the limit.
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import ceil
@@ -26,6 +27,12 @@ from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork
 
 log = logging.getLogger(__name__)
+
+NETWORK_SHARES = 10
+"""Shares of visitors that an IPv6 network of 48 bits has in all.
+
+One subscriber may have the whole network (RFC 6177).
+"""
 
 
 class RateLimitRow(ControlRow):
@@ -56,23 +63,38 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
     raise window.refusal
 
 
-def take_each(limits: Sequence[Limit], subject: str) -> None:
+def take_each(subjects: Sequence[tuple[Limit, str]]) -> None:
     """Count a call under several limits side by side, with the result of counting in their order.
 
-    If a limit refuses the call, the call is given back to the limits after it.
+    Each has its subject. If a limit refuses the call, it is given back to the limits after it.
 
     Raises:
         RateLimitedError: a limit is reached. UnavailableError is raised as by ``take``.
     """
     now = clock.now()
     with deadline.side_by_side() as start:
-        counted = [start(partial(take, limit, subject)) for limit in limits]
+        counted = [start(partial(take, *each)) for each in subjects]
     failed = [number for number, each in enumerate(counted) if each.exception() is not None]
     if failed:
-        for limit, each in list(zip(limits, counted, strict=True))[failed[0] + 1 :]:
+        for later, each in list(zip(subjects, counted, strict=True))[failed[0] + 1 :]:
             if each.exception() is None:
-                give_back(limit, subject, now)
+                give_back(*later, now)
         counted[failed[0]].result()
+
+
+def of_visitor(
+    limit: Limit, subjects: Sequence[str], shared: Limit | None = None
+) -> list[tuple[Limit, str]]:
+    """Return a limit of a visitor, and that of the visitor's IPv6 network, if there is one.
+
+    ``subjects`` are those of ``Principal.share_subjects``. A network may use at most half of
+    ``shared``, a limit of all visitors.
+    """
+    most = NETWORK_SHARES * limit.max_requests
+    if shared is not None:
+        most = max(limit.max_requests, min(most, shared.max_requests // 2))
+    network = replace(limit, name=f"{limit.name}-network", max_requests=most, share=limit)
+    return list(zip((limit, network), subjects, strict=False))
 
 
 def key(limit: Limit, subject: str) -> Key:

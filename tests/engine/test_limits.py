@@ -168,11 +168,11 @@ def test_a_call_refused_by_one_of_several_limits_counts_only_under_the_limits_be
     before, after = replace(DAY, name="before", max_requests=9), replace(DAY, name="after")
     take(LIMIT, "a", 3)
     with pytest.raises(RateLimitedError, match="3 tests a minute"):
-        limits.take_each([before, LIMIT, after], "a")
+        limits.take_each([(before, "a"), (LIMIT, "a"), (after, "a")])
     assert take(before, "a").remaining == 7
-    limits.take_each([before, after], "a")
+    limits.take_each([(before, "a"), (after, "a")])
     with pytest.raises(RateLimitedError, match="1 tests a day"):
-        limits.take_each([before, after], "a")
+        limits.take_each([(before, "a"), (after, "a")])
     assert take(before, "a").remaining == 4
 
 

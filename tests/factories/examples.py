@@ -168,12 +168,17 @@ FORM = _of("create_form", "title", "fields")
 
 
 def submit(
-    form_id: str, /, visitor: str = "", idempotency_key: str | None = None, **values: Any
+    form_id: str,
+    /,
+    visitor: str = "",
+    idempotency_key: str | None = None,
+    network: str = "",
+    **values: Any,
 ) -> str:
     """Submit a form as a visitor, and return the lead's id. The default visitor is a new one."""
     reply = invoke(
         REGISTRY["submit_form"],
-        VisitorPrincipal(visitor=visitor or new_id()),
+        VisitorPrincipal(visitor=visitor or new_id(), network=network),
         lambda: {"id": form_id, "values": values},
         request_id=new_id(),
         idempotency_key=idempotency_key,

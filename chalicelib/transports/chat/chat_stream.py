@@ -56,6 +56,7 @@ def handle(request: HttpRequest) -> HttpResponse:
     args = parsing.parse(ChatRequest, json_object(request.body), drop_empty=True)
     caller = Caller(
         visitor=visitors.visitor_hash(request.client_ip),
+        network=visitors.network_hash(request.client_ip),
         request_id=request.request_id,
         idempotency_key=request.idempotency_key,
         in_console=_in_console(request, args),

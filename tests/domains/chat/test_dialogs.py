@@ -18,6 +18,8 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.bots.store.bot_metrics import STAGES
 from chalicelib.domains.chat.store.dialogs import DIALOGS
+from chalicelib.domains.leads.flows import lead_quota
+from chalicelib.engine import visitors
 from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import run_unit
 from chalicelib.gateways import llm
@@ -27,7 +29,7 @@ from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console import access
 from tests.conftest import Answer, Api, Owner, Time, all_rows, as_operator
 from tests.factories.chat import Bot, ScriptedModel, answer_to, ask, new_bot, transcript
-from tests.factories.examples import request_to
+from tests.factories.examples import FORM, request_to, submit
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -290,6 +292,31 @@ class TestLeads:
     def test_other_numbers_and_at_signs_make_no_lead(self, text: str, api: Api, bot: Bot) -> None:
         ask(bot, text)
         assert self.leads(api) == []
+
+    def test_a_visitor_uses_up_only_a_share_of_the_leads_that_the_plan_includes(
+        self, api: Api, bot: Bot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The attack: each dialog with another address makes a lead that counts."""
+        monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 8)
+        monkeypatch.setattr(lead_quota, "LEAST_SHARE", 2)
+        form = api.post("/api/forms/create", FORM)["form"]["id"]
+
+        def over(ip: str, email: str) -> bool:
+            ask(bot, f"I am {email}", ip=ip)
+            (lead,) = [each for each in self.leads(api) if each["email"] == email]
+            return bool(lead["overQuota"])
+
+        own = "203.0.113.9"
+        visitor = visitors.visitor_hash(own)
+        first = submit(form, visitor, name="Eve", email="e0@example.com")
+        told = [over(own, f"e{number}@example.com") for number in (1, 2, 3)]
+        assert told == [False, True, True]
+        last = submit(form, visitor, name="Eve", email="e4@example.com")
+        marks = {each["id"]: each["overQuota"] for each in self.leads(api)}
+        assert (marks[first], marks[last]) == (False, True)
+        network = [over(f"2001:db8:0:{n}::1", f"n{n}@example.com") for n in range(6)]
+        assert network == [False] * 4 + [True] * 2
+        assert not over("203.0.113.10", "ada@example.com")
 
     def test_a_lead_beyond_the_plan_is_stored_and_marked(
         self, api: Api, bot: Bot, monkeypatch: pytest.MonkeyPatch

@@ -364,10 +364,8 @@ class TestLimits:
     def test_a_visitor_has_a_daily_cap_across_all_forms_of_a_workspace(
         self, api: Api, form: str, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        cap = submissions.VISITOR_SUBMISSIONS_PER_DAY
-        monkeypatch.setattr(
-            submissions, "VISITOR_SUBMISSIONS_PER_DAY", replace(cap, max_requests=2)
-        )
+        cap = lead_quota.VISITOR_LEADS_PER_DAY
+        monkeypatch.setattr(lead_quota, "VISITOR_LEADS_PER_DAY", replace(cap, max_requests=2))
         submit(form, "visitor", name="Ada")
         submit(made(api), "visitor", name="Ada")
         with pytest.raises(RateLimitedError):
@@ -376,21 +374,48 @@ class TestLimits:
         time.pass_by(hours=12)
         submit(form, "visitor", name="Eve")
 
+    def test_an_ipv6_network_has_half_of_the_submissions_of_a_form(
+        self, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The attack: each of the 65,536 subscribers of a network is a visitor."""
+        cap = submissions.FORM_SUBMISSIONS_PER_DAY
+        monkeypatch.setattr(submissions, "FORM_SUBMISSIONS_PER_DAY", replace(cap, max_requests=6))
+        monkeypatch.setattr(
+            lead_quota,
+            "VISITOR_LEADS_PER_DAY",
+            replace(lead_quota.VISITOR_LEADS_PER_DAY, max_requests=1),
+        )
+        for number in range(3):
+            submit(form, f"{number}", network="a", name="Spam")
+        with pytest.raises(RateLimitedError):
+            submit(form, "4", network="a", name="Spam")
+        submit(form, "5", network="b", name="Ada")
+        submit(form, "6", name="Bob")
+
+    def test_an_ipv6_network_uses_up_half_of_the_leads_that_the_plan_includes(
+        self, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 6)
+        monkeypatch.setattr(lead_quota, "LEAST_SHARE", 1)
+        flood = [submit(form, f"{number}", network="a", name="Spam") for number in range(5)]
+        assert [lead(api, each)["overQuota"] for each in flood] == [False] * 3 + [True] * 2
+        assert lead(api, submit(form, "another", name="Ada"))["overQuota"] is False
+
     @pytest.mark.parametrize("refusing", ["VISITOR", "FORM"])
     def test_a_submission_that_a_limit_refuses_counts_for_no_other_limit(
         self, refusing: str, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        names = {each: f"{each}_SUBMISSIONS_PER_DAY" for each in ("VISITOR", "FORM")}
-        caps = {each: getattr(submissions, name) for each, name in names.items()}
-        small = replace(caps[refusing], max_requests=1)
-        monkeypatch.setattr(submissions, names[refusing], small)
+        places = {
+            "VISITOR": (lead_quota, "VISITOR_LEADS_PER_DAY"),
+            "FORM": (submissions, "FORM_SUBMISSIONS_PER_DAY"),
+        }
+        caps = {each: getattr(*place) for each, place in places.items()}
+        monkeypatch.setattr(*places[refusing], replace(caps[refusing], max_requests=1))
         submit(form, "visitor", name="Ada")
         with pytest.raises(RateLimitedError):
             submit(form, "visitor", name="Eve")
-        monkeypatch.setattr(submissions, names[refusing], caps[refusing])
-        for each, name in names.items():
-            second = replace(caps[each], max_requests=2)
-            monkeypatch.setattr(submissions, name, second)
+        for each, place in places.items():
+            monkeypatch.setattr(*place, replace(caps[each], max_requests=2))
         monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 2)
         lead_id = submit(form, "visitor", name="Eve")
         assert lead(api, lead_id)["overQuota"] is False

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from chalicelib.core.jobs import JOB_HANDLERS, MAIL_PASSWORD_RESET, MAIL_PASSWORD_SET
+from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.identity.store import accounts, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
-from chalicelib.engine import jobs
+from chalicelib.engine import audit, jobs
 from chalicelib.gateways import mail
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import PASSWORD, Answer, Time, all_rows, as_operator, run_concurrently
@@ -112,6 +113,22 @@ class TestAttack:
         assert told == [303] * 10 + [429]
         time.pass_by(minutes=15)
         assert request().status == 303
+
+    @pytest.mark.usefixtures("edge")
+    def test_an_ipv6_network_makes_a_hundred_requests_in_fifteen_minutes(self) -> None:
+        """Each makes a row and a job, whether an account has the address or not."""
+        for number in range(10):
+            for part in range(10):
+                person = Browser("", ip=f"2001:db8:1:{number}::1")
+                assert request(f"a{number}{part}@example.com", person).status == 303
+        assert request("b@example.com", Browser("", ip="2001:db8:1:ffff::1")).status == 429
+        assert request("b@example.com", Browser("", ip="2001:db8:2::1")).status == 303
+
+    def test_requests_of_anybody_leave_no_record_in_the_audit_log(self) -> None:
+        known = len(audit.latest(PLATFORM))
+        for email in (OWNER, NOBODY):
+            assert request(email).status == 303
+        assert len(audit.latest(PLATFORM)) == known
 
     @pytest.mark.usefixtures("edge")
     def test_tokens_are_guessed_ten_times_in_fifteen_minutes(self, inbox: Inbox) -> None:

@@ -64,8 +64,8 @@ class Terms(NamedTuple):
     """Payer, prices and model of a bot's requests.
 
     ``account_id`` is the account of the workspace's owner. Spending windows are computed in
-    ``zone``, the workspace's time zone. ``visitor`` is whose share of the limits is spent; it is
-    empty for callers who have proved who they are.
+    ``zone``, the workspace's time zone. ``spenders`` are the visitor and network whose
+    shares of the limits are spent; none for callers who have proved who they are.
     """
 
     account_id: str
@@ -74,7 +74,7 @@ class Terms(NamedTuple):
     zone: str
     prices: Prices
     model: str
-    visitor: str = ""
+    spenders: tuple[str, ...] = ()
 
 
 class Settled(NamedTuple):
@@ -132,7 +132,7 @@ def reserve(  # noqa: PLR0913  the fields of a hold
         amount=0,
         windows=spending.window_keys(now, terms.zone),
         due_at=now + SETTLED_AFTER,
-        visitor=terms.visitor,
+        spenders=terms.spenders,
     )
 
     unused = [read]
@@ -146,7 +146,7 @@ def reserve(  # noqa: PLR0913  the fields of a hold
             hold, (wallet, budget, _) = funds.priced(hold, terms.zone, early)
             ledger.open_hold(unit, wallet, hold)
             budgets.reserve(unit, budget, hold)
-            visitor_spending.stage(unit, hold, hold.amount, budget.share)
+            visitor_spending.stage(unit, hold, hold.amount, budget)
         stage(unit)
         return hold
 

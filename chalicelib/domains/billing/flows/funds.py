@@ -1,5 +1,6 @@
 """Funds of a bot: the wallet of its workspace's owner and its own budget, read in one request."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -29,29 +30,34 @@ OPEN_HOLDS_RETURN = 5
 class Funds(NamedTuple):
     """The wallet that pays for a bot, and the bot's budget.
 
-    ``of_visitor`` is what the visitor has spent or holds of it today.
+    ``spent`` is what the visitor, and the visitor's network, have spent or hold of it today.
     """
 
     wallet: WalletRow
     budget: BudgetRow
-    of_visitor: int = 0
+    spent: Mapping[str, int] = {}
 
 
-def keys(account_id: str, workspace_id: str, agent_id: str, visitor: str = "") -> list[Key]:
+def keys(
+    account_id: str, workspace_id: str, agent_id: str, spenders: Sequence[str] = ()
+) -> list[Key]:
     """Return the keys of a bot's funds, to read them with other rows."""
     shared = [ledger.wallet_key(account_id), budgets.budget_key(workspace_id, agent_id)]
-    own = [visitor_spending.key(workspace_id, agent_id, visitor)] if visitor else []
-    return [*shared, *own]
+    return [*shared, *(visitor_spending.key(workspace_id, agent_id, each) for each in spenders)]
 
 
 def read(
-    account_id: str, workspace_id: str, agent_id: str, visitor: str = "", rows: Rows | None = None
+    account_id: str,
+    workspace_id: str,
+    agent_id: str,
+    spenders: Sequence[str] = (),
+    rows: Rows | None = None,
 ) -> Funds:
     """Return the funds of a bot, from ``rows`` if given. Missing rows are returned empty."""
-    wallet_key, budget_key, *_ = wanted = keys(account_id, workspace_id, agent_id, visitor)
+    wallet_key, budget_key, *_ = wanted = keys(account_id, workspace_id, agent_id, spenders)
     wallet = WalletRow(wallet_key.pk, wallet_key.sk)
     budget = BudgetRow(budget_key.pk, budget_key.sk)
-    of_visitor = 0
+    spent = {}
     for row in (rows or Rows()).fetch(wanted):
         match row:
             case WalletRow():
@@ -59,8 +65,8 @@ def read(
             case BudgetRow():
                 budget = row
             case VisitorSpendingRow():
-                of_visitor = int(row.used)
-    return Funds(wallet, budget, of_visitor)
+                spent[row.sk] = int(row.used)
+    return Funds(wallet, budget, spent)
 
 
 def read_with_open_hold(hold: Hold) -> Funds:
@@ -90,13 +96,13 @@ def priced(hold: Hold, zone: str, early: Funds | None = None) -> tuple[Hold, Fun
     if early is not None:
         with suppress(SpendingError):
             return _priced(hold, early, zone), early
-    funds = read(hold.account_id, hold.workspace_id, hold.agent_id, hold.visitor)
+    funds = read(hold.account_id, hold.workspace_id, hold.agent_id, hold.spenders)
     return _priced(hold, funds, zone), funds
 
 
 def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
     """Return the hold with as much output as the funds cover, or raise as ``priced`` does."""
-    wallet, budget, of_visitor = funds
+    wallet, budget, spent = funds
     windows = budget.current(hold.windows)
     rooms = dict(zip(WINDOWS, map(budget.room, WINDOWS, windows), strict=True))
     least = pricing.least_cost(hold.prices, hold.input_tokens, hold.granted)
@@ -109,12 +115,12 @@ def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
             if settled_alone < least and budget.limit(window):
                 error.used_up = f"{window}#{key}"
             raise error
-    share = budget.share if hold.visitor else None
-    if share is not None and share - of_visitor < least:
+    shares = {each: budget.share(each) for each in hold.spenders}
+    own = [part - spent.get(each, 0) for each, part in shares.items() if part is not None]
+    if min(own, default=least) < least:
         wait = spending.seconds_left("daily", clock.now(), "UTC")  # the visitor's day
         msg = "You have used your share of this bot's spending limit. Try again tomorrow."
         raise VisitorShareError(msg, headers={"Retry-After": str(wait)})
-    own = [] if share is None else [share - of_visitor]
     shared = [room for room in rooms.values() if room is not None]
     most = min([int(wallet.available), *shared, *own])
     granted = pricing.fitting_output(hold.prices, hold.input_tokens, hold.granted, most)
@@ -122,8 +128,8 @@ def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
         msg = "The balance of this bot's owner does not suffice for an answer."
         raise InsufficientBalanceError(msg)
     amount = pricing.cost(hold.prices, TokenUsage(hold.input_tokens, granted))
-    visitor = "" if share is None else hold.visitor
-    return hold._replace(granted=granted, amount=amount, windows=windows, visitor=visitor)
+    spenders = hold.spenders if own else ()
+    return hold._replace(granted=granted, amount=amount, windows=windows, spenders=spenders)
 
 
 _LIMITS: dict[Window, tuple[type[SpendingError], str]] = {

@@ -22,8 +22,8 @@ message, at 10 rubles, comes shortly before bots stop answering.
 
 LEAST_DAILY_LIMIT = 10_000
 """Daily limit of a new bot in kopecks, if a tenth of the balance is less."""
-SHARES = 4
-"""A visitor spends this part of a bot's lowest limit a day."""
+SHARES = {"visitor": 4, "network": 2}
+"""A visitor spends a quarter of a bot's lowest limit a day, and an IPv6 network a half."""
 
 
 def first_daily_limit(balance: int) -> int:

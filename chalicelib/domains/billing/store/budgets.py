@@ -52,11 +52,10 @@ class BudgetRow(LedgerRow):
         """The limit of each window in kopecks, or None."""
         return {window: self.limit(window) for window in WINDOWS}
 
-    @property
-    def share(self) -> int | None:
-        """What a visitor may spend a day in kopecks; None if the bot has no limit."""
+    def share(self, spender: str) -> int | None:
+        """Return what a visitor or a network may spend a day, in kopecks, or None: no limit."""
         lowest = min((each for each in self.limits.values() if each is not None), default=None)
-        return None if lowest is None else lowest // SHARES
+        return None if lowest is None else lowest // SHARES[spender.partition(":")[0]]
 
     def reaches_half(self, hold: Hold, cost: int) -> bool:
         """Whether the cost of a hold takes what is spent of a limit to its half."""

@@ -11,7 +11,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple, Self
 
-from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.attributes import (
+    ListAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
@@ -114,7 +119,7 @@ class HoldRow(LedgerRow):
     cost = NumberAttribute(null=True)
     used_input = NumberAttribute(null=True)
     used_output = NumberAttribute(null=True)
-    visitor = UnicodeAttribute(null=True)
+    spenders: ListAttribute[str] = ListAttribute(null=True)
 
 
 class CreditKeyRow(LedgerRow):
@@ -129,7 +134,8 @@ class Hold(NamedTuple):
 
     ``granted`` is the maximum of output tokens. ``amount`` is the held amount in kopecks; it is 0
     for a free model, which has no hold row. ``message_id`` identifies the message that has the
-    answer's text. ``visitor`` is whose share of the bot's limits it counts for, or empty.
+    answer's text. ``spenders`` are the visitor and network whose shares of the bot's limits it
+    counts for.
     """
 
     request_id: str
@@ -144,7 +150,7 @@ class Hold(NamedTuple):
     amount: int
     windows: WindowKeys
     due_at: datetime
-    visitor: str = ""
+    spenders: tuple[str, ...] = ()
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> Self:
@@ -162,7 +168,7 @@ class Hold(NamedTuple):
     def payload(self) -> dict[str, Any]:
         """The hold of a free model as a JSON object."""
         values = {**self._asdict(), "due_at": self.due_at.isoformat()}
-        del values["visitor"]  # the release before does not know it
+        del values["spenders"]  # the release before does not know it
         return values
 
     @property
@@ -277,7 +283,7 @@ def hold_of(row: HoldRow) -> Hold:
         amount=int(row.amount),
         windows=WindowKeys(row.daily_key, row.weekly_key, row.monthly_key),
         due_at=row.due_at,
-        visitor=row.visitor or "",
+        spenders=tuple(row.spenders or ()),
     )
 
 
@@ -300,7 +306,7 @@ def open_hold(unit: UnitOfWork, wallet: WalletRow, hold: Hold) -> None:
         weekly_key=hold.windows.weekly,
         monthly_key=hold.windows.monthly,
         due_at=hold.due_at,
-        visitor=hold.visitor or None,
+        spenders=list(hold.spenders) or None,
     )
     unit.create(row, on_conflict=HoldTakenError())
     names = {"request_id": hold.request_id, "agent_id": hold.agent_id}

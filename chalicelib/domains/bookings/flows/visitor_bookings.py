@@ -304,7 +304,8 @@ def _await_mail(
     row.request = request | {"startAt": clock.iso(made.starts_at)}
     row.booking = PublicBookingOut.of(made).model_dump(mode="json", by_alias=True)
     ctx.unit.create(row)
-    for limit, subject in visitor_shares.of_visitor(ctx, visitor_shares.LINKS_PER_DAY):
+    subjects = ctx.principal.share_subjects
+    for limit, subject in limits.of_visitor(visitor_shares.LINKS_PER_DAY, subjects):
         limits.stage(ctx.unit, limit, subject)
     ctx.unit.create(jobs.row(MAIL_BOOKING_LINK, ctx.workspace_id, {"requestId": request_id}))
     ctx.unit.after_commit(wake.wake)

@@ -1,12 +1,10 @@
 """What a visitor whose address is not proved may use of what all visitors share (ADR 74)."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.limits import Limit
-from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.bookings.store.services import ServiceRow
 from chalicelib.engine import limits
 from chalicelib.engine.reading import Rows
@@ -17,13 +15,15 @@ UNPROVED = Limit("unproved", "bookings an hour without a mail's link", 3, timede
 """Bookings of one visitor whose address is not proved. Refused ones do not count."""
 LINKS_PER_DAY = Limit("booking-links", "mailed booking links a day", 10, timedelta(days=1))
 """Mails with links that one visitor may cause."""
-NETWORK_SHARES = 10
-"""Shares of visitors that an IPv6 network of 48 bits has in all."""
 
 
 def unproved(ctx: Context, service: ServiceRow) -> list[tuple[Limit, str]]:
     """Return the limits on bookings without a proof, with their subjects."""
-    return [*of_visitor(ctx, UNPROVED), (_unverified(service), service.id)]
+    shared = _unverified(service)
+    return [
+        *limits.of_visitor(UNPROVED, ctx.principal.share_subjects, shared),
+        (shared, service.id),
+    ]
 
 
 def require_mail(
@@ -42,20 +42,6 @@ def require_mail(
         if mail.is_on() and not address:
             error.message += " Or send client.email, and confirm by the link in a mail."
         raise
-
-
-def of_visitor(ctx: Context, limit: Limit) -> list[tuple[Limit, str]]:
-    """Return a limit of the visitor, and that of the visitor's IPv6 network, if there is one."""
-    principal = ctx.principal
-    network = principal.network if isinstance(principal, VisitorPrincipal) else ""
-    shared = replace(
-        limit,
-        name=f"{limit.name}-network",
-        max_requests=NETWORK_SHARES * limit.max_requests,
-        share=limit,
-    )
-    own = (limit, principal.rate_limit_key)
-    return [own, (shared, f"network:{network}")] if network else [own]
 
 
 def _unverified(service: ServiceRow) -> Limit:

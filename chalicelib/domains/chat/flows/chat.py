@@ -138,8 +138,10 @@ class _Message:
             paying = start(self._read_funds)
             checks: list[Future[Any]] = [paying]
             if streams is not None:
+                subjects = [f"{each}#{agent.id}" for each in self.caller.share_subjects]
+                _, *network = limits.of_visitor(MESSAGES, subjects, MESSAGES_OF_BOT)
                 checks += [
-                    start(partial(limits.take, MESSAGES_OF_BOT, agent.id)),
+                    start(partial(limits.take_each, [*network, (MESSAGES_OF_BOT, agent.id)])),
                     start(partial(open_streams.begin, visitor, request_id, streams)),
                 ]
             key = start(self._check_key)
@@ -167,10 +169,19 @@ class _Message:
         return checked.store()
 
     @property
-    def _unproved(self) -> str:
-        """The visitor, if nothing else is known: neither a member nor the key of a private bot."""
+    def _unproved(self) -> tuple[str, ...]:
+        """The visitor as subjects of shares.
+
+        Empty if more is known: a member, or the key of a private bot.
+        """
         proved = self.caller.in_console or self.bot.agent.is_private
-        return "" if proved else self.caller.visitor
+        return () if proved else self.caller.share_subjects
+
+    @property
+    def _counters(self) -> list[tuple[Limit, str]]:
+        """The limits that count the messages of a visitor in a day, with their subjects."""
+        subjects = [f"{each}#{self.bot.agent.id}" for each in self._unproved]
+        return limits.of_visitor(MESSAGES_PER_DAY, subjects)
 
     def _read_funds(self) -> tuple[Funds, Rows]:
         """Return the funds of the bot, and the rows that were read with them.
@@ -181,8 +192,8 @@ class _Message:
         agent, workspace = self.bot
         rows, place = Rows(), (workspace.owner_id, workspace.id, agent.id)
         visitor = self._unproved
-        counter = [limits.key(MESSAGES_PER_DAY, f"{visitor}#{agent.id}")] if visitor else []
-        rows.read([accounts.key(workspace.owner_id), *funds.keys(*place, visitor), *counter])
+        counters = [limits.key(*each) for each in self._counters]
+        rows.read([accounts.key(workspace.owner_id), *funds.keys(*place, visitor), *counters])
         bots.require_active_owner(workspace, rows)
         return funds.read(*place, visitor, rows), rows
 
@@ -190,8 +201,13 @@ class _Message:
         """Return what stages the count of a visitor's message, once ``rows`` show that it fits."""
         if not self._unproved:
             return None
-        subject = f"{self._unproved}#{self.bot.agent.id}"
-        return lambda unit: limits.stage(unit, MESSAGES_PER_DAY, subject, rows)
+        counters = self._counters
+
+        def stage(unit: UnitOfWork) -> None:
+            for limit, subject in counters:
+                limits.stage(unit, limit, subject, rows)
+
+        return stage
 
     def _check_key(self) -> None:
         """Require a valid key if the bot is private.

@@ -4,6 +4,7 @@ A dialog has at most one lead. Later contacts fill its empty fields. The dialog 
 that the visitor names, so that an erasure finds it by each of them.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from chalicelib.core import clock
@@ -58,10 +59,12 @@ def stage(  # noqa: PLR0913, PLR0917  the fields of a lead
     contact: Contact,
     text: str,
     at: datetime,
+    subjects: Sequence[str],
 ) -> bool:
     """Stage the lead of a dialog, and return whether it is new.
 
-    The caller stages the dialog. A lead over the plan's quota is stored and marked.
+    The caller stages the dialog. A lead over the plan's quota, or over the share of the visitor of
+    ``subjects``, is stored and marked.
     """
     if dialog.lead_id is not None:
         _fill(unit, dialog.lead_id, contact)
@@ -81,7 +84,9 @@ def stage(  # noqa: PLR0913, PLR0917  the fields of a lead
             None, contacts.contacts_in([text], workspace.country), besides=contact.identity.values()
         ),
         day=clock.local_day(at, workspace.timezone).isoformat(),
-        over_quota=lead_quota.is_over_quota(unit, workspace) or None,
+        over_quota=lead_quota.count_in_chat(unit, workspace, subjects)
+        or lead_quota.is_over_quota(unit, workspace)
+        or None,
     )
     leads.set_data(unit, lead, {"message": text})
     unit.create(lead)

@@ -5,6 +5,7 @@ from typing import Annotated, NamedTuple
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
+from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
@@ -63,10 +64,17 @@ class ChatRequest(Wire):
 class Caller(NamedTuple):
     """Sender of a message. ``visitor`` is a hash.
 
-    ``in_console`` is true for a member of the bot's workspace.
+    ``network`` is the hash of an IPv6 network, or empty. ``in_console`` is true for a member of the
+    bot's workspace.
     """
 
     visitor: str
     request_id: str
     idempotency_key: str | None = None
     in_console: bool = False
+    network: str = ""
+
+    @property
+    def share_subjects(self) -> tuple[str, ...]:
+        """The subjects of shares, as those of a principal."""
+        return VisitorPrincipal(visitor=self.visitor, network=self.network).share_subjects

@@ -86,6 +86,11 @@ class CheckedMessage:
     began: float
 
     @property
+    def _unproved(self) -> tuple[str, ...]:
+        """The visitor as subjects of shares, if nothing is proved."""
+        return () if self.count_message is None else self.caller.share_subjects
+
+    @property
     def _channel(self) -> Channel:
         """Return the channel of the dialog. It is set by the first message."""
         if self.dialog is not None:
@@ -179,7 +184,7 @@ class CheckedMessage:
             zone=workspace.timezone,
             prices=Prices(spec.input_price, spec.output_price),
             model=spec.name,
-            visitor="" if self.count_message is None else self.caller.visitor,
+            spenders=self._unproved,
         )
         session, holder = self.session, self.caller.request_id
 
@@ -219,7 +224,9 @@ class CheckedMessage:
                 raise SessionBusyError
             counts, today = Increments(unit.tenant), clock.local_day(now, workspace.timezone)
             measures = {bot_metrics.MESSAGES: 1, bot_metrics.DIALOGS: int(stored is None)}
-            if contact and chat_leads.stage(unit, workspace, dialog, contact, text, now):
+            if contact and chat_leads.stage(
+                unit, workspace, dialog, contact, text, now, self._unproved
+            ):
                 measures[bot_metrics.LEADS] = 1
                 if dialog.visit_id is not None:
                     visits.reach(

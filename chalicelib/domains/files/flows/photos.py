@@ -77,7 +77,7 @@ def search(  # noqa: PLR0913  the parameters of a search
 
     def request() -> dict[str, Any]:
         limits.take(WORKSPACE_LIMIT, workspace_id)
-        limits.take_each(PROVIDER_LIMITS, PLATFORM)
+        limits.take_each([(each, PLATFORM) for each in PROVIDER_LIMITS])
         return asdict(source.search(query, page=page, size=size, orientation=orientation))
 
     stored = cached(

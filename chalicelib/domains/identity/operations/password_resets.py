@@ -80,7 +80,11 @@ class PasswordResetResult(Wire):
 
 
 @operation(
-    title="Request a new password", audience=(Audience.PUBLIC,), limit=REQUESTS, platform=True
+    title="Request a new password",
+    audience=(Audience.PUBLIC,),
+    limit=REQUESTS,
+    platform=True,
+    audit=False,
 )
 def request_password_reset(ctx: Context, args: PasswordResetRequest) -> PasswordResetRequested:
     """Mail a link that sets a new password, if a proved account has the address.
@@ -90,6 +94,8 @@ def request_password_reset(ctx: Context, args: PasswordResetRequest) -> Password
     """
     if not mail.is_on():
         raise NotConfiguredError("Mail is switched off. The operator sets new passwords.")
+    _, *network = limits.of_visitor(REQUESTS, ctx.principal.share_subjects)
+    ctx.unit.run_side_effect_once("network", lambda: [limits.take(*each) for each in network])
     hashes = accounts.claim_hashes(args.email)
     if ctx.unit.run_side_effect_once("count", lambda: _count_mail(hashes[0])):
         reset_id = ctx.unit.run_side_effect_once("id", new_id)

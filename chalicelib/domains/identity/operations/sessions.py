@@ -167,7 +167,9 @@ def _count_attempt(ctx: Context, args: SignIn, account: AccountRow | None) -> tu
     epoch = int(account.session_epoch) if account else 0
     subject = f"{accounts.email_hash(args.email)}#{epoch}"
     limits.take(ATTEMPTS, f"{caller}#{subject}")
-    limits.take(ATTEMPTS_FROM_ONE_PLACE, caller)
+    subjects = (caller,) if device else ctx.principal.share_subjects
+    for place in limits.of_visitor(ATTEMPTS_FROM_ONE_PLACE, subjects):
+        limits.take(*place)
     failures, now = subject + ("#devices" if device else ""), clock.now()
     limits.take(FAILURES, failures)
     return failures, now

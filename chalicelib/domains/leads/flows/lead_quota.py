@@ -3,6 +3,7 @@
 The leads of one visitor use up a tenth of it a day at most.
 """
 
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from chalicelib.core import clock
@@ -17,10 +18,48 @@ LEAST_SHARE = 30
 """Leads of one visitor that are counted in any plan."""
 
 
+VISITOR_LEADS_PER_DAY = Limit("form-visitor-day", "submissions a day", 500, timedelta(days=1))
+"""Leads of one visitor in a workspace, from all its forms and bots.
+
+If the limiter is unavailable, they are refused.
+"""
+
+
 def share(workspace: WorkspaceRow) -> Limit:
     """Return the limit on a visitor's leads that are counted. Further ones are marked."""
     most = max(LEAST_SHARE, LEADS_A_MONTH[workspace.plan] // 10)
     return Limit("leads-visitor", "counted leads a day", most, timedelta(days=1))
+
+
+def of_visitor(
+    workspace_id: str, subjects: Sequence[str], shared: Limit | None = None
+) -> list[tuple[Limit, str]]:
+    """Return the limits that count a visitor's leads in a workspace, with their subjects."""
+    own = [f"{each}#{workspace_id}" for each in subjects]
+    return limits.of_visitor(VISITOR_LEADS_PER_DAY, own, shared)
+
+
+def exceeds_share(workspace: WorkspaceRow, used: Iterable[int]) -> bool:
+    """Return whether the leads of a visitor today, or of its network, exceed the share of each."""
+    own = limits.of_visitor(share(workspace), ("", ""), _quota(workspace))
+    return any(each > part.max_requests for each, (part, _) in zip(used, own, strict=False))
+
+
+def count_in_chat(unit: UnitOfWork, workspace: WorkspaceRow, subjects: Sequence[str]) -> bool:
+    """Count a visitor's lead from a chat, once per unit. Return whether it exceeds the share.
+
+    Raises:
+        UnavailableError: the database cannot be reached.
+    """
+
+    def count() -> bool:
+        try:
+            counted = [limits.take(*each) for each in of_visitor(workspace.id, subjects)]
+        except RateLimitedError:
+            return True
+        return exceeds_share(workspace, (each.limit - each.remaining for each in counted))
+
+    return unit.run_side_effect_once("visitor's leads", count)
 
 
 def is_over_quota(unit: UnitOfWork, workspace: WorkspaceRow) -> bool:

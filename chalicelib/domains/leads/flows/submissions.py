@@ -33,17 +33,12 @@ from chalicelib.engine import limits
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib import sources
 
-VISITOR_SUBMISSIONS_PER_DAY = Limit("form-visitor-day", "submissions a day", 500, timedelta(days=1))
-"""Submissions of one visitor to all forms of a workspace.
-
-If the limiter is unavailable, they are refused.
-"""
 FORM_SUBMISSIONS_PER_DAY = Limit(
     "form-day",
     "submissions a day of a form",
     5_000,
     timedelta(days=1),
-    share=VISITOR_SUBMISSIONS_PER_DAY,
+    share=lead_quota.VISITOR_LEADS_PER_DAY,
 )
 """Submissions of one form by all visitors. If the limiter is unavailable, they are refused."""
 DEDUPLICATION_PERIOD = timedelta(minutes=10)
@@ -150,8 +145,9 @@ def submit(
         return _submission_result(form, earlier.lead_id)
     for limit, subject in _daily_limits(ctx, form):
         limits.stage(ctx.unit, limit, subject, rows)
-    of_visitor = limits.used(*_daily_limits(ctx, form)[0], rows)
-    if of_visitor >= lead_quota.share(workspace).max_requests and not submitted.over_quota():
+    *of_visitor, _ = _daily_limits(ctx, form)
+    used = (limits.used(*each, rows) + 1 for each in of_visitor)
+    if lead_quota.exceeds_share(workspace, used) and not submitted.over_quota():
         ctx.unit.undo()  # It has been counted, but it takes nothing from others.
         submitted = submitted._replace(over_quota=lambda: True)
     lead = _new_lead(ctx, form, site, workspace, submitted, args, dialog_id)
@@ -226,8 +222,9 @@ def _daily_limits(ctx: Context, form: FormRow) -> list[tuple[Limit, str]]:
 
     A submission that is refused therefore counts nowhere.
     """
-    visitor = f"{ctx.principal.rate_limit_key}#{ctx.workspace_id}"
-    return [(VISITOR_SUBMISSIONS_PER_DAY, visitor), (FORM_SUBMISSIONS_PER_DAY, form.id)]
+    shared = FORM_SUBMISSIONS_PER_DAY
+    subjects = ctx.principal.share_subjects
+    return [*lead_quota.of_visitor(ctx.workspace_id, subjects, shared), (shared, form.id)]
 
 
 def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead

@@ -158,3 +158,43 @@ class TestMessages:
         bot.change(is_private=True)
         key = new_key(bot)
         assert [ask(bot, "Hi", apiKey=key).status for _ in range(6)] == [200] * 6
+
+
+class TestNetworks:
+    """The attack: an IPv6 network of 48 bits, in which each of 65,536 parts is a visitor."""
+
+    def test_a_network_spends_at_most_half_of_the_daily_limit(
+        self, bot: Bot, priced: None, script: Script
+    ) -> None:
+        bot.limit(daily=2_400)
+        script("word " * 20, ANSWER)
+        told = [ask(bot, "Hi", ip=f"2001:db8:1:{n:x}::1").status for n in range(60)]
+        assert told[0] == 200
+        assert told[-1] == 429
+        assert 600 < spent(bot) <= 1_200
+        assert ask(bot, "Hi", ip="2001:db8:2::1").status == 200
+        assert ask(bot, "Hi", ip="198.51.100.1").status == 200
+
+    def test_a_network_sends_ten_times_the_messages_of_a_visitor_a_day(
+        self, bot: Bot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(
+            chat, "MESSAGES_PER_DAY", replace(chat.MESSAGES_PER_DAY, max_requests=1)
+        )
+        chosen = replace(limits.settings(), rate_limit_scale=1)
+        monkeypatch.setattr(limits, "settings", lambda: chosen)
+        told = [ask(bot, "Hi", ip=f"2001:db8:1:{n:x}::1").status for n in range(12)]
+        assert told == [200] * 10 + [429] * 2
+        assert ask(bot, "Hi", ip="2001:db8:2::1").status == 200
+
+    def test_a_network_does_not_use_up_the_messages_of_a_bot_in_a_minute(
+        self, bot: Bot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        chosen = replace(chat.settings(), edge_secret="secret", rate_limit_scale=1)
+        for module in (chat, limits):
+            monkeypatch.setattr(module, "settings", lambda: chosen)
+        for name, most in (("MESSAGES", 1), ("MESSAGES_OF_BOT", 8)):
+            monkeypatch.setattr(chat, name, replace(getattr(chat, name), max_requests=most))
+        told = [ask(bot, "Hi", ip=f"2001:db8:1:{n:x}::1").status for n in range(9)]
+        assert told == [200] * 4 + [429] * 5
+        assert ask(bot, "Hi", ip="198.51.100.1").status == 200
