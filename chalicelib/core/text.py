@@ -218,7 +218,10 @@ _LINK = re.compile(
     # Any Latin word after a dot may be a domain some day. Of the Cyrillic ones only domains count,
     # because Russian abbreviations often have no space. No domain ends with .js.
     rf"|(?<=[\w-]){_DOT}(?=(?!js\b)[a-z\uff41-\uff5a]{{2}}"
-    r"|(?:рф|рус|сайт|онлайн|орг|ком|бел|укр|срб|мкд|мон|қаз|ею|бг)\b)",  # noqa: RUF001  Cyrillic, meant
+    r"|(?:рф|рус|сайт|онлайн|орг|ком|бел|укр|срб|мкд|мон|қаз|ею|бг)\b)"  # noqa: RUF001  Cyrillic, meant
+    # After one letter it is an initial or an abbreviation, such as that of a city.
+    rf"|(?<=[\w-]{{2}}){_DOT}(?=(?:москва|дети|католик)\b"
+    r"|(?![\u0000-\u036f\u0400-\u052f])[^\W\d_])",
     re.IGNORECASE,
 )
 

@@ -34,6 +34,11 @@ HOSTILE = [
     "bit.ly/x",
     "xn--80ak6aa92e.xn--p1ai",
     "https\uff1a\uff0f\uff0fevil",
+    "pay at evil.\u4e2d\u56fd",
+    "evil.\u10d2\u10d4",
+    "evil.\u0e44\u0e17\u0e22",
+    "злодей.москва",
+    "банк.дети",
 ]
 GENUINE = [
     "Salon «Romashka»",
@@ -44,6 +49,9 @@ GENUINE = [
     "Version 2.0, 1.5 h",
     "Dr. Smith & Co.",
     "U.S.A. tour",
+    "г.Москва, м.Дети",
+    "\u0393.\u03a0\u03b1\u03c0\u03ac\u03c2",
+    "M.\u00c9lan",
     "24/7: cut and go",
     "👩\u200d💻 help...",
 ]
