@@ -9,6 +9,7 @@ import pytest
 
 from chalicelib.core.clock import iso
 from chalicelib.domains.bookings.store import awaited_bookings
+from chalicelib.domains.clients.operations.erasure import ErasureUnfinishedError
 from tests.conftest import Answer, Api, Owner, Time, all_rows, as_operator, run_concurrently
 from tests.domains.notifications.clients import BOOK, visitor
 from tests.domains.notifications.inbox import Inbox, text_of
@@ -226,6 +227,24 @@ class TestLink:
         as_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
         assert follow(path).status == 404
         assert awaited_bookings.naming(owner.workspace.id, [EVE]) == []
+        assert "Kurz" not in str(all_rows())
+
+    def test_a_booking_that_it_makes_during_an_erasure_does_not_survive_unseen(
+        self, salon: Salon, path: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The person opens the link after the records were traced."""
+        find = awaited_bookings.naming
+
+        def find_and_follow(*asked: Any) -> Any:
+            found = find(*asked)
+            assert follow(path).status == 303
+            return found
+
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(awaited_bookings, "naming", find_and_follow)
+            with pytest.raises(ErasureUnfinishedError):
+                as_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
+        as_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
         assert "Kurz" not in str(all_rows())
 
 

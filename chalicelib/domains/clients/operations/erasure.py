@@ -17,6 +17,7 @@ from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bookings.flows import booking
 from chalicelib.domains.bookings.flows.booking import BookingChange
 from chalicelib.domains.bookings.store import awaited_bookings, bookings
+from chalicelib.domains.bookings.store.awaited_bookings import AwaitedBookingRow
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.chat.flows import dialogs
 from chalicelib.domains.chat.store.dialogs import DialogRow
@@ -40,6 +41,7 @@ A named contact has one item, or two if its key has changed.
 """
 ITEMS_PER_UNIT = MAX_ITEMS - 10
 REASONS_PER_UNIT = 90
+_UNFINISHED = "A part of the data is erased. Repeat the call to erase the rest."
 MAX_SHOWN = 1000
 """Maximum number of records that a response lists. Its counts include all records."""
 
@@ -151,7 +153,7 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
         for wave in reversed(trace.waves):
             _erase(ctx, [found.row for found in wave])
         for row in requested:
-            _commit(ctx, [row.sk], lambda unit, row=row: unit.delete(row))  # type: ignore[misc]
+            _commit(ctx, [row.sk], partial(_end_link, row=row))
     client_ids = [row.id for row in trace.rows(ClientRow)]
     return ClientErased(
         erased=not args.dry_run,
@@ -249,8 +251,7 @@ def _commit(ctx: Context, names: list[str], wipe: Callable[[UnitOfWork], None]) 
         ErasureUnfinishedError: the time of the request is used up.
     """
     if deadline.passed():
-        msg = "A part of the data is erased. Repeat the call to erase the rest."
-        raise ErasureUnfinishedError(msg)
+        raise ErasureUnfinishedError(_UNFINISHED)
 
     def stage(unit: UnitOfWork) -> bytes:
         wipe(unit)
@@ -299,6 +300,14 @@ def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
         )
     else:
         unit.save(row)
+
+
+def _end_link(unit: UnitOfWork, row: AwaitedBookingRow) -> None:
+    """Stage the removal of a requested booking.
+
+    If its link has booked meanwhile, nothing has traced that booking yet.
+    """
+    unit.delete(row, if_there=True, on_conflict=ErasureUnfinishedError(_UNFINISHED))
 
 
 def _wipe_client(unit: UnitOfWork, client_id: str) -> None:
