@@ -33,7 +33,7 @@ def moment_at(ms: int) -> datetime:
 
 def local_day(moment: datetime, timezone: str) -> date:
     """Return the date of a moment in an IANA time zone."""
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  few requests need it
+    from zoneinfo import ZoneInfo
 
     return moment.astimezone(ZoneInfo(timezone)).date()
 
@@ -43,7 +43,7 @@ def moment_of(when: date, timezone: str, *, end: bool = False) -> datetime:
 
     A date becomes its first millisecond or, with ``end``, its last.
     """
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  as above
+    from zoneinfo import ZoneInfo
 
     zone = ZoneInfo(timezone)
     if isinstance(when, datetime):

@@ -79,7 +79,7 @@ def sources() -> Iterator[tuple[str, bytes]]:
 
 def digest_of(files: Iterable[tuple[str, bytes]]) -> str:
     """Return the digest of a package's modules, without the manifest itself."""
-    from hashlib import sha256  # noqa: PLC0415  Lambda functions do not need it
+    from hashlib import sha256  # Lambda functions do not need it
 
     whole = sha256()
     for name, content in sorted(files):

@@ -177,7 +177,7 @@ class Operation(Options, Entry):
     @property
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of the input."""
-        from chalicelib.core.wire.json_schema import json_schema  # noqa: PLC0415  seldom needed
+        from chalicelib.core.wire.json_schema import json_schema
 
         return json_schema(self.input)
 

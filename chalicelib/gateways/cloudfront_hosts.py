@@ -171,7 +171,7 @@ class CloudFrontHosts:
         Raises:
             UnavailableError: AWS refused for another reason, or did not answer.
         """
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  jobs only
+        from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             return getattr(client(), operation)(**arguments)
@@ -194,8 +194,8 @@ def _is_active(tenant: dict[str, Any]) -> bool:
 @cache
 def client() -> Any:  # noqa: ANN401  botocore's
     """Return the client. Its description takes a while to load, so it is made once."""
-    from botocore.config import Config  # noqa: PLC0415  as above
-    from botocore.session import get_session  # noqa: PLC0415
+    from botocore.config import Config
+    from botocore.session import get_session
 
     config = Config(
         connect_timeout=CONNECT_SECONDS,

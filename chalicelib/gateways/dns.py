@@ -12,8 +12,8 @@ class DnsUnavailableError(Exception):
 
 
 def _lookup_txt(host: str) -> frozenset[str]:
-    import dns.exception  # noqa: PLC0415  needed only to verify a custom domain
-    import dns.resolver  # noqa: PLC0415
+    import dns.exception
+    import dns.resolver
 
     try:
         answer = dns.resolver.resolve(host, "TXT", lifetime=TIMEOUT_SECONDS)
@@ -33,8 +33,8 @@ Raises:
 
 
 def _lookup_addresses(host: str, within: float) -> list[str]:
-    import dns.exception  # noqa: PLC0415  needed only to fetch a URL
-    import dns.resolver  # noqa: PLC0415
+    import dns.exception
+    import dns.resolver
 
     deadline = Deadline(within)
     found: list[str] = []

@@ -122,7 +122,7 @@ def _drop_privileges() -> None:
     if capset is not None:
         capset((ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)())
     with suppress(ImportError, ValueError, OSError):
-        import resource  # noqa: PLC0415  not on Windows
+        import resource  # not on Windows
 
         # A process that the child leaves behind would outlive the protection of the parent.
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
@@ -131,7 +131,7 @@ def _drop_privileges() -> None:
 def _limit_memory() -> None:
     """Limit the memory of this process, where the platform can."""
     with suppress(ImportError, ValueError, OSError):
-        import resource  # noqa: PLC0415  not on Windows
+        import resource  # not on Windows
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

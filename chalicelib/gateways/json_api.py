@@ -136,8 +136,8 @@ def _send(  # noqa: PLR0913, PLR0917  the parts of a request
     deadline: Deadline,
     statuses: Container[int],
 ) -> bytes:
-    import requests  # noqa: PLC0415  takes a quarter of a second, needed by look-ups only
-    from urllib3.exceptions import HTTPError  # noqa: PLC0415  as above
+    import requests
+    from urllib3.exceptions import HTTPError
 
     headers = {
         "User-Agent": f"{USER_AGENT} (+{settings().public_url})",

@@ -200,7 +200,7 @@ class S3Store:
             answer = self._request("get_object", Key=key)
         except _s3_client().exceptions.NoSuchKey:
             return None
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415  as below
+        from botocore.exceptions import BotoCoreError
 
         with _unavailable_on(BotoCoreError):
             body: bytes = answer["Body"].read()
@@ -238,7 +238,7 @@ class S3Store:
             NoSuchKey: the object does not exist. The class is an attribute of the client.
             UnavailableError: any other failure.
         """
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  as below
+        from botocore.exceptions import BotoCoreError, ClientError
 
         client = _s3_client()
         for number in count():
@@ -270,8 +270,8 @@ def _is_passing(error: Exception) -> bool:
 
 @cache
 def _s3_client() -> Any:  # noqa: ANN401  boto3 generates its clients at run time
-    import boto3  # noqa: PLC0415  takes a fifth of a second, needed for objects only
-    from botocore.config import Config  # noqa: PLC0415
+    import boto3
+    from botocore.config import Config
 
     config = Config(
         connect_timeout=CONNECT_SECONDS,

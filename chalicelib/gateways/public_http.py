@@ -241,7 +241,7 @@ def open_connection(parsed: PublicUrl, deadline: StrictDeadline) -> socket.socke
 
 @cache
 def _tls() -> ssl.SSLContext:
-    import certifi  # noqa: PLC0415  reading the certificates takes 40 ms
+    import certifi
 
     return ssl.create_default_context(cafile=certifi.where())
 

@@ -82,6 +82,6 @@ def site_hosts() -> SiteHosts | None:
         return None
     if chosen == "local":
         return LocalHosts()
-    from chalicelib.gateways.cloudfront_hosts import CloudFrontHosts  # noqa: PLC0415  on AWS only
+    from chalicelib.gateways.cloudfront_hosts import CloudFrontHosts
 
     return CloudFrontHosts.named(chosen, settings().stage)

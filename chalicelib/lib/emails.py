@@ -24,7 +24,7 @@ def normalize_email(email: str) -> str:
     Raises:
         ValueError: the address is malformed. The message gives an example of a valid one.
     """
-    from email_validator import EmailNotValidError, validate_email  # noqa: PLC0415  rarely needed
+    from email_validator import EmailNotValidError, validate_email
 
     local, at, domain = clean_typed(email).rpartition("@")
     local, domain = _plain_if_ascii(local), _plain_if_ascii(domain)
@@ -88,7 +88,7 @@ def mailbox(address: str) -> str:
 def _a_label(domain: str) -> str:
     if domain.isascii():
         return domain.lower()
-    import idna  # noqa: PLC0415  its tables load only for hosts in other scripts
+    import idna
 
     try:
         return idna.encode(domain, uts46=True).decode()

@@ -37,7 +37,7 @@ def plain_text(text: str) -> str:
     """
     if not _MARKUP.search(text):
         return text
-    from turbohtml import PlainText, parse_fragment  # noqa: PLC0415  slow to load
+    from turbohtml import PlainText, parse_fragment
 
     return parse_fragment(_WITHOUT_SCRIPT.sub("", text)).to_text(PlainText(bullet="• "))
 

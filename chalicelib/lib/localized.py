@@ -34,9 +34,9 @@ def language_of_country(country: str) -> Language:
 
 def money(language: Language, kopecks: int) -> str:
     """Format an amount in rubles, such as ``1 234,50 ₽``."""
-    from decimal import Decimal  # noqa: PLC0415  as above
+    from decimal import Decimal
 
-    from babel.numbers import format_currency  # noqa: PLC0415  as above
+    from babel.numbers import format_currency
 
     rubles = Decimal(kopecks) / 100
     pattern = "#,##0.00 ¤"
@@ -45,6 +45,6 @@ def money(language: Language, kopecks: int) -> str:
 
 def weekday_and_time(language: Language, local: datetime) -> str:
     """Format a local time, such as ``Friday, 27 November 2026, 10:00``."""
-    from babel.dates import format_datetime  # noqa: PLC0415  as above
+    from babel.dates import format_datetime
 
     return format_datetime(local, "EEEE, d MMMM y, HH:mm", locale=language)

@@ -36,7 +36,7 @@ def has_number_plan(country: str) -> bool:
 
 def countries() -> frozenset[str]:
     """Return the ISO 3166 codes of all countries with a number plan."""
-    import phonenumbers  # noqa: PLC0415  as in ``find_phone``
+    import phonenumbers
 
     return frozenset(phonenumbers.SUPPORTED_REGIONS)
 
@@ -51,7 +51,7 @@ def find_phone(text: str, country: str) -> str | None:
         text: what a person entered.
         country: ISO 3166 code of the country for numbers without a country code.
     """
-    import phonenumbers  # noqa: PLC0415  takes a tenth of a second, which other calls avoid
+    import phonenumbers
 
     spelling = clean_digits(text)
     if not spelling or len(spelling) > MAX_CHARACTERS:
@@ -72,7 +72,7 @@ def find_phone(text: str, country: str) -> str | None:
 def _first_number(
     is_taken: Callable[[Any], bool], spellings: Iterable[str], country: str
 ) -> str | None:
-    from phonenumbers import NumberParseException, parse  # noqa: PLC0415  as above
+    from phonenumbers import NumberParseException, parse
 
     for spelling in spellings:
         with suppress(NumberParseException):
@@ -83,7 +83,7 @@ def _first_number(
 
 
 def _is_possible(number: Any) -> bool:  # noqa: ANN401  the library's
-    from phonenumbers import ValidationResult, is_possible_number_with_reason  # noqa: PLC0415
+    from phonenumbers import ValidationResult, is_possible_number_with_reason
 
     return bool(is_possible_number_with_reason(number) == ValidationResult.IS_POSSIBLE)
 
@@ -116,7 +116,7 @@ def _parts(run: str) -> Iterator[str]:
 
 
 def _normal_form(number: object) -> str:
-    from phonenumbers import PhoneNumber, PhoneNumberFormat, format_number  # noqa: PLC0415  as above
+    from phonenumbers import PhoneNumber, PhoneNumberFormat, format_number
 
     assert isinstance(number, PhoneNumber)  # noqa: S101  for the type checker
     e164 = format_number(number, PhoneNumberFormat.E164)
@@ -141,7 +141,7 @@ def phones_in(text: str, country: str) -> Iterator[str]:
     lines = "\n".join(map(clean_digits, text.splitlines()))
     if not may_contain_phone(lines):
         return
-    import phonenumbers  # noqa: PLC0415  as above
+    import phonenumbers
 
     for match in phonenumbers.PhoneNumberMatcher(lines, country):
         yield _normal_form(match.number)
@@ -184,7 +184,7 @@ _MIN_DIGITS_WITH_PREFIX = 5
 
 def national_digits(number: str) -> str | None:
     """Return the digits to dial inside the number's own country: ``84951234567``."""
-    import phonenumbers  # noqa: PLC0415  as above
+    import phonenumbers
 
     try:
         parsed = phonenumbers.parse(number)
@@ -220,7 +220,7 @@ def search_term(text: str | None, country: Callable[[], str]) -> str | None:
 
 
 def _trunk_prefix(country: str) -> str:
-    from phonenumbers import PhoneMetadata  # noqa: PLC0415  as above
+    from phonenumbers import PhoneMetadata
 
     metadata = PhoneMetadata.metadata_for_region(country)
     return (metadata and metadata.national_prefix) or ""

@@ -29,7 +29,7 @@ class Catalogue:
     @cached_property
     def plural_index(self) -> Callable[[int], int]:
         """The function that returns the index of the plural form for a number."""
-        from gettext import c2py  # noqa: PLC0415  only texts with plural forms need it
+        from gettext import c2py
 
         return c2py(self.plural_rule)
 

@@ -180,7 +180,7 @@ def _host(name: str) -> str:
 def _ascii(name: str) -> str:
     if name.isascii():
         return name
-    import idna  # noqa: PLC0415  its tables load only for hosts in other scripts
+    import idna
 
     try:
         return idna.encode(name, uts46=True, std3_rules=True).decode()

@@ -21,7 +21,7 @@ def slugify(title: str, fallback: str) -> str:
 
     Returns ``fallback`` if the title has no letters or digits.
     """
-    from anyascii import anyascii  # noqa: PLC0415  its tables load only when a slug is made
+    from anyascii import anyascii
 
     words = re.findall(r"[a-z0-9]+", anyascii(title).lower().replace("'", ""))
     slug = "-".join(words)[:MAX_LENGTH].strip("-")

@@ -44,7 +44,7 @@ def zones() -> frozenset[str]:
 
     ``zoneinfo.available_timezones`` is slower, because it opens hundreds of files.
     """
-    from importlib import resources  # noqa: PLC0415  only some requests need it
+    from importlib import resources
 
     names = resources.files("tzdata").joinpath("zones").read_text("utf-8").split()
     return frozenset(names) - _NOT_PLACES
@@ -56,7 +56,7 @@ def zones_of_countries() -> tuple[str, ...]:
 
     They are two thirds of ``zones``. A person who chooses a zone needs no more.
     """
-    from importlib import resources  # noqa: PLC0415  only some requests need it
+    from importlib import resources
 
     table = resources.files("tzdata").joinpath("zoneinfo", "zone.tab").read_text("utf-8")
     rows = (line.split("\t") for line in table.splitlines() if not line.startswith("#"))
@@ -83,7 +83,7 @@ def exact_moment(when: datetime, timezone: str) -> datetime:
         NonexistentTimeError: a clock change skips this local time.
         AmbiguousTimeError: a clock change repeats this local time.
     """
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  only some requests need it
+    from zoneinfo import ZoneInfo
 
     if when.tzinfo:
         return when.astimezone(UTC)
@@ -104,7 +104,7 @@ def exact_moment(when: datetime, timezone: str) -> datetime:
 
 def local_time(moment: datetime, timezone: str) -> LocalTime:
     """Return the local time of a moment in a zone."""
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  only some requests need it
+    from zoneinfo import ZoneInfo
 
     local = moment.astimezone(ZoneInfo(timezone))
     return LocalTime(local.isoformat(timespec="seconds"), WEEKDAYS[local.weekday()])
@@ -123,7 +123,7 @@ def moment_days_later(when: date, days: int, timezone: str) -> datetime:
 
     ``when`` is a date, which begins at midnight, or a time with or without an offset.
     """
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  only some requests need it
+    from zoneinfo import ZoneInfo
 
     if isinstance(when, datetime) and when.tzinfo:
         when = when.astimezone(ZoneInfo(timezone)).replace(tzinfo=None)

@@ -105,7 +105,7 @@ class _Part:
 
 
 def _multipart(request: HttpRequest) -> tuple[Fields, list[tuple[str, bytes]]]:
-    from python_multipart.exceptions import FormParserError  # noqa: PLC0415  only uploads need it
+    from python_multipart.exceptions import FormParserError
 
     fields: Fields = []
     files: list[tuple[str, bytes]] = []
@@ -130,7 +130,7 @@ def _parts(request: HttpRequest) -> list[_Part]:
 
     The parser's own form parser would drop file names in the form of RFC 5987.
     """
-    from python_multipart.multipart import (  # noqa: PLC0415  as above
+    from python_multipart.multipart import (
         MultipartParser,
         parse_options_header,
     )
@@ -184,7 +184,7 @@ def _names(disposition: bytes) -> tuple[str, str | None]:
     Raises:
         ValueError: the part has no name.
     """
-    from python_multipart.multipart import parse_options_header  # noqa: PLC0415  as above
+    from python_multipart.multipart import parse_options_header
 
     _, options = parse_options_header(disposition)
     if b"name" not in options:

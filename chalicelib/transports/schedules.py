@@ -48,7 +48,7 @@ def run_events(event: Mapping[str, Any]) -> dict[str, Any]:
     """
     records = event.get("Records", ())
     if records and records[0]["eventSourceARN"].endswith(f"-{MAIL_QUEUE}"):
-        from chalicelib.domains.notifications.flows import mail_feedback  # noqa: PLC0415  rarely needed
+        from chalicelib.domains.notifications.flows import mail_feedback
 
         kept = mail_feedback.receive(records)
         return {"batchItemFailures": [{"itemIdentifier": each} for each in kept]}

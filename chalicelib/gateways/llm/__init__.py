@@ -276,15 +276,15 @@ def drafting_model() -> tuple[ChatModel, str]:
 def _provider(name: Provider) -> ChatModel:
     match name:  # Load only the adapter in use.
         case "demo":
-            from chalicelib.gateways.llm.demo import DemoModel  # noqa: PLC0415
+            from chalicelib.gateways.llm.demo import DemoModel
 
             return DemoModel(settings().demo_word_seconds, has_endings=settings().demo_endings)
         case "openai":
-            from chalicelib.gateways.llm.api_key import api_key  # noqa: PLC0415
-            from chalicelib.gateways.llm.openai import OpenAiModel  # noqa: PLC0415
+            from chalicelib.gateways.llm.api_key import api_key
+            from chalicelib.gateways.llm.openai import OpenAiModel
 
             return OpenAiModel(settings().llm_base_url, api_key())
         case "bedrock":
-            from chalicelib.gateways.llm.bedrock import BedrockModel  # noqa: PLC0415
+            from chalicelib.gateways.llm.bedrock import BedrockModel
 
             return BedrockModel()

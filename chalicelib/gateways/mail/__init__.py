@@ -92,7 +92,7 @@ def send(mail: Mail) -> None:
         NotConfiguredError: mail is off.
         ValueError: an id, the unsubscribe URL or an attachment's type is malformed.
     """
-    from chalicelib.gateways.mail import message  # noqa: PLC0415  few requests send mail
+    from chalicelib.gateways.mail import message
 
     current = settings()
     if current.mail == "off":
@@ -100,9 +100,9 @@ def send(mail: Mail) -> None:
     raw = message.build(mail, current.mail_from)
     match current.mail:  # Load only the provider in use.
         case "ses":
-            from chalicelib.gateways.mail import ses as provider  # noqa: PLC0415
+            from chalicelib.gateways.mail import ses as provider
         case "smtp":
-            from chalicelib.gateways.mail import smtp as provider  # type: ignore[no-redef]  # noqa: PLC0415
+            from chalicelib.gateways.mail import smtp as provider  # type: ignore[no-redef]
         case "file":
-            from chalicelib.gateways.mail import folder as provider  # type: ignore[no-redef]  # noqa: PLC0415
+            from chalicelib.gateways.mail import folder as provider  # type: ignore[no-redef]
     provider.send(raw)

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 def send(mail: RawMail) -> None:
     """Send a mail once, without retries of the SDK, which could send it twice."""
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  as ``_client``
+    from botocore.exceptions import BotoCoreError, ClientError
 
     if not mail.recipient.isascii():
         raise MailRefusedError("SES accepts only addresses in ASCII.")
@@ -62,8 +62,8 @@ def send(mail: RawMail) -> None:
 
 @cache
 def _client() -> Any:  # noqa: ANN401  boto3 generates its clients at run time
-    import boto3  # noqa: PLC0415  takes a fifth of a second, needed for mails only
-    from botocore.config import Config  # noqa: PLC0415
+    import boto3
+    from botocore.config import Config
 
     config = Config(connect_timeout=3, read_timeout=8, retries={"total_max_attempts": 1})
     return boto3.client("sesv2", config=config)

@@ -75,7 +75,7 @@ def summary(text: str, limit: int) -> str:
 
 @cache
 def _parser() -> "MarkdownIt":
-    from markdown_it import MarkdownIt  # noqa: PLC0415  takes 40 ms, needed by the blog only
+    from markdown_it import MarkdownIt
 
     options = {"html": False, "linkify": False, "maxNesting": _MAX_NESTING}
     return MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
@@ -98,7 +98,7 @@ def _adapt(tokens: "Sequence[Token]", shift: int) -> None:
 
 
 def _clean(html: str) -> str:
-    import nh3  # noqa: PLC0415  as above
+    import nh3
 
     return nh3.clean(
         html,

@@ -13,7 +13,7 @@ def environment(*folders: Path, autoescape: bool = True) -> "Environment":
     Unless ``autoescape`` is off, every value that is not ``Markup`` is escaped. An undefined name
     is an error. Jinja is imported here, because the import takes 30 ms and only pages need it.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  as above
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
         loader=FileSystemLoader(folders),

@@ -78,9 +78,9 @@ def has_guide(name: str) -> bool:
 
 @cache
 def _guides() -> "Environment":
-    from chalicelib.core import events  # noqa: PLC0415  for pages only
-    from chalicelib.domains.catalog.flows import barcodes  # noqa: PLC0415  for pages only
-    from chalicelib.domains.files.flows import photos  # noqa: PLC0415  for pages only
+    from chalicelib.core import events
+    from chalicelib.domains.catalog.flows import barcodes
+    from chalicelib.domains.files.flows import photos
 
     environment = templates.environment(GUIDES_FOLDER, autoescape=False)
     environment.filters["thousands"] = "{:,}".format
@@ -134,7 +134,7 @@ def coloured(code: str) -> str:
 
 @cache
 def _parser() -> "MarkdownIt":
-    from markdown_it import MarkdownIt  # noqa: PLC0415  40 ms that only pages need
+    from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("heading_open", _heading)

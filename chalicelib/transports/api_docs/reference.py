@@ -46,7 +46,7 @@ def _document(base_url: str, chat_url: str) -> bytes:
 
 @cache
 def _generate() -> bytes:
-    from chalicelib.transports.api_docs import openapi  # noqa: PLC0415  it imports every operation
+    from chalicelib.transports.api_docs import openapi  # it imports every operation
 
     return to_json(openapi.document())
 

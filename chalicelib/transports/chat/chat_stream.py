@@ -74,7 +74,7 @@ def _in_console(request: HttpRequest, args: ChatRequest) -> bool:
     """
     if args.channel != TEST or not {"cookie", CSRF_HEADER} & request.headers.keys():
         return False
-    from chalicelib.transports.console import access  # noqa: PLC0415  visitors do not need it
+    from chalicelib.transports.console import access  # visitors do not need it
 
     return access.is_test_chat(request, args.agent_id)
 

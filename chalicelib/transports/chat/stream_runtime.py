@@ -173,8 +173,8 @@ def run(api: RuntimeApi, serve: Serve) -> None:
 
 def load() -> Serve:
     """Import the code that processes events; only the modules that the handler needs."""
-    from chalicelib.core.settings import settings  # noqa: PLC0415  import errors are reported to Lambda
-    from chalicelib.transports.chat import function_url  # noqa: PLC0415
+    from chalicelib.core.settings import settings  # import errors are reported to Lambda
+    from chalicelib.transports.chat import function_url
 
     settings()  # A function with missing settings fails here, not at its first request.
     request_handler = handler()

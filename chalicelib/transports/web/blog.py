@@ -69,7 +69,7 @@ def post(request: HttpRequest) -> HttpResponse:
         headers = {"Location": f"/blog/{quote(found.slug)}", "Cache-Control": render.CACHED}
         return HttpResponse(301, b"", headers)
     row, content = found
-    from markupsafe import Markup  # noqa: PLC0415  only posts need it
+    from markupsafe import Markup
 
     return render.page(
         request,

@@ -73,7 +73,7 @@ def _guide(request: HttpRequest, reference: Reference, guide: prose.Guide) -> Ht
 
 
 def _page(request: HttpRequest, reference: Reference, template: str, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
-    from markupsafe import Markup  # noqa: PLC0415  pages only
+    from markupsafe import Markup
 
     shared: dict[str, Any] = {
         "reference": reference,

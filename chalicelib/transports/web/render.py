@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 @cache
 def environment() -> "Environment":
     """Return the template environment. It escapes every value that is not ``Markup``."""
-    from markupsafe import Markup  # noqa: PLC0415  it comes with Jinja, which only pages need
+    from markupsafe import Markup
 
     result = templates.environment(Path(__file__).parent / "templates")
     result.globals["icon"] = lambda name: Markup(assets.icon(name))  # noqa: S704  the project's own icon

@@ -94,14 +94,14 @@ def change_made(language: Language, operation: str, title: str | None) -> str:
 
 def number(language: Language, n: int) -> str:
     """Format a whole number with thousands separators."""
-    from babel.numbers import format_decimal  # noqa: PLC0415  as above
+    from babel.numbers import format_decimal
 
     return format_decimal(n, locale=language)
 
 
 def countries(language: Language, codes: Iterable[str]) -> list[tuple[str, str]]:
     """Return pairs of the codes and names of countries (ISO 3166), sorted by name."""
-    from babel import Locale  # noqa: PLC0415  as above
+    from babel import Locale
 
     names = Locale(language).territories
     return sorted(((code, names.get(code, code)) for code in codes), key=lambda pair: pair[1])
@@ -109,14 +109,14 @@ def countries(language: Language, codes: Iterable[str]) -> list[tuple[str, str]]
 
 def day(language: Language, when: date) -> str:
     """Format a date, such as ``22 November 2026``."""
-    from babel.dates import format_date  # noqa: PLC0415  as above
+    from babel.dates import format_date
 
     return format_date(when, "d MMMM y", locale=language)
 
 
 def dated(language: Language, when: date, pattern: str) -> str:
     """Format a date or a local time by a CLDR pattern, such as ``EEEE, d MMMM``."""
-    from babel.dates import format_date, format_datetime  # noqa: PLC0415  as above
+    from babel.dates import format_date, format_datetime
 
     if isinstance(when, datetime):
         return format_datetime(when, pattern, locale=language)
@@ -133,14 +133,14 @@ def moment(language: Language, when: datetime, timezone: str) -> str:
 
     Moments at the very end of the calendar, which the zone cannot convert, are shown in UTC.
     """
-    from babel.dates import format_datetime  # noqa: PLC0415  as above
+    from babel.dates import format_datetime
 
     return format_datetime(local(when, timezone), "d MMM y, HH:mm", locale=language)
 
 
 def local_moment(language: Language, when: datetime) -> str:
     """Format a moment in the offset that it has, without its year, such as ``22 Nov, 14:05``."""
-    from babel.dates import format_datetime  # noqa: PLC0415  as above
+    from babel.dates import format_datetime
 
     return format_datetime(when.replace(tzinfo=None), "d MMM, HH:mm", locale=language)
 
@@ -161,7 +161,7 @@ def zone(minutes: int) -> str:
 
 def local(when: datetime, timezone: str) -> datetime:
     """Return a moment in an IANA time zone, or in UTC if the zone cannot convert it."""
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  as above
+    from zoneinfo import ZoneInfo
 
     try:
         return when.astimezone(ZoneInfo(timezone))

@@ -38,7 +38,7 @@ class Spending(Wire):
 
 
 @operation(title="Read what bots spend", audience=(Audience.SESSION,), reads=True, role=Role.OWNER)
-def get_spending(ctx: Context, args: NoInput) -> Spending:  # noqa: ARG001  every handler has this shape
+def get_spending(ctx: Context, args: NoInput) -> Spending:
     """Return what each bot of the workspace spent on each of the last 30 days.
 
     It reads the counters of the days in one query, and the names of the bots in one request.

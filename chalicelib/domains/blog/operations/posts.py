@@ -220,7 +220,7 @@ def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
     platform=True,
     example={"slug": "POST_SLUG"},
 )
-def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:  # noqa: ARG001  every handler has this shape
+def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:
     """Return a post with its Markdown by slug, drafts included."""
     post_id = posts.find_id(args.slug)
     found = posts.read(post_id) if post_id else None

@@ -91,7 +91,7 @@ class Thumbnail(NamedTuple):
     example={"size": 5},
     errors=(ForbiddenError,),
 )
-def list_published_posts(ctx: Context, args: PublishedListQuery) -> PublishedList:  # noqa: ARG001  every handler has this shape
+def list_published_posts(ctx: Context, args: PublishedListQuery) -> PublishedList:
     """List the published posts of the platform's blog for readers, latest first."""
     found = published(args.page, args.size, args.tag)
     return PublishedList(

@@ -43,7 +43,7 @@ class CalendarEvent(NamedTuple):
 
 def calendar_file(event: CalendarEvent, *, producer: str) -> bytes:
     """Return a calendar file with one event. ``producer`` names the program that wrote it."""
-    from icalendar import Calendar, Event, vCalAddress, vText  # noqa: PLC0415  imported on use: few requests need it
+    from icalendar import Calendar, Event, vCalAddress, vText
 
     entry = Event()
     entry.add("uid", event.uid)

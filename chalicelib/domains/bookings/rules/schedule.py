@@ -136,7 +136,7 @@ def windows(schedule: Schedule, timezone: str, first: date, last: date) -> list[
     change. If a clock change repeats an hour, a time in it means the first occurrence (RFC 5545,
     3.3.5). Hours that are skipped entirely are left out.
     """
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  imported on use: few requests need it
+    from zoneinfo import ZoneInfo
 
     zone = ZoneInfo(timezone)
     found: list[Span] = []

@@ -227,7 +227,7 @@ def _check_capabilities(ctx: Context, agent: AgentRow) -> None:
     title="List bots",
     example={},
 )
-def list_agents(ctx: Context, args: NoInput) -> AgentList:  # noqa: ARG001  every handler has this shape
+def list_agents(ctx: Context, args: NoInput) -> AgentList:
     """List all bots, newest first, without their prompts."""
     query = Query(page=1, size=MAX_AGENTS, sort="createdAt", descending=True)
     found = AGENTS.page(ctx.workspace_id, query).records

@@ -154,7 +154,7 @@ def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
     reads=True,
     role=Role.MANAGER,
 )
-def list_held_back_bots(ctx: Context, args: NoInput) -> HeldBackBots:  # noqa: ARG001  every handler has this shape
+def list_held_back_bots(ctx: Context, args: NoInput) -> HeldBackBots:
     """List the bots that do not answer because a limit is 0 or used up."""
     keys = window_keys(clock.now(), workspaces.get(ctx.workspace_id).timezone)
     found = [(row.sk, _held_back(row, keys)) for row in budgets.of_workspace(ctx.workspace_id)]

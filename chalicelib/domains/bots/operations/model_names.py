@@ -38,7 +38,7 @@ class ModelList(Wire):
     title="List models",
     example={},
 )
-def list_models(ctx: Context, args: NoInput) -> ModelList:  # noqa: ARG001  every handler has this shape
+def list_models(ctx: Context, args: NoInput) -> ModelList:
     """List the models that bots can use here, with their limits and prices.
 
     Any other name is passed to the provider unchanged, and charged at the highest tariff.

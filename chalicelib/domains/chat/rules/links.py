@@ -94,7 +94,7 @@ def normalize_host(host: str) -> str:
     host = host.lower().strip("._-").removeprefix("www.")
     if host.isascii():
         return host
-    import idna  # noqa: PLC0415  its tables load only for hosts in other scripts
+    import idna
 
     try:
         return idna.encode(host, uts46=True).decode()

@@ -168,7 +168,7 @@ def require_folder(ctx: Context, folder_id: str | None) -> None:
     audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
-def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:  # noqa: ARG001  it has no arguments
+def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:
     """Return the whole folder tree with the number of files in each."""
     with deadline.side_by_side() as start:
         counting = start(partial(counters.read_facet, ctx.workspace_id, FILES.noun, "place"))

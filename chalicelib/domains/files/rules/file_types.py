@@ -154,7 +154,7 @@ def charset(body: bytes) -> str:
         pass
     else:
         return "utf-8"
-    from turbohtml.detect import detect  # noqa: PLC0415  takes 50 ms to load
+    from turbohtml.detect import detect
 
     return (detect(body).encoding or "utf-8").lower()
 

@@ -119,7 +119,7 @@ def sanitize(body: bytes) -> CleanImage:
     if mime_type == "image/jpeg" and body.count(b"\xff\xda") > _MAX_SCANS:
         msg = f"expected a JPEG of at most {_MAX_SCANS} scans; save it again and send that"
         raise ImageError(msg)
-    from PIL import Image  # noqa: PLC0415  takes 50 ms to load
+    from PIL import Image
 
     # Pillow warns above this limit and raises an error above twice this limit, during all decoding.
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
@@ -193,7 +193,7 @@ def _decode(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
     The size in the header is checked before any pixel is decoded. The decoder and its copies of the
     image are freed on return.
     """
-    from PIL import Image  # noqa: PLC0415  loaded already when this runs
+    from PIL import Image
 
     with Image.open(BytesIO(body), formats=[kind]) as source:
         limit = MAX_PIXELS_OF_FRAMES if kind in {"WEBP", "AVIF"} else MAX_PIXELS
@@ -258,7 +258,7 @@ def _eight_bits(image: "Image.Image") -> "Image.Image":
 
 def _orientation(source: "ImageFile.ImageFile") -> "Image.Transpose | None":
     """Return the transposition that turns an image upright (EXIF 2.32, tag 0x0112), or None."""
-    from PIL import Image  # noqa: PLC0415  loaded already when this runs
+    from PIL import Image
 
     turn = Image.Transpose
     try:
@@ -281,7 +281,7 @@ def _to_srgb(image: "Image.Image", profile: bytes) -> "Image.Image":
 
     Phones use Display P3, which looks dull without a conversion.
     """
-    from PIL import ImageCms  # noqa: PLC0415  needed for images with a profile only
+    from PIL import ImageCms  # needed for images with a profile only
 
     mode = "RGBA" if image.mode == "RGBA" else "RGB"
     if len(profile) > _MAX_PROFILE or image.mode in {"L", "LA"}:
@@ -333,7 +333,7 @@ def _frames(source: "ImageFile.ImageFile", durations: list[int]) -> Iterator["Im
 @cache
 def _our_tables() -> list[list[int]]:
     """Return the quantisation tables of our own quality."""
-    from PIL import Image  # noqa: PLC0415  loaded already when this runs
+    from PIL import Image
 
     body = BytesIO()
     Image.new("RGB", (1, 1)).save(body, "JPEG", quality=_QUALITY)

@@ -142,7 +142,7 @@ class OwnAccountResult(Wire):
 @operation(
     title="Get one's own account", audience=(Audience.SESSION,), reads=True, role=Role.ACCOUNT
 )
-def get_account(ctx: Context, args: NoInput) -> OwnAccountResult:  # noqa: ARG001  every handler has this shape
+def get_account(ctx: Context, args: NoInput) -> OwnAccountResult:
     """Return the account of the person who is signed in."""
     account = accounts.get(ctx.principal.account_id)
     return OwnAccountResult(account=_own(account))
@@ -205,7 +205,7 @@ def prove_email(ctx: Context, args: EmailProof) -> OwnAccountResult:
     platform=True,
     idempotent=True,
 )
-def request_proof(ctx: Context, args: NoInput) -> OwnAccountResult:  # noqa: ARG001  every handler has this shape
+def request_proof(ctx: Context, args: NoInput) -> OwnAccountResult:
     """Mail the link that proves the address, if it was not mailed before.
 
     An account gets the link once, so that nobody can mail it to the address of another again.

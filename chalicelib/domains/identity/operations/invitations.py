@@ -228,7 +228,7 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
 
 
 @operation(title="List invitations", audience=(Audience.SESSION,), role=Role.MANAGER, reads=True)
-def list_invitations(ctx: Context, args: NoInput) -> InvitationList:  # noqa: ARG001  every handler has this shape
+def list_invitations(ctx: Context, args: NoInput) -> InvitationList:
     """List the open invitations of the workspace, newest first."""
     rows = invitations.open_ones(ctx.workspace_id)
     people = accounts.of_ids({row.inviter_id for row in rows})

@@ -70,7 +70,7 @@ class KeyList(Wire):
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     reads=True,
 )
-def list_keys(ctx: Context, args: KeyListQuery) -> KeyList:  # noqa: ARG001  every handler has this shape
+def list_keys(ctx: Context, args: KeyListQuery) -> KeyList:
     """List all API keys of a workspace, newest first, without their tokens."""
     rows = api_keys.of_workspace(ctx.workspace_id)[::-1]
     owners = accounts.of_ids(key.account_id for key in rows)

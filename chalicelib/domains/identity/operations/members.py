@@ -86,7 +86,7 @@ def _workspace(args: MemberRef | MemberListQuery) -> str:
 
 
 @operation(title="List members", audience=MANAGED, role=Role.MEMBER, resolve=_workspace, reads=True)
-def list_members(ctx: Context, args: MemberListQuery) -> MemberList:  # noqa: ARG001  every handler has this shape
+def list_members(ctx: Context, args: MemberListQuery) -> MemberList:
     """List the members of a workspace, in the order in which they joined."""
     return MemberList(
         members=[
@@ -154,7 +154,7 @@ def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
 @operation(
     title="Leave a workspace", audience=(Audience.SESSION,), role=Role.MEMBER, idempotent=True
 )
-def leave_workspace(ctx: Context, args: NoInput) -> MemberRemoved:  # noqa: ARG001  as above
+def leave_workspace(ctx: Context, args: NoInput) -> MemberRemoved:
     """End the caller's own membership. Their keys are revoked, their apps are disconnected.
 
     The owner cannot leave.

@@ -118,7 +118,7 @@ def _count_mail(email_hash: str) -> bool:
 @operation(
     title="Get a link for a new password", audience=(Audience.PUBLIC,), reads=True, platform=True
 )
-def get_password_reset(ctx: Context, args: PasswordResetToken) -> PasswordResetShown:  # noqa: ARG001  every handler has this shape
+def get_password_reset(ctx: Context, args: PasswordResetToken) -> PasswordResetShown:
     """Return a link that works to the person who has it."""
     found = _read(args.token)
     return PasswordResetShown(email=found.account.email, expires_at=found.row.expires_at)

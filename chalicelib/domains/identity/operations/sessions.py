@@ -176,7 +176,7 @@ def _count_attempt(ctx: Context, args: SignIn, account: AccountRow | None) -> tu
 
 
 @operation(title="List sessions", audience=SESSION, reads=True, platform=True, role=Role.ACCOUNT)
-def list_sessions(ctx: Context, args: NoInput) -> SessionList:  # noqa: ARG001  every handler has this shape
+def list_sessions(ctx: Context, args: NoInput) -> SessionList:
     """List the sessions of the account."""
     caller = _session(ctx)
     rows = console_sessions.of_account(accounts.get(caller.account_id))
@@ -210,7 +210,7 @@ def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
 @operation(
     title="Sign out everywhere", audience=SESSION, idempotent=True, platform=True, role=Role.ACCOUNT
 )
-def sign_out_everywhere(ctx: Context, args: NoInput) -> SignedOut:  # noqa: ARG001  as above
+def sign_out_everywhere(ctx: Context, args: NoInput) -> SignedOut:
     """End every session of the account, including the current one, and disconnect its apps."""
     account = accounts.get(_session(ctx).account_id)
     stage_endings_of_account(ctx.unit, account.id)

@@ -102,7 +102,7 @@ class WorkspaceList(Wire):
     title="List workspaces",
     example={},
 )
-def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:  # noqa: ARG001  every handler has this shape
+def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:
     """List the workspaces of the key's owner. Other calls apply only to activeWorkspaceId."""
     found = workspaces.of_account(ctx.principal.account_id)
     shown = [WorkspaceOut.of(*each) for each in found]
@@ -117,7 +117,7 @@ def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:  # noqa: ARG0
 @operation(
     title="List one's own workspaces", audience=(Audience.SESSION,), reads=True, role=Role.ACCOUNT
 )
-def list_my_workspaces(ctx: Context, args: NoInput) -> OwnWorkspaceList:  # noqa: ARG001  as above
+def list_my_workspaces(ctx: Context, args: NoInput) -> OwnWorkspaceList:
     """List the workspaces that the account belongs to."""
     found = workspaces.of_account(ctx.principal.account_id)
     return OwnWorkspaceList(workspaces=[OwnWorkspace.of(*each) for each in found])
@@ -227,7 +227,7 @@ class WorkspaceWithPlan(WorkspaceSettings):
 
 
 @operation(title="Get the workspace", audience=(Audience.SESSION,), reads=True, role=Role.MANAGER)
-def get_workspace(ctx: Context, args: NoInput) -> WorkspaceWithPlan:  # noqa: ARG001  as above
+def get_workspace(ctx: Context, args: NoInput) -> WorkspaceWithPlan:
     """Return the settings of the session's workspace, and what its plan includes."""
     workspace = workspaces.get(ctx.workspace_id)
     plan = workspace.plan

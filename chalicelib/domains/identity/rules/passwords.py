@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 @cache
 def hasher() -> "PasswordHasher":
     """Return the hasher, with argon2-cffi's defaults (RFC 9106, low-memory profile)."""
-    from argon2 import PasswordHasher  # noqa: PLC0415  only sign-in and new passwords need it
+    from argon2 import PasswordHasher
 
     return PasswordHasher()
 
@@ -29,7 +29,7 @@ def _nobodys() -> str:
 
 def matches(stored: str | None, password: str) -> bool:
     """Return whether a password matches a hash. Without a hash, the check takes just as long."""
-    from argon2.exceptions import InvalidHashError, VerificationError  # noqa: PLC0415  as above
+    from argon2.exceptions import InvalidHashError, VerificationError
 
     nobodys = _nobodys()  # always created, so that the first unknown address takes no longer
     try:

@@ -62,20 +62,20 @@ def read_text(parser: str, body: bytes, charset: str | None = None) -> str:
 
 
 def _decoded(body: bytes, charset: str | None) -> str:
-    from chalicelib.domains.sites.rules.html_import import decode  # noqa: PLC0415  slow to load
+    from chalicelib.domains.sites.rules.html_import import decode
 
     return decode(body, charset)[0]
 
 
 def _html_text(body: bytes, charset: str | None) -> str:
-    from turbohtml import PlainText, parse  # noqa: PLC0415  as above
+    from turbohtml import PlainText, parse
 
     return parse(_decoded(body, charset)).to_text(PlainText(bullet="• "))
 
 
 def _pdf_text(body: bytes) -> str:
-    import pypdf  # noqa: PLC0415  takes 400 ms to load, and only this process needs it
-    from pypdf.errors import DependencyError, PyPdfError  # noqa: PLC0415
+    import pypdf  # only this process needs it
+    from pypdf.errors import DependencyError, PyPdfError
 
     try:
         reader = pypdf.PdfReader(io.BytesIO(body))

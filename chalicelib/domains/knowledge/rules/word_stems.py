@@ -43,7 +43,7 @@ def _stem(word: str) -> str:
 
 def _stemmer(language: str) -> Any:  # noqa: ANN401  the library has no types
     if not hasattr(_stemmers, language):
-        import snowballstemmer  # noqa: PLC0415  takes 50 ms to load
+        import snowballstemmer
 
         setattr(_stemmers, language, snowballstemmer.stemmer(language))
     return getattr(_stemmers, language)

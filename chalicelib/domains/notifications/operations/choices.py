@@ -81,7 +81,7 @@ class NotificationsChange(Wire):
 
 
 @operation(title="Get one's own notifications", audience=SESSION, reads=True, role=Role.MEMBER)
-def get_notifications(ctx: Context, args: NoInput) -> Notifications:  # noqa: ARG001  every handler has this shape
+def get_notifications(ctx: Context, args: NoInput) -> Notifications:
     """Return the messages about the workspace that the caller gets.
 
     Until the first choice, the owner gets all kinds by mail, and other members get none.

@@ -43,7 +43,7 @@ class MailAllowed(Wire):
     resolve=lambda args: workspaces.get(args.workspace_id).id,
     idempotent=True,
 )
-def resume_mail(ctx: Context, args: MailResume) -> MailResumed:  # noqa: ARG001  every handler has this shape
+def resume_mail(ctx: Context, args: MailResume) -> MailResumed:
     """Send a workspace's mails to visitors again, after bounces or complaints have paused them.
 
     Bounces and complaints are counted from zero again. Find out first where the addresses came

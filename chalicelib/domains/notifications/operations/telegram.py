@@ -50,7 +50,7 @@ class TelegramUnlinked(Wire):
 
 
 @operation(title="Get one's own Telegram chat", audience=SESSION, reads=True, role=Role.MEMBER)
-def get_telegram(ctx: Context, args: NoInput) -> TelegramState:  # noqa: ARG001  every handler has this shape
+def get_telegram(ctx: Context, args: NoInput) -> TelegramState:
     """Return whether the caller receives messages about the workspace by Telegram."""
     try:
         configured = telegram.is_configured()
@@ -73,7 +73,7 @@ def get_telegram(ctx: Context, args: NoInput) -> TelegramState:  # noqa: ARG001 
     limit=NEW_CODES,
     accepts_idempotency_key=False,
 )
-def link_telegram(ctx: Context, args: NoInput) -> TelegramCode:  # noqa: ARG001  as above
+def link_telegram(ctx: Context, args: NoInput) -> TelegramCode:
     """Create a code for 10 minutes. The chat that sends it to the bot is linked.
 
     The link replaces the caller's former link in the workspace.
@@ -97,7 +97,7 @@ def link_telegram(ctx: Context, args: NoInput) -> TelegramCode:  # noqa: ARG001 
     idempotent=True,
     role=Role.MEMBER,
 )
-def unlink_telegram(ctx: Context, args: NoInput) -> TelegramUnlinked:  # noqa: ARG001  as above
+def unlink_telegram(ctx: Context, args: NoInput) -> TelegramUnlinked:
     """End the caller's link in the workspace. The chat receives no more messages about it."""
     link = telegram_links.find(_workspace(ctx), ctx.principal.account_id)
     if link is not None:

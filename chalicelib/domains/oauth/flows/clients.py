@@ -77,8 +77,8 @@ def authenticate(client: Client, form: Mapping[str, str], *, audiences: Sequence
 def _verified(client: Client, assertion: str) -> dict[str, Any]:
     """Return the claims of an assertion whose signature is right."""
     # Imported late: few requests need it, and it loads the cryptography library.
-    from joserfc import jws, jwt  # noqa: PLC0415
-    from joserfc.errors import JoseError  # noqa: PLC0415
+    from joserfc import jws, jwt
+    from joserfc.errors import JoseError
 
     if not 0 < len(assertion) <= MAX_ASSERTION:
         msg = f"expected a client_assertion of at most {MAX_ASSERTION:,} characters"
@@ -137,7 +137,7 @@ def _moment(value: object) -> datetime | None:
 
 def _keys(client: Client, key_id: str | None) -> Any:  # noqa: ANN401  joserfc is imported late
     """Return the client's public keys. If none has the id, they are requested again."""
-    from joserfc.jwk import KeySet  # noqa: PLC0415
+    from joserfc.jwk import KeySet
 
     document: Mapping[str, Any] | None = client.jwks
     if document is None:

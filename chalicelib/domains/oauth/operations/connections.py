@@ -89,7 +89,7 @@ class ConnectionEnded(Wire):
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     reads=True,
 )
-def list_connections(ctx: Context, args: ConnectionListQuery) -> ConnectionList:  # noqa: ARG001  every handler has this shape
+def list_connections(ctx: Context, args: ConnectionListQuery) -> ConnectionList:
     """List the connected apps of a workspace, newest first."""
     rows = connections.of_workspace(ctx.workspace_id)[::-1]
     shown = [row for row in rows if row.pairs is not None]

@@ -156,7 +156,7 @@ class Overview(Wire):
     reads=True,
     role=Role.MEMBER,
 )
-def get_overview(ctx: Context, args: NoInput) -> Overview:  # noqa: ARG001  every handler has this shape
+def get_overview(ctx: Context, args: NoInput) -> Overview:
     """Return recent activity, next bookings and available funds, in a dozen small reads."""
     workspace = workspaces.get(ctx.workspace_id)
     today = clock.local_day(clock.now(), workspace.timezone)

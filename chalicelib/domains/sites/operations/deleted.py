@@ -44,7 +44,7 @@ class DeletedPages(DeletedList):
     example={},
     role=Role.MANAGER,
 )
-def list_deleted_sites(ctx: Context, args: NoInput) -> DeletedList:  # noqa: ARG001  no input
+def list_deleted_sites(ctx: Context, args: NoInput) -> DeletedList:
     """List the sites that were deleted in the last 30 days, with their pages and forms."""
     found = SITES.fetch_deleted(ctx.workspace_id, SITES.deleted_ids(ctx.workspace_id, ""))
     return DeletedList(deleted=_listed([site for site in found if site.deletion_id is not None]))

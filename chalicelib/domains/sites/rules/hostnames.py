@@ -8,7 +8,7 @@ _FORBIDDEN_CHARACTERS = frozenset("/:@?#*%\\ \t\r\n")
 
 @cache
 def _public_suffixes() -> Any:  # noqa: ANN401  the library has no types
-    from publicsuffixlist import PublicSuffixList  # noqa: PLC0415  loading takes a tenth of a second
+    from publicsuffixlist import PublicSuffixList
 
     return PublicSuffixList()
 
@@ -21,7 +21,7 @@ def normalize(name: str, *own_hosts: str) -> str:
             is invalid, is a public suffix such as co.uk, or is one of the platform's ``own_hosts``
             or below one.
     """
-    import idna  # noqa: PLC0415  large tables, needed only to set a domain
+    import idna
 
     name = name.strip()
     if _FORBIDDEN_CHARACTERS & set(name):

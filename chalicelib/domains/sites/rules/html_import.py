@@ -175,7 +175,7 @@ def looks_like_html(body: bytes, content_type: str | None) -> bool:
 
 def decode(body: bytes, charset: str | None) -> tuple[str, str]:
     """Return the text, and the encoding for queries of its URLs."""
-    from turbohtml.detect import detect  # noqa: PLC0415  takes 50 ms to load
+    from turbohtml.detect import detect
 
     found = detect(body)
     name = found.encoding or "utf-8"
@@ -194,7 +194,7 @@ def decode(body: bytes, charset: str | None) -> tuple[str, str]:
 
 def _base(html: str, base_url: str) -> str:
     """Return the base of relative URLs, or "" if it is unknown."""
-    from turbohtml import TokenType, tokenize  # noqa: PLC0415  as above
+    from turbohtml import TokenType, tokenize
 
     if "<base" in html.lower():
         for token in tokenize(html):
@@ -232,7 +232,7 @@ class _UrlRewriting:
 
     def page(self, html: str) -> str:
         """Return a page with its URLs changed. Record its title and description."""
-        from turbohtml import TokenType, tokenize  # noqa: PLC0415  as above
+        from turbohtml import TokenType, tokenize
 
         self._size = max(self._size, len(html))
         lines = [0, *(match.end() for match in re.finditer("\n", html))]

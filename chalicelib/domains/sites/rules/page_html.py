@@ -53,7 +53,7 @@ def complete(
 
 def find_metadata(html: str) -> Metadata:
     """Return what a page's head has."""
-    from turbohtml import TokenType, tokenize  # noqa: PLC0415  as in ``domains.sites.rules.html_import``
+    from turbohtml import TokenType, tokenize
 
     title = description = noindex = False
     canonical, open_svgs = None, 0

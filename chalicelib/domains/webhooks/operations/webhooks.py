@@ -155,7 +155,7 @@ def workspace_of_webhook(args: WebhookRef | WebhookPatch) -> str:
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     reads=True,
 )
-def list_webhooks(ctx: Context, args: WebhookListQuery) -> WebhookList:  # noqa: ARG001  a handler
+def list_webhooks(ctx: Context, args: WebhookListQuery) -> WebhookList:
     """List the webhooks of a workspace, newest first."""
     found = webhooks.of_workspace(ctx.workspace_id)
     return WebhookList(webhooks=[_shown(each) for each in found], most=MAX_WEBHOOKS)
