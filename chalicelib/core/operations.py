@@ -17,7 +17,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from chalicelib.core.errors import AppError
 from chalicelib.core.limits import Limit
-from chalicelib.core.manifest import PackedEntry, manifest
+from chalicelib.core.manifest import Declarations, PackedEntry, manifest
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Partial, Wire
@@ -183,13 +183,16 @@ class Operation(Options, Entry):
 
 
 class Registry:
-    """Every operation, by path and method. Names, tools and routes are unique.
+    """Every operation, by path and method. A sweep checks that tools and routes are unique.
 
     The modules of operations in the manifest are imported on first access.
     """
 
     def __init__(self, known: Iterable[Entry] = ()) -> None:
         self._entries = {entry.name: entry for entry in known}
+        self._declared: Declarations[Operation] = Declarations(
+            {name: entry.module for name, entry in self._entries.items()}
+        )
 
     def entries(self) -> list[Entry]:
         """Return the entry of every operation; imports no modules."""
@@ -209,34 +212,20 @@ class Registry:
 
     def __getitem__(self, name: str) -> Operation:
         """Return the operation whose handler has this name. Its module is imported if necessary."""
-        entry = self._entries[name]
-        if not isinstance(entry, Operation):
-            import_module(entry.module)
-            entry = self._entries[name]
-        if not isinstance(entry, Operation):
-            msg = f"{entry.module} does not declare {name}, as the manifest says"
-            raise TypeError(msg)
-        return entry
+        return self._declared[name]
 
     def of(self, *audiences: Audience) -> list[Operation]:
         """Return the operations for the given audiences."""
         return [each for each in self if each.audience & set(audiences)]
 
     def add(self, operation: Operation) -> None:
-        """Add an operation. A conflict with an earlier one is a programming error."""
-        known = self._entries.get(operation.name)
-        if type(known) is not Entry or known.packed() != operation.packed():
-            self._refuse_clash(operation)
-        self._entries[operation.name] = operation
+        """Add an operation.
 
-    def _refuse_clash(self, operation: Operation) -> None:
-        for other in self._entries.values():
-            if operation.name == other.name or (operation.tool and operation.tool == other.tool):
-                msg = f"{operation.name} ({operation.tool}) is declared twice"
-                raise ValueError(msg)
-            if operation.path and (operation.method, operation.path) == (other.method, other.path):
-                msg = f"{operation.method} {operation.path} is declared twice"
-                raise ValueError(msg)
+        Raises:
+            ValueError: its name is taken.
+        """
+        self._declared.declare(operation.name, operation, operation.module)
+        self._entries[operation.name] = operation
 
 
 REGISTRY = Registry(map(Entry.unpacked, manifest().operations))
