@@ -140,6 +140,7 @@ short-proof: $(VENV)/.installed ## Attack some promises for a few minutes, as CI
 reference: $(VENV)/.installed ## Record example answers and tools' snapshots; write docs/reference.md
 	$(BIN)/python -m pytest -q tests/contract/test_reference.py -k answered_now --update-snapshots
 	$(BIN)/python -m pytest -q tests/contract/test_tools.py -k snapshot --update-snapshots
+	$(BIN)/python -m pytest -q tests/contract/test_registry.py -k public_names --update-snapshots
 	$(BIN)/python -m infra reference
 
 .PHONY: format

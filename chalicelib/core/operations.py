@@ -243,10 +243,20 @@ def load_all() -> None:
 W = TypeVar("W", bound=Wire)
 R = TypeVar("R", bound=Wire)
 C = TypeVar("C")
+PUBLIC = (Audience.PUBLIC,)
+OPERATOR = (Audience.OPERATOR,)
+MANAGED = (Audience.SESSION, Audience.OPERATOR)
+"""The audience of what people manage in the console, and the operator by the command line."""
 
-KEYS = (Audience.KEY,)
-KEYS_AND_SESSIONS = (Audience.KEY, Audience.SESSION)
-"""The audience of operations that the console shares with API keys."""
+
+def title_of(name: str) -> str:
+    """Return the title of a handler, such as "Get a blog post" for ``get_blog_post``.
+
+    Nouns that end with s are plural. A handler without a noun has a title of its own.
+    """
+    verb, _, noun = name.replace("_", " ").partition(" ")
+    article = "" if noun.endswith("s") else "an " if noun.startswith(tuple("aeiou")) else "a "
+    return f"{verb} {article}{noun}".capitalize()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,10 +267,11 @@ class Declaration(Options):
     its docstring. The second of two output models is that of answers with status 202.
     """
 
-    title: str
-    """The operation's name in the reference and in tool lists."""
-    tool: str | None = None
-    """The name of the MCP tool. Without one, AI clients cannot call the operation."""
+    title: str = ""
+    """The operation's name in the reference and in tool lists, if it is not ``title_of`` the
+    handler's name."""
+    tool: bool = False
+    """Whether AI clients may call the operation, as the tool ``svc_`` and the handler's name."""
     rest: str | None = None
     """The REST route, such as ``GET /api/pages/{id}``. Without one, only the console and the
     command line call the operation."""
@@ -268,8 +279,9 @@ class Declaration(Options):
     """Whether an operation without a route only reads. With a route, GET decides."""
     scope: Scope | None = None
     """The scope that a key needs. Without one, any valid key may call."""
-    audience: Iterable[Audience] = KEYS
-    """The kinds of callers that may call."""
+    audience: Iterable[Audience] = ()
+    """The kinds of callers that may call. By default keys, if there is a route, and sessions, if
+    there is a role."""
     role: Role | None = None
     """The lowest role in the workspace that a person in the console needs. Operations for
     sessions must declare it; other operations must not."""
@@ -290,20 +302,23 @@ class Declaration(Options):
         takes_key = self.accepts_idempotency_key
         hints = get_type_hints(handler)
         outputs = get_args(hints["return"]) or (hints["return"],)
-        if (self.role is None) is (Audience.SESSION in self.audience):
-            msg = f"{handler.__name__}: declare role= if and only if the audience has sessions"
+        name = handler.__name__
+        inferred = {Audience.KEY: path, Audience.SESSION: self.role}
+        audience = frozenset(self.audience or (each for each in inferred if inferred[each]))
+        if not audience or (self.role is None) is (Audience.SESSION in audience):
+            msg = f"{name}: declare role= if and only if the audience has sessions"
             raise TypeError(msg)
         self.registry.add(
             Operation(
                 **{option.name: getattr(self, option.name) for option in fields(Options)},
-                name=handler.__name__,
-                title=self.title,
+                name=name,
+                title=self.title or title_of(name),
                 module=handler.__module__,
-                tool=self.tool,
+                tool=f"svc_{name}" if self.tool else None,
                 method=method,
                 path=path,
                 scope=self.scope,
-                audience=frozenset(self.audience),
+                audience=audience,
                 role=self.role,
                 description=cleandoc(handler.__doc__ or ""),
                 input=hints["args"],

@@ -3,16 +3,18 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import app as application
-from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.operations import REGISTRY, Entry, Operation
 from chalicelib.core.wire.fields import fields_of
 from chalicelib.engine.listing.registry import NOUNS
 from tests.factories.examples import sweep_of_documented_operations, sweep_of_operations
 
+NAMES = Path(__file__).parents[1] / "snapshots" / "operations.txt"
 KINDS = {int: "integer", bool: "boolean", list: "array"}
 
 
@@ -26,6 +28,30 @@ def test_tools_and_routes_are_unique() -> None:
     routes = [(entry.method, entry.path) for entry in REGISTRY.entries() if entry.path]
     assert len(set(tools)) == len(tools)
     assert len(set(routes)) == len(routes)
+
+
+def test_public_names_change_only_by_hand(request: pytest.FixtureRequest) -> None:
+    """Names, titles and audiences follow from handlers. Callers and stored records know them.
+
+    ``make reference`` adds the line of a new operation. The line of one that is renamed or gone is
+    removed by hand.
+    """
+    declared = {
+        " | ".join((e.name, f"{e.method} {e.path}".strip(), e.tool or "", callers(e), e.title))
+        for e in REGISTRY.entries()
+        if e.module.startswith("chalicelib.")
+    }
+    known = set(NAMES.read_text().splitlines())
+    if request.config.getoption("--update-snapshots"):
+        NAMES.write_text("".join(f"{line}\n" for line in sorted(known | declared)))
+    assert known - declared == set(), "Renamed or gone. If that is meant, remove these lines."
+    assert declared <= set(NAMES.read_text().splitlines()), "Run make reference."
+
+
+def callers(entry: Entry) -> str:
+    """Return the audience of an operation and the least role of people, as text."""
+    role = f" ({entry.role})" if entry.role else ""
+    return f"{' '.join(sorted(entry.audience))}{role}"
 
 
 def test_every_noun_names_the_tool_that_lists_its_records_or_has_a_message_of_its_own() -> None:

@@ -208,7 +208,6 @@ class TestForms:
         registry = Registry()
 
         @operation(
-            tool=None,
             rest="POST /api/orders/{id}",
             scope=None,
             title="Order",

@@ -165,7 +165,7 @@ def test_warnings_of_an_attempt_that_conflicted_are_dropped(owner: Owner) -> Non
     registry, attempts = Registry(), iter(["first", "second", "third"])
 
     @operation(
-        tool="svc_warn",
+        tool=True,
         rest="POST /api/warn",
         scope=Scope.PROJECTS_WRITE,
         title="Warn",

@@ -13,18 +13,14 @@ from pydantic_core import PydanticCustomError, to_json
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, IdempotencyMismatchError, NotFoundError
 from chalicelib.core.idempotency_keys import IdempotencyKey
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role, SessionPrincipal
+from chalicelib.core.operations import MANAGED, OPERATOR, operation
+from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.core.wire.schema import MAX_KOPECKS, Id, Timestamp, Wire, optional, printable
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.billing.store.ledger import LedgerEntryRow, WalletRow
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine.listing.registry import listing_of
 from chalicelib.lib.contact_fields import Email
-
-OPERATOR = (Audience.OPERATOR,)
-OWN = (Audience.SESSION, Audience.OPERATOR)
-"""A session reads its own account only. The operator reads any account."""
 
 
 def _not_zero(kopecks: int) -> int:
@@ -218,22 +214,20 @@ def adjust(ctx: Context, args: Adjustment) -> CreditResult:
     return _post(ctx, ledger.ADJUST, args)
 
 
-@operation(title="Read a balance", audience=OWN, reads=True, role=Role.OWNER)
+@operation(title="Read a balance", audience=MANAGED, reads=True, role=Role.OWNER)
 def get_balance(ctx: Context, args: BalanceQuery) -> Balance:
     """Return the available and reserved money of an account."""
     return Balance.of(ledger.wallet(_readable_account(ctx, args)))
 
 
-@operation(title="Read the ledger", audience=OWN, reads=True, role=Role.OWNER)
+@operation(title="Read the ledger", audience=MANAGED, reads=True, role=Role.OWNER)
 def list_ledger(ctx: Context, args: LedgerQuery) -> LedgerResult:
     """Return the last entries of an account's ledger, newest first."""
     rows = ledger.entries(_readable_account(ctx, args), args.limit, before=args.before)
     return LedgerResult(entries=[EntryOut.of(row) for row in rows])
 
 
-@operation(
-    title="Read one's own statement", audience=(Audience.SESSION,), reads=True, role=Role.OWNER
-)
+@operation(title="Read one's own statement", reads=True, role=Role.OWNER)
 def get_statement(ctx: Context, args: StatementQuery) -> Statement:
     """Return the balance of the session's account and its ledger entries, newest first."""
     account_id = ctx.principal.account_id

@@ -8,7 +8,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, NoInput, Wire
 from chalicelib.domains.billing.store import spent
 from chalicelib.domains.identity.store import workspaces
@@ -37,7 +37,7 @@ class Spending(Wire):
     bots: list[BotSpending] = Field(description="Bots that spent something, the highest first.")
 
 
-@operation(title="Read what bots spend", audience=(Audience.SESSION,), reads=True, role=Role.OWNER)
+@operation(title="Read what bots spend", reads=True, role=Role.OWNER)
 def get_spending(ctx: Context, args: NoInput) -> Spending:
     """Return what each bot of the workspace spent on each of the last 30 days.
 

@@ -190,10 +190,9 @@ def url_of(post: PostRow) -> str:
 
 
 @operation(
-    tool="svc_list_blog_posts",
+    tool=True,
     rest="GET /api/admin/blog/list",
     scope=Scope.BLOG_READ,
-    title="List blog posts",
     platform=True,
     example={"status": "draft", "size": 5},
 )
@@ -213,10 +212,9 @@ def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
 
 
 @operation(
-    tool="svc_get_blog_post",
+    tool=True,
     rest="GET /api/blog/{slug}",
     scope=Scope.BLOG_READ,
-    title="Get a blog post",
     platform=True,
     example={"slug": "POST_SLUG"},
 )
@@ -232,10 +230,9 @@ def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:
 
 
 @operation(
-    tool="svc_create_blog_post",
+    tool=True,
     rest="POST /api/admin/blog/create",
     scope=Scope.BLOG_WRITE,
-    title="Create a blog post",
     open_world=True,
     limit=HEAVY.weighed(lambda args: covers.weight(args.cover_image)),
     platform=True,
@@ -265,10 +262,9 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
 
 
 @operation(
-    tool="svc_update_blog_post",
+    tool=True,
     rest="PUT /api/admin/blog/{id}",
     scope=Scope.BLOG_WRITE,
-    title="Update a blog post",
     idempotent=True,
     open_world=True,
     limit=HEAVY.weighed(lambda args: covers.weight(args.cover_image)),
@@ -297,10 +293,9 @@ def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
 
 
 @operation(
-    tool="svc_delete_blog_post",
+    tool=True,
     rest="DELETE /api/admin/blog/{id}",
     scope=Scope.BLOG_WRITE,
-    title="Delete a blog post",
     destructive=True,
     idempotent=True,
     platform=True,

@@ -9,8 +9,8 @@ from pydantic import Field, StringConstraints
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import ServedAs, operation
-from chalicelib.core.principals import PLATFORM, Audience
+from chalicelib.core.operations import PUBLIC, ServedAs, operation
+from chalicelib.core.principals import PLATFORM
 from chalicelib.core.wire.schema import PageNumber, Timestamp, Wire, optional
 from chalicelib.domains.blog.operations.posts import url_of
 from chalicelib.domains.blog.store import posts
@@ -84,7 +84,7 @@ class Thumbnail(NamedTuple):
 @operation(
     rest="GET /api/blog/list",
     title="List published blog posts",
-    audience=(Audience.PUBLIC,),
+    audience=PUBLIC,
     limit=LIST_LIMIT,
     platform=True,
     served_as=ServedAs.WITHOUT_KEY,

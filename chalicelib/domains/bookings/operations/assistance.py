@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core.limits import HEAVY
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Wire, has_at_least_one, optional
@@ -46,14 +46,13 @@ class ServiceDraftResult(Wire):
 
 
 @operation(
-    tool="svc_ai_fill_service",
+    tool=True,
     rest="POST /api/services/ai-fill",
     scope=Scope.SERVICES_WRITE,
     title="Draft a service with AI",
     open_world=True,
     limit=HEAVY,
     example={"name": "Tasting, 45 min", "language": "en"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def ai_fill_service(ctx: Context, args: ServiceDraftRequest) -> ServiceDraftResult:

@@ -10,7 +10,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ValidationError, VersionConflictError, call
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
@@ -147,12 +147,11 @@ def _rule_out(rule: Rule) -> OpeningRuleOut:
 
 
 @operation(
-    tool="svc_list_availability",
+    tool=True,
     rest="GET /api/resources/availability",
     scope=Scope.SERVICES_READ,
     title="List opening hours",
     example={"resourceId": "RESOURCE_ID"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
@@ -161,7 +160,7 @@ def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
 
 
 @operation(
-    tool="svc_set_availability",
+    tool=True,
     rest="POST /api/resources/set-availability",
     scope=Scope.SERVICES_WRITE,
     title="Set opening hours",
@@ -176,7 +175,6 @@ def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
         ],
     },
     errors=(VersionConflictError,),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:

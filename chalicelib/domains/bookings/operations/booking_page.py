@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import (
     Id,
     PageNumber,
@@ -23,7 +23,6 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.listing.query import Query
 from chalicelib.lib.contact_fields import PhoneText
 
-SESSION = (Audience.SESSION,)
 MAX_OFFERED = 100
 """Maximum number of services on a booking page."""
 SIZE = 50
@@ -99,7 +98,7 @@ class BookingPagePatch(Patch):
     withdraw: ServiceIds = optional("Services not to offer any more.")
 
 
-@operation(title="Get the booking page", audience=SESSION, role=Role.MEMBER, reads=True)
+@operation(title="Get the booking page", role=Role.MEMBER, reads=True)
 def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails:
     """Return the switches of the booking page, and the services from which to choose."""
     settings = BookingPageRow.of(ctx.workspace_id)
@@ -119,7 +118,7 @@ def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails
     )
 
 
-@operation(title="Set up the booking page", audience=SESSION, role=Role.MANAGER, idempotent=True)
+@operation(title="Set up the booking page", role=Role.MANAGER, idempotent=True)
 def set_booking_page(ctx: Context, args: BookingPagePatch) -> BookingPageSettings:
     """Switch the booking page on or off, and choose what it offers. Omitted fields stay."""
     settings = BookingPageRow.of(ctx.workspace_id)

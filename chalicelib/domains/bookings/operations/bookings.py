@@ -8,7 +8,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
@@ -197,12 +197,10 @@ class BookingList(Wire):
 
 
 @operation(
-    tool="svc_list_bookings",
+    tool=True,
     rest="GET /api/bookings/list",
     scope=Scope.BOOKINGS_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
-    title="List bookings",
     example={"from": "2026-01-05", "status": "all", "q": "eve"},
 )
 def list_bookings(ctx: Context, args: BookingListQuery) -> BookingList:
@@ -260,12 +258,10 @@ def _zone(ctx: Context, args: BookingListQuery) -> str:
 
 
 @operation(
-    tool="svc_get_booking",
+    tool=True,
     rest="GET /api/bookings/{id}",
     scope=Scope.BOOKINGS_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
-    title="Get a booking",
     example={"id": "BOOKING_ID"},
 )
 def get_booking(ctx: Context, args: BookingRef) -> BookingResult:

@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ValidationError, VersionConflictError
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
@@ -109,10 +109,9 @@ class BookingReschedule(BookingMoveTo):
 
 
 @operation(
-    tool="svc_create_booking",
+    tool=True,
     rest="POST /api/bookings/create",
     scope=Scope.BOOKINGS_WRITE,
-    title="Create a booking",
     example={
         "serviceId": "SERVICE_ID",
         "startAt": "2027-03-02T12:00:00+03:00",
@@ -121,7 +120,6 @@ class BookingReschedule(BookingMoveTo):
         "ignoreSchedule": True,
     },
     errors=(SlotUnavailableError,),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
@@ -157,7 +155,7 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
 
 
 @operation(
-    tool="svc_set_booking_status",
+    tool=True,
     rest="POST /api/bookings/set-status",
     scope=Scope.BOOKINGS_WRITE,
     title="Set a booking's status, or move it",
@@ -165,7 +163,6 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
     destructive=True,
     example={"id": "BOOKING_ID", "status": "completed", "reason": "Came"},
     errors=(SlotUnavailableError, VersionConflictError),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
@@ -184,7 +181,6 @@ def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
     destructive=True,
     example={"id": "BOOKING_ID", "startAt": "2027-03-02T15:00", "ignoreSchedule": True},
     errors=(SlotUnavailableError, VersionConflictError),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def reschedule_booking(ctx: Context, args: BookingReschedule) -> BookingResult:

@@ -10,7 +10,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bookings.flows import calendars
 from chalicelib.domains.bookings.operations.bookings import BookingOut
@@ -45,12 +45,7 @@ class MisplacedBookings(Wire):
     total: int = Field(description="Number of them among the 500 next bookings.")
 
 
-@operation(
-    title="List bookings at closed times",
-    audience=(Audience.SESSION,),
-    reads=True,
-    role=Role.MEMBER,
-)
+@operation(reads=True, role=Role.MEMBER)
 def list_bookings_at_closed_times(ctx: Context, args: ClosedTimesQuery) -> MisplacedBookings:
     """List the upcoming bookings outside opening hours or within time off.
 

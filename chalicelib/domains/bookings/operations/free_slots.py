@@ -10,7 +10,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ValidationError
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
@@ -76,12 +76,11 @@ class SlotList(Wire):
 
 
 @operation(
-    tool="svc_get_available_slots",
+    tool=True,
     rest="GET /api/bookings/slots",
     scope=Scope.BOOKINGS_READ,
     title="Find free slots",
     example={"serviceId": "SERVICE_ID", "timezone": "Asia/Kolkata", "limit": 2},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:

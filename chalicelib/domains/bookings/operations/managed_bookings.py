@@ -13,8 +13,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import (
@@ -43,7 +42,6 @@ from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.sites.store.sites import SUSPENDED
 
-PUBLIC = (Audience.PUBLIC,)
 VIEWS = Limit(
     "manage-booking", "views of booking links a minute", 60, timedelta(minutes=1), fails_open=True
 )
@@ -116,7 +114,11 @@ def _workspace(args: ManagedBookingRef | MoveTimesQuery | PublicMove) -> str:
 
 
 @operation(
-    title="Open a booking's link", audience=PUBLIC, reads=True, resolve=_workspace, limit=VIEWS
+    title="Open a booking's link",
+    audience=PUBLIC,
+    reads=True,
+    resolve=_workspace,
+    limit=VIEWS,
 )
 def get_managed_booking(ctx: Context, args: ManagedBookingRef) -> ManagedBooking:
     """Return the booking of a link, and what its client may do with it."""

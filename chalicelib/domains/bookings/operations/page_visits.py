@@ -13,8 +13,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bookings.flows import (
     booking_links,
@@ -39,7 +38,6 @@ from chalicelib.domains.bookings.rules.slots import NoSlotReason
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import ServiceRow
 
-PUBLIC = (Audience.PUBLIC,)
 PAGE_VIEWS = Limit(
     "booking-page", "views of booking pages a minute", 120, timedelta(minutes=1), fails_open=True
 )
@@ -122,13 +120,7 @@ def _workspace(args: BookingPageRef | PageTimesQuery | PageBookingCreate) -> str
     return booking_pages.workspace_of(args.workspace)
 
 
-@operation(
-    title="Open a booking page",
-    audience=PUBLIC,
-    reads=True,
-    resolve=_workspace,
-    limit=PAGE_VIEWS,
-)
+@operation(audience=PUBLIC, reads=True, resolve=_workspace, limit=PAGE_VIEWS)
 def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
     """Return the services of a booking page. A page that is off does not exist for visitors."""
     page = booking_pages.open_page(ctx.workspace_id, args.service_id)

@@ -13,8 +13,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import ServedAs, operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.operations import PUBLIC, ServedAs, operation
 from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.bookings.flows import binding, booking, booking_links, visitor_bookings
 from chalicelib.domains.bookings.flows.booking import BookingChange
@@ -87,7 +86,7 @@ class CalendarFile(Wire):
 @operation(
     rest="GET /api/public/services/{id}/slots",
     title="Find free slots",
-    audience=(Audience.PUBLIC,),
+    audience=PUBLIC,
     resolve=lambda args: SERVICES.found_for_visitor(SERVICES.workspace_of(args.id)),
     limit=SLOT_SEARCHES,
     example={"id": "SERVICE_ID", "from": "2027-03-01", "limit": 2},
@@ -109,7 +108,7 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
 @operation(
     rest="POST /api/public/bookings",
     title="Book a service",
-    audience=(Audience.PUBLIC,),
+    audience=PUBLIC,
     resolve=lambda args: SERVICES.found_for_visitor(SERVICES.workspace_of(args.service_id)),
     limit=BOOKING_CHANGES,
     example={
@@ -135,7 +134,7 @@ def create_public_booking(
 @operation(
     rest="POST /api/public/bookings/cancel",
     title="Cancel a booking",
-    audience=(Audience.PUBLIC,),
+    audience=PUBLIC,
     resolve=lambda args: booking_links.parse(args.token).workspace_id,
     limit=BOOKING_CHANGES,
     idempotent=True,
@@ -158,7 +157,7 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
 @operation(
     rest="GET /api/public/bookings/{file}",
     title="Get a booking's calendar file",
-    audience=(Audience.PUBLIC,),
+    audience=PUBLIC,
     resolve=lambda args: booking_links.parse(_token(args)).workspace_id,
     limit=CALENDAR_FILES,
     served_as=ServedAs.CALENDAR_FILE,

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.bookings.rules import schedule
 from chalicelib.domains.bookings.store import resources
@@ -45,12 +45,7 @@ class UnbookableServices(Wire):
     services: list[UnbookableService] = Field(description="In the order of the ids.")
 
 
-@operation(
-    title="List services that cannot be booked",
-    audience=(Audience.SESSION,),
-    reads=True,
-    role=Role.MEMBER,
-)
+@operation(title="List services that cannot be booked", reads=True, role=Role.MEMBER)
 def list_unbookable_services(ctx: Context, args: UnbookableQuery) -> UnbookableServices:
     """List the services without slots on any day. Time off and bookings are not considered."""
     services = SERVICES.fetch(ctx.workspace_id, args.ids)

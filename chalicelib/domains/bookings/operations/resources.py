@@ -13,7 +13,7 @@ from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, call
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import HEAVY
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
@@ -180,12 +180,10 @@ def weight(args: Wire) -> int:
 
 
 @operation(
-    tool="svc_list_resources",
+    tool=True,
     rest="GET /api/resources/list",
     scope=Scope.SERVICES_READ,
-    title="List resources",
     example={"q": "ann", "status": "active"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
@@ -226,9 +224,7 @@ def _filter_ids(ctx: Context, args: ResourceListQuery) -> set[str] | None:
 @operation(
     rest="GET /api/resources/{id}",
     scope=Scope.SERVICES_READ,
-    title="Get a resource",
     example={"id": "RESOURCE_ID"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
@@ -240,15 +236,13 @@ def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
 
 
 @operation(
-    tool="svc_create_resource",
+    tool=True,
     rest="POST /api/resources/create",
     scope=Scope.SERVICES_WRITE,
-    title="Create a resource",
     open_world=True,
     limit=HEAVY.weighed(weight),
     example={"name": "Boris", "serviceIds": ["SERVICE_ID"]},
     errors=(ConflictError,),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
@@ -275,16 +269,14 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
 
 
 @operation(
-    tool="svc_update_resource",
+    tool=True,
     rest="POST /api/resources/update",
     scope=Scope.SERVICES_WRITE,
-    title="Update a resource",
     open_world=True,
     idempotent=True,
     limit=HEAVY.weighed(weight),
     example={"id": "RESOURCE_ID", "capacity": 2},
     errors=(ConflictError,),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
@@ -309,15 +301,13 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
 
 
 @operation(
-    tool="svc_delete_resource",
+    tool=True,
     rest="POST /api/resources/delete",
     scope=Scope.SERVICES_WRITE,
-    title="Delete a resource",
     destructive=True,
     idempotent=True,
     example={"id": "RESOURCE_ID", "force": True},
     errors=(HasFutureBookingsError,),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
@@ -30,14 +30,12 @@ class ServiceDeleted(DeletedResult):
 
 
 @operation(
-    tool="svc_delete_service",
+    tool=True,
     rest="POST /api/services/delete",
     scope=Scope.SERVICES_WRITE,
-    title="Delete a service",
     destructive=True,
     idempotent=True,
     example={"id": "SERVICE_ID"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:

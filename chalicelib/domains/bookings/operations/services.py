@@ -10,7 +10,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import HEAVY
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
@@ -211,12 +211,10 @@ class ServicePatch(Patch):
 
 
 @operation(
-    tool="svc_list_services",
+    tool=True,
     rest="GET /api/services/list",
     scope=Scope.SERVICES_READ,
-    title="List services",
     example={"q": "tas", "sort": "price", "maxPrice": 10_000},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
@@ -252,9 +250,7 @@ def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
 @operation(
     rest="GET /api/services/{id}",
     scope=Scope.SERVICES_READ,
-    title="Get a service",
     example={"id": "SERVICE_ID"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
@@ -263,10 +259,9 @@ def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
 
 
 @operation(
-    tool="svc_create_service",
+    tool=True,
     rest="POST /api/services/create",
     scope=Scope.SERVICES_WRITE,
-    title="Create a service",
     open_world=True,
     limit=HEAVY.weighed(images.weight_of),
     example={
@@ -279,7 +274,6 @@ def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
         "tags": ["children"],
     },
     errors=(ConflictError,),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
@@ -295,16 +289,14 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
 
 
 @operation(
-    tool="svc_update_service",
+    tool=True,
     rest="POST /api/services/update",
     scope=Scope.SERVICES_WRITE,
-    title="Update a service",
     open_world=True,
     idempotent=True,
     limit=HEAVY.weighed(images.weight_of),
     example={"id": "SERVICE_ID", "bufferAfterMin": 10, "slotStepMin": None},
     errors=(ConflictError,),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:

@@ -10,7 +10,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import Day
 from chalicelib.domains.bookings.flows import staff_days
@@ -98,12 +98,7 @@ class StaffCalendar(Wire):
     shown: int = Field(description="Number of bookings that the answer has.")
 
 
-@operation(
-    title="Get the calendar of the staff",
-    audience=(Audience.SESSION,),
-    reads=True,
-    role=Role.MEMBER,
-)
+@operation(title="Get the calendar of the staff", reads=True, role=Role.MEMBER)
 def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
     """Return the bookings of a day or a week by staff member.
 

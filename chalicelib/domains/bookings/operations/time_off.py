@@ -11,7 +11,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms, iso
 from chalicelib.core.errors import NotFoundError, ValidationError
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Timestamp, Wire, optional
@@ -104,12 +104,11 @@ class _Period(NamedTuple):
 
 
 @operation(
-    tool="svc_list_time_off",
+    tool=True,
     rest="GET /api/resources/time-off",
     scope=Scope.SERVICES_READ,
     title="List time off",
     example={"from": "2027-01-01"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
@@ -135,7 +134,7 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
 
 
 @operation(
-    tool="svc_create_time_off",
+    tool=True,
     rest="POST /api/resources/create-time-off",
     scope=Scope.SERVICES_WRITE,
     title="Create time off",
@@ -145,7 +144,6 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
         "endAt": "2027-05-09",
         "reason": "Holidays",
     },
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
@@ -181,14 +179,13 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
 
 
 @operation(
-    tool="svc_delete_time_off",
+    tool=True,
     rest="POST /api/resources/delete-time-off",
     scope=Scope.SERVICES_WRITE,
     title="Delete time off",
     destructive=True,
     idempotent=True,
     example={"id": "TIME_OFF_ID"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def delete_time_off(ctx: Context, args: TimeOffDelete) -> DeletedResult:

@@ -7,8 +7,8 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.operations import OPERATOR, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import is_visible
 from chalicelib.core.wire.schema import (
@@ -219,10 +219,9 @@ def _check_capabilities(ctx: Context, agent: AgentRow) -> None:
 
 
 @operation(
-    tool="svc_list_agents",
+    tool=True,
     rest="GET /api/agents/list",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
     title="List bots",
     example={},
@@ -235,10 +234,9 @@ def list_agents(ctx: Context, args: NoInput) -> AgentList:
 
 
 @operation(
-    tool="svc_get_agent",
+    tool=True,
     rest="GET /api/agents/{id}",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
     title="Get a bot",
     example={"id": "AGENT_ID"},
@@ -251,10 +249,9 @@ def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
 
 
 @operation(
-    tool="svc_create_agent",
+    tool=True,
     rest="POST /api/agents/create",
     scope=Scope.AGENTS_WRITE,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
     title="Create a bot",
     example={
@@ -287,10 +284,9 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
 
 
 @operation(
-    tool="svc_update_agent",
+    tool=True,
     rest="PUT /api/agents/{id}",
     scope=Scope.AGENTS_WRITE,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
     title="Update a bot",
     idempotent=True,
@@ -313,7 +309,7 @@ def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
 
 @operation(
     title="Set whether a bot answers",
-    audience=(Audience.OPERATOR,),
+    audience=OPERATOR,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.id)),
     idempotent=True,
 )

@@ -8,8 +8,8 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.operations import MANAGED, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, printable
 from chalicelib.domains.bots.store import bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS
@@ -18,7 +18,6 @@ from chalicelib.lib import tokens
 
 MAX_KEYS = 5
 """Maximum number of keys of one bot."""
-MANAGED = (Audience.SESSION, Audience.OPERATOR)
 
 
 class BotKeyCreate(Wire):
@@ -90,7 +89,6 @@ def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
 
 
 @operation(
-    title="Create a bot key",
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
@@ -121,7 +119,6 @@ def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
 
 
 @operation(
-    title="Delete a bot key",
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),

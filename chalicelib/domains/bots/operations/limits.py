@@ -7,8 +7,8 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ForbiddenError
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role, SessionPrincipal
+from chalicelib.core.operations import MANAGED, operation
+from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.core.wire.schema import Id, Kopecks, NoInput, Patch, Timestamp, Wire, optional
 from chalicelib.domains.billing.rules.spending import (
     WINDOWS,
@@ -21,8 +21,6 @@ from chalicelib.domains.billing.store import budgets
 from chalicelib.domains.billing.store.budgets import BudgetRow
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store import workspaces
-
-MANAGED = (Audience.SESSION, Audience.OPERATOR)
 
 
 class BotLimits(Patch):
@@ -148,12 +146,7 @@ def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
     return BotBudget(agent_id=agent.id, timezone=zone, **windows)
 
 
-@operation(
-    title="List bots that their limits hold back",
-    audience=(Audience.SESSION,),
-    reads=True,
-    role=Role.MANAGER,
-)
+@operation(title="List bots that their limits hold back", reads=True, role=Role.MANAGER)
 def list_held_back_bots(ctx: Context, args: NoInput) -> HeldBackBots:
     """List the bots that do not answer because a limit is 0 or used up."""
     keys = window_keys(clock.now(), workspaces.get(ctx.workspace_id).timezone)

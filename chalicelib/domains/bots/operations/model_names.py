@@ -4,7 +4,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import NotConfiguredError
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import NoInput, Wire
@@ -30,14 +30,7 @@ class ModelList(Wire):
     models: list[ModelOut] = Field(description="The models, by name.")
 
 
-@operation(
-    rest="GET /api/agents/models",
-    scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_SESSIONS,
-    role=Role.MANAGER,
-    title="List models",
-    example={},
-)
+@operation(rest="GET /api/agents/models", scope=Scope.AGENTS_READ, role=Role.MANAGER, example={})
 def list_models(ctx: Context, args: NoInput) -> ModelList:
     """List the models that bots can use here, with their limits and prices.
 

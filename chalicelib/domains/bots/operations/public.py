@@ -6,8 +6,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.operations.bots import AgentRef
@@ -42,7 +41,7 @@ class PublicAgentResult(Wire):
 @operation(
     rest="GET /api/public/agents/{id}",
     title="Read a bot's widget settings",
-    audience=(Audience.PUBLIC,),
+    audience=PUBLIC,
     resolve=lambda args: AGENTS.found_for_visitor(AGENTS.workspace_of(args.id)),
     limit=SETTINGS_READS,
     audit=False,

@@ -9,8 +9,7 @@ from pydantic import Field, StringConstraints
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.store import visits
@@ -51,7 +50,7 @@ class WidgetEventResult(Wire):
 @operation(
     rest="POST /api/public/widget-event",
     title="Report a stage of a widget visit",
-    audience=(Audience.PUBLIC,),
+    audience=PUBLIC,
     resolve=lambda args: AGENTS.found_for_visitor(AGENTS.workspace_of(args.agent_id)),
     limit=EVENTS,
     idempotent=True,

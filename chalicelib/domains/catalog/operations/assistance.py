@@ -95,7 +95,7 @@ class ProductDraftResult(Wire):
 
 
 @operation(
-    tool="svc_lookup_barcode",
+    tool=True,
     rest="GET /api/products/barcode",
     scope=Scope.PRODUCTS_READ,
     title="Look up a barcode",
@@ -145,7 +145,7 @@ def _look_up_in_databases(ctx: Context, barcode: Barcode) -> Found | None:
 
 
 @operation(
-    tool="svc_ai_fill_product",
+    tool=True,
     rest="POST /api/products/ai-fill",
     scope=Scope.PRODUCTS_WRITE,
     title="Draft a product with AI",

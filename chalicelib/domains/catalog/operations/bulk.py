@@ -172,7 +172,7 @@ class _Action:
 
 
 @operation(
-    tool="svc_bulk_products",
+    tool=True,
     rest="POST /api/products/bulk",
     scope=Scope.PRODUCTS_WRITE,
     title="Change many products",

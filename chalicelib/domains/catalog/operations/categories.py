@@ -126,12 +126,11 @@ class CategoryDeleted(DeletedResult):
 
 
 @operation(
-    tool="svc_list_categories",
+    tool=True,
     rest="GET /api/categories/list",
     scope=Scope.PRODUCTS_READ,
     audience=(Audience.KEY, Audience.SESSION, Audience.OPERATOR),
     role=Role.MEMBER,
-    title="List categories",
     example={"kind": "product"},
 )
 def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
@@ -151,11 +150,10 @@ def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
 
 
 @operation(
-    tool="svc_create_category",
+    tool=True,
     rest="POST /api/categories/create",
     scope=Scope.PRODUCTS_WRITE,
     audience=(Audience.KEY, Audience.OPERATOR),
-    title="Create a category",
     example={"name": "Rolls", "parentId": "CATEGORY_ID"},
     errors=(ConflictError, SlugTakenError),
 )
@@ -182,10 +180,9 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
 
 
 @operation(
-    tool="svc_update_category",
+    tool=True,
     rest="POST /api/categories/update",
     scope=Scope.PRODUCTS_WRITE,
-    title="Update a category",
     idempotent=True,
     example={"id": "CATEGORY_ID", "name": "Loaves"},
     errors=(CycleError, SlugTakenError),
@@ -206,10 +203,9 @@ def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
 
 
 @operation(
-    tool="svc_delete_category",
+    tool=True,
     rest="POST /api/categories/delete",
     scope=Scope.PRODUCTS_WRITE,
-    title="Delete a category",
     destructive=True,
     idempotent=True,
     example={"id": "CATEGORY_ID"},

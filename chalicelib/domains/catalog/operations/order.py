@@ -66,10 +66,9 @@ class ProductOrder(Wire):
 
 
 @operation(
-    tool="svc_duplicate_product",
+    tool=True,
     rest="POST /api/products/duplicate",
     scope=Scope.PRODUCTS_WRITE,
-    title="Duplicate a product",
     example={"id": "PRODUCT_ID"},
 )
 def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
@@ -99,10 +98,9 @@ def _require_category(ctx: Context, source: ProductRow) -> str | None:
 
 
 @operation(
-    tool="svc_reorder_products",
+    tool=True,
     rest="POST /api/products/reorder",
     scope=Scope.PRODUCTS_WRITE,
-    title="Reorder products",
     idempotent=True,
     example={"ids": ["PRODUCT_ID"], "categoryId": "CATEGORY_ID"},
     errors=(ConflictError,),

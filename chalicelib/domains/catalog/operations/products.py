@@ -197,10 +197,9 @@ def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
 
 
 @operation(
-    tool="svc_list_products",
+    tool=True,
     rest="GET /api/products/list",
     scope=Scope.PRODUCTS_READ,
-    title="List products",
     example={"q": "loa", "sort": "price", "status": "active"},
     errors=(InvalidBarcodeError,),
 )
@@ -252,10 +251,9 @@ def _category_filter(ctx: Context, args: ProductListQuery) -> str | list[str] | 
 
 
 @operation(
-    tool="svc_get_product",
+    tool=True,
     rest="GET /api/products/{id}",
     scope=Scope.PRODUCTS_READ,
-    title="Get a product",
     example={"id": "PRODUCT_ID"},
 )
 def get_product(ctx: Context, args: ProductRef) -> ProductResult:
@@ -264,10 +262,9 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
 
 
 @operation(
-    tool="svc_create_product",
+    tool=True,
     rest="POST /api/products/create",
     scope=Scope.PRODUCTS_WRITE,
-    title="Create a product",
     open_world=True,
     limit=HEAVY.weighed(images.weight_of),
     example={"name": "Rye roll", "price": 4500, "categoryId": "CATEGORY_ID"},
@@ -286,10 +283,9 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
 
 
 @operation(
-    tool="svc_update_product",
+    tool=True,
     rest="POST /api/products/update",
     scope=Scope.PRODUCTS_WRITE,
-    title="Update a product",
     open_world=True,
     limit=HEAVY.weighed(images.weight_of),
     example={"id": "PRODUCT_ID", "price": 10_500, "stockDelta": -2},
@@ -316,10 +312,9 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
 
 
 @operation(
-    tool="svc_delete_product",
+    tool=True,
     rest="POST /api/products/delete",
     scope=Scope.PRODUCTS_WRITE,
-    title="Delete a product",
     destructive=True,
     idempotent=True,
     example={"id": "PRODUCT_ID"},

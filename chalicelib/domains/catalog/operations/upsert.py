@@ -16,7 +16,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.errors import AppError, ValidationError
 from chalicelib.core.limits import HEAVY
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire import batch_items
@@ -143,7 +143,7 @@ def upsert_products(ctx: Context, args: ProductUpsert) -> UpsertResult:
 
 @operation(
     title="Create or update products by id",
-    audience=(Audience.OPERATOR,),
+    audience=OPERATOR,
     idempotent=True,
     open_world=True,
 )

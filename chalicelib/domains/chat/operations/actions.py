@@ -15,8 +15,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire import parsing
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bookings.flows import visitor_bookings
@@ -102,7 +101,7 @@ def _workspace_of(args: ActionDecision) -> str:
 @operation(
     rest="POST /api/agents/public/actions/{id}",
     title="Confirm what a bot proposes",
-    audience=(Audience.PUBLIC,),
+    audience=PUBLIC,
     resolve=_workspace_of,
     limit=DECISIONS,
     idempotent=True,

@@ -11,8 +11,7 @@ from pydantic import Field, StringConstraints
 
 from chalicelib.application.context import Context
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.bookings.flows import booking_links, visitor_bookings
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
@@ -43,7 +42,7 @@ def _workspace(args: BookingLinkRef) -> str:
 
 @operation(
     title="Book by a mail's link",
-    audience=(Audience.PUBLIC,),
+    audience=PUBLIC,
     resolve=_workspace,
     limit=BOOKINGS,
     errors=(ChangedError, SlotUnavailableError),

@@ -9,7 +9,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage, cost
@@ -104,12 +104,7 @@ class DialogDetails(Wire):
     )
 
 
-@operation(
-    title="List all dialogs",
-    audience=(Audience.SESSION,),
-    role=Role.MEMBER,
-    reads=True,
-)
+@operation(title="List all dialogs", role=Role.MEMBER, reads=True)
 def list_dialogs(ctx: Context, args: AllDialogsQuery) -> AllDialogs:
     """List the dialogs of all bots, newest first. Previews are untrusted text."""
     query = Query(
@@ -153,12 +148,7 @@ def _bot_names(workspace_id: str, ids: Iterable[str]) -> dict[str, str]:
     return {agent.id: agent.name for agent in AGENTS.fetch(workspace_id, set(ids))}
 
 
-@operation(
-    title="Get a dialog with names",
-    audience=(Audience.SESSION,),
-    role=Role.MEMBER,
-    reads=True,
-)
+@operation(title="Get a dialog with names", role=Role.MEMBER, reads=True)
 def get_dialog_details(ctx: Context, args: DialogPageQuery) -> DialogDetails:
     """Return a page of a dialog's messages, with the bot, the lead, the client and the bookings."""
     offset = (args.page - 1) * MESSAGES_PER_PAGE

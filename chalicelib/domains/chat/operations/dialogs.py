@@ -9,7 +9,7 @@ from chalicelib.application.context import Context
 from chalicelib.application.invoke import MAX_ANSWER_BYTES
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import PayloadTooLargeError
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import one_line
@@ -164,10 +164,9 @@ class Transcript(Wire):
 
 
 @operation(
-    tool="svc_list_agent_dialogs",
+    tool=True,
     rest="GET /api/agents/dialogs",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
     title="List a bot's dialogs",
     example={"agentId": "AGENT_ID", "from": "2026-01-01", "search": "bread"},
@@ -203,10 +202,9 @@ def _ranges(first: Any, last: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN40
 
 
 @operation(
-    tool="svc_get_agent_dialog",
+    tool=True,
     rest="GET /api/agents/dialog",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
     title="Get a dialog",
     example={"id": "DIALOG_ID", "agentId": "AGENT_ID", "limit": 10},

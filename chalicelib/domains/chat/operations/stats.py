@@ -9,7 +9,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, optional
@@ -139,10 +139,9 @@ class WidgetStats(Wire):
 
 
 @operation(
-    tool="svc_agent_stats",
+    tool=True,
     rest="GET /api/agents/stats",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
     title="Get statistics of a bot",
     example={"agentId": "AGENT_ID", "from": "2027-01-14", "to": "2027-01-15"},
@@ -182,10 +181,9 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
 
 
 @operation(
-    tool="svc_agent_widget_stats",
+    tool=True,
     rest="GET /api/agents/widget-stats",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
     title="Get statistics of a bot's widget",
     example={"agentId": "AGENT_ID", "to": "2027-01-31"},

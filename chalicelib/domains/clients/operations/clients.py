@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, ValidationError, VersionConflictError
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
@@ -118,12 +118,10 @@ class ClientPatch(Patch):
 
 
 @operation(
-    tool="svc_list_clients",
+    tool=True,
     rest="GET /api/clients/list",
     scope=Scope.CRM_READ,
-    title="List clients",
     example={"search": "ada", "sort": "lastActivityDesc"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
@@ -147,12 +145,10 @@ def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
 
 
 @operation(
-    tool="svc_get_client",
+    tool=True,
     rest="GET /api/clients/{id}",
     scope=Scope.CRM_READ,
-    title="Get a client",
     example={"id": "CLIENT_ID"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
@@ -177,14 +173,12 @@ def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
 
 
 @operation(
-    tool="svc_update_client",
+    tool=True,
     rest="POST /api/clients/update",
     scope=Scope.CRM_WRITE,
-    title="Update a client",
     idempotent=True,
     example={"id": "CLIENT_ID", "tags": ["regular"], "notes": "Likes rye"},
     errors=(DuplicateClientError, VersionConflictError),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def update_client(ctx: Context, args: ClientPatch) -> ClientResult:

@@ -11,8 +11,8 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.core.jobs import ATTEMPTS_END, JOB_HANDLERS, WEBHOOK_REPLIES
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.operations import MANAGED, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bookings.flows import booking
 from chalicelib.domains.bookings.flows.booking import BookingChange
@@ -126,8 +126,7 @@ class ErasureUnfinishedError(AppError):
 
 
 @operation(
-    title="Erase a client",
-    audience=(Audience.SESSION, Audience.OPERATOR),
+    audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     idempotent=True,

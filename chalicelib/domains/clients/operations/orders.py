@@ -7,7 +7,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, PageNumber, Timestamp, Wire
@@ -74,12 +74,11 @@ class OrderList(Wire):
 
 
 @operation(
-    tool="svc_lead_orders",
+    tool=True,
     rest="GET /api/forms/collection-orders",
     scope=Scope.CRM_READ,
     title="List a lead's orders",
     example={"id": "LEAD_ID"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:

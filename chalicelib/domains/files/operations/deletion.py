@@ -64,10 +64,8 @@ class FileInUseError(ConflictError):
 
 
 @operation(
-    tool=None,
     rest="POST /api/files/delete",
     scope=Scope.FILES_WRITE,
-    title="Delete a file",
     destructive=True,
     idempotent=True,
     example={"id": "FILE_ID"},

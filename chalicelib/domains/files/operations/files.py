@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import matches_search
@@ -95,12 +95,10 @@ class FileList(Wire):
 
 
 @operation(
-    tool="svc_list_files",
+    tool=True,
     rest="GET /api/files/list",
     scope=Scope.FILES_READ,
-    title="List files",
     example={"folderId": "FOLDER_ID"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def list_files(ctx: Context, args: FileListQuery) -> FileList:
@@ -151,10 +149,8 @@ class FilePatch(Patch):
 
 
 @operation(
-    tool=None,
     rest="POST /api/files/update",
     scope=Scope.FILES_WRITE,
-    title="Update a file",
     idempotent=True,
     example={"id": "FILE_ID", "name": "price-list.txt", "folderId": "FOLDER_ID"},
 )

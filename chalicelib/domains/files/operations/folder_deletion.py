@@ -63,10 +63,8 @@ class FolderNotEmptyError(ConflictError):
 
 
 @operation(
-    tool=None,
     rest="POST /api/file-folders/delete",
     scope=Scope.FILES_WRITE,
-    title="Delete a folder",
     destructive=True,
     idempotent=True,
     example={"id": "FOLDER_ID", "moveTo": None},

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, CycleError, ValidationError
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Patch, Title, Wire, copy_descriptions_from, optional
@@ -160,12 +160,10 @@ def require_folder(ctx: Context, folder_id: str | None) -> None:
 
 
 @operation(
-    tool="svc_list_folders",
+    tool=True,
     rest="GET /api/file-folders",
     scope=Scope.FILES_READ,
-    title="List folders",
     example={},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:
@@ -188,10 +186,8 @@ def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:
 
 
 @operation(
-    tool=None,
     rest="POST /api/file-folders",
     scope=Scope.FILES_WRITE,
-    title="Create a folder",
     example={"name": "Invoices", "parentId": "FOLDER_ID"},
     errors=(ConflictError, NameTakenError),
 )
@@ -211,10 +207,8 @@ def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
 
 
 @operation(
-    tool=None,
     rest="POST /api/file-folders/update",
     scope=Scope.FILES_WRITE,
-    title="Update a folder",
     idempotent=True,
     example={"id": "FOLDER_ID", "name": "Papers of 2027"},
     errors=(CycleError, NameTakenError),

@@ -37,7 +37,7 @@ class PhotoList(Wire):
 
 
 @operation(
-    tool="svc_search_card_images",
+    tool=True,
     rest="GET /api/card-images/search",
     scope=None,
     title="Search stock photos",

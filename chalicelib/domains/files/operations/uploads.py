@@ -12,8 +12,8 @@ from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, PayloadTooLargeError, ValidationError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.operations import OPERATOR, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
@@ -84,15 +84,12 @@ class UploadRef(Wire):
 
 
 @operation(
-    tool=None,
     rest="POST /api/files/upload",
     scope=Scope.FILES_WRITE,
-    title="Upload a file",
     file_field="content",
     if_too_large=IN_TWO_STEPS,
     example={"name": "note.txt", "content": "UnllIGJyZWFk", "folderId": "FOLDER_ID"},
     errors=(QuotaExceededError,),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def upload_file(ctx: Context, args: FileUpload) -> FileResult:
@@ -121,7 +118,7 @@ def _workspace(args: FileAdd) -> str:
     return args.workspace_id
 
 
-@operation(title="Add a file", audience=(Audience.OPERATOR,), resolve=_workspace)
+@operation(audience=OPERATOR, resolve=_workspace)
 def add_file(ctx: Context, args: FileAdd) -> FileResult:
     """Add a file of up to 20 MB to a workspace, within its quota."""
     plan = workspaces.get(args.workspace_id).plan
@@ -175,7 +172,6 @@ def _stage(unit: UnitOfWork, plan: str, new_file: _NewFile, *, charged: int = 0)
 
 
 @operation(
-    tool=None,
     rest="POST /api/files/uploads/create",
     scope=Scope.FILES_WRITE,
     title="Announce a large file",
@@ -215,7 +211,6 @@ def _time_from_now(seconds: int) -> datetime:
 
 
 @operation(
-    tool=None,
     rest="POST /api/files/uploads/complete",
     scope=Scope.FILES_WRITE,
     title="Complete a large upload",

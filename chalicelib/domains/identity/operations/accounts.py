@@ -13,8 +13,8 @@ from chalicelib.core.clock import iso
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import MAIL_PASSWORD_SET, MAIL_PROOF
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import PLATFORM, Audience, Role
+from chalicelib.core.operations import OPERATOR, operation
+from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.wire.schema import (
     Id,
     NoInput,
@@ -37,7 +37,6 @@ from chalicelib.gateways import mail
 from chalicelib.lib.contact_fields import Email, PersonName
 from chalicelib.lib.localized import Language
 
-OPERATOR = (Audience.OPERATOR,)
 MIN_PASSWORD = 8
 MAX_PASSWORD = 1000
 
@@ -139,22 +138,14 @@ class OwnAccountResult(Wire):
     account: OwnAccount = Field(description="The account.")
 
 
-@operation(
-    title="Get one's own account", audience=(Audience.SESSION,), reads=True, role=Role.ACCOUNT
-)
+@operation(title="Get one's own account", reads=True, role=Role.ACCOUNT)
 def get_account(ctx: Context, args: NoInput) -> OwnAccountResult:
     """Return the account of the person who is signed in."""
     account = accounts.get(ctx.principal.account_id)
     return OwnAccountResult(account=_own(account))
 
 
-@operation(
-    title="Update one's own account",
-    audience=(Audience.SESSION,),
-    role=Role.ACCOUNT,
-    platform=True,
-    idempotent=True,
-)
+@operation(title="Update one's own account", role=Role.ACCOUNT, platform=True, idempotent=True)
 def update_account(ctx: Context, args: AccountPatch) -> OwnAccountResult:
     """Change the name or the language of the account of the person who is signed in."""
     account = accounts.get(ctx.principal.account_id)
@@ -176,13 +167,7 @@ class EmailProof(Wire):
     token: Annotated[str, StringConstraints(max_length=100)] = Field(description="Token.")
 
 
-@operation(
-    title="Prove one's own address",
-    audience=(Audience.SESSION,),
-    role=Role.ACCOUNT,
-    platform=True,
-    idempotent=True,
-)
+@operation(title="Prove one's own address", role=Role.ACCOUNT, platform=True, idempotent=True)
 def prove_email(ctx: Context, args: EmailProof) -> OwnAccountResult:
     """Prove the address of the account of the person who is signed in, by the link mailed to it.
 
@@ -200,7 +185,6 @@ def prove_email(ctx: Context, args: EmailProof) -> OwnAccountResult:
 
 @operation(
     title="Request a mail that proves one's own address",
-    audience=(Audience.SESSION,),
     role=Role.ACCOUNT,
     platform=True,
     idempotent=True,
@@ -225,7 +209,7 @@ def stage_proof_mail(unit: UnitOfWork, account_id: str) -> None:
         unit.after_commit(wake.wake)
 
 
-@operation(title="Create an account", audience=OPERATOR)
+@operation(audience=OPERATOR)
 def create_account(ctx: Context, args: AccountCreate) -> AccountOut:
     """Create an account."""
     name = args.name or args.email.partition("@")[0]
@@ -268,7 +252,7 @@ def stage_account(  # noqa: PLR0913  the parts of an account
     return account
 
 
-@operation(title="Set a password", audience=OPERATOR)
+@operation(audience=OPERATOR)
 def set_password(ctx: Context, args: PasswordSet) -> PasswordSetResult:
     """Set an account's password, and end its sessions."""
     account = accounts.by_email(args.email)
@@ -304,7 +288,7 @@ def stage_password(
     return now
 
 
-@operation(title="Disable an account", audience=OPERATOR, idempotent=True)
+@operation(audience=OPERATOR, idempotent=True)
 def disable_account(ctx: Context, args: AccountRef) -> AccountDisabled:
     """Disable an account: its sessions end, its API keys are revoked, its apps are disconnected.
 

@@ -9,8 +9,8 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.areas import logged_as
 from chalicelib.core.jobs import JOB_HANDLERS
-from chalicelib.core.operations import REGISTRY, operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.operations import MANAGED, REGISTRY, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.identity.flows import names
@@ -169,7 +169,7 @@ def _entry_filter(
 
 @operation(
     title="Read the audit log",
-    audience=(Audience.SESSION, Audience.OPERATOR),
+    audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     reads=True,

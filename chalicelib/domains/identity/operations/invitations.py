@@ -16,7 +16,7 @@ from chalicelib.core.errors import ConflictError, ForbiddenError, NotFoundError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import MAIL_INVITATION
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import MANAGED, PUBLIC, operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows import invitations as flows
@@ -164,8 +164,7 @@ def _invited_to(args: InvitationToken) -> str:
 
 
 @operation(
-    title="Invite a member",
-    audience=(Audience.SESSION, Audience.OPERATOR),
+    audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     limit=INVITATIONS,
@@ -227,7 +226,7 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
     )
 
 
-@operation(title="List invitations", audience=(Audience.SESSION,), role=Role.MANAGER, reads=True)
+@operation(role=Role.MANAGER, reads=True)
 def list_invitations(ctx: Context, args: NoInput) -> InvitationList:
     """List the open invitations of the workspace, newest first."""
     rows = invitations.open_ones(ctx.workspace_id)
@@ -252,9 +251,7 @@ def list_invitations(ctx: Context, args: NoInput) -> InvitationList:
     )
 
 
-@operation(
-    title="Revoke an invitation", audience=(Audience.SESSION,), role=Role.MANAGER, idempotent=True
-)
+@operation(role=Role.MANAGER, idempotent=True)
 def revoke_invitation(ctx: Context, args: InvitationRef) -> InvitationRevoked:
     """End an open invitation, so that its link no longer works.
 
@@ -268,7 +265,6 @@ def revoke_invitation(ctx: Context, args: InvitationRef) -> InvitationRevoked:
 
 
 @operation(
-    title="Get an invitation",
     audience=(Audience.PUBLIC, Audience.SESSION),
     role=Role.ACCOUNT,
     reads=True,
@@ -288,13 +284,7 @@ def get_invitation(ctx: Context, args: InvitationToken) -> InvitationShown:
     )
 
 
-@operation(
-    title="Accept an invitation",
-    audience=(Audience.SESSION,),
-    role=Role.ACCOUNT,
-    resolve=_invited_to,
-    limit=ACCEPTANCES,
-)
+@operation(role=Role.ACCOUNT, resolve=_invited_to, limit=ACCEPTANCES)
 def accept_invitation(ctx: Context, args: InvitationToken) -> InvitationAccepted:
     """Join a workspace with the account that has the invitation's address.
 
@@ -318,7 +308,7 @@ def accept_invitation(ctx: Context, args: InvitationToken) -> InvitationAccepted
 
 @operation(
     title="Accept an invitation with a new account",
-    audience=(Audience.PUBLIC,),
+    audience=PUBLIC,
     resolve=_invited_to,
     limit=ACCEPTANCES,
     secret="token",  # noqa: S106  the name of the field

@@ -6,10 +6,10 @@ from typing import Self
 from pydantic import Field
 
 from chalicelib.application.context import Context
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import MANAGED, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
-from chalicelib.domains.identity.operations.keys import MANAGED, MAX_LIVE_KEYS
+from chalicelib.domains.identity.operations.keys import MAX_LIVE_KEYS
 from chalicelib.domains.identity.store import accounts, api_keys, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow, KeyState

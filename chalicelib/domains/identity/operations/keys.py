@@ -12,7 +12,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import MANAGED, operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import parse_grants
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional, printable
@@ -31,7 +31,6 @@ MAX_LIVE_KEYS = 50
 """Limit of live keys in one workspace."""
 LONGEST_LIFE = timedelta(days=36_525)
 """Longest life of a key: 100 years. Moments near the year 9999 overflow in some time zones."""
-MANAGED = (Audience.SESSION, Audience.OPERATOR)
 
 
 def _check_grants(scopes: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, ForbiddenError, NotFoundError
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import MANAGED, OPERATOR, operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows import memberships
@@ -19,7 +19,6 @@ from chalicelib.domains.identity.store.workspaces import MembershipRow
 from chalicelib.engine.locks import LockRow
 from chalicelib.lib.contact_fields import Email
 
-MANAGED = (Audience.SESSION, Audience.OPERATOR)
 MemberRole = Literal["member", "manager"]
 
 
@@ -85,7 +84,7 @@ def _workspace(args: MemberRef | MemberListQuery) -> str:
     return workspaces.get(args.workspace_id or "").id
 
 
-@operation(title="List members", audience=MANAGED, role=Role.MEMBER, resolve=_workspace, reads=True)
+@operation(audience=MANAGED, role=Role.MEMBER, resolve=_workspace, reads=True)
 def list_members(ctx: Context, args: MemberListQuery) -> MemberList:
     """List the members of a workspace, in the order in which they joined."""
     return MemberList(
@@ -98,7 +97,7 @@ def list_members(ctx: Context, args: MemberListQuery) -> MemberList:
     )
 
 
-@operation(title="Add a member", audience=(Audience.OPERATOR,), resolve=_workspace, idempotent=True)
+@operation(audience=OPERATOR, resolve=_workspace, idempotent=True)
 def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     """Add an account to a workspace, or change its role there. The owner's role cannot change.
 
@@ -115,9 +114,7 @@ def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     return MemberOut(workspace_id=ctx.workspace_id, account_id=account.id, role=args.role)
 
 
-@operation(
-    title="Change a member's role", audience=(Audience.SESSION,), role=Role.OWNER, idempotent=True
-)
+@operation(title="Change a member's role", role=Role.OWNER, idempotent=True)
 def set_member_role(ctx: Context, args: MemberRoleSet) -> MemberOut:
     """Make a member a manager, or a manager a plain member.
 
@@ -131,13 +128,7 @@ def set_member_role(ctx: Context, args: MemberRoleSet) -> MemberOut:
     return MemberOut(workspace_id=ctx.workspace_id, account_id=account.id, role=args.role)
 
 
-@operation(
-    title="Remove a member",
-    audience=MANAGED,
-    role=Role.MANAGER,
-    resolve=_workspace,
-    idempotent=True,
-)
+@operation(audience=MANAGED, role=Role.MANAGER, resolve=_workspace, idempotent=True)
 def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
     """Remove an account from a workspace, revoke its keys there and disconnect its apps.
 
@@ -151,9 +142,7 @@ def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
     return _stage_removal(ctx, lock, membership)
 
 
-@operation(
-    title="Leave a workspace", audience=(Audience.SESSION,), role=Role.MEMBER, idempotent=True
-)
+@operation(role=Role.MEMBER, idempotent=True)
 def leave_workspace(ctx: Context, args: NoInput) -> MemberRemoved:
     """End the caller's own membership. Their keys are revoked, their apps are disconnected.
 

@@ -13,8 +13,8 @@ from chalicelib.core.errors import NotConfiguredError, NotFoundError, RateLimite
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import MAIL_PASSWORD_RESET
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import PLATFORM, Audience
+from chalicelib.core.operations import PUBLIC, operation
+from chalicelib.core.principals import PLATFORM
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
 from chalicelib.domains.identity.flows import password_resets as flows
 from chalicelib.domains.identity.flows.connections import stage_endings_of_account
@@ -81,7 +81,7 @@ class PasswordResetResult(Wire):
 
 @operation(
     title="Request a new password",
-    audience=(Audience.PUBLIC,),
+    audience=PUBLIC,
     limit=REQUESTS,
     platform=True,
     audit=False,
@@ -116,7 +116,10 @@ def _count_mail(email_hash: str) -> bool:
 
 
 @operation(
-    title="Get a link for a new password", audience=(Audience.PUBLIC,), reads=True, platform=True
+    title="Get a link for a new password",
+    audience=PUBLIC,
+    reads=True,
+    platform=True,
 )
 def get_password_reset(ctx: Context, args: PasswordResetToken) -> PasswordResetShown:
     """Return a link that works to the person who has it."""
@@ -125,7 +128,10 @@ def get_password_reset(ctx: Context, args: PasswordResetToken) -> PasswordResetS
 
 
 @operation(
-    title="Set a new password by a link", audience=(Audience.PUBLIC,), limit=RESETS, platform=True
+    title="Set a new password by a link",
+    audience=PUBLIC,
+    limit=RESETS,
+    platform=True,
 )
 def reset_password(ctx: Context, args: PasswordReset) -> PasswordResetResult:
     """Set the password of the link's account, and end its sessions. No session begins.

@@ -11,8 +11,8 @@ from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, UnauthorizedError, ValidationError
 from chalicelib.core.ids import new_id
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role, SessionPrincipal
+from chalicelib.core.operations import PUBLIC, operation
+from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows import devices
 from chalicelib.domains.identity.flows.connections import stage_endings_of_account
@@ -24,7 +24,6 @@ from chalicelib.engine import limits
 from chalicelib.lib.contact_fields import Email
 from chalicelib.lib.localized import Language
 
-SESSION = (Audience.SESSION,)
 ATTEMPTS_WINDOW = timedelta(minutes=15)
 MAX_BROWSER = 200
 MAX_DEVICE = 500
@@ -125,12 +124,7 @@ class PasswordChange(Wire):
     )
 
 
-@operation(
-    title="Sign in",
-    audience=(Audience.PUBLIC,),
-    platform=True,
-    secret="token",  # noqa: S106  the name of the field
-)
+@operation(title="Sign in", audience=PUBLIC, platform=True, secret="token")  # noqa: S106  the name of the field
 def sign_in(ctx: Context, args: SignIn) -> SignedIn:
     """Start a session. A wrong address, a wrong password and a disabled account fail alike."""
     account = accounts.find_by_email(args.email)
@@ -175,7 +169,7 @@ def _count_attempt(ctx: Context, args: SignIn, account: AccountRow | None) -> tu
     return failures, now
 
 
-@operation(title="List sessions", audience=SESSION, reads=True, platform=True, role=Role.ACCOUNT)
+@operation(reads=True, platform=True, role=Role.ACCOUNT)
 def list_sessions(ctx: Context, args: NoInput) -> SessionList:
     """List the sessions of the account."""
     caller = _session(ctx)
@@ -192,9 +186,7 @@ def list_sessions(ctx: Context, args: NoInput) -> SessionList:
     )
 
 
-@operation(
-    title="End a session", audience=SESSION, idempotent=True, platform=True, role=Role.ACCOUNT
-)
+@operation(idempotent=True, platform=True, role=Role.ACCOUNT)
 def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
     """End a session of the account: the current one or another."""
     account = accounts.get(_session(ctx).account_id)
@@ -207,9 +199,7 @@ def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
     raise NotFoundError("No live session of this account has this id.")
 
 
-@operation(
-    title="Sign out everywhere", audience=SESSION, idempotent=True, platform=True, role=Role.ACCOUNT
-)
+@operation(title="Sign out everywhere", idempotent=True, platform=True, role=Role.ACCOUNT)
 def sign_out_everywhere(ctx: Context, args: NoInput) -> SignedOut:
     """End every session of the account, including the current one, and disconnect its apps."""
     account = accounts.get(_session(ctx).account_id)
@@ -221,7 +211,6 @@ def sign_out_everywhere(ctx: Context, args: NoInput) -> SignedOut:
 
 @operation(
     title="Change one's own password",
-    audience=SESSION,
     role=Role.ACCOUNT,
     limit=PASSWORD_CHANGES,
     platform=True,

@@ -9,9 +9,9 @@ from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
 from chalicelib.core import clock, plans
 from chalicelib.core.ids import new_id
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import MANAGED, OPERATOR, operation
 from chalicelib.core.plans import Plan
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import (
     Id,
     MailedTitle,
@@ -32,8 +32,6 @@ from chalicelib.engine import locks
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.lib import phones, slugs, zoned_times
 from chalicelib.lib.contact_fields import Email
-
-OPERATOR = (Audience.OPERATOR,)
 
 
 def _check_country(code: str) -> str:
@@ -95,13 +93,7 @@ class WorkspaceList(Wire):
     now: str = Field(description="Current time in its zone, ISO 8601 with an offset.")
 
 
-@operation(
-    tool="svc_list_workspaces",
-    rest="GET /api/workspaces/list",
-    scope=None,
-    title="List workspaces",
-    example={},
-)
+@operation(tool=True, rest="GET /api/workspaces/list", scope=None, example={})
 def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:
     """List the workspaces of the key's owner. Other calls apply only to activeWorkspaceId."""
     found = workspaces.of_account(ctx.principal.account_id)
@@ -114,9 +106,7 @@ def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:
     )
 
 
-@operation(
-    title="List one's own workspaces", audience=(Audience.SESSION,), reads=True, role=Role.ACCOUNT
-)
+@operation(title="List one's own workspaces", reads=True, role=Role.ACCOUNT)
 def list_my_workspaces(ctx: Context, args: NoInput) -> OwnWorkspaceList:
     """List the workspaces that the account belongs to."""
     found = workspaces.of_account(ctx.principal.account_id)
@@ -184,7 +174,7 @@ def _new_workspace(_: WorkspaceCreate) -> str:
     return new_id()
 
 
-@operation(title="Create a workspace", audience=OPERATOR, resolve=_new_workspace)
+@operation(audience=OPERATOR, resolve=_new_workspace)
 def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     """Create a workspace."""
     owner = accounts.by_email(args.owner)
@@ -226,7 +216,7 @@ class WorkspaceWithPlan(WorkspaceSettings):
     includes: PlanLimits = Field(description="What the plan includes.")
 
 
-@operation(title="Get the workspace", audience=(Audience.SESSION,), reads=True, role=Role.MANAGER)
+@operation(title="Get the workspace", reads=True, role=Role.MANAGER)
 def get_workspace(ctx: Context, args: NoInput) -> WorkspaceWithPlan:
     """Return the settings of the session's workspace, and what its plan includes."""
     workspace = workspaces.get(ctx.workspace_id)
@@ -248,7 +238,7 @@ def _workspace(args: PlanSet | WorkspacePatch) -> str:
 
 @operation(
     title="Update a workspace",
-    audience=(Audience.SESSION, Audience.OPERATOR),
+    audience=MANAGED,
     role=Role.MANAGER,
     resolve=_workspace,
     idempotent=True,
@@ -271,7 +261,7 @@ def set_workspace(ctx: Context, args: WorkspacePatch) -> WorkspaceSettings:
     return WorkspaceSettings.from_row(workspace.attribute_values, workspace_id=workspace.id)
 
 
-@operation(title="Set a plan", audience=OPERATOR, resolve=_workspace, idempotent=True)
+@operation(audience=OPERATOR, resolve=_workspace, idempotent=True)
 def set_plan(ctx: Context, args: PlanSet) -> PlanSetResult:
     """Change a workspace's plan, in its record and in every live key and connected app.
 

@@ -8,8 +8,8 @@ from pydantic_core import PydanticCustomError
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, FieldError, PayloadTooLargeError, ValidationError
 from chalicelib.core.ids import new_id
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     DeletedResult,
@@ -137,10 +137,8 @@ class ReadableFiles(Wire):
 
 
 @operation(
-    tool=None,
     rest="POST /api/agents/{id}/knowledge",
     scope=Scope.AGENTS_WRITE,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
     title="Add a source to a bot's knowledge",
     example={
@@ -217,10 +215,8 @@ def _readable_file(ctx: Context, file_id: str) -> str:
 
 
 @operation(
-    tool=None,
     rest="GET /api/agents/{id}/knowledge",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
     title="List a bot's knowledge",
     example={"id": "AGENT_ID"},
@@ -233,10 +229,8 @@ def list_knowledge(ctx: Context, args: BotRef) -> SourceList:
 
 
 @operation(
-    tool=None,
     rest="DELETE /api/agents/{id}/knowledge/{sourceId}",
     scope=Scope.AGENTS_WRITE,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
     title="Delete a source of a bot's knowledge",
     destructive=True,
@@ -261,7 +255,6 @@ def delete_knowledge(ctx: Context, args: KnowledgeRef) -> DeletedResult:
 
 @operation(
     reads=True,
-    audience=(Audience.SESSION,),
     role=Role.MANAGER,
     title="List files that a bot can read",
     example={"q": "price"},

@@ -13,7 +13,7 @@ from chalicelib.core.errors import (
     ValidationError,
     VersionConflictError,
 )
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import IF_VERSION, Id, IfVersion, Patch, Wire, optional, wire_name
@@ -58,13 +58,12 @@ class LeadPatch(Patch):
 
 
 @operation(
-    tool="svc_set_lead_status",
+    tool=True,
     rest="POST /api/forms/collection-status",
     scope=Scope.CRM_WRITE,
     title="Set a lead's status",
     idempotent=True,
     example={"id": "LEAD_ID", "status": "in_progress"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
@@ -81,14 +80,12 @@ def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
 
 
 @operation(
-    tool="svc_update_lead",
+    tool=True,
     rest="POST /api/forms/collection-update",
     scope=Scope.CRM_WRITE,
-    title="Update a lead",
     idempotent=True,
     example={"id": "LEAD_ID", "notes": "Call back", "data": {"message": "By Friday"}},
     errors=(VersionConflictError,),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 from chalicelib.application.context import Context
 from chalicelib.core.errors import VersionConflictError
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import (
     IF_VERSION,
     Id,
@@ -99,13 +99,7 @@ class FormPatch(Patch):
     if_version: IfVersion = IF_VERSION
 
 
-@operation(
-    audience=(Audience.SESSION,),
-    role=Role.MEMBER,
-    title="Get a form",
-    reads=True,
-    example={"id": "FORM_ID"},
-)
+@operation(role=Role.MEMBER, reads=True, example={"id": "FORM_ID"})
 def get_form(ctx: Context, args: FormQuery) -> FormDetailResult:
     """Return one form with its version and the HTML to embed."""
     form = FORMS.require(ctx.workspace_id, args.id)
@@ -113,9 +107,7 @@ def get_form(ctx: Context, args: FormQuery) -> FormDetailResult:
 
 
 @operation(
-    audience=(Audience.SESSION,),
     role=Role.MANAGER,
-    title="Update a form",
     idempotent=True,
     example={"id": "FORM_ID", "successMessage": "Thank you, we will call you."},
     errors=(VersionConflictError,),

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
@@ -226,12 +226,10 @@ class FormDeleted(DeletedResult):
 
 
 @operation(
-    tool="svc_list_forms",
+    tool=True,
     rest="GET /api/forms/list",
     scope=Scope.CRM_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
-    title="List forms",
     example={"size": 5},
 )
 def list_forms(ctx: Context, args: FormListQuery) -> FormList:
@@ -259,10 +257,9 @@ def list_forms(ctx: Context, args: FormListQuery) -> FormList:
 
 
 @operation(
-    tool="svc_create_form",
+    tool=True,
     rest="POST /api/forms/create",
     scope=Scope.CRM_WRITE,
-    title="Create a form",
     example={
         "title": "Contact us",
         "fields": [
@@ -273,7 +270,6 @@ def list_forms(ctx: Context, args: FormListQuery) -> FormList:
         ],
         "projectId": "SITE_ID",
     },
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def create_form(ctx: Context, args: FormCreate) -> FormResult:
@@ -294,14 +290,12 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
 
 
 @operation(
-    tool="svc_delete_form",
+    tool=True,
     rest="POST /api/forms/delete",
     scope=Scope.CRM_WRITE,
-    title="Delete a form",
     destructive=True,
     idempotent=True,
     example={"id": "FORM_ID"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def delete_form(ctx: Context, args: FormDelete) -> FormDeleted:

@@ -8,7 +8,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
 from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
 from chalicelib.domains.identity.flows.actors import Actor, actor_kind
@@ -76,12 +76,7 @@ class LeadDetails(Wire):
     history: list[LeadChange] = Field(description="Changes after the submission, newest first.")
 
 
-@operation(
-    title="Get a lead with names",
-    audience=(Audience.SESSION,),
-    role=Role.MEMBER,
-    reads=True,
-)
+@operation(title="Get a lead with names", role=Role.MEMBER, reads=True)
 def get_lead_details(ctx: Context, args: LeadRef) -> LeadDetails:
     """Return a lead with labels of its values, names of its site and client, and its history."""
     with deadline.side_by_side() as start:

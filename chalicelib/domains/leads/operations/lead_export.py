@@ -11,7 +11,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.errors import PayloadTooLargeError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, SearchText, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.identity.store import workspaces
@@ -64,13 +64,7 @@ class LeadTable(Wire):
     rows: list[list[Cell]] = Field(description="One row for each lead, newest first.")
 
 
-@operation(
-    title="Export leads",
-    audience=(Audience.SESSION,),
-    role=Role.MANAGER,
-    idempotent=True,
-    errors=(PayloadTooLargeError,),
-)
+@operation(role=Role.MANAGER, idempotent=True, errors=(PayloadTooLargeError,))
 def export_leads(ctx: Context, args: LeadExport) -> LeadTable:
     """Return the leads of a filter as a table, at most 5,000. The audit log records the export.
 

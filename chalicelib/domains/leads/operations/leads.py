@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import call
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Timestamp, Wire, optional
@@ -193,12 +193,10 @@ class LeadsFound(Wire):
 
 
 @operation(
-    tool="svc_list_leads",
+    tool=True,
     rest="GET /api/forms/collection-list",
     scope=Scope.CRM_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
-    title="List leads",
     example={"status": "new", "from": "2026-01-01", "search": "ada"},
 )
 def list_leads(ctx: Context, args: LeadListQuery) -> LeadList:
@@ -246,12 +244,10 @@ def _shortened(ctx: Context, rows: Sequence[LeadRow]) -> list[LeadOut]:
 
 
 @operation(
-    tool="svc_get_lead",
+    tool=True,
     rest="GET /api/forms/collection/{id}",
     scope=Scope.CRM_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
-    title="Get a lead",
     example={"id": "LEAD_ID"},
 )
 def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
@@ -268,12 +264,11 @@ def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
 
 
 @operation(
-    tool="svc_find_lead",
+    tool=True,
     rest="GET /api/forms/collection-find",
     scope=Scope.CRM_READ,
     title="Find leads by contact",
     example={"email": "ada@example.com", "phone": "8 495 123-45-67"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:

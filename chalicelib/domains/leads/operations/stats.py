@@ -6,7 +6,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, optional
@@ -70,12 +70,11 @@ class CrmStats(Wire):
 
 
 @operation(
-    tool="svc_crm_stats",
+    tool=True,
     rest="GET /api/crm/stats",
     scope=Scope.CRM_READ,
     title="Get statistics of leads",
     example={"from": "2027-01-14", "to": "2027-01-15"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
 def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:

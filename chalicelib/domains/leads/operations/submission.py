@@ -4,8 +4,7 @@ from datetime import timedelta
 
 from chalicelib.application.context import Context
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import ServedAs, operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.operations import PUBLIC, ServedAs, operation
 from chalicelib.domains.leads.flows import submissions
 from chalicelib.domains.leads.flows.form_checks import TooFastError
 from chalicelib.domains.leads.flows.submissions import FormSubmission, SubmissionResult
@@ -23,8 +22,7 @@ SUBMISSIONS_PER_MINUTE = Limit(
 
 @operation(
     rest="POST /api/public/forms/{id}/submit",
-    title="Submit a form",
-    audience=(Audience.PUBLIC,),
+    audience=PUBLIC,
     resolve=lambda args: FORMS.found_for_visitor(FORMS.workspace_of(args.id)),
     limit=SUBMISSIONS_PER_MINUTE,
     form=True,

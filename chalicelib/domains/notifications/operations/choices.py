@@ -15,7 +15,7 @@ from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.core.operations import operation
 from chalicelib.core.plans import CLIENT_MAILS_A_DAY
-from chalicelib.core.principals import PLATFORM, Audience, Role
+from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.wire.schema import NoInput, Wire, optional
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.notifications.flows import choosing
@@ -24,8 +24,6 @@ from chalicelib.domains.notifications.store import client_mails, mail_rates, sup
 from chalicelib.domains.notifications.store.choices import Choices
 from chalicelib.gateways import mail
 from chalicelib.lib.localized import Language
-
-SESSION = (Audience.SESSION,)
 
 
 def _kind(name: str) -> str:
@@ -80,7 +78,7 @@ class NotificationsChange(Wire):
     )
 
 
-@operation(title="Get one's own notifications", audience=SESSION, reads=True, role=Role.MEMBER)
+@operation(title="Get one's own notifications", reads=True, role=Role.MEMBER)
 def get_notifications(ctx: Context, args: NoInput) -> Notifications:
     """Return the messages about the workspace that the caller gets.
 
@@ -89,13 +87,7 @@ def get_notifications(ctx: Context, args: NoInput) -> Notifications:
     return _shown(ctx, choosing.of_member(_workspace(ctx), ctx.principal.account_id))
 
 
-@operation(
-    title="Change one's own notifications",
-    audience=SESSION,
-    platform=True,
-    idempotent=True,
-    role=Role.MEMBER,
-)
+@operation(title="Change one's own notifications", platform=True, idempotent=True, role=Role.MEMBER)
 def set_notifications(ctx: Context, args: NotificationsChange) -> Notifications:
     """Choose the messages about the workspace that the caller gets, and their language."""
     workspace_id = _workspace(ctx)

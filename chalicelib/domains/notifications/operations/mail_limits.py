@@ -3,14 +3,11 @@
 from pydantic import Field
 
 from chalicelib.application.context import Context
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.notifications.store import mail_rates, suppressions
 from chalicelib.lib.contact_fields import Email
-
-OPERATOR = (Audience.OPERATOR,)
 
 
 class MailResume(Wire):

@@ -14,13 +14,12 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ForbiddenError, UpstreamFailedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import PLATFORM, Audience, Role
+from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import NoInput, Timestamp, Wire
 from chalicelib.domains.notifications.store import telegram_links
 from chalicelib.gateways import telegram
 
-SESSION = (Audience.SESSION,)
 CODE_BYTES = 16
 NEW_CODES = Limit("telegram-codes", "codes for Telegram within an hour", 20, timedelta(hours=1))
 
@@ -49,7 +48,7 @@ class TelegramUnlinked(Wire):
     was_linked: bool = Field(description="Whether there was a link.")
 
 
-@operation(title="Get one's own Telegram chat", audience=SESSION, reads=True, role=Role.MEMBER)
+@operation(title="Get one's own Telegram chat", reads=True, role=Role.MEMBER)
 def get_telegram(ctx: Context, args: NoInput) -> TelegramState:
     """Return whether the caller receives messages about the workspace by Telegram."""
     try:
@@ -67,7 +66,6 @@ def get_telegram(ctx: Context, args: NoInput) -> TelegramState:
 
 @operation(
     title="Link one's own Telegram chat",
-    audience=SESSION,
     role=Role.MEMBER,
     platform=True,
     limit=NEW_CODES,
@@ -90,13 +88,7 @@ def link_telegram(ctx: Context, args: NoInput) -> TelegramCode:
     return TelegramCode(code=code, bot=bot, url=url, expires_at=row.expires or clock.now())
 
 
-@operation(
-    title="Unlink one's own Telegram chat",
-    audience=SESSION,
-    platform=True,
-    idempotent=True,
-    role=Role.MEMBER,
-)
+@operation(title="Unlink one's own Telegram chat", platform=True, idempotent=True, role=Role.MEMBER)
 def unlink_telegram(ctx: Context, args: NoInput) -> TelegramUnlinked:
     """End the caller's link in the workspace. The chat receives no more messages about it."""
     link = telegram_links.find(_workspace(ctx), ctx.principal.account_id)

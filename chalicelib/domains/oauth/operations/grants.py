@@ -10,7 +10,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, UnauthorizedError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import PLATFORM, Audience, Principal, Role
+from chalicelib.core.principals import PLATFORM, Principal, Role
 from chalicelib.core.scopes import PATTERNS, Scope, expand
 from chalicelib.core.wire.schema import Id, Pattern, Wire, printable
 from chalicelib.domains.identity.flows.connections import check_room
@@ -65,12 +65,7 @@ class GrantCreated(Wire):
     scopes: list[Scope] = Field(description="Scopes that the connection has.")
 
 
-@operation(
-    title="Connect an app",
-    audience=(Audience.SESSION,),
-    role=Role.MANAGER,
-    secret="code",  # noqa: S106  the name of the field
-)
+@operation(title="Connect an app", role=Role.MANAGER, secret="code")  # noqa: S106  the name of the field
 def grant_access(ctx: Context, args: GrantCreate) -> GrantCreated:
     """Connect an AI client to the session's workspace, and return an authorization code.
 

@@ -11,8 +11,8 @@ from pydantic import Field, StringConstraints
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import PLATFORM, Audience
+from chalicelib.core.operations import PUBLIC, operation
+from chalicelib.core.principals import PLATFORM
 from chalicelib.core.retry import high_contention
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Wire, optional
@@ -26,7 +26,6 @@ from chalicelib.engine.events.outbox import Event
 from chalicelib.gateways.master_key import master_key
 from chalicelib.lib import tokens
 
-PUBLIC = (Audience.PUBLIC,)
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _UNKNOWN = "The refresh token is unknown or expired, or has ended. Connect the app again."
 Token = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -146,7 +145,6 @@ def exchange_code(ctx: Context, args: CodeExchange) -> TokenPair:
 
 
 @operation(
-    title="Refresh tokens",
     audience=PUBLIC,
     resolve=_tenant,
     limit=REQUESTS,
@@ -187,13 +185,7 @@ def refresh_tokens(ctx: Context, args: TokenRefresh) -> TokenPair:
     return _answer(connection, issued, scopes)
 
 
-@operation(
-    title="Revoke a token",
-    audience=PUBLIC,
-    resolve=_tenant,
-    limit=REQUESTS,
-    idempotent=True,
-)
+@operation(audience=PUBLIC, resolve=_tenant, limit=REQUESTS, idempotent=True)
 def revoke_token(ctx: Context, args: TokenRevocation) -> TokenRevoked:
     """End the connection that a token belongs to. An invalid token is no error (RFC 7009, 2.2)."""
     prefixes = (tokens.ACCESS_PREFIX, tokens.REFRESH_PREFIX)

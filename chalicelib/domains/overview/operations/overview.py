@@ -10,7 +10,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import operation
 from chalicelib.core.plans import LEADS_A_MONTH
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Role
 from chalicelib.core.text import one_line
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
 from chalicelib.domains.billing.store import ledger
@@ -150,12 +150,7 @@ class Overview(Wire):
     latest_dialogs: list[DialogSummary] = Field(description="The last five, newest first.")
 
 
-@operation(
-    title="Get the overview of a workspace",
-    audience=(Audience.SESSION,),
-    reads=True,
-    role=Role.MEMBER,
-)
+@operation(title="Get the overview of a workspace", reads=True, role=Role.MEMBER)
 def get_overview(ctx: Context, args: NoInput) -> Overview:
     """Return recent activity, next bookings and available funds, in a dozen small reads."""
     workspace = workspaces.get(ctx.workspace_id)

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from chalicelib.application.context import Context
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, optional
@@ -86,12 +86,11 @@ class SiteStatsReport(Wire):
 
 
 @operation(
-    tool="svc_get_site_stats",
+    tool=True,
     rest="GET /api/projects/stats",
     scope=Scope.PROJECTS_READ,
     title="Get statistics of a site",
     example={"id": "SITE_ID", "from": "2027-01-14", "to": "2027-01-15"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:

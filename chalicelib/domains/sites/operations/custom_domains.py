@@ -10,7 +10,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.limits import HEAVY
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
@@ -48,7 +48,7 @@ class DomainResult(Wire):
 
 
 @operation(
-    tool="svc_set_site_domain",
+    tool=True,
     rest="POST /api/projects/set-domain",
     scope=Scope.PROJECTS_WRITE,
     title="Bind a custom domain",
@@ -58,7 +58,6 @@ class DomainResult(Wire):
     limit=HEAVY,
     example={"id": "SITE_ID", "domain": "www.example.com"},
     errors=(DomainTakenError,),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:

@@ -5,7 +5,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
 from chalicelib.domains.sites.operations.pages import PageListQuery
 from chalicelib.domains.sites.operations.sites import SiteOut
@@ -37,26 +37,14 @@ class DeletedPages(DeletedList):
     project: SiteOut = Field(description="The site.")
 
 
-@operation(
-    audience=(Audience.SESSION,),
-    title="List deleted sites",
-    reads=True,
-    example={},
-    role=Role.MANAGER,
-)
+@operation(reads=True, example={}, role=Role.MANAGER)
 def list_deleted_sites(ctx: Context, args: NoInput) -> DeletedList:
     """List the sites that were deleted in the last 30 days, with their pages and forms."""
     found = SITES.fetch_deleted(ctx.workspace_id, SITES.deleted_ids(ctx.workspace_id, ""))
     return DeletedList(deleted=_listed([site for site in found if site.deletion_id is not None]))
 
 
-@operation(
-    audience=(Audience.SESSION,),
-    role=Role.MANAGER,
-    title="List deleted pages",
-    reads=True,
-    example={"projectId": "SITE_ID"},
-)
+@operation(role=Role.MANAGER, reads=True, example={"projectId": "SITE_ID"})
 def list_deleted_pages(ctx: Context, args: PageListQuery) -> DeletedPages:
     """List the pages of a site that were deleted in the last 30 days, but not with the site."""
     site = SITES.require(ctx.workspace_id, args.project_id)

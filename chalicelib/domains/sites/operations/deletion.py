@@ -9,7 +9,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
@@ -65,15 +65,13 @@ class SiteDeleted(DeletedResult):
 
 
 @operation(
-    tool="svc_delete_site",
+    tool=True,
     rest="POST /api/projects/delete",
     scope=Scope.PROJECTS_WRITE,
-    title="Delete a site",
     destructive=True,
     idempotent=True,
     example={"id": "SITE_ID"},
     errors=(ConflictError,),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ValidationError, VersionConflictError, call
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import IF_VERSION, Id, IfVersion, Wire, exactly_one, optional
@@ -70,7 +70,7 @@ class PageSaved(Wire):
 
 
 @operation(
-    tool="svc_save_page_html",
+    tool=True,
     rest="POST /api/pages/save-html",
     scope=Scope.PAGES_WRITE,
     title="Save a page's HTML",
@@ -79,7 +79,6 @@ class PageSaved(Wire):
     accepts_idempotency_key=True,  # a repeated edit may match its own replacement
     example={"id": "PAGE_ID", "html": "<h1>About us</h1>"},
     errors=(QuotaExceededError, VersionConflictError),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:

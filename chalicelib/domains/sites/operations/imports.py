@@ -152,7 +152,7 @@ class PageImported(PageWritten):
 
 
 @operation(
-    tool="svc_import_page_html",
+    tool=True,
     rest="POST /api/pages/import-html",
     scope=Scope.PAGES_WRITE,
     title="Import a page",

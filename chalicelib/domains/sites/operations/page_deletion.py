@@ -12,7 +12,7 @@ from chalicelib.core.errors import (
     VersionConflictError,
     call,
 )
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import IF_VERSION, DeletedResult, Id, IfVersion, Wire
@@ -56,15 +56,13 @@ class PageDeleted(DeletedResult):
 
 
 @operation(
-    tool="svc_delete_page",
+    tool=True,
     rest="POST /api/pages/delete",
     scope=Scope.PAGES_WRITE,
-    title="Delete a page",
     destructive=True,
     idempotent=True,
     example={"id": "PAGE_ID", "confirm": True},
     errors=(ConfirmationRequiredError, ConflictError, VersionConflictError),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def delete_page(ctx: Context, args: PageDelete) -> PageDeleted:
@@ -120,9 +118,7 @@ class PageRestored(PageWritten):
 @operation(
     rest="POST /api/pages/restore",
     scope=Scope.PAGES_WRITE,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
-    title="Restore a page",
     example={"id": "DELETED_PAGE_ID"},
     errors=(ConflictError, QuotaExceededError),
 )

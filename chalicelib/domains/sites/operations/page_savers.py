@@ -6,7 +6,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.identity.flows import names
 from chalicelib.domains.identity.store import accounts
@@ -30,7 +30,6 @@ class PageSavers(Wire):
 
 
 @operation(
-    audience=(Audience.SESSION,),
     role=Role.MANAGER,
     title="Name who saved a page's versions",
     reads=True,

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConcurrentUpdateError, NotFoundError, VersionConflictError
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import IF_VERSION, Id, IfVersion, Timestamp, Wire
 from chalicelib.domains.files.flows.storage import QuotaExceededError
@@ -95,7 +95,6 @@ class PageVersionRestored(PageWritten):
 @operation(
     rest="GET /api/pages/{id}/versions",
     scope=Scope.PAGES_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
     title="List a page's versions",
     example={"id": "PAGE_ID"},
@@ -114,7 +113,6 @@ def list_page_versions(ctx: Context, args: PageVersionsQuery) -> PageVersions:
 
 
 @operation(
-    audience=(Audience.SESSION,),
     role=Role.MANAGER,
     title="Compare a page with a version",
     reads=True,
@@ -135,7 +133,6 @@ def get_page_version(ctx: Context, args: PageVersionQuery) -> PageVersionRead:
 @operation(
     rest="POST /api/pages/restore-version",
     scope=Scope.PAGES_WRITE,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
     title="Restore a page's version",
     example={"id": "PAGE_ID", "versionId": "VERSION_ID"},

@@ -10,7 +10,7 @@ from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, SlugTakenError, VersionConflictError, call
 from chalicelib.core.ids import new_id
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import cut_bytes
@@ -196,12 +196,10 @@ def _slug_taken_error(slug: str) -> SlugTakenError:
 
 
 @operation(
-    tool="svc_list_pages",
+    tool=True,
     rest="GET /api/pages/list",
     scope=Scope.PAGES_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
-    title="List pages",
     example={"projectId": "SITE_ID"},
 )
 def list_pages(ctx: Context, args: PageListQuery) -> PageList:
@@ -217,12 +215,10 @@ def list_pages(ctx: Context, args: PageListQuery) -> PageList:
 
 
 @operation(
-    tool="svc_get_page",
+    tool=True,
     rest="GET /api/pages/{id}",
     scope=Scope.PAGES_READ,
-    title="Get a page",
     example={"id": "PAGE_ID"},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def get_page(ctx: Context, args: PageQuery) -> PageRead:
@@ -259,13 +255,11 @@ def _part(html: str, offset: int, max_bytes: int | None) -> tuple[bytes, int | N
 
 
 @operation(
-    tool="svc_create_page",
+    tool=True,
     rest="POST /api/pages/create",
     scope=Scope.PAGES_WRITE,
-    title="Create a page",
     example={"projectId": "SITE_ID", "title": "Delivery"},
     errors=(ConflictError, SlugTakenError),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def create_page(ctx: Context, args: PageCreate) -> PageWritten:
@@ -328,14 +322,13 @@ def check_room(site: SiteRow) -> SiteRow:
 
 
 @operation(
-    tool="svc_update_page",
+    tool=True,
     rest="POST /api/pages/update",
     scope=Scope.PAGES_WRITE,
     title="Update a page's metadata",
     idempotent=True,
     example={"id": "PAGE_ID", "title": "About the bakery"},
     errors=(SlugTakenError, VersionConflictError),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def update_page(ctx: Context, args: PagePatch) -> PageWritten:

@@ -8,7 +8,7 @@ from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, NotFoundError, call
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
@@ -66,9 +66,7 @@ class SiteRestored(Wire):
 @operation(
     rest="POST /api/projects/restore",
     scope=Scope.PROJECTS_WRITE,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
-    title="Restore a site",
     example={"id": "DELETED_SITE_ID"},
     errors=(ConflictError, QuotaExceededError),
 )

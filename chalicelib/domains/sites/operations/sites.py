@@ -10,7 +10,7 @@ from chalicelib.core.errors import (
     SlugTakenError,
     ValidationError,
 )
-from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
@@ -176,12 +176,10 @@ def _slug_taken_error(slug: str) -> SlugTakenError:
 
 
 @operation(
-    tool="svc_list_sites",
+    tool=True,
     rest="GET /api/projects/list",
     scope=Scope.PROJECTS_READ,
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
-    title="List sites",
     example={"search": "bak", "size": 5},
 )
 def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
@@ -204,13 +202,11 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
 
 
 @operation(
-    tool="svc_create_site",
+    tool=True,
     rest="POST /api/projects/create",
     scope=Scope.PROJECTS_WRITE,
-    title="Create a site",
     example={"title": "Corner bakery"},
     errors=(SlugTakenError,),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
@@ -229,14 +225,12 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
 
 
 @operation(
-    tool="svc_update_site",
+    tool=True,
     rest="POST /api/projects/update",
     scope=Scope.PROJECTS_WRITE,
-    title="Update a site",
     idempotent=True,
     example={"id": "SITE_ID", "title": "Corner bakery and café"},
     errors=(SlugTakenError,),
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def update_site(ctx: Context, args: SitePatch) -> SiteResult:
@@ -257,12 +251,11 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
 
 
 @operation(
-    tool="svc_toggle_site_stats",
+    tool=True,
     rest="POST /api/projects/toggle-stats",
     scope=Scope.PROJECTS_WRITE,
     title="Switch visit counting",
     example={"id": "SITE_ID", "enabled": False},
-    audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
 def toggle_site_stats(ctx: Context, args: SiteStats) -> SiteStatsResult:

@@ -6,8 +6,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.errors import (
     NotFoundError,
 )
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.wire.schema import (
     Id,
     Wire,
@@ -45,9 +44,7 @@ def _workspace_of(args: SiteRef) -> str:
     return workspace_id
 
 
-@operation(
-    title="Suspend a site", audience=(Audience.OPERATOR,), resolve=_workspace_of, idempotent=True
-)
+@operation(audience=OPERATOR, resolve=_workspace_of, idempotent=True)
 def suspend_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     """Suspend a site, whatever its status. Only resuming it ends the suspension."""
     site = SITES.require(ctx.workspace_id, args.id)
@@ -57,9 +54,7 @@ def suspend_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     return SiteStatusResult(site=SiteStatus.from_row(site.values))
 
 
-@operation(
-    title="Resume a site", audience=(Audience.OPERATOR,), resolve=_workspace_of, idempotent=True
-)
+@operation(audience=OPERATOR, resolve=_workspace_of, idempotent=True)
 def resume_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     """Restore a suspended site's former status. A site that is not suspended stays unchanged."""
     site = SITES.require(ctx.workspace_id, args.id)

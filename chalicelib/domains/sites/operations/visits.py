@@ -7,8 +7,8 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import ServedAs, operation
-from chalicelib.core.principals import Audience, VisitorPrincipal
+from chalicelib.core.operations import PUBLIC, ServedAs, operation
+from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.sites.store import site_visits
@@ -52,7 +52,7 @@ def local_day(project_id: object) -> date | None:
 @operation(
     rest="POST /api/public/hit",
     title="Count a visit",
-    audience=(Audience.PUBLIC,),
+    audience=PUBLIC,
     resolve=lambda args: PAGES.found_for_visitor(SITES.workspace_of(args.project_id)),
     limit=VIEW_LIMIT,
     served_as=ServedAs.PAGE_HIT,

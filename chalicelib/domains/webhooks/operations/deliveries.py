@@ -11,12 +11,11 @@ from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.events import TEST_EVENT
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import DELIVER_WEBHOOK, WEBHOOK_REPLIES, Job, job_handler
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import MANAGED, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Timestamp, Wire
 from chalicelib.domains.webhooks.flows import fan_out, sending, turns
 from chalicelib.domains.webhooks.operations.webhooks import (
-    MANAGED,
     WebhookRef,
     workspace_of_webhook,
 )
@@ -101,7 +100,6 @@ def resend_webhook_delivery(ctx: Context, args: DeliveryRef) -> DeliveryQueued:
 
 
 @operation(
-    title="Send a test event",
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=workspace_of_webhook,

@@ -11,8 +11,8 @@ from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.events import EVENT_TYPES
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import ATTEMPTS_END, WEBHOOK_REPLIES
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, Role
+from chalicelib.core.operations import MANAGED, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import DeletedResult, Id, Patch, Timestamp, Wire, optional
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.sites.store import sites
@@ -33,8 +33,6 @@ from chalicelib.gateways import post
 from chalicelib.gateways.master_key import master_key
 from chalicelib.gateways.public_http import RefusedUrlError
 from chalicelib.lib import public_urls
-
-MANAGED = (Audience.SESSION, Audience.OPERATOR)
 
 
 def _receiver(url: str) -> str:
@@ -149,7 +147,6 @@ def workspace_of_webhook(args: WebhookRef | WebhookPatch) -> str:
 
 
 @operation(
-    title="List webhooks",
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
@@ -242,7 +239,6 @@ def rotate_webhook_secret(ctx: Context, args: WebhookRef) -> WebhookCreated:
 
 
 @operation(
-    title="Delete a webhook",
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=workspace_of_webhook,
