@@ -84,10 +84,36 @@ class Partial(Wire):
 
 
 class Patch(Partial):
-    """Changes to a record that must contain at least one change."""
+    """Changes to a record that must contain at least one change.
+
+    A patch may inherit from the model of a new record, whose fields it then takes. All of
+    them are optional. The body has what differs, and what only a patch can change.
+    """
 
     CONDITIONS: ClassVar[frozenset[str]] = frozenset({"id", "if_version"})
     """Fields that select the record or set a condition. They change nothing."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:  # noqa: ANN401  pydantic's
+        """Make the fields of a new record optional.
+
+        A new field of the body stands before the inherited field that the body has next, or last.
+        """
+        fields, body = cls.__pydantic_fields__, set(cls.__annotations__)
+        bases = [base for base in cls.__bases__ if issubclass(base, Wire)]
+        inherited = {name for base in bases for name in base.model_fields}
+        complete = [base for base in bases if not issubclass(base, Partial)]
+        for name in {name for base in complete for name in base.model_fields}:
+            if name not in body | cls.CONDITIONS:
+                fields[name].default = fields[name].default_factory = None
+        order = [name for name in fields if name in inherited]
+        place = len(order)
+        for name in reversed([name for name in cls.__annotations__ if name in fields]):
+            if name in inherited:
+                place = order.index(name)
+            else:
+                order.insert(place, name)
+        cls.__pydantic_fields__ = {name: fields[name] for name in order}
 
     @property
     def changes(self) -> dict[str, Any]:
