@@ -29,7 +29,6 @@ from chalicelib.core.wire.schema import (
     SortOrder,
     Title,
     Wire,
-    copy_descriptions_from,
     optional,
 )
 from chalicelib.domains.catalog.store import categories
@@ -52,10 +51,15 @@ CASCADE = "category-cascade"
 Kind = Literal["product", "service"]
 
 
-class CategoryOut(Wire):
-    """A category."""
+class CategoryRef(Wire):
+    """Reference to a category."""
 
     id: Id = Field(description="Category id.")
+
+
+class CategoryOut(CategoryRef):
+    """A category."""
+
     name: str = Field(description="Name.")
     slug: str = Field(description="Short name, unique within its kind.")
     parent_id: Id | None = Field(description="Id of the parent category, or null at the top.")
@@ -100,21 +104,18 @@ class CategoryCreate(Wire):
     sort_order: SortOrder | None = optional("Last if omitted.")
 
 
-@copy_descriptions_from(CategoryCreate)
-class CategoryPatch(Patch):
+class CategoryPatch(Patch, CategoryRef):
     """Changes to a category."""
 
-    id: Id = Field(description="Category id.")
-    name: Title = optional()
+    name: Title = optional("Name.")
     slug: Slug = optional("Unique.")
     parent_id: Id | None = optional("Parent category; null: none.")
     sort_order: SortOrder = optional("Position, ascending.")
 
 
-class CategoryDelete(Wire):
+class CategoryDelete(CategoryRef):
     """Arguments of a category's deletion, with the new category of its items."""
 
-    id: Id = Field(description="Category id.")
     move_to: Id | None = optional("New category of its items.")
     dry_run: bool = Field(default=False, description="Only report.")
 

@@ -14,6 +14,7 @@ from chalicelib.core.wire.schema import Id, Unique, Wire, optional
 from chalicelib.domains.catalog.operations.products import (
     Name,
     ProductOut,
+    ProductRef,
     ProductResult,
 )
 from chalicelib.domains.catalog.store import categories, products
@@ -36,10 +37,9 @@ NOT_COPIED = ("sku", "sku_elsewhere", "barcode")
 UNIQUE_IDS = Unique("every id once")
 
 
-class ProductDuplicate(Wire):
+class ProductDuplicate(ProductRef):
     """Arguments of a product's duplication."""
 
-    id: Id = Field(description="Product id.")
     name: Name | None = optional("By default the original's with (копия).")
 
 

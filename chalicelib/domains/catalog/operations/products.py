@@ -30,7 +30,6 @@ from chalicelib.core.wire.schema import (
     SortOrder,
     Timestamp,
     Wire,
-    copy_descriptions_from,
     optional,
     printable,
     require_ordered_bounds,
@@ -76,10 +75,15 @@ StockDelta = Annotated[int, Field(ge=-MAX_STOCK, le=MAX_STOCK)]
 Status = Literal["active", "inactive"]
 
 
-class ProductOut(Wire):
-    """A product."""
+class ProductRef(Wire):
+    """Reference to a product."""
 
     id: Id = Field(description="Product id.")
+
+
+class ProductOut(ProductRef):
+    """A product."""
+
     name: str = Field(description="Name.")
     price: int = Field(description="Price in kopecks.")
     description: str | None = Field(description="Description, or null.")
@@ -140,12 +144,6 @@ class ProductList(Wire):
     total: int = Field(description="Number of matching products on all pages.")
 
 
-class ProductRef(Wire):
-    """Reference to a product."""
-
-    id: Id = Field(description="Product id.")
-
-
 class ProductCreate(Wire):
     """A new product."""
 
@@ -160,21 +158,12 @@ class ProductCreate(Wire):
     status: Status = Field(default="active", description="inactive hides it.")
 
 
-@copy_descriptions_from(ProductCreate)
-class ProductPatch(Patch):
+class ProductPatch(Patch, ProductCreate, ProductRef):
     """Changes to a product."""
 
-    id: Id = Field(description="Product id.")
-    name: Name = optional()
-    price: Kopecks = optional()
-    description: Description | None = optional()
-    sku: Sku | None = optional()
-    stock: Stock | None = optional()
     stock_delta: StockDelta = optional("Pieces to add; negative removes.")
-    category_id: Id | None = optional()
+    category_id: Id | None = optional("Category id.")
     images: Images | None = optional("Replaces all.")
-    barcode: BarcodeText | None = optional()
-    status: Status = optional()
     sort_order: SortOrder = optional("Position in the list.")
 
     @model_validator(mode="after")
@@ -184,10 +173,9 @@ class ProductPatch(Patch):
         return self
 
 
-class ProductDelete(Wire):
+class ProductDelete(ProductRef):
     """Arguments of a product's deletion."""
 
-    id: Id = Field(description="Product id.")
     dry_run: bool = Field(default=False, description="Only report.")
 
 

@@ -13,7 +13,6 @@ from chalicelib.core.wire.schema import (
     Partial,
     Pattern,
     SortOrder,
-    copy_descriptions_from,
     optional,
 )
 from chalicelib.domains.catalog.operations.products import (
@@ -21,7 +20,6 @@ from chalicelib.domains.catalog.operations.products import (
     BarcodeText,
     Description,
     Name,
-    ProductPatch,
     Sku,
     Status,
     Stock,
@@ -30,17 +28,16 @@ from chalicelib.domains.catalog.store.products import SkuTakenError
 from chalicelib.domains.files.flows.images import Images
 
 
-@copy_descriptions_from(ProductPatch)
 class ProductItem(Partial):
     """Values of a product. Omitted fields stay as they are."""
 
     name: Name = optional("Name; a new product needs it.")
     price: Kopecks = optional("In kopecks; a new product needs it.")
-    description: Description | None = optional()
-    stock: Stock | None = optional()
+    description: Description | None = optional("Description.")
+    stock: Stock | None = optional("null: not tracked.")
     category_id: Id | None = optional("Product category id.")
-    images: Images | None = optional()
-    barcode: BarcodeText | None = optional()
+    images: Images | None = optional("Replaces all.")
+    barcode: BarcodeText | None = optional("8, 12-14 digits.")
     status: Status = optional("inactive hides it; a new one is active if omitted.")
     sort_order: SortOrder = optional("Position in the list; a new one is last if omitted.")
 
