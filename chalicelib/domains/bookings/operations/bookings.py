@@ -47,10 +47,15 @@ class BookingClient(Wire):
     email: str | None = Field(description="E-mail address, or null.")
 
 
-class BookingOut(Wire):
-    """A booking. Names, price and length are those at the time of booking."""
+class BookingRef(Wire):
+    """Id of a booking."""
 
     id: Id = Field(description="Booking id.")
+
+
+class BookingOut(BookingRef):
+    """A booking. Names, price and length are those at the time of booking."""
+
     status: str = Field(description="pending_payment, confirmed, cancelled, completed or no_show.")
     service_id: Id = Field(description="Service id.")
     service_name: str = Field(description="Name of the service.")
@@ -160,12 +165,6 @@ class BookingResult(Wire):
     """One booking."""
 
     booking: BookingWithHistory = Field(description="The booking.")
-
-
-class BookingRef(Wire):
-    """Id of a booking."""
-
-    id: Id = Field(description="Booking id.")
 
 
 class BookingListQuery(Wire):

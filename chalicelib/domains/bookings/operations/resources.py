@@ -27,7 +27,6 @@ from chalicelib.core.wire.schema import (
     SortOrder,
     Timestamp,
     Wire,
-    copy_descriptions_from,
     optional,
 )
 from chalicelib.domains.bookings.flows import binding
@@ -68,10 +67,15 @@ class HasFutureBookingsError(ConflictError):
         super().__init__(message, details={"futureBookings": future_bookings})
 
 
-class ResourceOut(Wire):
-    """A resource that services are booked with: a person, a room or equipment."""
+class ResourceRef(Wire):
+    """Id of a resource."""
 
     id: Id = Field(description="Resource id.")
+
+
+class ResourceOut(ResourceRef):
+    """A resource that services are booked with: a person, a room or equipment."""
+
     name: str = Field(description="Name.")
     type: str = Field(description="master, room or equipment.")
     description: str | None = Field(description="Description, or null.")
@@ -116,12 +120,6 @@ class ResourceList(Wire):
     total: int = Field(description="Resources that match, over all pages.")
 
 
-class ResourceRef(Wire):
-    """Id of a resource."""
-
-    id: Id = Field(description="Resource id.")
-
-
 class ResourceCreate(Wire):
     """A new resource."""
 
@@ -134,26 +132,18 @@ class ResourceCreate(Wire):
     service_ids: ServiceIds | None = optional("Services to bind to it.")
 
 
-@copy_descriptions_from(ResourceCreate)
-class ResourcePatch(Patch):
+class ResourcePatch(Patch, ResourceCreate, ResourceRef):
     """Changes to a resource."""
 
-    id: Id = Field(description="Resource id.")
-    name: MailedTitle = optional()
-    type: Type = optional()
     timezone: Timezone = optional("IANA; moves hours, not bookings.")
-    capacity: Capacity = optional()
-    description: Description | None = optional()
-    photo: ImageIn | None = optional()
     service_ids: ServiceIds = optional("Replaces all; [] unbinds.")
     status: Status = optional("inactive: no slots.")
     sort_order: SortOrder = optional("Position in the list.")
 
 
-class ResourceDelete(Wire):
+class ResourceDelete(ResourceRef):
     """Id of a resource to delete."""
 
-    id: Id = Field(description="Resource id.")
     force: bool = Field(default=False, description="Even with upcoming bookings.")
     dry_run: bool = Field(default=False, description="Only report.")
 

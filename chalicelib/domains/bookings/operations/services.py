@@ -24,7 +24,6 @@ from chalicelib.core.wire.schema import (
     SortOrder,
     Timestamp,
     Wire,
-    copy_descriptions_from,
     optional,
     require_ordered_bounds,
 )
@@ -67,10 +66,15 @@ ResourceIds = Annotated[list[Id], Field(max_length=binding.MAX_RESOURCES), After
 Status = Literal["active", "inactive"]
 
 
-class ServiceOut(Wire):
-    """A service that clients can book."""
+class ServiceRef(Wire):
+    """Id of a service."""
 
     id: Id = Field(description="Service id.")
+
+
+class ServiceOut(ServiceRef):
+    """A service that clients can book."""
+
     name: str = Field(description="Name.")
     duration_min: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in kopecks.")
@@ -148,12 +152,6 @@ class ServiceList(Wire):
     pagination: SizedPagination = Field(description="Which page of how many services.")
 
 
-class ServiceRef(Wire):
-    """Id of a service."""
-
-    id: Id = Field(description="Service id.")
-
-
 class ServiceCreate(Wire):
     """A new service."""
 
@@ -182,30 +180,13 @@ class ServiceCreate(Wire):
     )
 
 
-@copy_descriptions_from(ServiceCreate)
-class ServicePatch(Patch):
+class ServicePatch(Patch, ServiceCreate, ServiceRef):
     """Changes to a service."""
 
-    id: Id = Field(description="Service id.")
-    name: MailedTitle = optional()
-    duration_min: Duration = optional()
-    price: Kopecks = optional()
-    description: Description | None = optional()
-    category_id: Id | None = optional()
-    site_id: Id | None = optional()
-    agent_id: Id | None = optional()
     resource_ids: ResourceIds = optional("Replaces all.")
     images: Images | None = optional("Replaces all.")
     tags: Tags = optional("Replaces all.")
-    status: Status = optional()
     slot_step_min: Duration | None = optional("null: durationMin.")
-    buffer_before_min: Buffer = optional()
-    buffer_after_min: Buffer = optional()
-    min_notice_min: Notice = optional()
-    horizon_days: Horizon = optional()
-    require_payment: bool = optional()
-    unverified_per_hour: Unverified = optional()
-    visitor_mails: bool = optional()
     reminders: Reminders = optional("Replaces all.")
     sort_order: SortOrder = optional("Position in the list.")
 
