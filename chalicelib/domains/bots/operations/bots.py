@@ -17,7 +17,6 @@ from chalicelib.core.wire.schema import (
     Patch,
     Timestamp,
     Wire,
-    copy_descriptions_from,
     optional,
     printable,
 )
@@ -103,10 +102,15 @@ Origins = Annotated[
 ]
 
 
-class AgentSummary(Wire):
-    """A bot in a list, without its prompt."""
+class AgentRef(Wire):
+    """Id of a bot."""
 
     id: Id = Field(description="Bot id.")
+
+
+class AgentSummary(AgentRef):
+    """A bot in a list, without its prompt."""
+
     name: str = Field(description="Name.")
     model: str = Field(description="Model that answers.")
     is_active: bool = Field(description="Whether it answers visitors.")
@@ -144,12 +148,6 @@ class AgentList(Wire):
     agents: list[AgentSummary] = Field(description="The bots, newest first.")
 
 
-class AgentRef(Wire):
-    """Id of a bot."""
-
-    id: Id = Field(description="Bot id.")
-
-
 class AgentCreate(Wire):
     """A new bot."""
 
@@ -164,16 +162,10 @@ class AgentCreate(Wire):
     )
 
 
-@copy_descriptions_from(AgentCreate)
-class AgentPatch(Patch):
+class AgentPatch(Patch, AgentCreate, AgentRef):
     """Changes to a bot."""
 
-    id: Id = Field(description="Bot id.")
-    name: AgentName = optional()
-    system_prompt: Prompt = optional()
     model: ModelName = optional("Any model name.")
-    is_active: bool = optional()
-    is_private: bool = optional()
     welcome_message: Welcome | None = optional("null clears.")
     allowed_origins: Origins = optional("Replaces all; empty: all origins.")
     capabilities: Capabilities = optional("Replaces all.")
@@ -181,10 +173,9 @@ class AgentPatch(Patch):
     privacy_url: PrivacyUrl | None = optional("null clears.")
 
 
-class AgentAccess(Patch):
+class AgentAccess(Patch, AgentRef):
     """Changes to the access settings of a bot."""
 
-    id: Id = Field(description="Bot id.")
     is_active: bool = optional("Whether it answers visitors.")
     is_private: bool = optional("Whether it requires a bot key.")
 
