@@ -23,7 +23,6 @@ from chalicelib.core.wire.schema import (
     Slug,
     Timestamp,
     Wire,
-    copy_descriptions_from,
     optional,
     printable,
 )
@@ -83,10 +82,15 @@ CoverUrl = Annotated[str, StringConstraints(max_length=2048)]
 Status = Literal["draft", "published"]
 
 
-class PostSummary(Wire):
-    """A post without its text."""
+class PostRef(Wire):
+    """Reference to a post."""
 
     id: Id = Field(description="Post id.")
+
+
+class PostSummary(PostRef):
+    """A post without its text."""
+
     title: str = Field(description="Title.")
     slug: str = Field(description="Part of its URL.")
     description: str | None = Field(description="Meta description, or null.")
@@ -161,26 +165,19 @@ class PostCreate(Wire):
     cover_image: CoverUrl | None = optional("https URL; copied.")
 
 
-@copy_descriptions_from(PostCreate)
-class PostPatch(Patch):
+class PostPatch(Patch, PostCreate, PostRef):
     """Changes to a post."""
 
-    id: Id = Field(description="Post id.")
-    title: PostTitle = optional()
     slug: PostSlug = optional("Old URLs redirect.")
-    description: MetaDescription | None = optional()
     content: Content = optional("Markdown.")
     tags: Tags = optional("Replaces all.")
-    category: Category | None = optional()
-    author: PersonName | None = optional()
     status: Status = optional("draft hides it.")
     cover_image: CoverUrl | None = optional("https URL; null: none.")
 
 
-class PostDelete(Wire):
+class PostDelete(PostRef):
     """Arguments of a post's deletion."""
 
-    id: Id = Field(description="Post id.")
     dry_run: bool = Field(default=False, description="Change nothing.")
 
 
