@@ -13,10 +13,11 @@ from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import fold
 from chalicelib.core.unit import AuditEvent
-from chalicelib.core.wire.schema import NULL_IS_A_VALUE, DeletedResult, Id, Wire, optional
+from chalicelib.core.wire.schema import NULL_IS_A_VALUE, DeletedResult, Id, optional
 from chalicelib.domains.files.operations.folders import (
     MAX_DEPTH,
     FolderForest,
+    FolderRef,
     NameTakenError,
     name_taken_error,
 )
@@ -35,10 +36,9 @@ FOLDERS_PER_TRANSACTION = 25
 FILES_PER_TRANSACTION = 80
 
 
-class FolderDelete(Wire):
+class FolderDelete(FolderRef):
     """Arguments of a folder's deletion, with the new place of its content."""
 
-    id: Id = Field(description="Folder id.")
     move_to: Annotated[Id | None, NULL_IS_A_VALUE] = optional(
         "Folder that its files and folders move to; null is the root. Without it, only an empty "
         "folder is deleted."

@@ -14,7 +14,7 @@ from chalicelib.core.errors import ConflictError, CycleError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Patch, Title, Wire, copy_descriptions_from, optional
+from chalicelib.core.wire.schema import Id, Patch, Title, Wire, optional
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES, FOLDERS, FolderRow
 from chalicelib.engine import locks
@@ -34,10 +34,15 @@ def _check_folder_name(name: str) -> str:
 FolderName = Annotated[Title, StringConstraints(max_length=100), AfterValidator(_check_folder_name)]
 
 
-class FolderOut(Wire):
-    """A folder."""
+class FolderRef(Wire):
+    """Reference to a folder."""
 
     id: Id = Field(description="Folder id.")
+
+
+class FolderOut(FolderRef):
+    """A folder."""
+
     name: str = Field(description="Name.")
     parent_id: Id | None = Field(description="Parent folder, or null at the root.")
     files_count: int = Field(description="Files directly in the folder.")
@@ -78,12 +83,9 @@ class FolderResult(Wire):
     folder: FolderOut = Field(description="The folder.")
 
 
-@copy_descriptions_from(FolderCreate)
-class FolderPatch(Patch):
+class FolderPatch(Patch, FolderCreate, FolderRef):
     """Changes to a folder."""
 
-    id: Id = Field(description="Folder id.")
-    name: FolderName = optional()
     parent_id: Id | None = optional("New parent folder; null is the root.")
 
 
