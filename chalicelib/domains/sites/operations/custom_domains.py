@@ -15,12 +15,11 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import (
-    Id,
     Wire,
 )
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows.domain_binding import DomainTakenError
-from chalicelib.domains.sites.operations.sites import DomainOut
+from chalicelib.domains.sites.operations.sites import DomainOut, SiteRef
 from chalicelib.domains.sites.rules import hostnames
 from chalicelib.domains.sites.store.sites import (
     SITES,
@@ -32,10 +31,9 @@ from chalicelib.domains.sites.store.sites import (
 from chalicelib.gateways.site_hosts import site_hosts
 
 
-class SiteDomain(Wire):
+class SiteDomain(SiteRef):
     """Custom domain to bind to a site."""
 
-    id: Id = Field(description="Site id.")
     domain: Annotated[str, StringConstraints(max_length=1000)] | None = Field(
         description="Host name, such as www.example.com; null unbinds."
     )

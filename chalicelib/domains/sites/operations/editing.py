@@ -10,7 +10,7 @@ from chalicelib.core.errors import ValidationError, VersionConflictError, call
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import IF_VERSION, Id, IfVersion, Wire, exactly_one, optional
+from chalicelib.core.wire.schema import IF_VERSION, IfVersion, Wire, exactly_one, optional
 from chalicelib.domains.files.flows.storage import QuotaExceededError
 from chalicelib.domains.sites.flows.page_objects import (
     MAX_HTML_BYTES,
@@ -22,9 +22,9 @@ from chalicelib.domains.sites.flows.page_objects import (
 from chalicelib.domains.sites.flows.undoing import UNDO, how_to_undo_save
 from chalicelib.domains.sites.operations.pages import (
     LONG_ANSWER_BYTES,
-    PAGE_ID,
     PageOut,
     PageRecord,
+    PageRef,
     existing_page,
 )
 from chalicelib.lib import text_edits
@@ -43,12 +43,11 @@ class HtmlEdit(Wire):
     all: bool = Field(default=False, description="All matches.")
 
 
-class PageSaveHtml(Wire):
+class PageSaveHtml(PageRef):
     """New HTML for a page, or changes to it."""
 
     EXACTLY_ONE_OF = (("html", "edits"),)
 
-    id: Id = PAGE_ID
     html: str | None = optional("Up to 1 MiB; or give edits.")
     edits: Annotated[list[HtmlEdit], Field(min_length=1, max_length=MAX_EDITS)] | None = optional(
         "Replacements, in order."

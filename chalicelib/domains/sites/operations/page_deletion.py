@@ -28,8 +28,8 @@ from chalicelib.domains.sites.flows.undoing import (
 )
 from chalicelib.domains.sites.operations.pages import (
     MAX_PAGES,
-    PAGE_ID,
     PageRecord,
+    PageRef,
     PageWritten,
     check_room,
     existing_page,
@@ -40,10 +40,9 @@ from chalicelib.engine import jobs
 from chalicelib.lib import slugs
 
 
-class PageDelete(Wire):
+class PageDelete(PageRef):
     """Arguments of a page's deletion, with the confirmation."""
 
-    id: Id = PAGE_ID
     confirm: bool = Field(default=False, description="Must be true.")
     if_version: IfVersion | None = IF_VERSION
     dry_run: bool = Field(default=False, description="Only report.")

@@ -10,8 +10,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.identity.flows import names
 from chalicelib.domains.identity.store import accounts
-from chalicelib.domains.sites.operations.page_versions import PageVersionsQuery
-from chalicelib.domains.sites.operations.pages import existing_page
+from chalicelib.domains.sites.operations.pages import PageRef, existing_page
 from chalicelib.domains.sites.store import page_versions
 
 
@@ -35,7 +34,7 @@ class PageSavers(Wire):
     reads=True,
     example={"id": "PAGE_ID"},
 )
-def list_page_savers(ctx: Context, args: PageVersionsQuery) -> PageSavers:
+def list_page_savers(ctx: Context, args: PageRef) -> PageSavers:
     """Return the names of the accounts, keys and apps that saved a page's versions."""
     page = existing_page(ctx, args.id)
     versions = page_versions.within_limits(page_versions.read_all(ctx.workspace_id, page.id))

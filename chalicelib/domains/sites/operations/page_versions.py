@@ -15,8 +15,8 @@ from chalicelib.domains.files.rules import stored_files
 from chalicelib.domains.files.store.files import MAX_FILES_PER_TEXT
 from chalicelib.domains.sites.flows.page_objects import read_html, stage_html
 from chalicelib.domains.sites.operations.pages import (
-    PAGE_ID,
     PageRecord,
+    PageRef,
     PageWritten,
     existing_page,
 )
@@ -47,12 +47,6 @@ class PageVersion(Wire):
         return cls.from_row({**row.attribute_values, "id": row.id})
 
 
-class PageVersionsQuery(Wire):
-    """Page whose versions to list."""
-
-    id: Id = PAGE_ID
-
-
 class PageVersions(Wire):
     """The earlier versions of a page."""
 
@@ -60,10 +54,9 @@ class PageVersions(Wire):
     versions: list[PageVersion] = Field(description="Earlier versions of its HTML, latest first.")
 
 
-class PageVersionQuery(Wire):
+class PageVersionQuery(PageRef):
     """Version to read."""
 
-    id: Id = PAGE_ID
     version_id: Id = VERSION_ID
 
 
@@ -76,10 +69,9 @@ class PageVersionRead(Wire):
     version_html: str = Field(description="The HTML of the earlier version.")
 
 
-class PageRestoreVersion(Wire):
+class PageRestoreVersion(PageRef):
     """Version to restore."""
 
-    id: Id = PAGE_ID
     version_id: Id = VERSION_ID
     if_version: IfVersion | None = IF_VERSION
 
@@ -99,7 +91,7 @@ class PageVersionRestored(PageWritten):
     title="List a page's versions",
     example={"id": "PAGE_ID"},
 )
-def list_page_versions(ctx: Context, args: PageVersionsQuery) -> PageVersions:
+def list_page_versions(ctx: Context, args: PageRef) -> PageVersions:
     """List the earlier versions of a page's HTML.
 
     Each save that changes the HTML keeps the one before. Saves by one caller within 10 minutes keep

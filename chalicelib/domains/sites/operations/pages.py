@@ -25,7 +25,6 @@ from chalicelib.core.wire.schema import (
     Timestamp,
     Title,
     Wire,
-    copy_descriptions_from,
     optional,
 )
 from chalicelib.domains.sites.flows.page_objects import MAX_HTML_BYTES, read_html, too_large
@@ -44,13 +43,15 @@ LONG_ANSWER_BYTES = 60 * 1024
 """Size from which an answer adds a warning that explains how to read the HTML in parts."""
 
 
-PAGE_ID = Field(description="Page id.")
-
-
-class PageRecord(Wire):
-    """A page without its HTML."""
+class PageRef(Wire):
+    """Reference to a page."""
 
     id: Id = Field(description="Page id.")
+
+
+class PageRecord(PageRef):
+    """A page without its HTML."""
+
     project_id: Id = Field(description="Id of the site it belongs to.")
     title: str = Field(description="Title.")
     slug: str = Field(description="Short name, unique within the site.")
@@ -120,10 +121,9 @@ class PageList(Wire):
     )
 
 
-class PageQuery(Wire):
+class PageQuery(PageRef):
     """Page to read, and the part of its HTML."""
 
-    id: Id = PAGE_ID
     offset: Annotated[int, Field(ge=0, le=10**9)] = Field(
         default=0, description="First byte to return."
     )
@@ -144,16 +144,14 @@ class PageCreate(Wire):
     slug: Slug | None = optional("Made from the title if omitted.")
 
 
-@copy_descriptions_from(PageCreate)
-class PagePatch(Patch):
+class PagePatch(Patch, PageRef):
     """Changes to a page's metadata."""
 
     REJECTED_FIELDS: ClassVar[Mapping[str, str]] = {
         "html": f"this call changes metadata only; save HTML with {call('svc_save_page_html')}"
     }
 
-    id: Id = PAGE_ID
-    title: Title = optional()
+    title: Title = optional("Title.")
     slug: Slug = optional("Unique in the site; the old one redirects.")
     description: Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION)] | None = optional(
         "Meta description; null clears."

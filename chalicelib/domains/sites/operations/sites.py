@@ -24,7 +24,6 @@ from chalicelib.core.wire.schema import (
     Timestamp,
     Title,
     Wire,
-    copy_descriptions_from,
     optional,
 )
 from chalicelib.domains.sites.rules import hostnames
@@ -77,6 +76,12 @@ class DomainOut(Wire):
             records.append(DnsRecord(type=address.type, host=domain.name, value=address.value))
         made = {"status": domain.state, "reason": domain.explanation, "records": records}
         return cls.from_row(domain.attribute_values, **made)
+
+
+class SiteRef(Wire):
+    """Reference to a site."""
+
+    id: Id = Field(description="Site id.")
 
 
 class SiteOut(Wire):
@@ -138,30 +143,25 @@ class SiteCreate(Wire):
     slug: Slug | None = optional("Made from the title if omitted.")
 
 
-@copy_descriptions_from(SiteCreate)
-class SitePatch(Patch):
+class SitePatch(Patch, SiteCreate, SiteRef):
     """Changes to a site."""
 
-    id: Id = Field(description="Site id.")
-    title: Title = optional()
     description: Description | None = optional("Description; null clears it.")
     slug: Slug = optional("New slug; the old URL stops working.")
     status: Literal["active", "inactive"] = optional("inactive hides it.")
 
 
-class SiteStats(Wire):
+class SiteStats(SiteRef):
     """Switch for counting a site's visits."""
 
-    id: Id = Field(description="Site id.")
     enabled: Annotated[bool, NULL_IS_A_VALUE] = optional(
         "Toggles if omitted; a retry toggles again."
     )
 
 
-class SiteStatsResult(Wire):
+class SiteStatsResult(SiteRef):
     """State of a site's visit counting."""
 
-    id: Id = Field(description="Site id.")
     stats_enabled: bool = Field(description="Whether visits are counted now.")
 
 
