@@ -16,14 +16,14 @@ from chalicelib.core.errors import (
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import IF_VERSION, Id, IfVersion, Patch, Wire, optional, wire_name
+from chalicelib.core.wire.schema import IF_VERSION, IfVersion, Patch, optional, wire_name
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.flows.contacts import Contact
 from chalicelib.domains.contacts.store import clients, named_contacts
 from chalicelib.domains.contacts.store.clients import CLIENTS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.leads.operations.leads import MAX_LISTED_NOTES, LeadOut, LeadResult
+from chalicelib.domains.leads.operations.leads import MAX_LISTED_NOTES, LeadOut, LeadRef, LeadResult
 from chalicelib.domains.leads.rules import form_fields
 from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
 from chalicelib.domains.leads.store import crm_metrics, leads
@@ -37,17 +37,15 @@ MAX_DATA_BYTES = 32 * 1024
 """Size limit of a lead's data, as JSON."""
 
 
-class LeadStatusSet(Wire):
+class LeadStatusSet(LeadRef):
     """New status of a lead."""
 
-    id: Id = Field(description="Lead id.")
     status: LeadStatus = Field(description="New status.")
 
 
-class LeadPatch(Patch):
+class LeadPatch(Patch, LeadRef):
     """Changes to a lead."""
 
-    id: Id = Field(description="Lead id.")
     name: PersonName | None = optional("null clears.")
     email: Email | None = optional("null clears.")
     phone: PhoneText | None = optional("In any format; null clears.")

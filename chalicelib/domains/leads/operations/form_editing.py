@@ -10,7 +10,6 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import (
     IF_VERSION,
-    Id,
     IfVersion,
     Patch,
     Title,
@@ -23,6 +22,7 @@ from chalicelib.domains.leads.operations.forms import (
     FieldName,
     FormFieldIn,
     FormOut,
+    FormRef,
     RedirectUrl,
     SuccessMessage,
     check_unique,
@@ -55,12 +55,6 @@ def _with_names(fields: list[FormDraftField]) -> list[FormDraftField]:
     return named
 
 
-class FormQuery(Wire):
-    """Form to read."""
-
-    id: Id = Field(description="Form id.")
-
-
 class FormDetail(FormOut):
     """A form, with what an editor of it needs."""
 
@@ -84,10 +78,9 @@ class FormDetailResult(Wire):
     form: FormDetail = Field(description="The form.")
 
 
-class FormPatch(Patch):
+class FormPatch(Patch, FormRef):
     """Changes to a form."""
 
-    id: Id = Field(description="Form id.")
     title: Title = optional("Shown to visitors.")
     fields: Annotated[
         list[FormDraftField],
@@ -100,7 +93,7 @@ class FormPatch(Patch):
 
 
 @operation(role=Role.MEMBER, reads=True, example={"id": "FORM_ID"})
-def get_form(ctx: Context, args: FormQuery) -> FormDetailResult:
+def get_form(ctx: Context, args: FormRef) -> FormDetailResult:
     """Return one form with its version and the HTML to embed."""
     form = FORMS.require(ctx.workspace_id, args.id)
     return FormDetailResult(form=FormDetail.read(ctx.workspace_id, form))

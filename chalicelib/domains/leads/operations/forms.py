@@ -142,10 +142,15 @@ class FormFieldOut(Wire):
     options: list[str] | None = Field(description="Options of a select, or null.")
 
 
-class FormOut(Wire):
-    """A form."""
+class FormRef(Wire):
+    """Reference to a form."""
 
     id: Id = Field(description="Form id.")
+
+
+class FormOut(FormRef):
+    """A form."""
+
     title: str = Field(description="Title.")
     project_id: Id | None = Field(description="Site id, or null.")
     fields: list[FormFieldOut] = Field(description="Fields, in order.")
@@ -212,10 +217,9 @@ class FormCreate(Wire):
     redirect_url: RedirectUrl | None = optional("https URL of the next page.")
 
 
-class FormDelete(Wire):
+class FormDelete(FormRef):
     """Arguments of a form's deletion."""
 
-    id: Id = Field(description="Form id.")
     dry_run: bool = Field(default=False, description="Only report what would be deleted.")
 
 
