@@ -67,10 +67,15 @@ class InvitationCreate(Wire):
     )
 
 
-class InvitationCreated(Wire):
-    """A new invitation with its link. The link is shown only in this answer."""
+class InvitationRef(Wire):
+    """Reference to an invitation."""
 
     id: Id = Field(description="Invitation id.")
+
+
+class InvitationCreated(InvitationRef):
+    """A new invitation with its link. The link is shown only in this answer."""
+
     email: str = Field(description="E-mail address of the invited person.")
     role: str = Field(description="member or manager.")
     url: str | None = Field(description="The link; it cannot be shown again.")
@@ -81,10 +86,9 @@ class InvitationCreated(Wire):
     )
 
 
-class InvitationListed(Wire):
+class InvitationListed(InvitationRef):
     """An open invitation."""
 
-    id: Id = Field(description="Invitation id.")
     email: str = Field(description="E-mail address of the invited person.")
     role: str = Field(description="member or manager.")
     inviter: str = Field(description="Name of the member who made it.")
@@ -102,16 +106,8 @@ class InvitationList(Wire):
     invitations: list[InvitationListed] = Field(description="Open invitations, newest first.")
 
 
-class InvitationRef(Wire):
-    """Reference to an invitation."""
-
-    id: Id = Field(description="Invitation id.")
-
-
-class InvitationRevoked(Wire):
+class InvitationRevoked(InvitationRef):
     """An invitation that no longer works."""
-
-    id: Id = Field(description="Invitation id.")
 
 
 class InvitationToken(Wire):

@@ -78,10 +78,15 @@ class SignedIn(Wire):
     token: str | None = Field(description="The session's token, for its cookie.")
 
 
-class SessionOut(Wire):
-    """A session of the account."""
+class SessionRef(Wire):
+    """Reference to a session."""
 
     id: Id = Field(description="Session id.")
+
+
+class SessionOut(SessionRef):
+    """A session of the account."""
+
     browser: str = Field(description="The browser's User-Agent header at sign-in.")
     created_at: Timestamp = Field(description="When it started.")
     seen_at: Timestamp = Field(description="When it was last used, to ten minutes.")
@@ -94,16 +99,8 @@ class SessionList(Wire):
     sessions: list[SessionOut] = Field(description="Live sessions, latest first.")
 
 
-class SessionRef(Wire):
-    """Reference to a session."""
-
-    id: Id = Field(description="Session id.")
-
-
-class SessionEnded(Wire):
+class SessionEnded(SessionRef):
     """A session that has ended."""
-
-    id: Id = Field(description="Session id.")
 
 
 class SignedOut(Wire):

@@ -20,7 +20,6 @@ from chalicelib.core.wire.schema import (
     Pattern,
     Timestamp,
     Wire,
-    copy_descriptions_from,
     optional,
 )
 from chalicelib.domains.identity.flows.zones import Timezone
@@ -134,16 +133,15 @@ class WorkspaceCreated(Wire):
     timezone: str = Field(description="IANA name of its time zone.")
 
 
-@copy_descriptions_from(WorkspaceCreate)
 class WorkspacePatch(Patch):
     """Changes to a workspace."""
 
     CONDITIONS: ClassVar[frozenset[str]] = frozenset({"workspace_id"})
 
     workspace_id: Id = optional("The workspace; the session's own if omitted.")
-    name: MailedTitle = optional()
-    timezone: Timezone = optional()
-    country: Country = optional()
+    name: MailedTitle = optional("Display name.")
+    timezone: Timezone = optional("IANA name of its time zone.")
+    country: Country = optional("ISO 3166 code of the country for parsing phone numbers.")
 
 
 class WorkspaceSettings(Wire):
