@@ -105,10 +105,9 @@ class ClientList(Wire):
     total: int = Field(description="Clients that match, over all pages.")
 
 
-class ClientPatch(Patch):
+class ClientPatch(Patch, ClientRef):
     """Changes to a client."""
 
-    id: Id = Field(description="Client id.")
     name: PersonName | None = optional("null clears.")
     email: Email | None = optional("null clears.")
     phone: PhoneText | None = optional("null clears.")
