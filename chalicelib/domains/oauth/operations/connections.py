@@ -25,10 +25,15 @@ class ConnectionOwner(Wire):
     email: str = Field(description="Its e-mail address.")
 
 
-class ConnectionOut(Wire):
-    """A connected app."""
+class ConnectionRef(Wire):
+    """Reference to a connection."""
 
     id: Id = Field(description="Connection id.")
+
+
+class ConnectionOut(ConnectionRef):
+    """A connected app."""
+
     client_name: str = Field(description="Name that the client gave itself.")
     client_host: str = Field(description="Host of its metadata document, or empty.")
     scopes: list[Scope] = Field(description="Scopes.")
@@ -65,12 +70,6 @@ class ConnectionList(Wire):
     )
     live: int = Field(description="Number of live connections in the workspace.")
     most: int = Field(description="Maximum number of live connections.")
-
-
-class ConnectionRef(Wire):
-    """Reference to a connection."""
-
-    id: Id = Field(description="Connection id.")
 
 
 class ConnectionEnded(Wire):
