@@ -4,12 +4,12 @@ Names are camelCase in JSON and snake_case in Python. Every field has a descript
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
-from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from annotated_types import GroupedMetadata
 from pydantic import (
@@ -24,7 +24,6 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.clock import iso
@@ -86,7 +85,7 @@ class Partial(Wire):
 class Patch(Partial):
     """Changes to a record that must contain at least one change.
 
-    A patch may inherit from the model of a new record, whose fields it then takes. All of
+    A patch may inherit from the model of a new record, whose fields it then takes (ADR 76). All of
     them are optional. The body has what differs, and what only a patch can change.
     """
 
@@ -134,39 +133,6 @@ class Patch(Partial):
         return self
 
 
-P = TypeVar("P", bound=Partial)
-
-
-def copy_descriptions_from(model: type[Wire]) -> Callable[[type[P]], type[P]]:
-    """Decorate a partial update with the descriptions in the model of a new record (ADR 44).
-
-    A field declared by ``optional()`` without a description gets that of the field of the same
-    name in ``model``.
-
-    Raises:
-        TypeError: the model has no field of the same name and type.
-    """
-
-    def describe(partial: type[P]) -> type[P]:
-        for name, field in partial.model_fields.items():
-            if field.description is None:
-                source = model.model_fields.get(name)
-                if source is None or not _same_type(source, field):
-                    msg = (
-                        f"{partial.__name__}.{name} has no field of the same name and type in "
-                        f"{model.__name__}"
-                    )
-                    raise TypeError(msg)
-                field.description = source.description
-        return partial
-
-    return describe
-
-
-def _same_type(one: FieldInfo, other: FieldInfo) -> bool:
-    return (one.annotation, one.metadata) == (other.annotation, other.metadata)
-
-
 def exactly_one(model: Wire) -> None:
     """Require one field of each group of ``EXACTLY_ONE_OF``. Model validators call it."""
     for names in model.EXACTLY_ONE_OF:
@@ -193,12 +159,11 @@ def require_ordered_bounds(model: Wire, lower: str, upper: str) -> None:
         raise PydanticCustomError("bounds", message, {"low": low, "high": high})
 
 
-def optional(description: str | None = None) -> Any:  # noqa: ANN401  the default of a field of any type
+def optional(description: str) -> Any:  # noqa: ANN401  the default of a field of any type
     """Declare an optional field. ``null`` has the same effect as omitting the field.
 
     There are two exceptions. In a ``Partial``, ``null`` clears a field whose type includes None.
-    In a field marked ``NULL_IS_A_VALUE``, ``null`` is a value. Pass no description only in a model
-    that is decorated with ``copy_descriptions_from``.
+    In a field marked ``NULL_IS_A_VALUE``, ``null`` is a value.
     """
     return Field(default=None, description=description)
 
