@@ -361,6 +361,13 @@ class DeletedResult(Wire):
     deleted: bool = Field(description="Whether it was deleted; false for a dry run.")
 
 
+class ListQuery(Wire):
+    """Page of a list. Filters, and another size, are in the classes of the nouns."""
+
+    page: PageNumber = Field(default=1, description="From 1.")
+    size: int = Field(default=20, ge=1, le=100, description="Page size.")
+
+
 class Pagination(Wire):
     """Pagination of a list of sites or files."""
 

@@ -10,11 +10,12 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
+from chalicelib.core.wire.schema import ListQuery
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.listing import lookups, queries
 from chalicelib.engine.listing.counters import ReadCounts
@@ -30,7 +31,7 @@ from chalicelib.engine.listing.index_entries import (
 )
 from chalicelib.engine.listing.lookups import LookupRow
 from chalicelib.engine.listing.ordering import SortPosition
-from chalicelib.engine.listing.query import Query, ResultPage
+from chalicelib.engine.listing.query import Query, ResultPage, Selection
 from chalicelib.engine.reading import Cost, Key, Partition, fetch
 from chalicelib.engine.tables import ContentRow, Record
 
@@ -238,6 +239,20 @@ class Listing(Declaration[R]):
             consistent_read=True,
         )
         return [SortPosition(number_in(item[slot]["S"]), item["sk"]["S"]) for item in items]
+
+    def query(self, args: ListQuery, **selected: Unpack[Selection]) -> Query:
+        """Return the query of a list operation, newest first unless it names a sort.
+
+        Each field of the input with the name of the status, a facet or a tag filters by it, and the
+        value "all" does not. ``filters`` adds or replaces some.
+        """
+        named = {self.status, *self.facets, *self.tags} & type(args).model_fields.keys()
+        sent = {name: getattr(args, name) for name in named if name}
+        filters = {name: None if value == "all" else value for name, value in sent.items()}
+        if "sort" not in selected:
+            selected |= {"sort": "createdAt", "descending": True}
+        selected["filters"] = {**filters, **selected.get("filters", {})}
+        return Query(args.page, args.size, **selected)
 
     def page(
         self, workspace_id: str, query: Query, counts: ReadCounts | None = None

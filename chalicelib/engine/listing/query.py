@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypedDict, TypeVar
 
 from chalicelib.engine.listing.index_ranges import Bounds
 from chalicelib.engine.reading import Cost
@@ -41,6 +41,20 @@ class Query:
     def offset(self) -> int:
         """The number of rows before the page."""
         return (self.page - 1) * self.size
+
+
+class Selection(TypedDict, total=False):
+    """What a query takes beside the page, for ``Listing.query``."""
+
+    sort: str
+    descending: bool
+    filters: Mapping[str, str | Collection[str] | None]
+    lookups: Mapping[str, str | None]
+    present: Mapping[str, bool | None]
+    ranges: Mapping[str, Bounds]
+    search: str | None
+    ids: Collection[str] | None
+    charge: Callable[[int], object] | None
 
 
 @dataclass(frozen=True, slots=True)
