@@ -18,7 +18,7 @@ from chalicelib.core.text import collapse_spaces
 from chalicelib.core.wire.schema import (
     DeletedResult,
     Id,
-    PageNumber,
+    ListQuery,
     Patch,
     Slug,
     Timestamp,
@@ -29,7 +29,6 @@ from chalicelib.core.wire.schema import (
 from chalicelib.domains.blog.operations import covers
 from chalicelib.domains.blog.store import posts
 from chalicelib.domains.blog.store.posts import POSTS, PUBLISHED, PostRow
-from chalicelib.engine.listing.query import Query
 from chalicelib.lib import slugs
 from chalicelib.lib.contact_fields import PersonName, Tags
 from chalicelib.lib.markup import markdown
@@ -128,10 +127,9 @@ class FullPostResult(Wire):
     post: PostOut = Field(description="The post.")
 
 
-class PostListQuery(Wire):
+class PostListQuery(ListQuery):
     """Filters for listing posts."""
 
-    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Posts per page.")
     status: Literal["draft", "published", "all"] = Field(default="all", description="Status.")
 
@@ -195,16 +193,7 @@ def url_of(post: PostRow) -> str:
 )
 def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
     """List the blog's posts, drafts included, newest first."""
-    found = POSTS.page(
-        ctx.workspace_id,
-        Query(
-            page=args.page,
-            size=args.size,
-            sort="createdAt",
-            descending=True,
-            filters={"status": None if args.status == "all" else args.status},
-        ),
-    )
+    found = POSTS.page(ctx.workspace_id, POSTS.query(args))
     return PostList(posts=[PostSummary.of(post) for post in found.records], total=found.total)
 
 
