@@ -13,7 +13,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     Id,
-    PageNumber,
+    ListQuery,
     SearchText,
     SizedPagination,
     Timestamp,
@@ -27,7 +27,6 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, Eve
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.engine.listing.query import Query
 from chalicelib.lib import phones, zoned_times
 
 SORTS = {
@@ -167,10 +166,9 @@ class BookingResult(Wire):
     booking: BookingWithHistory = Field(description="The booking.")
 
 
-class BookingListQuery(Wire):
+class BookingListQuery(ListQuery):
     """Filters, sort and page of a list of bookings."""
 
-    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Bookings a page.")
     status: Literal["pending_payment", "confirmed", "cancelled", "completed", "no_show", "all"] = (
         Field(default="all", description="Status.")
@@ -209,17 +207,10 @@ def list_bookings(ctx: Context, args: BookingListQuery) -> BookingList:
     """
     sort, descending = SORTS[args.sort]
     search = phones.search_term(args.q, lambda: workspaces.get(ctx.workspace_id).country)
-    query = Query(
-        page=args.page,
-        size=args.size,
+    query = BOOKINGS.query(
+        args,
         sort=sort,
         descending=descending,
-        filters={
-            "status": None if args.status == "all" else args.status,
-            "service_id": args.service_id,
-            "resource_id": args.resource_id,
-            "client_id": args.client_id,
-        },
         ranges={"starts_at": _range(ctx, args)},
         search=search,
         charge=ctx.charge,

@@ -20,8 +20,8 @@ from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import (
     DeletedResult,
     Id,
+    ListQuery,
     MailedTitle,
-    PageNumber,
     Patch,
     SearchText,
     SortOrder,
@@ -39,7 +39,6 @@ from chalicelib.domains.files.store.images import ImageMap
 from chalicelib.domains.identity.flows import zones
 from chalicelib.domains.identity.flows.zones import Timezone
 from chalicelib.engine import jobs
-from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
 
@@ -102,10 +101,9 @@ class ResourceResult(Wire):
     resource: ResourceOut = Field(description="The resource.")
 
 
-class ResourceListQuery(Wire):
+class ResourceListQuery(ListQuery):
     """Filters and page of a list of resources."""
 
-    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Resources a page.")
     q: SearchText | None = optional("Part of the name.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
@@ -178,15 +176,8 @@ def weight(args: Wire) -> int:
 )
 def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
     """List resources. Long descriptions are cut, except with id."""
-    query = Query(
-        page=args.page,
-        size=args.size,
-        sort="sortOrder",
-        filters={"status": None if args.status == "all" else args.status},
-        search=args.q,
-        ids=_filter_ids(ctx, args),
-        charge=ctx.charge,
-    )
+    ids = _filter_ids(ctx, args)
+    query = RESOURCES.query(args, sort="sortOrder", search=args.q, ids=ids, charge=ctx.charge)
     with deadline.side_by_side() as start:
         bindings = start(lambda: services.Bindings(ctx.workspace_id, args.id))
         found = RESOURCES.page(ctx.workspace_id, query)

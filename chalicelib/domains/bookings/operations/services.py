@@ -16,8 +16,8 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     Id,
     Kopecks,
+    ListQuery,
     MailedTitle,
-    PageNumber,
     Patch,
     SearchText,
     SizedPagination,
@@ -37,7 +37,6 @@ from chalicelib.domains.files.flows import images
 from chalicelib.domains.files.flows.images import ImageOut, Images
 from chalicelib.domains.files.store.images import ImageMap
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
-from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib.contact_fields import Tags
 
@@ -122,10 +121,9 @@ class ServiceResult(Wire):
     service: ServiceOut = Field(description="The service.")
 
 
-class ServiceListQuery(Wire):
+class ServiceListQuery(ListQuery):
     """Filters, sort and page of a list of services."""
 
-    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Services a page.")
     q: SearchText | None = optional("Part of the name.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
@@ -200,17 +198,10 @@ class ServicePatch(Patch, ServiceCreate, ServiceRef):
 )
 def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
     """List services. Long descriptions are cut, except with id."""
-    query = Query(
-        page=args.page,
-        size=args.size,
+    query = SERVICES.query(
+        args,
         sort=args.sort,
         descending=args.sort == "createdAt",
-        filters={
-            "status": None if args.status == "all" else args.status,
-            "category_id": args.category_id,
-            "site_id": args.site_id,
-            "agent_id": args.agent_id,
-        },
         ranges={"price": (args.min_price, args.max_price)},
         search=args.q,
         ids=None if args.id is None else [args.id],
