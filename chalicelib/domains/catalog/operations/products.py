@@ -24,7 +24,7 @@ from chalicelib.core.wire.schema import (
     DeletedResult,
     Id,
     Kopecks,
-    PageNumber,
+    ListQuery,
     Patch,
     SearchText,
     SortOrder,
@@ -47,7 +47,6 @@ from chalicelib.domains.catalog.store.products import (
 from chalicelib.domains.files.flows import images
 from chalicelib.domains.files.flows.images import ImageOut, Images
 from chalicelib.domains.files.store.images import ImageMap
-from chalicelib.engine.listing.query import Query
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import barcodes
 
@@ -110,11 +109,9 @@ class ProductResult(Wire):
     product: ProductOut = Field(description="The product.")
 
 
-class ProductListQuery(Wire):
+class ProductListQuery(ListQuery):
     """Filters and sorting for listing products."""
 
-    page: PageNumber = Field(default=1, description="From 1.")
-    size: int = Field(default=20, ge=1, le=100, description="Page size.")
     q: SearchText | None = optional("Searches name and SKU.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
     category_id: Id | None = optional("Category id.")
@@ -194,23 +191,17 @@ def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
 def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
     """List products. Long descriptions are cut."""
     descriptions.check_size(args.descriptions, args.size)
-    found = PRODUCTS.page(
-        ctx.workspace_id,
-        Query(
-            page=args.page,
-            size=args.size,
-            sort=args.sort,
-            descending=(args.sort_dir or _DIRECTIONS.get(args.sort, "asc")) == "desc",
-            filters={
-                "status": None if args.status == "all" else args.status,
-                "category_id": _category_filter(ctx, args),
-            },
-            lookups={"sku": args.sku, "barcode": _gtin14(args.barcode)},
-            ranges={"price": (args.min_price, args.max_price), "available": _stock_range(args)},
-            search=args.q,
-            charge=ctx.charge,
-        ),
+    query = PRODUCTS.query(
+        args,
+        sort=args.sort,
+        descending=(args.sort_dir or _DIRECTIONS.get(args.sort, "asc")) == "desc",
+        filters={"category_id": _category_filter(ctx, args)},
+        lookups={"sku": args.sku, "barcode": _gtin14(args.barcode)},
+        ranges={"price": (args.min_price, args.max_price), "available": _stock_range(args)},
+        search=args.q,
+        charge=ctx.charge,
     )
+    found = PRODUCTS.page(ctx.workspace_id, query)
     if args.descriptions == "full":
         shown = list(map(ProductOut.of, found.records))
     else:
