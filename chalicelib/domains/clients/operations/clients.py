@@ -14,7 +14,7 @@ from chalicelib.core.wire.schema import (
     IF_VERSION,
     Id,
     IfVersion,
-    PageNumber,
+    ListQuery,
     Patch,
     SearchText,
     Timestamp,
@@ -84,10 +84,9 @@ class ClientRef(Wire):
     id: Id = Field(description="Client id.")
 
 
-class ClientListQuery(Wire):
+class ClientListQuery(ListQuery):
     """Filters, sort and page of a list of clients."""
 
-    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Clients a page.")
     search: SearchText | None = optional("In name, e-mail, phone (any spelling).")
     tag: Annotated[str, StringConstraints(strip_whitespace=True, max_length=50)] | None = optional(
@@ -130,9 +129,8 @@ def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
     """
     sort, descending = SORTS[args.sort]
     search = phones.search_term(args.search, lambda: workspaces.get(ctx.workspace_id).country)
-    query = Query(
-        page=args.page,
-        size=args.size,
+    query = CLIENTS.query(
+        args,
         sort=sort,
         descending=descending,
         filters={"tags": args.tag or None},
