@@ -13,7 +13,7 @@ from chalicelib.core.errors import call
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Timestamp, Wire, optional
+from chalicelib.core.wire.schema import Id, ListQuery, SearchText, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.contacts.flows.clients import ClientOut
 from chalicelib.domains.contacts.store import clients
@@ -141,10 +141,9 @@ class LeadWithHistory(LeadResult):
     history: list[LeadEvent] = Field(description="Its changes, oldest first.")
 
 
-class LeadListQuery(Wire):
+class LeadListQuery(ListQuery):
     """Filters for listing leads."""
 
-    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=500, description="Leads a page.")
     status: LeadStatus | None = optional("Status.")
     search: SearchText | None = optional("In submitted values, name, phone (any spelling), notes.")
@@ -216,17 +215,9 @@ def query_of(ctx: Context, args: LeadListQuery) -> Query:
             when and clock.moment_of(when, zone, end=end)
             for when, end in zip(bounds, (False, True), strict=True)
         ]
-    return Query(
-        page=args.page,
-        size=args.size,
-        sort="createdAt",
-        descending=True,
-        filters={
-            "status": args.status,
-            "form_id": args.form_id,
-            "project_id": args.project_id,
-            "tags": args.tag,
-        },
+    return LEADS.query(
+        args,
+        filters={"tags": args.tag},
         ranges={"created_at": (bounds[0], bounds[1])},
         search=phones.search_term(args.search, lambda: workspaces.get(ctx.workspace_id).country),
         charge=ctx.charge,
