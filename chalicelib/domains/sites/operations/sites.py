@@ -16,7 +16,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     NULL_IS_A_VALUE,
     Id,
-    PageNumber,
+    ListQuery,
     Pagination,
     Patch,
     SearchText,
@@ -35,7 +35,6 @@ from chalicelib.domains.sites.store.sites import (
     SiteRow,
 )
 from chalicelib.engine.claims import ClaimRow
-from chalicelib.engine.listing.query import Query
 from chalicelib.gateways.site_hosts import site_hosts
 from chalicelib.lib import slugs
 
@@ -115,10 +114,9 @@ class SiteResult(Wire):
     project: SiteOut = Field(description="The site.")
 
 
-class SiteListQuery(Wire):
+class SiteListQuery(ListQuery):
     """Filters and sorting for listing sites."""
 
-    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=10, ge=1, le=100, description="Sites per page.")
     status: Literal["active", "inactive", "suspended"] | None = optional("Status.")
     search: SearchText | None = optional("Searches title and slug.")
@@ -184,17 +182,9 @@ def _slug_taken_error(slug: str) -> SlugTakenError:
 )
 def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
     """List the sites. Other calls take a site's id as projectId."""
-    found = SITES.page(
-        ctx.workspace_id,
-        Query(
-            page=args.page,
-            size=args.size,
-            sort=args.sort_by,
-            descending=args.sort_dir == "desc",
-            filters={"status": args.status},
-            search=args.search,
-        ),
-    )
+    descending = args.sort_dir == "desc"
+    query = SITES.query(args, sort=args.sort_by, descending=descending, search=args.search)
+    found = SITES.page(ctx.workspace_id, query)
     return SiteList(
         projects=[SiteOut.of(site) for site in found.records],
         pagination=Pagination(total=found.total, page=args.page, limit=args.size),
