@@ -25,6 +25,9 @@ from chalicelib.core.wire.schema import Partial, Wire
 READ, CALL = "READ", "CALL"
 """The methods of operations without a route: ``READ`` for those that only read, else ``CALL``."""
 
+LISTING = ("list_", "find_", "search_")
+READING = ("get_", *LISTING)
+"""The beginnings of the names of handlers that list records, and of those that read."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 """The sort order of operations that share a path."""
 
@@ -54,7 +57,7 @@ class Entry:
     @property
     def returns_list(self) -> bool:
         """Whether it returns records that its arguments select. The handler's name decides."""
-        return self.read_only and self.name.startswith(("list_", "find_", "search_"))
+        return self.read_only and self.name.startswith(LISTING)
 
     @property
     def position(self) -> tuple[bool, str, int, str]:
@@ -276,7 +279,8 @@ class Declaration(Options):
     """The REST route, such as ``GET /api/pages/{id}``. Without one, only the console and the
     command line call the operation."""
     reads: bool = False
-    """Whether an operation without a route only reads. With a route, GET decides."""
+    """Whether an operation without a route only reads, if its name begins with none of
+    ``READING``. With a route, GET decides."""
     scope: Scope | None = None
     """The scope that a key needs. Without one, any valid key may call."""
     audience: Iterable[Audience] = ()
@@ -286,7 +290,8 @@ class Declaration(Options):
     """The lowest role in the workspace that a person in the console needs. Operations for
     sessions must declare it; other operations must not."""
     idempotent: bool | None = None
-    """Whether a repeated call changes nothing more. By default true for reads, false for writes."""
+    """Whether a repeated call changes nothing more. By default true for reads and for handlers
+    named ``delete_…``, which are also destructive."""
     accepts_idempotency_key: bool | None = None
     """Whether a call takes an idempotency key. By default true for writes that are not
     idempotent. Set it for idempotent operations if a part of them is not, such as an addition."""
@@ -296,13 +301,14 @@ class Declaration(Options):
 
     def __call__(self, handler: Callable[[C, W], R]) -> Callable[[C, W], R]:
         """Add the handler's operation to the registry, and return the handler."""
-        method, _, path = (self.rest or f"{READ if self.reads else CALL} ").partition(" ")
-        read_only = method in {"GET", READ}
-        idempotent = read_only if self.idempotent is None else self.idempotent
+        name = handler.__name__
+        kind = READ if self.reads or name.startswith(READING) else CALL
+        method, _, path = (self.rest or f"{kind} ").partition(" ")
+        read_only, deletes = method in {"GET", READ}, name.startswith("delete_")
+        idempotent = read_only or deletes if self.idempotent is None else self.idempotent
         takes_key = self.accepts_idempotency_key
         hints = get_type_hints(handler)
         outputs = get_args(hints["return"]) or (hints["return"],)
-        name = handler.__name__
         inferred = {Audience.KEY: path, Audience.SESSION: self.role}
         audience = frozenset(self.audience or (each for each in inferred if inferred[each]))
         if not audience or (self.role is None) is (Audience.SESSION in audience):
@@ -310,7 +316,8 @@ class Declaration(Options):
             raise TypeError(msg)
         self.registry.add(
             Operation(
-                **{option.name: getattr(self, option.name) for option in fields(Options)},
+                **{option.name: getattr(self, option.name) for option in fields(Options)}
+                | {"destructive": self.destructive or deletes},
                 name=name,
                 title=self.title or title_of(name),
                 module=handler.__module__,

@@ -214,20 +214,20 @@ def adjust(ctx: Context, args: Adjustment) -> CreditResult:
     return _post(ctx, ledger.ADJUST, args)
 
 
-@operation(title="Read a balance", audience=MANAGED, reads=True, role=Role.OWNER)
+@operation(title="Read a balance", audience=MANAGED, role=Role.OWNER)
 def get_balance(ctx: Context, args: BalanceQuery) -> Balance:
     """Return the available and reserved money of an account."""
     return Balance.of(ledger.wallet(_readable_account(ctx, args)))
 
 
-@operation(title="Read the ledger", audience=MANAGED, reads=True, role=Role.OWNER)
+@operation(title="Read the ledger", audience=MANAGED, role=Role.OWNER)
 def list_ledger(ctx: Context, args: LedgerQuery) -> LedgerResult:
     """Return the last entries of an account's ledger, newest first."""
     rows = ledger.entries(_readable_account(ctx, args), args.limit, before=args.before)
     return LedgerResult(entries=[EntryOut.of(row) for row in rows])
 
 
-@operation(title="Read one's own statement", reads=True, role=Role.OWNER)
+@operation(title="Read one's own statement", role=Role.OWNER)
 def get_statement(ctx: Context, args: StatementQuery) -> Statement:
     """Return the balance of the session's account and its ledger entries, newest first."""
     account_id = ctx.principal.account_id

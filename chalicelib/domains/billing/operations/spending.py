@@ -37,7 +37,7 @@ class Spending(Wire):
     bots: list[BotSpending] = Field(description="Bots that spent something, the highest first.")
 
 
-@operation(title="Read what bots spend", reads=True, role=Role.OWNER)
+@operation(title="Read what bots spend", role=Role.OWNER)
 def get_spending(ctx: Context, args: NoInput) -> Spending:
     """Return what each bot of the workspace spent on each of the last 30 days.
 

@@ -282,8 +282,6 @@ def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
     tool=True,
     rest="DELETE /api/admin/blog/{id}",
     scope=Scope.BLOG_WRITE,
-    destructive=True,
-    idempotent=True,
     platform=True,
     example={"id": "POST_ID"},
 )

@@ -98,7 +98,7 @@ class BookingPagePatch(Patch):
     withdraw: ServiceIds = optional("Services not to offer any more.")
 
 
-@operation(title="Get the booking page", role=Role.MEMBER, reads=True)
+@operation(title="Get the booking page", role=Role.MEMBER)
 def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails:
     """Return the switches of the booking page, and the services from which to choose."""
     settings = BookingPageRow.of(ctx.workspace_id)

@@ -45,7 +45,7 @@ class MisplacedBookings(Wire):
     total: int = Field(description="Number of them among the 500 next bookings.")
 
 
-@operation(reads=True, role=Role.MEMBER)
+@operation(role=Role.MEMBER)
 def list_bookings_at_closed_times(ctx: Context, args: ClosedTimesQuery) -> MisplacedBookings:
     """List the upcoming bookings outside opening hours or within time off.
 

@@ -113,13 +113,7 @@ def _workspace(args: ManagedBookingRef | MoveTimesQuery | PublicMove) -> str:
     return booking_links.parse(args.token).workspace_id
 
 
-@operation(
-    title="Open a booking's link",
-    audience=PUBLIC,
-    reads=True,
-    resolve=_workspace,
-    limit=VIEWS,
-)
+@operation(title="Open a booking's link", audience=PUBLIC, resolve=_workspace, limit=VIEWS)
 def get_managed_booking(ctx: Context, args: ManagedBookingRef) -> ManagedBooking:
     """Return the booking of a link, and what its client may do with it."""
     row = booking_links.booking_of(args.token, Purpose.MANAGE)
@@ -129,7 +123,6 @@ def get_managed_booking(ctx: Context, args: ManagedBookingRef) -> ManagedBooking
 @operation(
     title="Find times to move a booking to",
     audience=PUBLIC,
-    reads=True,
     resolve=_workspace,
     limit=VIEWS,
     errors=(BookingStartedError, MoveRefusedError),

@@ -141,7 +141,6 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
 @operation(
     title="Find times on a booking page",
     audience=PUBLIC,
-    reads=True,
     resolve=_workspace,
     limit=PAGE_SEARCHES,
 )

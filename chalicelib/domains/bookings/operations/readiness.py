@@ -45,7 +45,7 @@ class UnbookableServices(Wire):
     services: list[UnbookableService] = Field(description="In the order of the ids.")
 
 
-@operation(title="List services that cannot be booked", reads=True, role=Role.MEMBER)
+@operation(title="List services that cannot be booked", role=Role.MEMBER)
 def list_unbookable_services(ctx: Context, args: UnbookableQuery) -> UnbookableServices:
     """List the services without slots on any day. Time off and bookings are not considered."""
     services = SERVICES.fetch(ctx.workspace_id, args.ids)

@@ -285,8 +285,6 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     tool=True,
     rest="POST /api/resources/delete",
     scope=Scope.SERVICES_WRITE,
-    destructive=True,
-    idempotent=True,
     example={"id": "RESOURCE_ID", "force": True},
     errors=(HasFutureBookingsError,),
     role=Role.MANAGER,

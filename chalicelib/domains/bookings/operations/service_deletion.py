@@ -33,8 +33,6 @@ class ServiceDeleted(DeletedResult):
     tool=True,
     rest="POST /api/services/delete",
     scope=Scope.SERVICES_WRITE,
-    destructive=True,
-    idempotent=True,
     example={"id": "SERVICE_ID"},
     role=Role.MANAGER,
 )

@@ -98,7 +98,7 @@ class StaffCalendar(Wire):
     shown: int = Field(description="Number of bookings that the answer has.")
 
 
-@operation(title="Get the calendar of the staff", reads=True, role=Role.MEMBER)
+@operation(title="Get the calendar of the staff", role=Role.MEMBER)
 def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
     """Return the bookings of a day or a week by staff member.
 

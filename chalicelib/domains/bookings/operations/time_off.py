@@ -183,8 +183,6 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
     rest="POST /api/resources/delete-time-off",
     scope=Scope.SERVICES_WRITE,
     title="Delete time off",
-    destructive=True,
-    idempotent=True,
     example={"id": "TIME_OFF_ID"},
     role=Role.MANAGER,
 )

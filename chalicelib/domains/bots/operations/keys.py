@@ -78,7 +78,6 @@ class BotKeyList(Wire):
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
-    reads=True,
 )
 def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
     """List the keys of a bot, newest first. Tokens are masked."""
@@ -122,8 +121,6 @@ def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
-    destructive=True,
-    idempotent=True,
 )
 def delete_bot_key(ctx: Context, args: BotKeyRef) -> BotKeyDeleted:
     """Delete a key of a bot. Requests with this key are refused from now on."""

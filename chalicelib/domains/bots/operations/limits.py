@@ -131,7 +131,6 @@ def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
-    reads=True,
 )
 def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
     """Return a bot's limits, and its spending in the current day, week and month."""
@@ -146,7 +145,7 @@ def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
     return BotBudget(agent_id=agent.id, timezone=zone, **windows)
 
 
-@operation(title="List bots that their limits hold back", reads=True, role=Role.MANAGER)
+@operation(title="List bots that their limits hold back", role=Role.MANAGER)
 def list_held_back_bots(ctx: Context, args: NoInput) -> HeldBackBots:
     """List the bots that do not answer because a limit is 0 or used up."""
     keys = window_keys(clock.now(), workspaces.get(ctx.workspace_id).timezone)

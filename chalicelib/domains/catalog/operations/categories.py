@@ -207,8 +207,6 @@ def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
     tool=True,
     rest="POST /api/categories/delete",
     scope=Scope.PRODUCTS_WRITE,
-    destructive=True,
-    idempotent=True,
     example={"id": "CATEGORY_ID"},
 )
 def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:

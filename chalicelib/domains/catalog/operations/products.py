@@ -294,8 +294,6 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     tool=True,
     rest="POST /api/products/delete",
     scope=Scope.PRODUCTS_WRITE,
-    destructive=True,
-    idempotent=True,
     example={"id": "PRODUCT_ID"},
 )
 def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:

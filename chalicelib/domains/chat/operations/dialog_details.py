@@ -104,7 +104,7 @@ class DialogDetails(Wire):
     )
 
 
-@operation(title="List all dialogs", role=Role.MEMBER, reads=True)
+@operation(title="List all dialogs", role=Role.MEMBER)
 def list_dialogs(ctx: Context, args: AllDialogsQuery) -> AllDialogs:
     """List the dialogs of all bots, newest first. Previews are untrusted text."""
     query = Query(
@@ -148,7 +148,7 @@ def _bot_names(workspace_id: str, ids: Iterable[str]) -> dict[str, str]:
     return {agent.id: agent.name for agent in AGENTS.fetch(workspace_id, set(ids))}
 
 
-@operation(title="Get a dialog with names", role=Role.MEMBER, reads=True)
+@operation(title="Get a dialog with names", role=Role.MEMBER)
 def get_dialog_details(ctx: Context, args: DialogPageQuery) -> DialogDetails:
     """Return a page of a dialog's messages, with the bot, the lead, the client and the bookings."""
     offset = (args.page - 1) * MESSAGES_PER_PAGE

@@ -66,8 +66,6 @@ class FileInUseError(ConflictError):
 @operation(
     rest="POST /api/files/delete",
     scope=Scope.FILES_WRITE,
-    destructive=True,
-    idempotent=True,
     example={"id": "FILE_ID"},
     errors=(FileInUseError,),
 )

@@ -65,8 +65,6 @@ class FolderNotEmptyError(ConflictError):
 @operation(
     rest="POST /api/file-folders/delete",
     scope=Scope.FILES_WRITE,
-    destructive=True,
-    idempotent=True,
     example={"id": "FOLDER_ID", "moveTo": None},
     errors=(CycleError, FolderNotEmptyError, NameTakenError),
 )

@@ -138,7 +138,7 @@ class OwnAccountResult(Wire):
     account: OwnAccount = Field(description="The account.")
 
 
-@operation(title="Get one's own account", reads=True, role=Role.ACCOUNT)
+@operation(title="Get one's own account", role=Role.ACCOUNT)
 def get_account(ctx: Context, args: NoInput) -> OwnAccountResult:
     """Return the account of the person who is signed in."""
     account = accounts.get(ctx.principal.account_id)

@@ -172,7 +172,6 @@ def _entry_filter(
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
-    reads=True,
 )
 def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
     """List changes with their actors, newest first. Entries are kept for 90 days."""

@@ -222,7 +222,7 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
     )
 
 
-@operation(role=Role.MANAGER, reads=True)
+@operation(role=Role.MANAGER)
 def list_invitations(ctx: Context, args: NoInput) -> InvitationList:
     """List the open invitations of the workspace, newest first."""
     rows = invitations.open_ones(ctx.workspace_id)
@@ -260,12 +260,7 @@ def revoke_invitation(ctx: Context, args: InvitationRef) -> InvitationRevoked:
     return InvitationRevoked(id=row.invitation_id)
 
 
-@operation(
-    audience=(Audience.PUBLIC, Audience.SESSION),
-    role=Role.ACCOUNT,
-    reads=True,
-    platform=True,
-)
+@operation(audience=(Audience.PUBLIC, Audience.SESSION), role=Role.ACCOUNT, platform=True)
 def get_invitation(ctx: Context, args: InvitationToken) -> InvitationShown:
     """Return an invitation that works to the person who has its link."""
     found = flows.read(args.token)

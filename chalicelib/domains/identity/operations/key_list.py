@@ -68,7 +68,6 @@ class KeyList(Wire):
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
-    reads=True,
 )
 def list_keys(ctx: Context, args: KeyListQuery) -> KeyList:
     """List all API keys of a workspace, newest first, without their tokens."""

@@ -84,7 +84,7 @@ def _workspace(args: MemberRef | MemberListQuery) -> str:
     return workspaces.get(args.workspace_id or "").id
 
 
-@operation(audience=MANAGED, role=Role.MEMBER, resolve=_workspace, reads=True)
+@operation(audience=MANAGED, role=Role.MEMBER, resolve=_workspace)
 def list_members(ctx: Context, args: MemberListQuery) -> MemberList:
     """List the members of a workspace, in the order in which they joined."""
     return MemberList(

@@ -115,12 +115,7 @@ def _count_mail(email_hash: str) -> bool:
     return True
 
 
-@operation(
-    title="Get a link for a new password",
-    audience=PUBLIC,
-    reads=True,
-    platform=True,
-)
+@operation(title="Get a link for a new password", audience=PUBLIC, platform=True)
 def get_password_reset(ctx: Context, args: PasswordResetToken) -> PasswordResetShown:
     """Return a link that works to the person who has it."""
     found = _read(args.token)

@@ -166,7 +166,7 @@ def _count_attempt(ctx: Context, args: SignIn, account: AccountRow | None) -> tu
     return failures, now
 
 
-@operation(reads=True, platform=True, role=Role.ACCOUNT)
+@operation(platform=True, role=Role.ACCOUNT)
 def list_sessions(ctx: Context, args: NoInput) -> SessionList:
     """List the sessions of the account."""
     caller = _session(ctx)

@@ -105,7 +105,7 @@ def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:
     )
 
 
-@operation(title="List one's own workspaces", reads=True, role=Role.ACCOUNT)
+@operation(title="List one's own workspaces", role=Role.ACCOUNT)
 def list_my_workspaces(ctx: Context, args: NoInput) -> OwnWorkspaceList:
     """List the workspaces that the account belongs to."""
     found = workspaces.of_account(ctx.principal.account_id)
@@ -214,7 +214,7 @@ class WorkspaceWithPlan(WorkspaceSettings):
     includes: PlanLimits = Field(description="What the plan includes.")
 
 
-@operation(title="Get the workspace", reads=True, role=Role.MANAGER)
+@operation(title="Get the workspace", role=Role.MANAGER)
 def get_workspace(ctx: Context, args: NoInput) -> WorkspaceWithPlan:
     """Return the settings of the session's workspace, and what its plan includes."""
     workspace = workspaces.get(ctx.workspace_id)

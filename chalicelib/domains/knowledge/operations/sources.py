@@ -233,8 +233,6 @@ def list_knowledge(ctx: Context, args: BotRef) -> SourceList:
     scope=Scope.AGENTS_WRITE,
     role=Role.MANAGER,
     title="Delete a source of a bot's knowledge",
-    destructive=True,
-    idempotent=True,
     example={"id": "AGENT_ID", "sourceId": "SOURCE_ID"},
 )
 def delete_knowledge(ctx: Context, args: KnowledgeRef) -> DeletedResult:
@@ -253,12 +251,7 @@ def delete_knowledge(ctx: Context, args: KnowledgeRef) -> DeletedResult:
     return DeletedResult(id=source.id, deleted=True)
 
 
-@operation(
-    reads=True,
-    role=Role.MANAGER,
-    title="List files that a bot can read",
-    example={"q": "price"},
-)
+@operation(role=Role.MANAGER, title="List files that a bot can read", example={"q": "price"})
 def list_readable_files(ctx: Context, args: ReadableFilesQuery) -> ReadableFiles:
     """List the files of all folders that can be a source, among the 100 newest that match q."""
     query = Query(

@@ -92,7 +92,7 @@ class FormPatch(Patch, FormRef):
     if_version: IfVersion = IF_VERSION
 
 
-@operation(role=Role.MEMBER, reads=True, example={"id": "FORM_ID"})
+@operation(role=Role.MEMBER, example={"id": "FORM_ID"})
 def get_form(ctx: Context, args: FormRef) -> FormDetailResult:
     """Return one form with its version and the HTML to embed."""
     form = FORMS.require(ctx.workspace_id, args.id)

@@ -297,8 +297,6 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
     tool=True,
     rest="POST /api/forms/delete",
     scope=Scope.CRM_WRITE,
-    destructive=True,
-    idempotent=True,
     example={"id": "FORM_ID"},
     role=Role.MANAGER,
 )

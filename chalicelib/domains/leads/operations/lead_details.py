@@ -76,7 +76,7 @@ class LeadDetails(Wire):
     history: list[LeadChange] = Field(description="Changes after the submission, newest first.")
 
 
-@operation(title="Get a lead with names", role=Role.MEMBER, reads=True)
+@operation(title="Get a lead with names", role=Role.MEMBER)
 def get_lead_details(ctx: Context, args: LeadRef) -> LeadDetails:
     """Return a lead with labels of its values, names of its site and client, and its history."""
     with deadline.side_by_side() as start:

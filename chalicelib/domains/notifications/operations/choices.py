@@ -78,7 +78,7 @@ class NotificationsChange(Wire):
     )
 
 
-@operation(title="Get one's own notifications", reads=True, role=Role.MEMBER)
+@operation(title="Get one's own notifications", role=Role.MEMBER)
 def get_notifications(ctx: Context, args: NoInput) -> Notifications:
     """Return the messages about the workspace that the caller gets.
 

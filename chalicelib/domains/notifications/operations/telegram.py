@@ -48,7 +48,7 @@ class TelegramUnlinked(Wire):
     was_linked: bool = Field(description="Whether there was a link.")
 
 
-@operation(title="Get one's own Telegram chat", reads=True, role=Role.MEMBER)
+@operation(title="Get one's own Telegram chat", role=Role.MEMBER)
 def get_telegram(ctx: Context, args: NoInput) -> TelegramState:
     """Return whether the caller receives messages about the workspace by Telegram."""
     try:

@@ -84,7 +84,6 @@ class ConnectionEnded(Wire):
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
-    reads=True,
 )
 def list_connections(ctx: Context, args: ConnectionListQuery) -> ConnectionList:
     """List the connected apps of a workspace, newest first."""

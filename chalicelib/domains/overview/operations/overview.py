@@ -150,7 +150,7 @@ class Overview(Wire):
     latest_dialogs: list[DialogSummary] = Field(description="The last five, newest first.")
 
 
-@operation(title="Get the overview of a workspace", reads=True, role=Role.MEMBER)
+@operation(title="Get the overview of a workspace", role=Role.MEMBER)
 def get_overview(ctx: Context, args: NoInput) -> Overview:
     """Return recent activity, next bookings and available funds, in a dozen small reads."""
     workspace = workspaces.get(ctx.workspace_id)

@@ -37,14 +37,14 @@ class DeletedPages(DeletedList):
     project: SiteOut = Field(description="The site.")
 
 
-@operation(reads=True, example={}, role=Role.MANAGER)
+@operation(example={}, role=Role.MANAGER)
 def list_deleted_sites(ctx: Context, args: NoInput) -> DeletedList:
     """List the sites that were deleted in the last 30 days, with their pages and forms."""
     found = SITES.fetch_deleted(ctx.workspace_id, SITES.deleted_ids(ctx.workspace_id, ""))
     return DeletedList(deleted=_listed([site for site in found if site.deletion_id is not None]))
 
 
-@operation(role=Role.MANAGER, reads=True, example={"projectId": "SITE_ID"})
+@operation(role=Role.MANAGER, example={"projectId": "SITE_ID"})
 def list_deleted_pages(ctx: Context, args: PageListQuery) -> DeletedPages:
     """List the pages of a site that were deleted in the last 30 days, but not with the site."""
     site = SITES.require(ctx.workspace_id, args.project_id)

@@ -68,8 +68,6 @@ class SiteDeleted(DeletedResult):
     tool=True,
     rest="POST /api/projects/delete",
     scope=Scope.PROJECTS_WRITE,
-    destructive=True,
-    idempotent=True,
     example={"id": "SITE_ID"},
     errors=(ConflictError,),
     role=Role.MANAGER,

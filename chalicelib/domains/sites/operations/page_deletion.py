@@ -58,8 +58,6 @@ class PageDeleted(DeletedResult):
     tool=True,
     rest="POST /api/pages/delete",
     scope=Scope.PAGES_WRITE,
-    destructive=True,
-    idempotent=True,
     example={"id": "PAGE_ID", "confirm": True},
     errors=(ConfirmationRequiredError, ConflictError, VersionConflictError),
     role=Role.MANAGER,

@@ -28,12 +28,7 @@ class PageSavers(Wire):
     savers: list[PageSaver] = Field(description="Those whose names are known.")
 
 
-@operation(
-    role=Role.MANAGER,
-    title="Name who saved a page's versions",
-    reads=True,
-    example={"id": "PAGE_ID"},
-)
+@operation(role=Role.MANAGER, title="Name who saved a page's versions", example={"id": "PAGE_ID"})
 def list_page_savers(ctx: Context, args: PageRef) -> PageSavers:
     """Return the names of the accounts, keys and apps that saved a page's versions."""
     page = existing_page(ctx, args.id)

@@ -107,7 +107,6 @@ def list_page_versions(ctx: Context, args: PageRef) -> PageVersions:
 @operation(
     role=Role.MANAGER,
     title="Compare a page with a version",
-    reads=True,
     example={"id": "PAGE_ID", "versionId": "VERSION_ID"},
 )
 def get_page_version(ctx: Context, args: PageVersionQuery) -> PageVersionRead:

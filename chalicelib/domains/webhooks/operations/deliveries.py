@@ -69,7 +69,6 @@ class DeliveryQueued(Wire):
     title="List deliveries",
     audience=MANAGED,
     resolve=workspace_of_webhook,
-    reads=True,
     role=Role.MANAGER,
 )
 def list_webhook_deliveries(ctx: Context, args: WebhookRef) -> DeliveryList:

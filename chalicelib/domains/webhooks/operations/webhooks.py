@@ -150,7 +150,6 @@ def workspace_of_webhook(args: WebhookRef | WebhookPatch) -> str:
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
-    reads=True,
 )
 def list_webhooks(ctx: Context, args: WebhookListQuery) -> WebhookList:
     """List the webhooks of a workspace, newest first."""
@@ -238,13 +237,7 @@ def rotate_webhook_secret(ctx: Context, args: WebhookRef) -> WebhookCreated:
     return WebhookCreated(webhook_id=webhook.id, secret=_secret(ctx, webhook))
 
 
-@operation(
-    audience=MANAGED,
-    role=Role.MANAGER,
-    resolve=workspace_of_webhook,
-    destructive=True,
-    idempotent=True,
-)
+@operation(audience=MANAGED, role=Role.MANAGER, resolve=workspace_of_webhook)
 def delete_webhook(ctx: Context, args: WebhookRef) -> DeletedResult:
     """Delete a webhook. What waits for it is not sent."""
     lock = locks.lock_row(ctx.workspace_id, LOCK)
