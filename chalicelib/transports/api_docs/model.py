@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from chalicelib.transports.prompts import PROMPTS, Prompt
-
 REF = "#/components/schemas/"
 _JSON = "application/json"
 _LIMITS = (
@@ -47,10 +45,9 @@ class Field:
 
 
 class Failure(NamedTuple):
-    """An HTTP status that a call may fail with, its meaning and its error codes."""
+    """An HTTP status that a call may fail with, and its error codes."""
 
     status: str
-    description: str
     codes: tuple[str, ...]
 
 
@@ -149,9 +146,7 @@ class Reference:
             )
             for tag in document["tags"]
         )
-        self.codes = tuple(
-            Code(each["code"], each["status"], each["description"]) for each in document["x-errors"]
-        )
+        self.codes = tuple(Code(**each) for each in document["x-errors"])
 
     @cached_property
     def operations(self) -> tuple[OperationDoc, ...]:
@@ -161,11 +156,6 @@ class Reference:
     def operation(self, name: str) -> OperationDoc:
         """Return the operation of this name."""
         return next(each for each in self.operations if each.name == name)
-
-    @cached_property
-    def prompts(self) -> tuple[Prompt, ...]:
-        """The prompts of the tool server."""
-        return tuple(PROMPTS.values())
 
     @cached_property
     def chat_url(self) -> str:
@@ -244,21 +234,12 @@ class Reference:
             takes_idempotency_key=any(p["in"] == "header" for p in parameters),
             inputs=(*map(self._parameter, _values(parameters)), *self._body(body)),
             outputs=tuple(self._outputs(answer_type, success["schema"])),
-            failures=tuple(
-                Failure(status, self._status_description(status), tuple(named))
-                for status, named in codes.items()
-            ),
+            failures=tuple(Failure(status, tuple(named)) for status, named in codes.items()),
             body_types=tuple(kind for kind in contents if kind != _JSON),
             answer_type=answer_type,
             example={**shown, **body.get("example", {})},
             answer=success.get("example"),
         )
-
-    def _status_description(self, status: str) -> str:
-        description: str = self._document["components"]["responses"][f"Failure{status}"][
-            "description"
-        ]
-        return description
 
     def _outputs(self, media_type: str, schema: Mapping[str, Any]) -> Iterator[Field]:
         if media_type == _JSON:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chalicelib.lib.markup import templates
+from chalicelib.transports.prompts import PROMPTS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -85,6 +86,7 @@ def _guides() -> "Environment":
     environment = templates.environment(GUIDES_FOLDER, autoescape=False)
     environment.filters["thousands"] = "{:,}".format
     environment.globals |= {"barcodes": barcodes, "events": events, "photos": photos}
+    environment.globals["prompts"] = PROMPTS
     return environment
 
 
