@@ -130,10 +130,7 @@ def _parts(request: HttpRequest) -> list[_Part]:
 
     The parser's own form parser would drop file names in the form of RFC 5987.
     """
-    from python_multipart.multipart import (
-        MultipartParser,
-        parse_options_header,
-    )
+    from python_multipart.multipart import MultipartParser, parse_options_header
 
     parts: list[_Part] = []
     header, whole = (bytearray(), bytearray()), False

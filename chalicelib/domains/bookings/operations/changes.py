@@ -25,10 +25,7 @@ from chalicelib.domains.bookings.flows.booking import BookingChange, BookingRequ
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
 from chalicelib.domains.bookings.flows.visitor_bookings import Notes
-from chalicelib.domains.bookings.operations.bookings import (
-    BookingResult,
-    BookingWithHistory,
-)
+from chalicelib.domains.bookings.operations.bookings import BookingResult, BookingWithHistory
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BookingStatus

@@ -8,11 +8,7 @@ from pydantic import Field, WithJsonSchema
 from pydantic_core import from_json
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import (
-    AppError,
-    ConfirmationRequiredError,
-    ValidationError,
-)
+from chalicelib.core.errors import AppError, ConfirmationRequiredError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire import parsing
@@ -35,10 +31,7 @@ from chalicelib.domains.catalog.operations.batches import (
     in_item_order,
 )
 from chalicelib.domains.catalog.operations.order import UNIQUE_IDS
-from chalicelib.domains.catalog.operations.products import (
-    Stock,
-    stage_deletion,
-)
+from chalicelib.domains.catalog.operations.products import Stock, stage_deletion
 from chalicelib.domains.catalog.rules import change_by_percent
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow

@@ -8,14 +8,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.errors import VersionConflictError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
-from chalicelib.core.wire.schema import (
-    IF_VERSION,
-    IfVersion,
-    Patch,
-    Title,
-    Wire,
-    optional,
-)
+from chalicelib.core.wire.schema import IF_VERSION, IfVersion, Patch, Title, Wire, optional
 from chalicelib.domains.leads.flows.form_html import preview_html
 from chalicelib.domains.leads.operations.forms import (
     MAX_FIELDS,

@@ -14,20 +14,12 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
-from chalicelib.core.wire.schema import (
-    Wire,
-)
+from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows.domain_binding import DomainTakenError
 from chalicelib.domains.sites.operations.sites import DomainOut, SiteRef
 from chalicelib.domains.sites.rules import hostnames
-from chalicelib.domains.sites.store.sites import (
-    SITES,
-    VERIFIED,
-    DomainMap,
-    SiteRow,
-    domain_request,
-)
+from chalicelib.domains.sites.store.sites import SITES, VERIFIED, DomainMap, SiteRow, domain_request
 from chalicelib.gateways.site_hosts import site_hosts
 
 

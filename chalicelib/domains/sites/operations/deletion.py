@@ -13,11 +13,7 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
-from chalicelib.core.wire.schema import (
-    DeletedResult,
-    Id,
-    Wire,
-)
+from chalicelib.core.wire.schema import DeletedResult, Id, Wire
 from chalicelib.domains.files.store import files
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows.undoing import (

@@ -21,11 +21,7 @@ from chalicelib.domains.sites.operations.pages import (
     existing_page,
 )
 from chalicelib.domains.sites.store import page_versions
-from chalicelib.domains.sites.store.page_versions import (
-    MAX_BYTES,
-    MAX_VERSIONS,
-    VersionRow,
-)
+from chalicelib.domains.sites.store.page_versions import MAX_BYTES, MAX_VERSIONS, VersionRow
 from chalicelib.gateways.object_store import object_store
 
 VERSION_ID = Field(description="Id of the version.")

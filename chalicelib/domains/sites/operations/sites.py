@@ -6,10 +6,7 @@ from pydantic import Field, StringConstraints
 
 from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
-from chalicelib.core.errors import (
-    SlugTakenError,
-    ValidationError,
-)
+from chalicelib.core.errors import SlugTakenError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
@@ -27,13 +24,7 @@ from chalicelib.core.wire.schema import (
     optional,
 )
 from chalicelib.domains.sites.rules import hostnames
-from chalicelib.domains.sites.store.sites import (
-    SITES,
-    SLUG_CLAIM,
-    SUSPENDED,
-    DomainMap,
-    SiteRow,
-)
+from chalicelib.domains.sites.store.sites import SITES, SLUG_CLAIM, SUSPENDED, DomainMap, SiteRow
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.gateways.site_hosts import site_hosts
 from chalicelib.lib import slugs

@@ -3,18 +3,10 @@
 from pydantic import Field
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import (
-    NotFoundError,
-)
+from chalicelib.core.errors import NotFoundError
 from chalicelib.core.operations import OPERATOR, operation
-from chalicelib.core.wire.schema import (
-    Id,
-    Wire,
-)
-from chalicelib.domains.sites.store.sites import (
-    SITES,
-    SUSPENDED,
-)
+from chalicelib.core.wire.schema import Id, Wire
+from chalicelib.domains.sites.store.sites import SITES, SUSPENDED
 
 
 class SiteRef(Wire):

@@ -15,10 +15,7 @@ from chalicelib.core.operations import MANAGED, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Timestamp, Wire
 from chalicelib.domains.webhooks.flows import fan_out, sending, turns
-from chalicelib.domains.webhooks.operations.webhooks import (
-    WebhookRef,
-    workspace_of_webhook,
-)
+from chalicelib.domains.webhooks.operations.webhooks import WebhookRef, workspace_of_webhook
 from chalicelib.domains.webhooks.store import deliveries, webhooks
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
 from chalicelib.domains.webhooks.store.webhooks import ACTIVE, WEBHOOKS, WebhookRow
