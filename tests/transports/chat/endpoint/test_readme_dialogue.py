@@ -1,0 +1,59 @@
+"""The dialogue of the README with the embedded model: in Russian, as it is written, and English."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Api
+from tests.factories.chat import Bot, ask
+from tests.factories.salon import Salon
+
+README = Path(__file__).parents[4] / "README.md"
+RUSSIAN = re.findall(r'\\"message\\": \\"(.+?)\\"', README.read_text(encoding="utf-8"))
+ENGLISH = [
+    "How much is rye bread?",
+    "Book me a cake consultation on Saturday",
+    "The first one. I am Ada, +7 495 123-45-67",
+]
+
+
+@pytest.mark.usefixtures("database", "able", "monday")
+@pytest.mark.parametrize(
+    ("messages", "product", "service", "name", "title"),
+    [
+        (RUSSIAN, "Хлеб ржаной", "Консультация по торту на заказ", "Ада", "Запись: "),
+        (ENGLISH, "Rye bread", "Cake consultation", "Ada", "Book: "),
+    ],
+    ids=["ru", "en"],
+)
+def test_the_dialogue_of_the_readme_ends_in_a_booking(
+    bot: Bot,
+    api: Api,
+    messages: list[str],
+    product: str,
+    service: str,
+    name: str,
+    title: str,
+) -> None:
+    question, request, choice = messages
+    api.post("/api/products/create", {"name": product, "price": 24_000})
+    saturday = [{"weekday": "sat", "start": "10:00", "end": "13:00"}]
+    Salon.opened(api, [{"name": "Anna"}], saturday, name=service)
+    assert "240" in ask(bot, question).text
+    times = ask(bot, request, features=["actions"])
+    assert re.findall(r"^(\d)\. .+, (\d\d:\d\d)\b", times.text, re.MULTILINE) == [
+        ("1", "10:00"),
+        ("2", "11:00"),
+        ("3", "12:00"),
+    ]
+    chosen = ask(bot, choice, features=["actions"], sessionId=times.session)
+    (card,) = [event for event in chosen.events if event["type"] == "action"]
+    assert card["title"] == f"{title}{service}"
+    assert card["fields"] == []
+    decision = {"sessionId": times.session, "decision": "confirm"}
+    done = api.post(f"/api/agents/public/actions/{card['id']}", decision)
+    assert done["state"] == "done"
+    (booking,) = api.get("/api/bookings/list")["bookings"]
+    assert booking["startAt"].startswith("2026-11-28T07:00")
+    assert (booking["client"]["name"], booking["client"]["phone"]) == (name, "+74951234567")
