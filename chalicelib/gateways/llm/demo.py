@@ -1,6 +1,6 @@
 """The embedded demo model. It needs no key and no network, and its answers are reproducible.
 
-In a chat it answers from facts and calls tools (``gateways.llm.reception``). It quotes what the
+In a chat it answers from facts and calls tools (``gateways.llm.receptionist``). It quotes what the
 system prompt states about the business, and the facts that the chat adds to the question. If none
 of them match the question, it answers that it does not know. A draft of a card contains only what
 its request contains. Each piece of the stream has one word. ``gateways.llm.messages`` counts
@@ -24,7 +24,7 @@ from chalicelib.gateways.llm import (
     TextDelta,
     drafts,
     facts,
-    reception,
+    receptionist,
 )
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec, count_input, count_tokens
@@ -69,14 +69,14 @@ class DemoModel:
     ) -> Generator[Event, None, None]:
         """Yield the answer word by word or a tool call, then the exact ``ProviderUsage``."""
         request = drafts.request_in(messages)
-        reply = _draft(request) if request else reception.respond(messages, tools, final=final)
+        reply = _draft(request) if request else receptionist.respond(messages, tools, final=final)
         if isinstance(reply, ToolCall):
             if (output_tokens := count_tokens(" ".join(reply))) <= max_output_tokens:
                 yield reply
                 yield Stop("tools")
                 yield ProviderUsage(count_input(messages, tools), output_tokens)
                 return
-            reply = reception.respond(messages, tools, final=True)
+            reply = receptionist.respond(messages, tools, final=True)
         text = reply if isinstance(reply, str) else ""
         output_tokens = 0
         stop: StopReason = "end"

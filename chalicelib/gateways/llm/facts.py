@@ -23,6 +23,7 @@ MAX_HOURS = 10
 """Resources whose hours are sent."""
 MAX_SEARCH_WORDS = 3
 
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _OPEN, _CLOSE = "<facts>\n", "</facts>\n\n"
 _MESSAGE = re.compile(f"{_OPEN}((?:[^\n]+\n)*?){_CLOSE}(.*)", re.DOTALL)
 
@@ -143,7 +144,7 @@ def as_data(fact: Fact) -> dict[str, Any]:
     data: dict[str, Any]
     match fact:
         case Hours(name, days, changes):
-            weekly = dict(zip(_DAYS[False], days, strict=True))
+            weekly = dict(zip(_DAYS, days, strict=True))
             data = {"source": "opening hours", "of": name, **weekly, "changes": changes}
         case Passage(title, text, url):
             data = {"source": title, "text": text, "url": url}
@@ -214,56 +215,5 @@ def offer_of(data: Mapping[str, Any]) -> Offer:
 
 def hours_of(data: Mapping[str, Any]) -> Hours:
     """Return the hours that ``as_data`` turned into the data."""
-    days = tuple(data.get(day, "") for day in _DAYS[False])
+    days = tuple(data.get(day, "") for day in _DAYS)
     return Hours(data["of"], days, tuple(data.get("changes", ())))
-
-
-def format_offer(offer: Offer, *, in_russian: bool) -> str:
-    """Return an offer as text for a visitor: name, price, duration and description."""
-    whole, part = divmod(offer.price, 100)
-    amount = f"{whole:,}" + (f".{part:02}" if part else "")
-    if in_russian:
-        amount = amount.replace(",", "\u00a0").replace(".", ",")
-    free, minutes = ("бесплатно", "мин") if in_russian else ("free", "min")
-    terms = [f"{amount}\u00a0₽" if offer.price else free]
-    if offer.duration_min:
-        terms.append(f"{offer.duration_min}\u00a0{minutes}")
-    return f"{offer.name}: {', '.join(terms)}. {offer.description}".rstrip()
-
-
-_HOURS = {True: "Обычные часы записи:", False: "Usual booking hours:"}
-_DAYS = {
-    True: ("пн", "вт", "ср", "чт", "пт", "сб", "вс"),  # noqa: RUF001  Cyrillic, meant
-    False: ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"),
-}
-
-
-def format_hours(hours: Sequence[Hours], *, in_russian: bool) -> list[str]:
-    """Return hours as lines for a visitor, or one line if all resources have the same hours."""
-    head = _HOURS[in_russian]
-    weeks = {each.days: _week(each.days, _DAYS[in_russian]) for each in hours}
-    if len(weeks) == 1:
-        return [f"{head} {week}." for week in weeks.values()]
-    return [head, *(f"{each.name}: {weeks[each.days]}" for each in hours)]
-
-
-def _week(days: Sequence[str], names: Sequence[str]) -> str:
-    """Return a week in short form: ``Mon, Wed\u2013Fri 10:00\u201319:00; Sat 10:00\u201316:00``."""
-    groups: dict[str, list[int]] = {}
-    for day, hours in enumerate(days):
-        if hours:
-            groups.setdefault(hours, []).append(day)
-    return "; ".join(
-        f"{_runs(numbers, names)} {hours}".replace("-", "\u2013")
-        for hours, numbers in groups.items()
-    )
-
-
-def _runs(numbers: Sequence[int], names: Sequence[str]) -> str:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(names[run[0]] + (f"-{names[run[-1]]}" if run[1:] else "") for run in runs)

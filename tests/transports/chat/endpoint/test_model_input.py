@@ -51,7 +51,7 @@ class TestOffers:
             "/api/products/create", {"name": "Borodinsky", "price": 19500, "description": about}
         )
         answer = ask(bot, "How much is a Borodinsky?").text
-        assert answer == "Borodinsky: 195\u00a0₽. Rye & wheat, 5 kg. • With coriander • No sugar"
+        assert answer == "Borodinsky: 195.00 ₽. Rye & wheat, 5 kg. • With coriander • No sugar"
 
     def test_opening_hours_are_those_of_active_resources(self, bot: Bot, api: Api) -> None:
         def make(name: str, start: str) -> str:
@@ -67,10 +67,10 @@ class TestOffers:
         api.post("/api/resources/update", {"id": left, "status": "inactive"})
         bot.change(system_prompt="You are a salon. Be kind.")
         answer = ask(bot, "When are you open?").text
-        assert answer == "Usual booking hours: Mon–Tue 10:00–18:00."
+        assert answer == "Usual booking hours:\nAnna: Mon 10:00-18:00; Tue 10:00-18:00"
         make("Clara", "11:00")
         answer = ask(bot, "When are you open?").text
-        assert answer.split("\n")[1:] == ["Anna: Mon–Tue 10:00–18:00", "Clara: Mon–Tue 11:00–18:00"]
+        assert answer.split("\n")[2:] == ["Clara: Mon 11:00-18:00; Tue 11:00-18:00"]
 
     def test_every_model_receives_the_facts_before_the_question_and_in_no_later_request(
         self, bot: Bot, api: Api, script: Script, monkeypatch: pytest.MonkeyPatch

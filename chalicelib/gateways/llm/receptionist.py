@@ -1,0 +1,423 @@
+"""How the embedded model answers a visitor: a table of intents, and facts for all other messages.
+
+An intent is a plain request in English or Russian, recognised by its words. It leads to one tool of
+the bot: free times, an order or a person. A listed time that the visitor chooses becomes a
+proposal. A question of the model ends with a question mark, and the visitor's next message
+continues the request. Nothing else is remembered, because each call reads the whole dialog.
+"""
+
+# ruff: noqa: RUF001  Cyrillic letters are intended
+
+import json
+import re
+from collections.abc import Callable, Collection, Sequence
+from datetime import date, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from chalicelib.core.text import fold
+from chalicelib.gateways.llm import facts, frame
+from chalicelib.gateways.llm.facts import Facts, Hours, Offer, OfferedTimes
+from chalicelib.gateways.llm.messages import Message, ToolCall, ToolResult, ToolSpec
+from chalicelib.lib import emails, extracts, localized, po_files
+from chalicelib.lib.localized import Language
+
+LOCALE = Path(__file__).parent / "locale"
+LANGUAGES: tuple[Language, ...] = ("en", "ru")
+MAX_CHARACTERS = 1_000
+"""Characters that are read of a message."""
+MAX_TIMES = 3
+"""Free times that one answer names."""
+MAX_SENTENCES = 3
+MAX_OFFERS = 10
+"""Offers in one answer."""
+MAX_ITEMS = 20
+MAX_AHEAD = timedelta(days=366)
+"""A day that is further away is not understood."""
+MAX_NAME, MAX_REASON = 200, 500
+"""Characters that the tools accept of an offer's name and of the reason for a person."""
+
+T = TypeVar("T")
+
+
+class Dialog(NamedTuple):
+    """A dialog up to the visitor's question. If the answer ``is_final``, no tool is called for it.
+
+    ``messages`` are the visitor's, newest first, and ``request`` those of them that the question
+    continues. ``answer`` is the bot's last one. ``results`` are those of the tool calls since.
+    """
+
+    messages: Sequence[str]
+    request: Sequence[str]
+    answer: str
+    facts: Facts
+    today: date | None
+    results: Sequence[ToolResult]
+    tools: Collection[str]
+    is_final: bool
+
+    @property
+    def language(self) -> Language:
+        """The language of the visitor's last message with letters, apart from e-mail addresses."""
+        texts = (re.sub(r"\S+@\S+", "", text) for text in self.messages)
+        return localized.language_of_message(
+            next((text for text in texts if any(map(str.isalpha, text))), "")
+        )
+
+    def say(self, *keys: str, **values: object) -> str:
+        """Return sentences in the visitor's language, with values in their placeholders."""
+        texts = _catalogue(self.language).texts
+        return " ".join(str(texts[key]).format(**values) for key in keys)
+
+    def can_call(self, tool: str) -> bool:
+        """Return whether a tool may be called now."""
+        return tool in self.tools and not self.is_final
+
+    def call(self, tool: str, **arguments: object) -> ToolCall:
+        """Return a call to a tool, without arguments that are None."""
+        given = {name: value for name, value in arguments.items() if value is not None}
+        text = json.dumps(given, ensure_ascii=False).encode(errors="replace").decode()
+        return ToolCall(f"call_{len(self.results) + 1}", tool, text)
+
+    def newest(
+        self, read: Callable[[str], T | None], texts: Sequence[str] | None = None
+    ) -> T | None:
+        """Return what the newest message states of what ``read`` returns."""
+        return next(filter(None, map(read, self.request if texts is None else texts)), None)
+
+    def named(self, kind: str, text: str) -> list[str]:
+        """Return the services or products in the facts that a text names, the best match only.
+
+        Words match by their first four letters, which inflected Russian words share. Several names
+        are returned if the text does not decide between them.
+        """
+        said = _beginnings(text)
+        scores: dict[str, tuple[int, bool]] = {}
+        for offer in self.facts.offers:
+            words = _beginnings(offer.name) if offer.kind == kind else set[str]()
+            if shared := words & said:
+                scores[offer.name] = len(shared), shared == words
+        return [name for name, score in scores.items() if score == max(scores.values())]
+
+
+def _beginnings(text: str) -> set[str]:
+    return {fold(word)[:4].rstrip("аеиоуыяь") for word in extracts.words(text)}
+
+
+@cache
+def _catalogue(language: Language) -> po_files.Catalogue:
+    return po_files.read(LOCALE, language, "receptionist")
+
+
+def respond(
+    messages: Sequence[Message], tools: Sequence[ToolSpec] = (), *, final: bool = False
+) -> str | ToolCall:
+    """Return the answer to the visitor's last message, or the tool call that it needs.
+
+    A ``final`` answer is never a call.
+    """
+    dialog = _read(messages, {each.name for each in tools}, is_final=final)
+    if dialog.results:
+        return _report(dialog, dialog.results[-1])
+    for text in dialog.request:
+        for words, tool, act in _INTENTS:
+            if words.search(fold(text)):
+                step = act(dialog, text) if act and dialog.can_call(tool) else None
+                return step or _quote(dialog)
+    return _quote(dialog)
+
+
+def _read(messages: Sequence[Message], tools: Collection[str], *, is_final: bool) -> Dialog:
+    users = [index for index, each in enumerate(messages) if each.role == "user"]
+    last = users[-1] if users else len(messages)
+    known, question = facts.parse(messages[last]) if users else (Facts(), "")
+    texts, answers = [question[:MAX_CHARACTERS]], [""]
+    for message in reversed(messages[:last]):
+        if message.role == "user":
+            texts.append(message.content[:MAX_CHARACTERS])
+            answers.append("")
+        elif message.role == "assistant":
+            answers[-1] = answers[-1] or message.content
+    begin = next((n for n, each in enumerate(answers) if not each.endswith("?")), len(texts))
+    clocks = (frame.local_time(each.content) for each in messages if each.role == "system")
+    now = next(clocks, None)
+    results = [result for each in messages[last + 1 :] for result in each.results]
+    return Dialog(
+        texts, texts[: begin + 1], answers[0], known, now and now.date(), results, tools, is_final
+    )
+
+
+def _request_person(dialog: Dialog, text: str) -> ToolCall:
+    return dialog.call(PERSON, reason=text[:MAX_REASON].strip())
+
+
+def _propose_order(dialog: Dialog, _: str) -> ToolCall | str | None:
+    """Return the proposal of the products in the newest message that names any."""
+    for text in dialog.request:
+        items: dict[str, int] = {}
+        for part in _SEPARATOR.split(text):
+            named = dialog.named("product", part)
+            if len(named) > 1:
+                return dialog.say("which_of", names=", ".join(named[:MAX_OFFERS]))
+            items |= {name[:MAX_NAME]: _quantity(part) for name in named}
+        if items:
+            lines = [{"product": name, "quantity": items[name]} for name in items]
+            return dialog.call(ORDER, items=lines[:MAX_ITEMS], **_person(dialog))
+    return dialog.say("which_product")
+
+
+def _quantity(text: str) -> int:
+    found = _QUANTITY.search(fold(text))
+    return 1 if not found else _NUMBERS.get(found[1]) or int(found[1])
+
+
+def _find_times(dialog: Dialog, _: str) -> ToolCall | str | None:
+    """Return the proposal of the listed time that the visitor chooses, or the search for times."""
+    slot_id = _chosen(dialog)
+    if slot_id and dialog.can_call(BOOKING):
+        return dialog.call(BOOKING, slotId=slot_id, **_person(dialog))
+    services = dialog.newest(lambda text: dialog.named("service", text)) or [
+        each.name for each in dialog.facts.offers if each.kind == "service"
+    ]
+    if len(services) > 1:
+        return dialog.say("which_of", names=", ".join(services[:MAX_OFFERS]))
+    if not services:
+        return None
+    day = dialog.newest(lambda text: _day(text, dialog.today))
+    days = {"firstDay": day.isoformat(), "lastDay": day.isoformat()} if day else {}
+    return dialog.call(FIND, service=services[0][:MAX_NAME], **days)
+
+
+def _chosen(dialog: Dialog) -> str | None:
+    """Return the id of the listed time that the question chooses, if the dialog still has it."""
+    lines, text = _LISTED.findall(dialog.answer), fold(dialog.messages[0])
+    chosen = [line for line, word in zip(lines, _ORDINALS, strict=False) if word.search(text)]
+    if not chosen and not _day(text, dialog.today):
+        chosen = [line for line in lines if any(at in line for at in _times(text))]
+    if not chosen and len(lines) == 1 and _YES.match(text):
+        chosen = lines
+    ids = {
+        _label(time[:16], time.split(" ", 2)[-1], language): id_
+        for each in dialog.facts.dialog
+        if isinstance(each, OfferedTimes)
+        for id_, time in each.times.items()
+        for language in LANGUAGES
+    }
+    return ids.get(chosen[0]) if len(chosen) == 1 else None
+
+
+def _label(start: str, staff: str, language: Language) -> str:
+    local = datetime.fromisoformat(start)
+    return f"{localized.weekday_and_time(language, local)} ({staff})"
+
+
+def _report(dialog: Dialog, result: ToolResult) -> ToolCall | str:
+    """Return what came of the last call, or the proposal of a time that it found."""
+    if result.is_error:
+        errors = ((pattern.search(result.content), key) for pattern, key in _ERRORS)
+        match, key = next((each for each in errors if each[0]), (None, "failed"))
+        return dialog.say(key, **(match.groupdict() if match else {}))
+    data = json.loads(result.content)
+    if result.name == FIND:
+        return _offer_times(dialog, data)
+    if result.name == PERSON:
+        return dialog.say("person_asked")
+    return f"{data['title']}. {dialog.say(f'check_{result.name}')}"
+
+
+def _offer_times(dialog: Dialog, data: dict[str, Any]) -> ToolCall | str:
+    """Return the proposal of the time of day that the visitor wants, or name free times."""
+    times, later = data["times"], data.get("next")
+    wanted = dialog.newest(_times) or ()
+    exact = [each for each in times if each["start"][11:16] in wanted]
+    if exact and dialog.can_call(BOOKING):
+        return dialog.call(BOOKING, slotId=exact[0]["slotId"], **_person(dialog))
+    shown = (exact or times)[:MAX_TIMES] or [later] * bool(later)
+    price = round(data["price_rub"] * 100)
+    lines = [
+        _offer_line(dialog, Offer("service", data["service"], price, data["minutes"])),
+        dialog.say("times" if times else "next_time" if later else "no_times"),
+    ]
+    for number, each in enumerate(shown, start=1):
+        label = _label(each["start"][:16], next(iter(each["staff"]), ""), dialog.language)
+        lines.append(f"{number}. {label}")
+    if shown and BOOKING not in dialog.tools:
+        lines.append(dialog.say("cannot_book"))
+    elif shown:
+        known = {"name"} < _person(dialog).keys()
+        lines.append(dialog.say(*([] if known else ["who"]), "which_time"))
+    return "\n".join(lines)
+
+
+def _person(dialog: Dialog) -> dict[str, str]:
+    """Return the visitor's name and contacts. The tool leaves out what the visitor has not said."""
+
+    def matched(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
+        return lambda text: match[1] if (match := pattern.search(text)) else None
+
+    found = {
+        "name": dialog.newest(matched(_NAME), dialog.messages),
+        "phone": dialog.newest(matched(_PHONE), dialog.messages),
+        "email": dialog.newest(emails.first_email_in, dialog.messages),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _day(text: str, today: date | None) -> date | None:
+    """Return the day that a text names: relative, as a date, or the next such day of the week."""
+    if today is None:
+        return None
+    folded, day = fold(text), None
+    try:
+        if match := re.search(r"\b\d{4}-\d\d-\d\d\b", folded):
+            day = date.fromisoformat(match[0])
+        elif match := _DATE.search(folded):
+            month = _MONTHS.index(match[2]) % 12 + 1
+            day = date(today.year, month, int(match[1]))
+            day = day if day >= today else day.replace(year=today.year + 1)
+    except ValueError:
+        return None
+    ahead = next((days for pattern, days in _AHEAD if pattern.search(folded)), None)
+    if day is None and ahead is not None:
+        day = today + timedelta(days=ahead)
+    elif day is None and (match := _WEEKDAY.search(folded)):
+        weekday = _WEEKDAYS.index(match[1]) % 7
+        day = today + timedelta(days=(weekday - today.weekday()) % 7)
+    return day if day and today <= day <= today + MAX_AHEAD else None
+
+
+def _times(text: str) -> list[str]:
+    """Return the times of day that a text may mean: "at 3" is 03:00 or 15:00."""
+    found = [f"{int(hour):02}:{minute}" for hour, minute in _TIME.findall(text)]
+    hours = [int(hour) for hour in _HOUR.findall(fold(text))]
+    return found or [f"{each:02}:00" for hour in hours for each in (hour, hour + 12)]
+
+
+def _quote(dialog: Dialog) -> str:
+    """Return the facts that match the question, a courtesy, or that the model does not know."""
+    question, known = dialog.messages[0], dialog.facts
+    stems = extracts.stems(question)
+    sentences = [text for each in known.passages for text in extracts.sentences(each.text)]
+    texts = sentences + [f"{offer.name} {offer.description}" for offer in known.offers]
+    relevant = extracts.most_relevant(question, texts)
+    lines = [sentences[n] for n in sorted(n for n in relevant if n < len(sentences))]
+    lines = lines[:MAX_SENTENCES]
+    if known.hours and facts.is_about_hours(question):
+        lines += [dialog.say("hours"), *(_hours_line(dialog, each) for each in known.hours)]
+    offers = [known.offers[n - len(sentences)] for n in relevant if n >= len(sentences)]
+    if not lines and not offers and stems & _OFFERS:
+        kinds = [kind for kind, words in _KINDS.items() if stems & words]
+        offers = [each for each in known.offers if each.kind in kinds] or [*known.offers]
+        lines = [dialog.say("list")] if offers else []
+    lines += [_offer_line(dialog, each) for each in offers[:MAX_OFFERS]]
+    courtesy = next((key for key, words in _COURTESIES if words.search(fold(question))), "unknown")
+    return "\n".join(dict.fromkeys(lines)) or dialog.say(courtesy)
+
+
+def _offer_line(dialog: Dialog, offer: Offer) -> str:
+    terms = [localized.money(dialog.language, offer.price) if offer.price else dialog.say("free")]
+    if offer.duration_min:
+        terms.append(dialog.say("minutes", count=offer.duration_min))
+    return f"{offer.name}: {', '.join(terms)}. {offer.description}".rstrip()
+
+
+def _hours_line(dialog: Dialog, hours: Hours) -> str:
+    days = zip(dialog.say("weekdays").split(), hours.days, strict=True)
+    return f"{hours.name}: " + "; ".join(f"{day} {open_}" for day, open_ in days if open_)
+
+
+def _words(beginnings: str) -> re.Pattern[str]:
+    """Return a pattern of folded texts with a word that begins so."""
+    return re.compile(rf"\b(?:{beginnings})")
+
+
+FIND, BOOKING, ORDER = "find_free_times", "propose_booking", "propose_order"
+PERSON = "request_person"
+
+_COURTESIES = (
+    (
+        "hello",
+        _words(
+            r"hello|h(?:i|ey)\b|good (?:day|morning|afternoon|evening)"
+            r"|привет\b|здравств|добр(?:ый|ое) "
+        ),
+    ),
+    ("welcome", _words("thank|спасибо|благодар")),
+)
+_INTENTS: tuple[
+    tuple[re.Pattern[str], str, Callable[[Dialog, str], ToolCall | str | None] | None], ...
+] = (
+    (_words("how (?:much|long)|price|cost|сколько|цен[аыу]|почем|прайс"), "", None),
+    (
+        _words(
+            "person|human|operator|manager|cancel|my (?:order|booking|appointment)"
+            "|человек|оператор|менеджер|отмен|перенес|мо(?:й|его|ю) (?:заказ|запис)"
+        ),
+        PERSON,
+        _request_person,
+    ),
+    (_words(r"order|buy|закаж|заказать|заказ\b|куп(?:ить|лю)"), ORDER, _propose_order),
+    (_words("open|hours|close|откры|закры|работае|график|часы"), "", None),
+    (
+        _words(
+            r"book|appointment|reserv|free (?:time|slot)|times?\b|available|when can"
+            "|запи[шс]|заброн|свобод|врем|окошк|когда можно"
+        ),
+        FIND,
+        _find_times,
+    ),
+    *((words, "", None) for _, words in _COURTESIES),
+)
+"""Words of a request, the tool that it needs, and the first step. Without a step, facts answer."""
+
+_ERRORS = (
+    (re.compile(r"Expected one of: (?!there are no)(?P<names>.+)\.$"), "which_of"),
+    (re.compile("in stock"), "sold_out"),
+    (re.compile("no longer free"), "taken"),
+    (re.compile("has to be paid"), "needs_payment"),
+    (re.compile("Ask the visitor for a phone"), "contact_first"),
+)
+"""Errors of tools, which are written for models, with the texts for visitors."""
+
+_LISTED = re.compile(r"^\d\. (.+)$", re.MULTILINE)
+_ORDINALS = tuple(
+    re.compile(rf"\b(?:{words})|^\W*{number}\b(?![:.]\d)")
+    for number, words in enumerate(("first|перв", "second|втор[уыо]", "third|трет"), start=1)
+)
+_YES = re.compile(r"\W*(?:yes|ok|sure|да|хорошо|подходит|давайте)\b")
+_NAME = re.compile(
+    r"\b(?i:i am|i['’]m|my name is|меня зовут|я)[\s,:–—-]+"
+    r"([A-ZА-ЯЁ][^\W\d_]{1,40}(?: [A-ZА-ЯЁ][^\W\d_]{1,40})?)"
+)
+_PHONE = re.compile(r"([+(]?\d[\d\s().\u2013-]{8,22}\d)")
+_SEPARATOR = re.compile(r"[,;.!?]\s|\n|\s(?:and|и)\s")
+_NUMBERS = {"two": 2, "два": 2, "две": 2, "three": 3, "три": 3}
+_QUANTITY = re.compile(
+    rf"(?<![\w.,-])([1-9]\d{{0,2}}|{'|'.join(_NUMBERS)})\s(?!(?:мл|л|г|кг|ml|l|g|kg)\b)"
+)
+_TIME = re.compile(r"(?<![\d.:])([01]?\d|2[0-3]):([0-5]\d)(?!\d)")
+_HOUR = re.compile(r"\b(?:at|в) ([01]?\d|2[0-3])(?![\w:.])")
+_WEEKDAYS = (
+    *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+    *("понедель", "вторник", "сред", "четверг", "пятниц", "суббот", "воскрес"),
+)
+_WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)})")
+_MONTHS = (
+    *("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
+    *("янв", "фев", "мар", "апр", "мая", "июн", "июл", "авг", "сен", "окт", "ноя", "дек"),
+)
+_DATE = re.compile(rf"\b(\d{{1,2}}) ({'|'.join(_MONTHS)})")
+_AHEAD = (
+    (_words("day after tomorrow|послезавтра"), 2),
+    (_words("tomorrow|завтра"), 1),
+    (_words("today|tonight|сегодня"), 0),
+)
+_KINDS = {
+    "service": extracts.stems("service services услуга услуги"),
+    "product": extracts.stems("product products goods товар товары"),
+}
+_OFFERS = extracts.stems(
+    "offer price prices menu catalogue sell предлагаете цена цены прайс меню каталог продаете"
+).union(*_KINDS.values())
+"""Stems of the words of a general question, which lists the offers or those of a kind."""
