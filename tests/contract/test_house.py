@@ -22,11 +22,11 @@ MODULES = [
 ]
 PACKAGES = sorted({path.parent for path in MODULES if path.name == "__init__.py"})
 DOMAINS = sorted(path.name for path in (ROOT / "chalicelib" / "domains").iterdir() if path.is_dir())
-MAX_LINES = 400
+MAX_LINES = 800
 MAX_MODULES = 20
 
 
-def test_no_module_is_longer_than_400_lines() -> None:
+def test_no_module_is_longer_than_800_lines() -> None:
     long = {path: len(path.read_text().splitlines()) for path in MODULES}
     assert not {str(path): lines for path, lines in long.items() if lines > MAX_LINES}
 
