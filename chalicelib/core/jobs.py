@@ -4,7 +4,7 @@ A scheduled function runs the jobs that are due.
 """
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
@@ -21,6 +21,14 @@ class Job(Protocol):
     @property
     def job_id(self) -> str:
         """Id of the job, which is unique within its kind."""
+
+
+class Postponed(Exception):  # noqa: N818  no error: the job runs again
+    """Raised by a handler to run its job again at ``due_at``, with the same id and payload."""
+
+    def __init__(self, due_at: datetime) -> None:
+        super().__init__(f"until {due_at}")
+        self.due_at = due_at
 
 
 JOB_HANDLERS: Declarations[Callable[[Job], None]] = Declarations(manifest().jobs)
@@ -131,6 +139,8 @@ D = TypeVar("D", bound=Callable[[Job], None])
 
 def job_handler(kind: str) -> Callable[[D], D]:
     """Declare the handler of a kind of job. It may be called more than once for the same job.
+
+    A handler that raises ``Postponed`` is called again later.
 
     Raises:
         ValueError: the kind has a handler already.

@@ -28,7 +28,7 @@ from pynamodb.exceptions import DeleteError, UpdateError
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import Queue, queue_of
+from chalicelib.core.jobs import Postponed, Queue, queue_of
 from chalicelib.engine.connection import (
     CONDITION_FAILED,
     CONFLICTS,
@@ -178,9 +178,15 @@ def done(job: JobRow) -> None:
 
 
 def attempt(job: JobRow, work: Work) -> bool:
-    """Run a job and remove it. A failure is logged, and the job stays in the queue."""
+    """Run a job and remove it. A failure is logged, and the job stays in the queue.
+
+    A job that is postponed is written for its later time first.
+    """
     try:
-        work(job)
+        try:
+            work(job)
+        except Postponed as later:
+            schedule(row(job.kind, job.workspace_id, job.payload, later.due_at, job_id=job.job_id))
         done(job)
     except Exception:
         log.exception("a job failed", extra={"kind": job.kind, "job": job.sk})

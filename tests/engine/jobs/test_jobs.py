@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from chalicelib.core.errors import ConcurrentUpdateError
-from chalicelib.core.jobs import JOB_HANDLERS, job_handler
+from chalicelib.core.jobs import JOB_HANDLERS, Postponed, job_handler
 from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork
 from infra.bench.dynamodb.usage import metering
@@ -72,6 +72,23 @@ class TestDueTimes:
         time.now = due
         jobs.run({"tidy": worker})
         assert worker.done == ["hold"]
+
+    def test_a_postponed_job_runs_again_with_its_id_and_its_payload(
+        self, worker: Worker, time: Time
+    ) -> None:
+        later = time.now + timedelta(hours=1)
+
+        def postpone(job: jobs.JobRow) -> None:
+            if time.now < later:
+                raise Postponed(later)
+            worker(job)
+
+        stage("a")
+        assert jobs.run({"tidy": postpone}) == {"tidy": 1}
+        assert (worker.done, rows()) == ([], 1)
+        time.now = later
+        jobs.run({"tidy": postpone})
+        assert (worker.done, rows()) == (["a"], 0)
 
     def test_the_due_time_may_be_in_any_zone(self, worker: Worker, time: Time) -> None:
         from zoneinfo import ZoneInfo

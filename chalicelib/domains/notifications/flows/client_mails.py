@@ -71,7 +71,7 @@ def send(job: Job, booking: BookingRow, kind: Kind, mail_class: MailClass, since
 
     message = _mail(workspaces.get(job.workspace_id), booking, kind, job.job_id)
     until = min(since + mail_gate.LONGEST_WAIT, booking.starts_at)
-    mail_gate.deliver(job, message, mail_class, until, note=note)
+    mail_gate.deliver(message, mail_class, until, note=note)
 
 
 def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
@@ -102,7 +102,7 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
         sender_name=workspace.name,
         workspace_id=workspace.id,
     )
-    mail_gate.send(message, "stranger", requested.link_ends_at)
+    mail_gate.deliver(message, "stranger", requested.link_ends_at)
 
 
 def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str) -> Mail:

@@ -33,7 +33,6 @@ def mail_invitation(job: Job) -> None:
         return
     until = found.row.created_at + mail_gate.LONGEST_WAIT
     mail_gate.deliver(
-        job,
         _mail(found, f"invitation-{invitation_id}"),
         "account",
         until,

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from chalicelib.core import clock
 from chalicelib.core.errors import RateLimitedError
-from chalicelib.core.jobs import Job
+from chalicelib.core.jobs import Postponed
 from chalicelib.core.limits import Limit
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.identity.store import workspaces
@@ -25,7 +25,7 @@ from chalicelib.domains.notifications.rules import mail_budgets
 from chalicelib.domains.notifications.rules.mail_budgets import BUDGETS, MailClass
 from chalicelib.domains.notifications.store import client_mails
 from chalicelib.domains.notifications.store.client_mails import Reason
-from chalicelib.engine import jobs, limits
+from chalicelib.engine import limits
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail, MailDelayedError, MailRefusedError
@@ -48,8 +48,7 @@ class Verdict(NamedTuple):
     retry_at: datetime | None = None
 
 
-def deliver(  # noqa: PLR0913  as below
-    job: Job,
+def deliver(
     message: Mail,
     mail_class: MailClass,
     until: datetime,
@@ -57,53 +56,39 @@ def deliver(  # noqa: PLR0913  as below
     note: Callable[[Verdict], object] = lambda _: None,
     account: AccountRow | None = None,
 ) -> None:
-    """Send the mail of a job, or make the job again if the mail waits. ``note`` gets the verdict.
+    """Send the mail of a job, if the gate admits it. ``note`` gets what happens to the mail.
 
     ``admit`` explains the other arguments.
 
     Raises:
-        MailDelayedError: the mail server is busy. The job queue tries again.
+        Postponed: the mail waits for its budget.
+        MailDelayedError: the mail server is busy. A repeated call does not count the mail again.
         UnavailableError: the database is unavailable.
     """
-    try:
-        verdict = send(message, mail_class, until, account)
-    except MailDelayedError:
-        note(Verdict("waiting", "by_server"))
-        raise
-    note(verdict)
-    if verdict.retry_at is not None:
-        again = jobs.row(
-            job.kind, job.workspace_id, job.payload, verdict.retry_at, job_id=job.job_id
-        )
-        jobs.schedule(again)
-
-
-def send(
-    message: Mail, mail_class: MailClass, until: datetime, account: AccountRow | None = None
-) -> Verdict:
-    """Send a mail if the gate admits it. ``admit`` explains the arguments.
-
-    Raises:
-        MailDelayedError: the mail may be sent later. A repeated call does not count it again.
-        UnavailableError: the database is unavailable.
-    """
+    workspace_id = message.workspace_id
     verdict = admit(
         message.recipient,
-        message.workspace_id,
+        workspace_id,
         mail_class,
         mail_id=message.id,
         until=until,
         account=account,
     )
-    if verdict.state != "admitted":
-        return verdict
-    try:
-        mail.send(message)
-    except MailRefusedError:
-        return _withhold(message.workspace_id, mail_class, message.id, "refused")
-    if mail_class in BUDGETS:
-        client_mails.note_sent(_tenant(message.workspace_id), message.id)
-    return Verdict("sent")
+    if verdict.state == "admitted":
+        try:
+            mail.send(message)
+        except MailRefusedError:
+            verdict = _withhold(workspace_id, mail_class, message.id, "refused")
+        except MailDelayedError:
+            note(Verdict("waiting", "by_server"))
+            raise
+        else:
+            if mail_class in BUDGETS:
+                client_mails.note_sent(_tenant(workspace_id), message.id)
+            verdict = Verdict("sent")
+    note(verdict)
+    if verdict.retry_at is not None:
+        raise Postponed(verdict.retry_at)
 
 
 def admit(  # noqa: PLR0913  what decides on a mail

@@ -34,7 +34,7 @@ def mail_password_reset(job: Job) -> None:
     language = cast("Language", account.language or row.language)
     url = password_resets.page_url(token)
     message = _mail(f"password-reset-{reset_id}", "password_reset", account, language, url)
-    mail_gate.deliver(job, message, "account", row.expires_at, account=account)
+    mail_gate.deliver(message, "account", row.expires_at, account=account)
 
 
 @job_handler(MAIL_PASSWORD_SET)
@@ -54,7 +54,7 @@ def mail_password_set(job: Job) -> None:
     mail_id = f"password-set-{job.job_id}"
     message = _mail(mail_id, "password_set", account, cast("Language", language), url)
     until = datetime.fromisoformat(job.payload["setAt"]) + mail_gate.LONGEST_WAIT
-    mail_gate.deliver(job, message, "account", until, account=account)
+    mail_gate.deliver(message, "account", until, account=account)
 
 
 def _mail(mail_id: str, kind: str, account: AccountRow, language: Language, url: str) -> Mail:

@@ -46,4 +46,4 @@ def mail_proof(job: Job) -> None:
         if verdict.state == "sent":
             accounts.note_proof_mailed(account)
 
-    mail_gate.deliver(job, message, "account", until, note=note)
+    mail_gate.deliver(message, "account", until, note=note)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.core.events import MESSAGE_KINDS
-from chalicelib.core.jobs import NOTIFY_DIGEST, NOTIFY_MEMBER, Job, job_handler
+from chalicelib.core.jobs import NOTIFY_DIGEST, NOTIFY_MEMBER, Job, Postponed, job_handler
 from chalicelib.core.settings import settings
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
@@ -72,7 +72,7 @@ def send_message(job: Job) -> None:
     Raises:
         AppError: the record could not be read, or the database is unavailable.
     """
-    _send_or_postpone(NOTIFY_MEMBER, job, _send_message)
+    _send_or_postpone(job, _send_message)
 
 
 @job_handler(NOTIFY_DIGEST)
@@ -82,15 +82,15 @@ def send_digest(job: Job) -> None:
     Raises:
         UnavailableError: the database is unavailable.
     """
-    _send_or_postpone(NOTIFY_DIGEST, job, _send_digest)
+    _send_or_postpone(job, _send_digest)
 
 
-def _send_or_postpone(kind: str, job: Job, send: Callable[[Job, _Recipient], None]) -> None:
-    """Send what a job of a kind is for. If it is delayed, schedule the job again for later."""
+def _send_or_postpone(job: Job, send: Callable[[Job, _Recipient], None]) -> None:
+    """Send what a job is for. If it is delayed, postpone the job."""
     recipient, at = _recipient(job), datetime.fromisoformat(job.payload["at"])
     if recipient is None:
         return
-    age, known = clock.now() - at, {"kind": kind, "job": job.job_id}
+    age, known = clock.now() - at, {"kind": job.kind, "job": job.job_id}
     if age > LONGEST_DELAY:
         log.warning("a message to a member was given up", extra=known)
         return
@@ -99,8 +99,7 @@ def _send_or_postpone(kind: str, job: Job, send: Callable[[Job, _Recipient], Non
     except (MailDelayedError, TelegramError) as error:
         log.info("a message to a member waits", extra={**known, "cause": str(error)})
         requested = timedelta(seconds=min(error.retry_after or 0, LONGEST_DELAY.total_seconds()))
-        due_at = clock.now() + max(FIRST_PAUSE, age, requested)
-        jobs.schedule(jobs.row(kind, job.workspace_id, job.payload, due_at, job_id=job.job_id))
+        raise Postponed(clock.now() + max(FIRST_PAUSE, age, requested)) from error
 
 
 def _send_message(job: Job, recipient: _Recipient) -> None:
@@ -188,7 +187,7 @@ def _send_mail(recipient: _Recipient, message: Message, message_id: str) -> None
         sender_name=workspace.name,
         unsubscribe_url=unsubscribe,
     )
-    mail_gate.send(message_mail, "member", clock.now() + LONGEST_DELAY, account)
+    mail_gate.deliver(message_mail, "member", clock.now() + LONGEST_DELAY, account=account)
 
 
 def _form_title(workspace_id: str, form_id: Any) -> str | None:  # noqa: ANN401  a value of the record
