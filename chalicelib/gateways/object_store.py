@@ -9,7 +9,7 @@ import hmac
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
@@ -266,6 +266,14 @@ def _is_passing(error: Exception) -> bool:
         return True
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return status >= _SERVER_ERROR or answer.get("Error", {}).get("Code") in _PASSING
+
+
+def delete_unused(keys: Iterable[str | None], used: Collection[str | None] = ()) -> None:
+    """Delete the objects that nothing uses. A key may be None, for an object that was never."""
+    store = object_store()
+    for key in keys:
+        if key is not None and key not in used:
+            store.delete(key)
 
 
 @cache

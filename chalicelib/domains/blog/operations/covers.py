@@ -14,7 +14,7 @@ from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.files.store.images import ImageMap, is_image
 from chalicelib.engine import file_uses, jobs
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from chalicelib.gateways.object_store import object_store
+from chalicelib.gateways.object_store import delete_unused, object_store
 from chalicelib.lib import public_urls
 
 FOLDER = "Blog"
@@ -100,4 +100,4 @@ def remove_unused_cover(job: Job) -> None:
         files.release_bytes(unit, int(file.size))
         return (file.key, file.thumbnail_key)
 
-    rehosting.delete_objects(*run_unit(job.workspace_id, AuditEvent.by_job(UNUSED), stage))
+    delete_unused(run_unit(job.workspace_id, AuditEvent.by_job(UNUSED), stage))

@@ -34,7 +34,7 @@ from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import fetch, public_http
-from chalicelib.gateways.object_store import object_store
+from chalicelib.gateways.object_store import delete_unused, object_store
 
 SECONDS = 20.0  # For all fetches of a call. API Gateway ends a request after 29 seconds.
 PARALLEL_FETCHES = 8
@@ -232,13 +232,6 @@ def remove_objects(stored: Iterable[StoredObject]) -> None:
         jobs.attempt(one.cleanup_job, remove_orphan)
 
 
-def delete_objects(*keys: str | None) -> None:
-    """Remove the objects of a file. A None key, for a missing thumbnail, is skipped."""
-    for key in keys:
-        if key is not None:
-            object_store().delete(key)
-
-
 @job_handler(ORPHAN)
 def remove_orphan(job: Job) -> None:
     """Remove objects without a file: their operation failed, or its process died.
@@ -246,8 +239,7 @@ def remove_orphan(job: Job) -> None:
     If two calls complete one upload at once, the objects that the file does not use are removed.
     """
     file = FILES.find(job.workspace_id, job.payload["fileId"])
-    used = {file.key, file.thumbnail_key} if file else set()
-    delete_objects(*(key for key in job.payload["keys"] if key not in used))
+    delete_unused(job.payload["keys"], {file.key, file.thumbnail_key} if file else ())
 
 
 def file_row(workspace_id: str, stored: StoredObject, name: str, folder_id: str | None) -> FileRow:

@@ -13,7 +13,6 @@ from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
-from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.engine import file_uses, jobs
@@ -22,6 +21,7 @@ from chalicelib.engine.listing.registry import listing_of
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways.object_store import delete_unused
 
 PURGE = "file-purge"
 MAX_LISTED_USES = 20
@@ -142,4 +142,4 @@ def purge_file(job: Job) -> None:
     while records := file_uses.records_showing(job.workspace_id, file_id):
         stage = partial(_stage_removal, file_id=file_id, names=records[:RECORDS_PER_TRANSACTION])
         run_unit(job.workspace_id, event, stage)
-    rehosting.delete_objects(*job.payload["keys"])
+    delete_unused(job.payload["keys"])

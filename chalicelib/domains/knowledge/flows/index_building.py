@@ -26,7 +26,7 @@ from chalicelib.domains.sites.flows.site_pages import NOT_FOUND_SLUG
 from chalicelib.domains.sites.store import pages
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import jobs
-from chalicelib.gateways.object_store import object_store
+from chalicelib.gateways.object_store import delete_unused, object_store
 from chalicelib.lib import extracts
 
 SECONDS = 60.0
@@ -113,9 +113,7 @@ def _refresh(workspace_id: str, bot_id: str, row: IndexRow, site_texts: "_Pages"
 def remove_unused_indexes(job: Job) -> None:
     """Remove indexes that were replaced, or never published."""
     row = indexes.find(job.workspace_id, job.payload["agentId"])
-    for key in job.payload["keys"]:
-        if row is None or key != row.key:
-            object_store().delete(key)
+    delete_unused(job.payload["keys"], [row.key] if row else ())
 
 
 class _Pages:

@@ -15,7 +15,7 @@ from chalicelib.domains.knowledge.store.sources import SOURCES, SourceRow
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.gateways.object_store import object_store
+from chalicelib.gateways.object_store import delete_unused, object_store
 
 UNUSED = "knowledge-text-unused"
 UNUSED_AFTER = timedelta(hours=1)
@@ -62,6 +62,4 @@ def _removal_job(
 def remove_unused_texts(job: Job) -> None:
     """Remove those of the texts that the source does not use."""
     source = SOURCES.find(job.workspace_id, job.payload["sourceId"])
-    for key in job.payload["keys"]:
-        if source is None or source.text_key != key:
-            object_store().delete(key)
+    delete_unused(job.payload["keys"], [source.text_key] if source else ())

@@ -24,7 +24,7 @@ from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.engine import jobs
 from chalicelib.engine.transactions import MAX_ITEMS
 from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
-from chalicelib.gateways.object_store import object_store
+from chalicelib.gateways.object_store import delete_unused, object_store
 from chalicelib.lib.markup.markup_urls import is_web, resolve
 from chalicelib.lib.public_urls import MAX_LENGTH
 
@@ -178,10 +178,7 @@ def remove_unused_html(job: Job) -> None:
     page_id = job.payload["pageId"]
     used = pages.find_html_key(job.workspace_id, page_id)
     versions = page_versions.read_all(job.workspace_id, page_id)
-    needed = {used, *(version.html_key for version in versions)}
-    for key in job.payload["keys"]:
-        if key is not None and key not in needed:
-            object_store().delete(key)
+    delete_unused(job.payload["keys"], {used, *(version.html_key for version in versions)})
     surplus = versions[len(page_versions.within_limits(versions)) :]
     for batch in in_batches(surplus, MAX_ITEMS // 2):
         _remove_versions(job, batch)
