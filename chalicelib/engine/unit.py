@@ -101,6 +101,12 @@ class UnitOfWork:
         stage: Stage = lambda t: t.save(row, condition=Row.pk.does_not_exist())  # noqa: E731
         self._transaction.puts.append((stage, on_conflict))
 
+    def create_job(self, job: jobs.JobRow, *, at_once: bool = True) -> None:
+        """Stage a job, and run it after the commit. If the process dies, the runner finds it."""
+        self.create(job)
+        if at_once:
+            self.after_commit(partial(jobs.attempt, job, JOB_HANDLERS[job.kind]))
+
     def save(self, row: Row, *, taken: Taken = NOTHING) -> None:
         """Stage the new state of a row that was read. The stored version must be unchanged.
 
@@ -348,33 +354,49 @@ def run_unit(  # noqa: PLR0913  the options of a unit
         raise
 
 
+def run_job_unit(job: Job, stage: Callable[[UnitOfWork], T]) -> T:
+    """Stage and commit a unit of work of a job (``run_unit``). The audit log names the job."""
+    return run_unit(job.workspace_id, AuditEvent.by_job(job.kind), stage)
+
+
+def cascade(job: Job, step: Callable[[UnitOfWork], bool]) -> None:
+    """Commit a step of a job again and again, until it finds nothing more to do."""
+    while run_job_unit(job, step):
+        pass
+
+
+def cascade_over(
+    job: Job, items: Iterable[T], size: int, step: Callable[[UnitOfWork, list[T]], None]
+) -> None:
+    """Commit a step of a job for each batch of at most ``size`` items."""
+    for batch in in_batches(items, size):
+        run_job_unit(job, lambda unit, batch=batch: step(unit, batch))  # type: ignore[misc]
+
+
 @job_handler(LATE_ENTRIES)
 def write_entries(job: Job) -> None:
     """Write the entries of the records' current state in the partitions of their values."""
-    for batch in in_batches(job.payload["records"], MAX_ITEMS // 3):
 
-        def stage(unit: UnitOfWork, batch: list[str] = batch) -> None:
-            for noun, _, record_id in (name.partition("#") for name in batch):
-                listing = listing_of(noun)
-                if record := listing.find(job.workspace_id, record_id):
-                    unit.require(record, type(record).version == record.version)
-                    for side in listing.side_rows(job.workspace_id, record).values():
-                        if isinstance(side.row, EntryRow):
-                            unit.save(side.row)
+    def step(unit: UnitOfWork, batch: list[str]) -> None:
+        for noun, _, record_id in (name.partition("#") for name in batch):
+            listing = listing_of(noun)
+            if record := listing.find(job.workspace_id, record_id):
+                unit.require(record, type(record).version == record.version)
+                for side in listing.side_rows(job.workspace_id, record).values():
+                    if isinstance(side.row, EntryRow):
+                        unit.save(side.row)
 
-        run_unit(job.workspace_id, AuditEvent.by_job(LATE_ENTRIES), stage)
+    cascade_over(job, job.payload["records"], MAX_ITEMS // 3, step)
 
 
 @job_handler(LATE_FILE_USES)
 def write_file_uses(job: Job) -> None:
     """Write which files the records show in their current state."""
     for name, files in job.payload.items():
-        for batch in in_batches(files, MAX_ITEMS // 3):
-            stage = partial(_stage_late_file_uses, name=name, files=batch)
-            run_unit(job.workspace_id, AuditEvent.by_job(LATE_FILE_USES), stage)
+        cascade_over(job, files, MAX_ITEMS // 3, partial(_stage_late_file_uses, name))
 
 
-def _stage_late_file_uses(unit: UnitOfWork, name: str, files: list[str]) -> None:
+def _stage_late_file_uses(name: str, unit: UnitOfWork, files: list[str]) -> None:
     noun, _, record_id = name.partition("#")
     listing = listing_of(noun)
     record = listing.find(unit.tenant, record_id)

@@ -6,6 +6,7 @@ because the parent is being deleted, counts as a root.
 
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import Literal
 
 Parents = Mapping[str, str | None]
 
@@ -40,6 +41,18 @@ def height(parents: Parents, node: str) -> int:
 def is_cycle(parents: Parents, node: str, parent: str | None) -> bool:
     """Whether moving a node under a parent would place it below itself."""
     return parent is not None and (parent == node or node in ancestors(parents, parent))
+
+
+def problem(
+    parents: Parents, node: str | None, parent: str | None, max_depth: int
+) -> Literal["missing", "cycle", "depth"] | None:
+    """Return why a node with its descendants, or a new one (None), cannot be under a parent."""
+    if parent is not None and parent not in parents:
+        return "missing"
+    if node is not None and is_cycle(parents, node, parent):
+        return "cycle"
+    levels = height(parents, node) if node else 1
+    return "depth" if depth(parents, parent) + levels > max_depth else None
 
 
 def descendants(parents: Parents, node: str) -> list[str]:

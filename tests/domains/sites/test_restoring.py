@@ -10,7 +10,7 @@ from chalicelib.domains.sites.flows import page_objects, undoing
 from chalicelib.domains.sites.operations import site_restoring
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time
 from tests.factories.examples import FORM, submit
@@ -144,10 +144,8 @@ class TestPages:
         if moment == "before the purge commits":
             monkeypatch.setattr(
                 undoing,
-                "run_unit",
-                lambda tenant, event, stage: run_unit(
-                    tenant, event, lambda unit: restore_once(stage(unit))
-                ),
+                "run_job_unit",
+                lambda job, stage: run_job_unit(job, lambda unit: restore_once(stage(unit))),
             )
         else:
             purge = page_objects.end_deletion

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from chalicelib.application.context import Context
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.blog.store.posts import PostRow
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.flows.rehosting import RejectedImage, StoredObject
@@ -13,7 +12,7 @@ from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.files.store.images import ImageMap, is_image
 from chalicelib.engine import file_uses, jobs
-from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.object_store import delete_unused, object_store
 from chalicelib.lib import public_urls
 
@@ -82,9 +81,7 @@ def drop_cover(unit: UnitOfWork, post: PostRow) -> None:
     """Stage the removal of a post's cover, if it has one. The caller removes it from the post."""
     if post.cover is None:
         return
-    job = jobs.row(UNUSED, unit.tenant, {"fileId": post.cover.file_id})
-    unit.create(job)
-    unit.after_commit(lambda: jobs.attempt(job, remove_unused_cover))
+    unit.create_job(jobs.row(UNUSED, unit.tenant, {"fileId": post.cover.file_id}))
 
 
 @job_handler(UNUSED)
@@ -100,4 +97,4 @@ def remove_unused_cover(job: Job) -> None:
         files.release_bytes(unit, int(file.size))
         return (file.key, file.thumbnail_key)
 
-    delete_unused(run_unit(job.workspace_id, AuditEvent.by_job(UNUSED), stage))
+    delete_unused(run_job_unit(job, stage))

@@ -13,7 +13,6 @@ from chalicelib.core import clock, retry
 from chalicelib.core.clock import epoch_ms, iso
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.bookings.flows import calendars
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.placement import Placement, SlotRequest
@@ -37,7 +36,7 @@ from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.reading import Rows
-from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.lib import phones
 
 HOLD = timedelta(minutes=30)
@@ -281,7 +280,7 @@ def lapse(job: Job) -> None:
             reason = "The booking was not paid in time."
             change(unit, booking, BookingChange("job", "cancelled", reason=reason))
 
-    run_unit(job.workspace_id, AuditEvent.by_job(LAPSE), stage)
+    run_job_unit(job, stage)
 
 
 def _expiry(booking: BookingRow) -> dict[str, Any]:

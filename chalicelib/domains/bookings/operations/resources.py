@@ -16,7 +16,6 @@ from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import (
     DeletedResult,
     Id,
@@ -40,7 +39,7 @@ from chalicelib.domains.identity.flows import zones
 from chalicelib.domains.identity.flows.zones import Timezone
 from chalicelib.engine import jobs
 from chalicelib.engine.reading import Rows
-from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
+from chalicelib.engine.unit import UnitOfWork, cascade_over
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 FOLDER = "services"
@@ -308,9 +307,7 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
             raise HasFutureBookingsError(msg, future_bookings=upcoming)
         ctx.warn(f"Without force this would be refused: {msg}")
     resources.stage_deletion(ctx.unit, resource, schedule, kept=KEPT_AFTER_DELETION)
-    job = jobs.row(CASCADE, ctx.workspace_id, {"resourceId": resource.id})
-    ctx.unit.create(job)
-    ctx.unit.after_commit(lambda: jobs.attempt(job, release))
+    ctx.unit.create_job(jobs.row(CASCADE, ctx.workspace_id, {"resourceId": resource.id}))
     return ResourceDeleted(id=resource.id, deleted=not args.dry_run, future_bookings=upcoming)
 
 
@@ -322,18 +319,14 @@ def release(job: Job) -> None:
     service can be bound to the deleted resource.
     """
     workspace_id, resource_id = job.workspace_id, job.payload["resourceId"]
-    event = AuditEvent.by_job(CASCADE)
     with deadline.side_by_side() as start:
         own_time_off = start(lambda: time_off.all_of(workspace_id, resource_id))
         bound = services.bound_to(workspace_id, resource_id)
-    for some in in_batches(bound, BATCH_SIZE):
-        run_unit(workspace_id, event, partial(_unbind, resource_id=resource_id, service_ids=some))
-    own = [each.id for each in own_time_off.result()]
-    for some in in_batches(own, BATCH_SIZE):
-        run_unit(workspace_id, event, partial(_remove, time_off_ids=some))
+    cascade_over(job, bound, BATCH_SIZE, partial(_unbind, resource_id))
+    cascade_over(job, [each.id for each in own_time_off.result()], BATCH_SIZE, _remove)
 
 
-def _unbind(unit: UnitOfWork, resource_id: str, service_ids: Sequence[str]) -> None:
+def _unbind(resource_id: str, unit: UnitOfWork, service_ids: Sequence[str]) -> None:
     for service in SERVICES.fetch(unit.workspace_id, service_ids):
         if resource_id in service.resource_ids:
             service.resource_ids = [each for each in service.resource_ids if each != resource_id]

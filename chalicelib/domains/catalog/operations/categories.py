@@ -20,7 +20,6 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import (
     DeletedResult,
     Id,
@@ -36,7 +35,7 @@ from chalicelib.domains.catalog.store.categories import CATEGORIES, KINDS, Categ
 from chalicelib.engine import jobs, locks
 from chalicelib.engine.listing import ordering
 from chalicelib.engine.listing.index_entries import IndexEntry
-from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.unit import UnitOfWork, cascade, cascade_over, run_job_unit
 from chalicelib.lib import slugs, trees
 
 MAX_DEPTH = 5
@@ -221,10 +220,10 @@ def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
         "parentId": category.parent_id,
         "moveTo": args.move_to,
     }
-    job = jobs.row(CASCADE, ctx.workspace_id, payload)
     ctx.unit.delete(category)
     ctx.unit.save(tree.lock)
-    ctx.unit.create(job)
+    job = jobs.row(CASCADE, ctx.workspace_id, payload)
+    ctx.unit.create_job(job, at_once=count <= MAX_MOVES_IN_CALL)
     _promote_children(ctx.unit, tree, category.id, category.parent_id)
     if 0 < count <= MOVES_PER_TRANSACTION:
         rows = categories.listing_of_items(category.kind).entries(
@@ -233,8 +232,6 @@ def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
         _move_items(
             ctx.unit, category.kind, rows[:MOVES_PER_TRANSACTION], category.id, args.move_to
         )
-    if count <= MAX_MOVES_IN_CALL:
-        ctx.unit.after_commit(lambda: jobs.attempt(job, empty_category))
     return CategoryDeleted(id=category.id, deleted=not args.dry_run, moved_items=count)
 
 
@@ -249,8 +246,6 @@ def empty_category(job: Job) -> None:
     workspace_id, deleted = job.workspace_id, job.payload
     listing = categories.listing_of_items(deleted["kind"]) if deleted["kind"] in KINDS else None
 
-    event = AuditEvent.by_job(CASCADE)
-
     def promote_some(unit: UnitOfWork) -> bool:
         tree = _Tree(workspace_id, deleted["kind"])
         found = _promote_children(unit, tree, deleted["categoryId"], deleted["parentId"])
@@ -258,18 +253,15 @@ def empty_category(job: Job) -> None:
             unit.save(tree.lock)
         return found
 
-    while run_unit(workspace_id, event, promote_some):
-        pass
-    remaining = listing.entries(workspace_id, category_id=deleted["categoryId"]) if listing else []
-    for start in range(0, len(remaining), MOVES_PER_TRANSACTION):
-        rows = remaining[start : start + MOVES_PER_TRANSACTION]
-        run_unit(workspace_id, event, partial(_move_batch, deleted=deleted, rows=rows))
+    cascade(job, promote_some)
     if listing:
+        remaining = listing.entries(workspace_id, category_id=deleted["categoryId"])
+        cascade_over(job, remaining, MOVES_PER_TRANSACTION, partial(_move_batch, deleted))
         counter = listing.noun, "category_id", deleted["categoryId"]
-        run_unit(workspace_id, event, lambda unit: unit.delete_counter(*counter))
+        run_job_unit(job, lambda unit: unit.delete_counter(*counter))
 
 
-def _move_batch(unit: UnitOfWork, deleted: Mapping[str, Any], rows: Sequence[IndexEntry]) -> None:
+def _move_batch(deleted: Mapping[str, Any], unit: UnitOfWork, rows: Sequence[IndexEntry]) -> None:
     """Stage the move of items to their new category, or to none if that is deleted, too."""
     target = deleted["moveTo"]
     if target is not None and CATEGORIES.find(unit.tenant, target) is None:
@@ -304,14 +296,9 @@ class _Tree:
         self.rows = {row.id: row for row in rows if row.kind == kind}
         self.parents = {row.id: row.parent_id for row in self.rows.values()}
 
-    def fits(self, parent_id: str | None, node: str | None) -> bool:
-        """Return whether a node with its descendants, or a new node (None), fits below a parent."""
-        levels = trees.height(self.parents, node) if node else 1
-        return trees.depth(self.parents, parent_id) + levels <= MAX_DEPTH
-
-    def is_cycle(self, parent_id: str | None, node: str) -> bool:
-        """Return whether the move would put a node below itself."""
-        return trees.is_cycle(self.parents, node, parent_id)
+    def problem(self, node: str | None, parent_id: str | None) -> str | None:
+        """Return why a category, or a new one (None), cannot be below a parent (``lib.trees``)."""
+        return trees.problem(self.parents, node, parent_id, MAX_DEPTH)
 
 
 def _promote_children(
@@ -323,8 +310,7 @@ def _promote_children(
     """
     children = [row for row in tree.rows.values() if row.parent_id == category_id]
     for child in children[:MOVES_PER_TRANSACTION]:
-        has_place = parent_id in tree.rows and not tree.is_cycle(parent_id, child.id)
-        child.parent_id = parent_id if has_place and tree.fits(parent_id, child.id) else None
+        child.parent_id = None if tree.problem(child.id, parent_id) else parent_id
         unit.save(child)
     return bool(children)
 
@@ -336,14 +322,14 @@ def _unknown_category_error() -> NotFoundError:
 
 def _check_parent(tree: _Tree, node: str | None, parent_id: str | None) -> None:
     """Raise an error for a parent that is missing, is below the node itself, or is too deep."""
-    if parent_id is None:
-        return
-    if parent_id not in tree.rows:
-        raise _unknown_category_error()
-    if node is not None and tree.is_cycle(parent_id, node):
-        raise CycleError.of("parentId", "a category cannot be moved below itself")
-    if not tree.fits(parent_id, node):
-        raise ValidationError.of("parentId", f"expected at most {MAX_DEPTH} levels of categories")
+    match tree.problem(node, parent_id):
+        case "missing":
+            raise _unknown_category_error()
+        case "cycle":
+            raise CycleError.of("parentId", "a category cannot be moved below itself")
+        case "depth":
+            message = f"expected at most {MAX_DEPTH} levels of categories"
+            raise ValidationError.of("parentId", message)
 
 
 def _check_target(tree: _Tree, category: CategoryRow, move_to: str | None) -> None:

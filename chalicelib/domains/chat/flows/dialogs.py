@@ -5,13 +5,12 @@ from functools import partial
 
 from chalicelib.core import clock
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.chat.store import chat_sessions, messages, proposals
 from chalicelib.domains.chat.store.dialogs import DIALOGS, RETENTION, DialogRow
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.tables import ConversationRow
-from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
+from chalicelib.engine.unit import UnitOfWork, in_batches, run_job_unit
 
 DIALOG_EXPIRED = "dialog-expired"
 """The scheduled job that removes a dialog a year after its last message."""
@@ -33,9 +32,8 @@ def remove_expired(job: Job) -> None:
     if dialog.last_message_at + RETENTION > clock.now():
         jobs.schedule(expiry_job(job.workspace_id, dialog))
         return
-    event = AuditEvent.by_job(DIALOG_EXPIRED)
     for batch in message_batches(job.workspace_id, dialog.id):
-        run_unit(job.workspace_id, event, partial(stage_removal, batch=batch))
+        run_job_unit(job, partial(stage_removal, batch=batch))
 
     def stage(unit: UnitOfWork) -> None:
         found = DIALOGS.find(unit.tenant, dialog.id)
@@ -44,7 +42,7 @@ def remove_expired(job: Job) -> None:
                 chat_sessions.end(unit, unit.tenant, found.session_hash)
             unit.delete(found)
 
-    run_unit(job.workspace_id, event, stage)
+    run_job_unit(job, stage)
 
 
 def message_batches(workspace_id: str, dialog_id: str) -> Iterator[Sequence[ConversationRow]]:

@@ -11,7 +11,6 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES
@@ -20,7 +19,7 @@ from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import listing_of
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.tables import Record
-from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.object_store import delete_unused
 
 PURGE = "file-purge"
@@ -87,9 +86,7 @@ def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
     files.release_bytes(ctx.unit, int(file.size))
     _stage_removal(ctx.unit, file.id, records[:RECORDS_PER_TRANSACTION])
     payload = {"fileId": file.id, "keys": [file.key, file.thumbnail_key]}
-    job = jobs.row(PURGE, ctx.workspace_id, payload)
-    ctx.unit.create(job)
-    ctx.unit.after_commit(lambda: jobs.attempt(job, purge_file))
+    ctx.unit.create_job(jobs.row(PURGE, ctx.workspace_id, payload))
     return FileDeleted(
         id=file.id, deleted=not args.dry_run, used_by=used_by, used_by_total=len(records)
     )
@@ -138,8 +135,8 @@ def _stage_removal(unit: UnitOfWork, file_id: str, names: Sequence[str]) -> None
 @job_handler(PURGE)
 def purge_file(job: Job) -> None:
     """Remove a deleted file from the records that still show it, and remove its objects."""
-    file_id, event = job.payload["fileId"], AuditEvent.by_job(PURGE)
+    file_id = job.payload["fileId"]
     while records := file_uses.records_showing(job.workspace_id, file_id):
         stage = partial(_stage_removal, file_id=file_id, names=records[:RECORDS_PER_TRANSACTION])
-        run_unit(job.workspace_id, event, stage)
+        run_job_unit(job, stage)
     delete_unused(job.payload["keys"])

@@ -12,10 +12,9 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import fold
-from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import NULL_IS_A_VALUE, DeletedResult, Id, optional
 from chalicelib.domains.files.operations.folders import (
-    MAX_DEPTH,
+    TOO_DEEP,
     FolderForest,
     FolderRef,
     NameTakenError,
@@ -25,7 +24,7 @@ from chalicelib.domains.files.store.files import FILES, FOLDERS, FolderRow
 from chalicelib.engine import jobs
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.query import Query
-from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.unit import UnitOfWork, cascade, run_job_unit
 from chalicelib.lib import trees
 
 CASCADE = "folder-cascade"
@@ -87,9 +86,7 @@ def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
     ctx.unit.delete(folder)
     ctx.unit.save(forest.lock)
     job = jobs.row(CASCADE, ctx.workspace_id, {"folderId": folder.id, "moveTo": args.move_to})
-    ctx.unit.create(job)
-    if files <= MAX_MOVES_IN_CALL:
-        ctx.unit.after_commit(lambda: jobs.attempt(job, empty_folder))
+    ctx.unit.create_job(job, at_once=files <= MAX_MOVES_IN_CALL)
     return FolderDeleted(
         id=folder.id, deleted=not args.dry_run, moved_files=files, moved_folders=len(subfolders)
     )
@@ -107,11 +104,8 @@ def _check_target(
     for subfolder in subfolders:
         if fold(subfolder.name) in taken:
             raise name_taken_error(subfolder.name)
-        if not forest.fits(subfolder.id, target):
-            message = (
-                f"expected at most {MAX_DEPTH} levels of folders; choose one nearer to the root"
-            )
-            raise ValidationError.of("moveTo", message)
+        if forest.problem(subfolder.id, target) == "depth":
+            raise ValidationError.of("moveTo", TOO_DEEP)
 
 
 @job_handler(CASCADE)
@@ -121,15 +115,11 @@ def empty_folder(job: Job) -> None:
     The job runs right after the deletion, or else in the scheduled runner. Nothing new can be
     added.
     """
-    event = AuditEvent.by_job(CASCADE)
     deleted_id, target = job.payload["folderId"], job.payload["moveTo"]
     for move in (_move_folders, _move_files):
-        while run_unit(
-            job.workspace_id, event, partial(move, deleted_id=deleted_id, target=target)
-        ):
-            pass
+        cascade(job, partial(move, deleted_id=deleted_id, target=target))
     counter = FILES.noun, "place", deleted_id
-    run_unit(job.workspace_id, event, lambda unit: unit.delete_counter(*counter))
+    run_job_unit(job, lambda unit: unit.delete_counter(*counter))
 
 
 def _move_folders(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
@@ -142,8 +132,7 @@ def _move_folders(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool
     subfolders = forest.children(deleted_id)[:FOLDERS_PER_TRANSACTION]
     names: dict[str | None, set[str]] = {}
     for folder in subfolders:
-        fits = target in forest.rows and not trees.is_cycle(forest.parents, folder.id, target)
-        parent = target if fits and forest.fits(folder.id, target) else None
+        parent = None if forest.problem(folder.id, target) else target
         taken = names.setdefault(
             parent, {fold(sibling.name) for sibling in forest.children(parent)}
         )

@@ -23,6 +23,7 @@ from chalicelib.lib import trees
 
 MAX_FOLDERS = 1_000
 MAX_DEPTH = 10
+TOO_DEEP = f"expected at most {MAX_DEPTH} levels of folders; choose one nearer to the root"
 
 
 def _check_folder_name(name: str) -> str:
@@ -129,14 +130,11 @@ class FolderForest:
         """Return the subfolders of a folder, by name."""
         return [folder for folder in self.rows.values() if folder.parent_id == parent_id]
 
-    def fits(self, node: str | None, parent_id: str | None) -> bool:
-        """Return whether a folder with its descendants, or a new one (None), fits in ten levels."""
-        levels = trees.height(self.parents, node) if node else 1
-        return trees.depth(self.parents, parent_id) + levels <= MAX_DEPTH
+    def problem(self, node: str | None, parent_id: str | None) -> str | None:
+        """Return why a folder, or a new one (None), cannot be in a parent (``lib.trees``)."""
+        return trees.problem(self.parents, node, parent_id, MAX_DEPTH)
 
-    def check_parent(
-        self, node: str | None, parent_id: str | None, field: str = "parentId"
-    ) -> None:
+    def check_parent(self, node: str | None, parent_id: str | None) -> None:
         """Raise an error for a parent that is missing, inside the folder itself, or too deep.
 
         Raises:
@@ -144,15 +142,13 @@ class FolderForest:
             CycleError: the parent is the folder itself, or lies in it.
             ValidationError: the folder would be too deep.
         """
-        if parent_id is not None:
-            self.folder(parent_id)
-        if node is not None and trees.is_cycle(self.parents, node, parent_id):
-            raise CycleError.of(field, "a folder cannot be moved into itself")
-        if not self.fits(node, parent_id):
-            message = (
-                f"expected at most {MAX_DEPTH} levels of folders; choose one nearer to the root"
-            )
-            raise ValidationError.of(field, message)
+        match self.problem(node, parent_id):
+            case "missing":
+                raise FOLDERS.not_found()
+            case "cycle":
+                raise CycleError.of("parentId", "a folder cannot be moved into itself")
+            case "depth":
+                raise ValidationError.of("parentId", TOO_DEEP)
 
 
 def require_folder(ctx: Context, folder_id: str | None) -> None:

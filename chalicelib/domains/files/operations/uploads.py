@@ -15,7 +15,6 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.domains.files.flows import rehosting, storage
 from chalicelib.domains.files.flows.rehosting import StoredObject
@@ -27,7 +26,7 @@ from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES, FOLDERS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import jobs
-from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.object_store import object_store
 
 MAX_DIRECT_BYTES = 4_000_000
@@ -272,5 +271,5 @@ def expire_upload(job: Job) -> None:
             unit.delete(row, if_there=True)
             files.release_bytes(unit, int(row.size))
 
-    run_unit(job.workspace_id, AuditEvent.by_job(LAPSED), stage)
+    run_job_unit(job, stage)
     object_store().delete(job.payload["key"])

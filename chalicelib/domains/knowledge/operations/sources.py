@@ -29,7 +29,7 @@ from chalicelib.domains.knowledge.rules import passages, quotas
 from chalicelib.domains.knowledge.rules.parsing import MAX_BYTES, PARSED_TYPES
 from chalicelib.domains.knowledge.store import sources
 from chalicelib.domains.knowledge.store.sources import SOURCES, SourceRow
-from chalicelib.engine import jobs, locks
+from chalicelib.engine import locks
 from chalicelib.engine.listing.query import Query
 from chalicelib.lib import public_urls
 
@@ -245,9 +245,7 @@ def delete_knowledge(ctx: Context, args: KnowledgeRef) -> DeletedResult:
         raise SOURCES.not_found()
     ctx.unit.delete(source)
     if source.text_key:
-        job = source_texts.removal_job(ctx.workspace_id, source)
-        ctx.unit.create(job)
-        ctx.unit.after_commit(lambda: jobs.attempt(job, source_texts.remove_unused_texts))
+        ctx.unit.create_job(source_texts.removal_job(ctx.workspace_id, source))
     return DeletedResult(id=source.id, deleted=True)
 
 

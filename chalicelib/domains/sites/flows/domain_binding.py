@@ -4,14 +4,12 @@ A call checks the proof. Jobs do the rest, because only the function that runs j
 hosts. Each check reads the state and takes the next step, so a repeated check does no harm.
 """
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.sites.rules import hostnames
 from chalicelib.domains.sites.store.sites import (
     ACTIVE,
@@ -33,7 +31,7 @@ from chalicelib.domains.sites.store.sites import (
 )
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
-from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways import dns
 from chalicelib.gateways.site_hosts import HostState, site_hosts
 
@@ -169,7 +167,7 @@ def _check_host(job: Job) -> str | None:
         unit.save(site)
         return state
 
-    return _commit(job, stage)
+    return run_job_unit(job, stage)
 
 
 def _check_proof(job: Job) -> str | None:
@@ -191,13 +189,9 @@ def _check_proof(job: Job) -> str | None:
         return VERIFIED
 
     try:
-        return _commit(job, stage)
+        return run_job_unit(job, stage)
     except DomainTakenError:
         return PENDING  # A call says so, and what to do.
-
-
-def _commit(job: Job, stage: Callable[[UnitOfWork], str | None]) -> str | None:
-    return run_unit(job.workspace_id, AuditEvent.by_job(CHECK), stage)
 
 
 def _current(job: Job) -> tuple[SiteRow, DomainMap] | None:

@@ -6,6 +6,7 @@ An object is stored before a record refers to it, and is removed when no record 
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from hashlib import sha256
 
 from chalicelib.application.context import Context
@@ -13,7 +14,6 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError, FieldError, PayloadTooLargeError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.files.flows import storage
 from chalicelib.domains.files.store import files
 from chalicelib.domains.sites.flows.undoing import end_deletion
@@ -23,7 +23,7 @@ from chalicelib.domains.sites.store.page_versions import VersionRow
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.engine import jobs
 from chalicelib.engine.transactions import MAX_ITEMS
-from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
+from chalicelib.engine.unit import UnitOfWork, cascade_over
 from chalicelib.gateways.object_store import delete_unused, object_store
 from chalicelib.lib.markup.markup_urls import is_web, resolve
 from chalicelib.lib.public_urls import MAX_LENGTH
@@ -180,23 +180,15 @@ def remove_unused_html(job: Job) -> None:
     versions = page_versions.read_all(job.workspace_id, page_id)
     delete_unused(job.payload["keys"], {used, *(version.html_key for version in versions)})
     surplus = versions[len(page_versions.within_limits(versions)) :]
-    for batch in in_batches(surplus, MAX_ITEMS // 2):
-        _remove_versions(job, batch)
+    cascade_over(job, surplus, MAX_ITEMS // 2, partial(_remove_versions, page_id))
 
 
-def _remove_versions(job: Job, versions: list[VersionRow]) -> None:
-    """Delete versions of a page. A job of the same transaction removes their objects."""
+def _remove_versions(page_id: str, unit: UnitOfWork, versions: list[VersionRow]) -> None:
+    """Stage the deletion of versions of a page. A job removes their objects."""
+    for version in versions:
+        unit.delete(version)
     keys = [version.html_key for version in versions]
-    payload = {"pageId": job.payload["pageId"], "keys": keys}
-    remover = jobs.row(UNUSED, job.workspace_id, payload)
-
-    def stage(unit: UnitOfWork) -> None:
-        for version in versions:
-            unit.delete(version)
-        unit.create(remover)
-
-    run_unit(job.workspace_id, AuditEvent.by_job(UNUSED), stage)
-    jobs.attempt(remover, remove_unused_html)
+    unit.create_job(jobs.row(UNUSED, unit.tenant, {"pageId": page_id, "keys": keys}))
 
 
 @job_handler(PURGE)

@@ -8,13 +8,12 @@ from pydantic import Field
 
 from chalicelib.core.clock import iso
 from chalicelib.core.jobs import Job
-from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.sites.store.pages import PageRow
 from chalicelib.engine.item_sizes import size_of
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.tables import Record
-from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.unit import UnitOfWork, run_job_unit
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 """Time for which a deleted site, page or form can be restored."""
@@ -93,4 +92,4 @@ def end_deletion(listing: Listing[R], job: Job, record_id: str, now: datetime) -
         unit.delete(deleted)
         return True
 
-    return run_unit(job.workspace_id, AuditEvent.by_job(job.kind), stage)
+    return run_job_unit(job, stage)

@@ -12,7 +12,6 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
 from chalicelib.domains.files.store import files
 from chalicelib.domains.sites.flows import domain_binding
@@ -29,7 +28,7 @@ from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine import jobs
 from chalicelib.engine.listing.registry import listing_of
-from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.unit import UnitOfWork, cascade
 from chalicelib.gateways.object_store import object_store
 
 FORM = "FORM"
@@ -85,14 +84,12 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     if args.dry_run:
         return SiteDeleted(id=site.id, deleted=False, cascade=cascade, undo=None)
     until = clock.now() + KEPT_AFTER_DELETION
-    job = jobs.row(CASCADE, ctx.workspace_id, {"siteId": site.id})
     site.deletion_id = ctx.unit.run_side_effect_once("deletion", new_id)
     ctx.unit.soft_delete(site, until=until)
     domain_binding.release(ctx.unit, site)
     ctx.unit.create(jobs.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
     _delete_some(ctx.unit, site, until)
-    ctx.unit.create(job)
-    ctx.unit.after_commit(lambda: jobs.attempt(job, delete_rest_of_site))
+    ctx.unit.create_job(jobs.row(CASCADE, ctx.workspace_id, {"siteId": site.id}))
     undo = how_to_undo("POST /api/projects/restore", site.id, until)
     return SiteDeleted(id=site.id, deleted=True, cascade=cascade, undo=undo)
 
@@ -140,8 +137,7 @@ def delete_rest_of_site(job: Job) -> None:
         unit.require(site)
         return _delete_some(unit, site, site.expires)
 
-    while run_unit(job.workspace_id, AuditEvent.by_job(CASCADE), delete_some):
-        pass
+    cascade(job, delete_some)
 
 
 @job_handler(PURGE)

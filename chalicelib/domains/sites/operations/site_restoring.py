@@ -11,7 +11,6 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.files.flows import storage
 from chalicelib.domains.files.flows.storage import QuotaExceededError
@@ -32,7 +31,7 @@ from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import listing_of
 from chalicelib.engine.tables import Record
-from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.unit import UnitOfWork, cascade
 from chalicelib.lib import slugs
 
 RESTORE = "site-restore"
@@ -90,9 +89,7 @@ def restore_site(ctx: Context, args: SiteRestore) -> SiteRestored:
     ctx.unit.restore(site, deleted)
     size = sum(int(page.html_bytes) for page in found)
     storage.charge(ctx.unit, ctx.principal.plan, size)
-    job = jobs.row(RESTORE, workspace_id, {"siteId": site.id})
-    ctx.unit.create(job)
-    ctx.unit.after_commit(lambda: jobs.attempt(job, restore_rest_of_site))
+    ctx.unit.create_job(jobs.row(RESTORE, workspace_id, {"siteId": site.id}))
     restored = _revived(workspace_id, site, found)
     missing = drop_missing_files(workspace_id, restored)
     for page in restored:
@@ -159,8 +156,7 @@ def restore_rest_of_site(job: Job) -> None:
         unit.save(site)
         return False
 
-    while run_unit(job.workspace_id, AuditEvent.by_job(RESTORE), restore_some):
-        pass
+    cascade(job, restore_some)
 
 
 def _restore_some(unit: UnitOfWork, site: SiteRow) -> bool:
