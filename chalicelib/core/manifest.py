@@ -18,6 +18,8 @@ PACKAGE = Path(__file__).parents[1]
 MODULE = "manifest.py"
 OPENAPI = "openapi.json"
 """The OpenAPI document. Few requests need it, so it is a file of its own beside the manifest."""
+SERVER = "https://server.invalid"
+"""Placeholder for the server's base URL, in the OpenAPI document and its examples."""
 
 V = TypeVar("V")
 

@@ -1,14 +1,37 @@
 """Hosts of customers' sites: TLS and routing for domains that customers own.
 
-``SITE_HOSTS`` chooses the gateway. On AWS each host is a distribution tenant of CloudFront
-(``gateways.cloudfront_hosts``). The local server needs no set-up: it finds the site by the ``Host``
-header. Without a gateway, sites have no hosts of their own (ADR 48).
+``SITE_HOSTS`` chooses the gateway. On AWS each host is a distribution tenant of CloudFront, with a
+certificate that CloudFront manages. The local server needs no set-up: it finds the site by the
+``Host`` header. Without a gateway, sites have no hosts of their own (ADR 48).
+
+A tenant is found by its name, which follows from stage and host. So no id is stored, and a lost
+answer leaves nothing behind that the next step does not find. CloudFront creates a tenant only for
+a host whose DNS record leads to CloudFront already. It then has a certificate made, which ``serve``
+attaches once it is issued. Only then is the domain active (CloudFront developer guide, Request
+certificates for your CloudFront distribution tenant).
 """
 
-from typing import Literal, NamedTuple, Protocol
+import hashlib
+import logging
+from functools import cache
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
+from chalicelib.core.errors import UnavailableError
 from chalicelib.core.settings import settings
 
+STAGE_TAG = "workspace-api-stage"
+"""Tag of every tenant. The functions may change tenants of their own stage only."""
+_REGION = "us-east-1"
+"""CloudFront is global. Its requests are signed for this region (AWS general reference)."""
+CONNECT_SECONDS = 2
+READ_SECONDS = 7
+ATTEMPTS = 2
+"""A step takes three requests. A run of jobs has 60 seconds left for the jobs it began last.
+
+With its defaults, botocore waits for minutes for each request.
+"""
+_GONE = "EntityNotFound"
+_CHANGED_MEANWHILE = {"PreconditionFailed", "InvalidIfMatchVersion"}
 LOOPBACK = "127.0.0.1"
 LOCALHOST = ".localhost"
 """Names below ``localhost`` lead to the machine itself, and no DNS has them (RFC 6761, 6.3)."""
@@ -75,6 +98,164 @@ class LocalHosts:
         return True
 
 
+_MAKING = HostState("certificate", "The TLS certificate is being made, which takes minutes.")
+
+log = logging.getLogger(__name__)
+
+
+class CloudFrontHosts:
+    """Tenants of one multi-tenant distribution, behind one connection group."""
+
+    def __init__(self, distribution: str, group: str, endpoint: str, stage: str) -> None:
+        self._distribution, self._group, self._endpoint = distribution, group, endpoint
+        self._stage = stage
+
+    @classmethod
+    def named(cls, setting: str, stage: str) -> Self:
+        """Return the gateway for ``cloudfront:<distribution>/<connection group>/<endpoint>``."""
+        distribution, group, endpoint = setting.removeprefix("cloudfront:").split("/")
+        return cls(distribution, group, endpoint, stage)
+
+    def address(self, *, apex: bool) -> Address:
+        """Return the record that leads to the connection group.
+
+        An apex cannot have a CNAME (RFC 1034, 3.6.2). Providers of DNS call its replacement ALIAS,
+        ANAME or a flattened CNAME.
+        """
+        return Address("ALIAS" if apex else "CNAME", self._endpoint)
+
+    def proves(self, host: str) -> bool:  # noqa: ARG002  the protocol's
+        """Return False: every domain needs a proof."""
+        return False
+
+    def serve(self, host: str) -> HostState:
+        """Create the tenant of a host, or attach its certificate, and return the state."""
+        found = self._find(host)
+        if found is None:
+            return self._create(host)
+        tenant, version = found
+        if not tenant.get("Enabled", True):
+            return self._update(tenant, version, Enabled=True)
+        if _is_active(tenant):
+            return HostState("active")
+        return self._attach_certificate(tenant, version)
+
+    def release(self, host: str) -> bool:
+        """Disable the tenant of a host, then delete it; return whether it is gone.
+
+        CloudFront deletes a disabled tenant only after all its locations have disabled it.
+        """
+        found = self._find(host)
+        if found is None:
+            return True
+        tenant, version = found
+        if tenant.get("Enabled", True):
+            disabled = self._call(
+                "update_distribution_tenant",
+                _CHANGED_MEANWHILE,
+                Id=tenant["Id"],
+                IfMatch=version,
+                Enabled=False,
+            )
+            if isinstance(disabled, str):
+                return False
+            version = disabled["ETag"]
+        refusals = {_GONE, "ResourceNotDisabled", *_CHANGED_MEANWHILE}
+        deleted = self._call(
+            "delete_distribution_tenant", refusals, Id=tenant["Id"], IfMatch=version
+        )
+        return not isinstance(deleted, str) or deleted == _GONE
+
+    def _find(self, host: str) -> tuple[dict[str, Any], str] | None:
+        """Return the tenant of a host and its version, or None."""
+        found = self._call("get_distribution_tenant", {_GONE}, Identifier=self._name(host))
+        return None if isinstance(found, str) else (found["DistributionTenant"], found["ETag"])
+
+    def _create(self, host: str) -> HostState:
+        refusals = {"InvalidArgument", "CNAMEAlreadyExists", "EntityAlreadyExists"}
+        made = self._call(
+            "create_distribution_tenant",
+            refusals,
+            DistributionId=self._distribution,
+            ConnectionGroupId=self._group,
+            Name=self._name(host),
+            Domains=[{"Domain": host}],
+            Enabled=True,
+            ManagedCertificateRequest={
+                "ValidationTokenHost": "cloudfront",
+                "PrimaryDomainName": host,
+            },
+            Tags={"Items": [{"Key": STAGE_TAG, "Value": self._stage}]},
+        )
+        if made == "InvalidArgument":
+            # CloudFront has no error code of its own for a host that does not lead to it.
+            return HostState("waiting", f"{host} does not lead to {self._endpoint} yet.")
+        if made == "CNAMEAlreadyExists":
+            reason = f"Another distribution of CloudFront has {host}. Remove the domain there."
+            return HostState("waiting", reason)
+        return _MAKING
+
+    def _attach_certificate(self, tenant: dict[str, Any], version: str) -> HostState:
+        found = self._call("get_managed_certificate_details", {_GONE}, Identifier=tenant["Id"])
+        if isinstance(found, str):
+            return _MAKING
+        about = found["ManagedCertificateDetails"]
+        status, arn = (
+            about.get("CertificateStatus", "pending-validation"),
+            about.get("CertificateArn"),
+        )
+        if status not in {"pending-validation", "issued"}:
+            reason = f"The TLS certificate was not made: its status is {status}."
+            return HostState("failed", f"{reason} Check the DNS records, then call again.")
+        if status != "issued" or arn is None:
+            return _MAKING
+        if tenant.get("Customizations", {}).get("Certificate", {}).get("Arn") == arn:
+            return _MAKING  # CloudFront is bringing the certificate to its locations.
+        return self._update(
+            tenant,
+            version,
+            Domains=[{"Domain": each["Domain"]} for each in tenant["Domains"]],
+            Customizations={**tenant.get("Customizations", {}), "Certificate": {"Arn": arn}},
+        )
+
+    def _update(self, tenant: dict[str, Any], version: str, **changes: Any) -> HostState:  # noqa: ANN401  the tenant's fields
+        updated = self._call(
+            "update_distribution_tenant",
+            _CHANGED_MEANWHILE,
+            Id=tenant["Id"],
+            IfMatch=version,
+            **changes,
+        )
+        if not isinstance(updated, str) and _is_active(updated["DistributionTenant"]):
+            return HostState("active")
+        return _MAKING
+
+    def _name(self, host: str) -> str:
+        """Return the name of a host's tenant. A host may be longer than a name."""
+        return f"{self._stage}-{hashlib.sha256(host.encode()).hexdigest()[:40]}"
+
+    def _call(self, operation: str, expected: set[str], **arguments: Any) -> Any:  # noqa: ANN401  AWS's answers
+        """Return AWS's answer, or the code of an ``expected`` error.
+
+        Raises:
+            UnavailableError: AWS refused for another reason, or did not answer.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            return getattr(client(), operation)(**arguments)
+        except ClientError as error:
+            code = str(error.response.get("Error", {}).get("Code", ""))
+            about = {"operation": operation, "code": code, "said": str(error)[:300]}
+            if code in expected:
+                log.info("CloudFront refused", extra=about)
+                return code
+            log.exception("CloudFront failed", extra=about)
+            raise UnavailableError from error
+        except BotoCoreError as error:
+            raise UnavailableError from error
+
+
 def site_hosts() -> SiteHosts | None:
     """Return the gateway that the settings choose, or None if sites have no hosts of their own."""
     chosen = settings().site_hosts
@@ -82,6 +263,22 @@ def site_hosts() -> SiteHosts | None:
         return None
     if chosen == "local":
         return LocalHosts()
-    from chalicelib.gateways.cloudfront_hosts import CloudFrontHosts
-
     return CloudFrontHosts.named(chosen, settings().stage)
+
+
+def _is_active(tenant: dict[str, Any]) -> bool:
+    return all(each.get("Status") == "active" for each in tenant.get("Domains", ()))
+
+
+@cache
+def client() -> Any:  # noqa: ANN401  botocore's
+    """Return the client. Its description takes a while to load, so it is made once."""
+    from botocore.config import Config
+    from botocore.session import get_session
+
+    config = Config(
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+    )
+    return get_session().create_client("cloudfront", region_name=_REGION, config=config)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.core.settings import Settings, read
-from chalicelib.gateways.cloudfront_hosts import STAGE_TAG
+from chalicelib.gateways.site_hosts import STAGE_TAG
 
 API = "api_handler"
 """Chalice's name of the function behind all routes."""

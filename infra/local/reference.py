@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from chalicelib.core.manifest import SERVER
 from chalicelib.transports.api_docs import openapi, prose, samples
 from chalicelib.transports.api_docs.model import Area, Field, OperationDoc, Reference
-from chalicelib.transports.api_docs.reference import SERVER
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
 BASE_URL = "http://127.0.0.1:8000"

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 import app as application
+from chalicelib.core import manifest
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.gateways import photos
-from chalicelib.transports.api_docs import openapi, reference
+from chalicelib.transports.api_docs import openapi
 from chalicelib.transports.api_docs.model import OperationDoc, Reference
 from infra.local import devserver
 from tests.conftest import Api, Owner, Time
@@ -112,7 +113,7 @@ class ExampleRunner:
 
     def fill(self, text: str) -> str:
         """Replace the base URL and the placeholders of ids in an example."""
-        text = text.replace(reference.SERVER, self.base_url)
+        text = text.replace(manifest.SERVER, self.base_url)
         return re.sub(r"\b[A-Z]+(?:_[A-Z]+)+\b", self._value, text)
 
     def _value(self, found: re.Match[str]) -> str:

@@ -14,10 +14,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic_core import from_json
 
+from chalicelib.core import manifest
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
-from chalicelib.transports.api_docs import openapi, prose, reference, samples
+from chalicelib.transports.api_docs import openapi, prose, samples
 from chalicelib.transports.chat import chat_route
 from infra.local.reference import DOCUMENT, markdown
 from tests.conftest import Api
@@ -110,7 +111,7 @@ def recording(runner: ExampleRunner, name: str) -> Any:
     """Return the answer to an example as the reference shows it."""
     text = shell(runner, samples.curl(EACH[name]))
     for own in (runner.base_url, settings().public_url):
-        text = text.replace(own, reference.SERVER)
+        text = text.replace(own, manifest.SERVER)
     for pattern, instead in OWN.items():
         text = re.sub(pattern, instead, text)
     tokens = dict.fromkeys(found[0] for found in RANDOM.finditer(text))
@@ -172,7 +173,7 @@ class TestGuides:
                 assert shell(runner, code)
             else:
                 assert language == "sh"
-                assert reference.SERVER in code or code.startswith("export API_KEY=")
+                assert manifest.SERVER in code or code.startswith("export API_KEY=")
 
     def test_the_failure_shown_is_the_real_one(self, runner: ExampleRunner) -> None:
         blocks = [code for _, code in FENCE.findall(prose.guide("errors", DOCUMENTED))]

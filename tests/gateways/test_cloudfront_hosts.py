@@ -10,9 +10,8 @@ from botocore.exceptions import EndpointConnectionError
 from botocore.stub import ANY, Stubber
 
 from chalicelib.core.errors import UnavailableError
-from chalicelib.gateways import cloudfront_hosts, site_hosts
-from chalicelib.gateways.cloudfront_hosts import CloudFrontHosts
-from chalicelib.gateways.site_hosts import Address
+from chalicelib.gateways import site_hosts
+from chalicelib.gateways.site_hosts import Address, CloudFrontHosts
 from chalicelib.transports import schedules
 
 HOST = "www.example.com"
@@ -32,7 +31,7 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stubber]:
         aws_secret_access_key="x",
         config=Config(retries={"total_max_attempts": 1}),
     )
-    monkeypatch.setattr(cloudfront_hosts, "client", lambda: client)
+    monkeypatch.setattr(site_hosts, "client", lambda: client)
     with Stubber(client) as stub:
         yield stub
         stub.assert_no_pending_responses()
@@ -256,7 +255,7 @@ def test_the_setting_chooses_the_gateway(
 
 
 def test_a_step_ends_before_the_function_that_runs_jobs_even_if_cloudfront_hangs() -> None:
-    config = cloudfront_hosts.client().meta.config
+    config = site_hosts.client().meta.config
     attempts = config.retries["total_max_attempts"]
     longest = (config.connect_timeout + config.read_timeout) * attempts
     assert 3 * longest <= FUNCTION_SECONDS - schedules.TIME_LIMIT_SECONDS

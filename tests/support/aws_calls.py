@@ -22,7 +22,6 @@ from chalicelib.domains.notifications.flows import mail_feedback
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
 from chalicelib.gateways import (
-    cloudfront_hosts,
     master_key,
     object_store,
     site_hosts,
@@ -107,7 +106,7 @@ def install() -> None:
     _enter(KEYS, master_key.StoredKey, "__call__")
     for method in ("serve", "release"):
         _record_gateway_use(HOSTS, site_hosts.LocalHosts, method)
-        _enter(HOSTS, cloudfront_hosts.CloudFrontHosts, method)
+        _enter(HOSTS, site_hosts.CloudFrontHosts, method)
     _record_gateway_use(WAKES, wake, "wake")
     _enter(WAKES, wake.WakeQueue, "send_message")
     _record_gateway_use(TELEGRAM, telegram, "_token")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.jobs import JOB_HANDLERS, queue_of
-from chalicelib.gateways.cloudfront_hosts import STAGE_TAG
+from chalicelib.gateways.site_hosts import STAGE_TAG
 from infra.deploy import policies, stage_config
 from tests.support import aws_calls
 from tests.support.aws_calls import OBJECT, Gateway, Right, Use

@@ -9,6 +9,7 @@ from typing import Any
 
 from chalicelib import SERVICE, VERSION
 from chalicelib.core import areas, idempotency_keys
+from chalicelib.core.manifest import SERVER
 from chalicelib.core.operations import REGISTRY, Operation, ServedAs
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.json_schema import NULL_OMITS, REF, components, json_schema
@@ -18,7 +19,6 @@ from chalicelib.domains.chat.flows.chat_request import ChatRequest
 from chalicelib.transports import form_data, public, rest
 from chalicelib.transports.api_docs import openapi_failures
 from chalicelib.transports.api_docs.openapi_failures import STATUSES
-from chalicelib.transports.api_docs.reference import SERVER
 from chalicelib.transports.chat import chat_events, chat_route
 from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE
 

@@ -5,12 +5,10 @@ from functools import cache, lru_cache
 from pydantic_core import to_json
 
 from chalicelib.core import manifest
+from chalicelib.core.manifest import SERVER
 from chalicelib.core.settings import settings
 from chalicelib.transports.chat import chat_route
 from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
-
-SERVER = "https://server.invalid"
-"""Placeholder for the server's base URL, in the manifest and in examples."""
 
 EXAMPLE_IDS: dict[str, str] = {}
 """Ids that examples show in place of words such as ``PRODUCT_ID``.
