@@ -260,5 +260,5 @@ class ScriptedModel:
 def _as_written(message: Message) -> str:
     """Return a message without what the service adds to it."""
     if message.role == "system":
-        return frame.owners_prompt(message.content)
+        return message.content.partition(frame._PROMPT)[2] or message.content
     return facts.parse(message)[1] if message.role == "user" else message.content

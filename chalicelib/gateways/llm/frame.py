@@ -37,12 +37,6 @@ def to_message(business: Business, prompt: str, abilities: str) -> Message:
     return Message("system", text + _PROMPT + prompt)
 
 
-def owners_prompt(content: str) -> str:
-    """Return the owner's prompt in a system message, or all of a text that has no frame."""
-    frame, marker, prompt = content.partition(_PROMPT)
-    return prompt if marker else frame
-
-
 def local_time(content: str) -> datetime | None:
     """Return the local time of the business in a system message, or None if it has no frame."""
     match = _NOW.search(content.partition(_PROMPT)[0])

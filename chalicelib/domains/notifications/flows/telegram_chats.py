@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from chalicelib.core.errors import IdempotencyKeyExistsError, RateLimitedError
 from chalicelib.core.jobs import MEMBERSHIP_ENDED
@@ -25,7 +25,6 @@ from chalicelib.domains.notifications.store import telegram_links
 from chalicelib.engine import idempotency, limits
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import telegram
-from chalicelib.lib.localized import Language
 
 WRONG_CODES = Limit(
     "telegram-wrong-codes", "wrong codes of a chat within an hour", 5, timedelta(hours=1)
@@ -46,33 +45,8 @@ class Reply(NamedTuple):
     text: str
 
 
-class LinkedMember(NamedTuple):
-    """A member who receives messages in a chat."""
-
-    account: AccountRow
-    chat_id: int
-    language: Language
-
-
 class _RefusedError(Exception):
     """A code cannot be used by this chat, or not any more."""
-
-
-def linked_members(workspace_id: str) -> list[LinkedMember]:
-    """Return the members of a workspace who have a chat, without disabled accounts.
-
-    Accounts and memberships are read each time. Links therefore end with them, like sessions.
-    """
-    links = telegram_links.of_workspace(workspace_id)
-    if not links:
-        return []
-    found: list[LinkedMember] = []
-    for account, _ in workspaces.members(workspace_id):
-        link = links.get(account.id)
-        if link is not None and account.disabled_at is None:
-            language = cast("Language", link.language)
-            found.append(LinkedMember(account, int(link.chat_id), language))
-    return found
 
 
 def deliver(chat_id: int, text: str) -> bool:

@@ -71,15 +71,6 @@ def find(workspace_id: str, account_id: str) -> TelegramLinkRow | None:
     return TelegramLinkRow.find(_of_workspace(workspace_id), account_id)
 
 
-def of_workspace(workspace_id: str) -> dict[str, TelegramLinkRow]:
-    """Return the links of a workspace by account, also those of disabled accounts.
-
-    A job removes a link after its membership ends. Check both before you send.
-    """
-    rows = TelegramLinkRow.partition(_of_workspace(workspace_id))
-    return {row.account_id: row for row in rows}
-
-
 def of_chat(chat_id: int) -> list[Membership]:
     """Return the memberships that a chat is linked to."""
     rows = TelegramChatRow.partition(_of_chat(chat_id))
