@@ -89,8 +89,8 @@ class Dialog(NamedTuple):
     def named(self, kind: str, text: str) -> list[str]:
         """Return the services or products in the facts that a text names, the best match only.
 
-        Words match by their first four letters, which inflected Russian words share. Several names
-        are returned if the text does not decide between them.
+        Words match by their first four letters without vowels at the end, which inflected Russian
+        words share. Several names are returned if the text does not decide between them.
         """
         said = _beginnings(text)
         scores: dict[str, tuple[int, bool]] = {}
@@ -177,9 +177,12 @@ def _find_times(dialog: Dialog, _: str) -> ToolCall | str | None:
     slot_id = _chosen(dialog)
     if slot_id and dialog.can_call(BOOKING):
         return dialog.call(BOOKING, slotId=slot_id, **_person(dialog))
-    services = dialog.newest(lambda text: dialog.named("service", text)) or [
-        each.name for each in dialog.facts.offers if each.kind == "service"
-    ]
+    offered = [each.service for each in dialog.facts.dialog if isinstance(each, OfferedTimes)]
+    services = (
+        dialog.newest(lambda text: dialog.named("service", text))
+        or offered
+        or [each.name for each in dialog.facts.offers if each.kind == "service"]
+    )
     if len(services) > 1:
         return dialog.say("which_of", names=", ".join(services[:MAX_OFFERS]))
     if not services:

@@ -179,6 +179,11 @@ def test_a_listed_time_is_chosen_by_its_place_or_its_time() -> None:
     assert talk(WANTED, LISTED, "Thanks!", found=OFFERED) == "You are welcome!"
 
 
+def test_another_time_is_one_of_the_service_whose_times_were_offered() -> None:
+    question = "Свободно ли время: пятница, 27 ноября 2026, 11:00 (Europe/Moscow)?"
+    assert arguments(talk(question, found=OFFERED))["service"] == "Haircut"
+
+
 @pytest.mark.parametrize(
     ("error", "answer"),
     [
