@@ -15,6 +15,7 @@ from chalicelib.application.invoke import invoke, may_in_console, require_role
 from chalicelib.core.errors import AppError, NotFoundError, UnauthorizedError
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Principal, Role, SessionPrincipal
+from chalicelib.core.wire import parsing
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
@@ -161,6 +162,8 @@ class ConsoleRequest:
 
         Raises:
             AppError: as the operation documents.
+            TypeError: the operation has no such argument. Callers of the API get a warning, which
+                no page would show.
         """
         return self._call(operation, arguments, None)
 
@@ -176,8 +179,12 @@ class ConsoleRequest:
     def _call(
         self, operation: str, arguments: Mapping[str, Any], key: str | None
     ) -> dict[str, Any]:
+        called = REGISTRY[operation]
+        if unknown := parsing.unknown_fields(called.input, arguments):
+            msg = f"A page calls {operation} with an argument that it does not take. {unknown[0]}"
+            raise TypeError(msg)
         reply = invoke(
-            REGISTRY[operation],
+            called,
             self.principal,
             lambda: arguments,
             request_id=self.http.request_id,

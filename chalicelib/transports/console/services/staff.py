@@ -39,7 +39,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
         "list_resources",
         page=page,
         size=PAGE_SIZE,
-        chosen_status=status,
+        status=status,
         **({"q": query} if query else {}),
     )
     filtered = bool(query) or status != "all"

@@ -74,6 +74,19 @@ def opened(answer: Answer) -> str:
 
 
 class TestStaff:
+    def test_the_list_is_filtered_by_status(
+        self, owner: Owner, boss: Person, path: str, staff: str
+    ) -> None:
+        make(owner, "create_resource", name="Boris")
+        make(owner, "update_resource", id=staff, status="inactive")
+        for status, names in (
+            ("active", {"Boris"}),
+            ("inactive", {"Anna"}),
+            ("all", {"Anna", "Boris"}),
+        ):
+            shown = text(boss.get(f"{path}?status={status}"))
+            assert {name for name in ("Anna", "Boris") if f">{name}<" in shown} == names, status
+
     def test_a_new_person_gets_services_and_leads_to_the_hours(
         self, owner: Owner, boss: Person, path: str
     ) -> None:
