@@ -84,13 +84,15 @@ def invoke(  # noqa: PLR0913  the parts of a call
     request_id: str,
     idempotency_key: str | None = None,
     naming: Naming = by_route,
+    check: Callable[[], None] | None = None,
 ) -> Reply:
     """Run an operation: access, limit, input, idempotency, handler, one commit, envelope.
 
     ``read`` returns the input under wire names. It is called after the access checks, so that a
     body is not parsed for a caller who may not send it. An idempotency key has no effect on an
     operation that does not accept one, because repeating such a call changes nothing. ``naming``
-    rewrites the names of operations in messages for the caller.
+    rewrites the names of operations in messages for the caller. ``check`` is called before each
+    attempt to commit what the handler has staged, and refuses it by an error.
 
     Raises:
         AppError: any failure that a client can see. Nothing was changed then.
@@ -118,7 +120,7 @@ def invoke(  # noqa: PLR0913  the parts of a call
                 raise
             finally:  # If the limit is reached, that is the error of the call.
                 status = counted.result() if counted else None
-        call = _Call(operation, principal, args, tenant, request_id, notes, naming)
+        call = _Call(operation, principal, args, tenant, request_id, notes, naming, check)
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
             return call.run(None)._replace(rate_limit=status)
         key = idempotency_keys.check(idempotency_key)
@@ -253,6 +255,7 @@ class _Call(NamedTuple):
     request_id: str
     notes: list[str]
     naming: Naming
+    check: Callable[[], None] | None
 
     @property
     def dry_run(self) -> bool:
@@ -265,6 +268,8 @@ class _Call(NamedTuple):
             # Each attempt starts without the warnings of abandoned attempts.
             ctx = Context(self.principal, unit, self.request_id, list(self.notes), self.naming)
             result = self.operation.handler(ctx, self.args)
+            if self.check is not None:
+                self.check()
             body = _envelope(result, ctx.warnings)
             accepted = self.operation.accepted
             status = 202 if accepted is not None and isinstance(result, accepted) else 200

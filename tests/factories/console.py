@@ -5,6 +5,7 @@ without TLS.
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -29,13 +30,16 @@ from chalicelib.domains.sites.operations import deletion, page_deletion
 from chalicelib.domains.webhooks.store import deliveries
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports.console import access
-from chalicelib.transports.console.routes import BOT
+from chalicelib.transports.console.console_request import SEEN
+from chalicelib.transports.console.routes import BOT, SERVICE, STAFF
 from tests.conftest import PASSWORD, Answer, Api, Owner, as_operator, in_console
 from tests.factories.examples import top_up
 from tests.factories.oauth import connect
 
 FORM = "application/x-www-form-urlencoded"
 Fields = dict[str, str] | list[tuple[str, str]]
+UPDATES = [re.sub(r"{\w+}", "[^/]+", route) for route in (SERVICE, STAFF)]
+"""Paths of the pages whose form changes a record. It has marks of what the page showed."""
 
 
 @dataclass
@@ -76,10 +80,21 @@ class Person:
     def post(
         self, path: str, fields: Fields | None = None, csrf: str | None = None, **headers: str
     ) -> Answer:
-        """Send a form with the user's own CSRF token, or with another one."""
-        pairs = list(fields.items()) if isinstance(fields, dict) else list(fields or [])
+        """Send a form with the user's own CSRF token, or with another one.
+
+        Without ``seen``, the form is that of a page which the user opens just before.
+        """
+        pairs = self.marked(path, fields)
         body = urlencode([*pairs, ("csrf", self.csrf if csrf is None else csrf)]).encode()
         return self.request("POST", path, body, **{"content_type": FORM} | headers)
+
+    def marked(self, path: str, fields: Fields | None) -> list[tuple[str, str]]:
+        """Return the fields as a browser sends them: with the marks of the page."""
+        pairs = list(fields.items()) if isinstance(fields, dict) else list(fields or [])
+        if SEEN in dict(pairs) or not any(re.fullmatch(each, path) for each in UPDATES):
+            return pairs
+        found = re.search(f'name="{SEEN}" value="([^"]*)"', self.get(path).body.decode())
+        return [*pairs, (SEEN, found[1])] if found else pairs
 
     def start_session(self, password: str = PASSWORD, **fields: str) -> Answer:
         """Open the page and send its form."""

@@ -1,7 +1,7 @@
 """Context of a console page: the account, the workspace, and calls of operations."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -28,6 +28,8 @@ from chalicelib.transports.web import render, texts
 
 IDEMPOTENCY_FIELD = "once"
 """The form field with the idempotency key: a form sent twice takes effect once."""
+SEEN = "seen"
+"""The form field with the marks of the values that a form was opened with."""
 LATEST_CHANGES = 200
 """Changes among which a deletion is looked for, when its record is not there any more."""
 SESSION_OVER = "session_over"
@@ -176,8 +178,26 @@ class ConsoleRequest:
         """
         return self._call(operation, arguments, self.form_value(IDEMPOTENCY_FIELD) or None)
 
+    def call_if(
+        self,
+        check: Callable[[], None],
+        operation: str,
+        /,
+        **arguments: Any,  # noqa: ANN401  any JSON
+    ) -> dict[str, Any]:
+        """Call an operation whose changes are committed unless ``check`` raises an error.
+
+        Raises:
+            AppError: as the operation documents, and as ``check`` raises.
+        """
+        return self._call(operation, arguments, None, check)
+
     def _call(
-        self, operation: str, arguments: Mapping[str, Any], key: str | None
+        self,
+        operation: str,
+        arguments: Mapping[str, Any],
+        key: str | None,
+        check: Callable[[], None] | None = None,
     ) -> dict[str, Any]:
         called = REGISTRY[operation]
         if unknown := parsing.unknown_fields(called.input, arguments):
@@ -189,6 +209,7 @@ class ConsoleRequest:
             lambda: arguments,
             request_id=self.http.request_id,
             idempotency_key=key,
+            check=check,
         )
         data: dict[str, Any] = from_json(reply.body)["data"]
         return data
@@ -273,6 +294,7 @@ class ConsoleRequest:
             "csrf": self.csrf,
             "once": token_urlsafe(18),
             "problem": problem,
+            "conflicts": (),
             "done": self._done(),
             "session_over": self.query_value("done") == SESSION_OVER,
             "money": lambda kopecks: texts.money(self.language, kopecks),

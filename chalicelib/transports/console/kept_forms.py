@@ -8,12 +8,12 @@ import re
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
-from chalicelib.transports.console.console_request import MAX_FIELDS, ConsoleRequest
+from chalicelib.transports.console.console_request import MAX_FIELDS, SEEN, ConsoleRequest
 from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 from chalicelib.transports.http import HttpRequest
 
 PATH_FIELD, FIELDS_FIELD = "kept_path", "kept_fields"
-_HIDDEN = frozenset({"csrf", "once", "ifVersion"})
+_HIDDEN = frozenset({"csrf", "once", "ifVersion", SEEN})
 """Fields that people do not type."""
 _SEGMENT = "[A-Za-z0-9_-]+"
 

@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 from tests.conftest import PASSWORD, Answer
-from tests.factories.console import HOSTILE, Person, World
+from tests.factories.console import HOSTILE, Fields, Person, World
 from tests.factories.console_forms import FORMS, SENT, stored
 
 OF_WORKSPACES = [route for route in SENT if route.startswith(WORKSPACE)]
@@ -31,7 +31,7 @@ def sign_in_again(person: Person, answer: Answer, password: str = PASSWORD) -> A
     )
 
 
-def send_after_the_session_has_ended(person: Person, path: str, fields: dict[str, str]) -> Answer:
+def send_after_the_session_has_ended(person: Person, path: str, fields: Fields) -> Answer:
     """Sign out in another tab, and send a form with the cookie of the former session."""
     former = person.token
     person.post("/console/sign-out")
@@ -42,7 +42,8 @@ def send_after_the_session_has_ended(person: Person, path: str, fields: dict[str
 @pytest.mark.parametrize("route", OF_WORKSPACES)
 def test_a_form_is_kept_through_signing_in_and_then_takes_effect(route: str, world: World) -> None:
     boss, path = world.person("boss"), world.here.path_of(route)
-    kept = send_after_the_session_has_ended(boss, path, world.here.filled(FORMS[route]))
+    fields = boss.marked(path, world.here.filled(FORMS[route]))
+    kept = send_after_the_session_has_ended(boss, path, fields)
     assert kept.status == 403
     assert b"nothing you typed is lost" in kept.body
     before = stored()
@@ -52,9 +53,7 @@ def test_a_form_is_kept_through_signing_in_and_then_takes_effect(route: str, wor
     changed = {name for name, row in stored().items() if before.get(name) != row}
     assert all(re.match("(identity|audit)/", name) for name in changed)  # only the new session
     sent = fields_of(shown)
-    assert [field for field in sent if field[0] != "csrf"] == list(
-        world.here.filled(FORMS[route]).items()
-    )
+    assert [field for field in sent if field[0] != "csrf"] == fields
     body = urlencode(sent).encode()
     form = "application/x-www-form-urlencoded"
     assert boss.request("POST", path, body, content_type=form).status in {200, 303}

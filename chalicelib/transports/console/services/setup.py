@@ -6,8 +6,7 @@ from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.clock import iso
-from chalicelib.core.errors import AppError
-from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 from chalicelib.transports.web import texts
 
@@ -51,24 +50,6 @@ def booking_path(request: ConsoleRequest) -> str:
     if any(map(_BOOKING.fullmatch, ROUTES)):
         return f"{request.current_membership.path}/bookings/"
     return ""
-
-
-def problem_at_fields(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the messages of a failure. One field shows the errors of all its items."""
-    problem = request.problem(error)
-    fields: dict[str, str] = {}
-    for each in error.errors:
-        field = each.field.partition(".")[0]
-        key = f"wrong_{field}"
-        known = texts.has(request.language, key)
-        fields.setdefault(field, request.translate(key) if known else problem.fields[each.field])
-    return problem._replace(fields=fields)
-
-
-def image_arguments(request: ConsoleRequest) -> list[dict[str, str]]:
-    """Return the images of a form: those that stay, and the URLs of new ones."""
-    kept = [{"fileId": each} for each in request.form.get("keptImages", [])]
-    return kept + [{"url": each} for each in request.form_value("newImages").split()]
 
 
 def image_warnings(answer: dict[str, Any]) -> list[tuple[str, str]]:

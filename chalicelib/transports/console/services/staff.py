@@ -1,17 +1,25 @@
 """Pages of staff: people, rooms and equipment that services are booked with."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
-from chalicelib.transports.console import typed_values
-from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import (
+    Field,
+    Photo,
+    Switch,
+    Ticks,
+    names_of,
+    number,
+)
 from chalicelib.transports.console.services.setup import (
     MAX_CHOICES,
     booking_path,
     image_warnings,
-    problem_at_fields,
     upcoming_bookings,
     with_lacks,
 )
@@ -27,6 +35,22 @@ ZONES = (
     *("Europe/Berlin", "Europe/London", "America/New_York", "America/Los_Angeles"),
 )
 """Zones that the form suggests. Every other IANA name can be typed."""
+
+
+def _type_names(request: ConsoleRequest) -> dict[str, str]:
+    return {each: request.translate(f"type_{each}") for each in TYPES}
+
+
+FORM = Form(
+    Field("name", empty=""),
+    Field("type", "staff_type", empty=TYPES[0], new=TYPES[0], names=_type_names),
+    Ticks("serviceIds", "staff_services", names=names_of("list_services", "services")),
+    Field("description"),
+    Switch(*("active", "staff_active"), field="status", states=("active", "inactive"), later=True),
+    Field("timezone", "staff_zone", empty="", rare=True),
+    number("capacity", "capacity", empty=1, new=1, rare=True),
+    Photo("photo", "photo_url", rare=True),
+)
 Resource = dict[str, Any]
 
 
@@ -59,38 +83,38 @@ def index(request: ConsoleRequest) -> HttpResponse:
 
 def new_member_page(request: ConsoleRequest) -> HttpResponse:
     """Show the form for a new resource."""
-    return _form_page(request, 200, None)
+    return _form_page(request, None)
 
 
 def create(request: ConsoleRequest) -> HttpResponse:
     """Create a resource, and go on to its opening hours."""
-    try:
-        made = request.call_once("create_resource", **_arguments(request))
-    except AppError as error:
-        return _form_page(request, error.status, None, _problem(request, error))
-    resource: Resource = made["resource"]
-    if lost := image_warnings(made):
-        return _form_page(request, 200, resource, saved="staff_created", lost=lost)
-    return redirect(f"{staff_path(request, resource)}/hours?done=staff_created")
+
+    def made(answer: dict[str, Any]) -> HttpResponse:
+        resource: Resource = answer["resource"]
+        if lost := image_warnings(answer):
+            return _form_page(request, resource, State(done="staff_created"), lost)
+        return redirect(f"{staff_path(request, resource)}/hours?done=staff_created")
+
+    return FORM.create(request, "create_resource", _form_page, made)
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show a resource and its form."""
-    return _form_page(request, 200, find_resource(request))
+    return _form_page(request, find_resource(request))
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Change a resource. The form sends all of its fields."""
-    resource = find_resource(request)
-    try:
-        saved = request.call("update_resource", id=resource["id"], **_arguments(request, resource))
-    except AppError as error:
-        return _form_page(request, error.status, resource, _problem(request, error))
-    if lost := image_warnings(saved):
-        return _form_page(request, 200, saved["resource"], saved="staff_saved", lost=lost)
-    moved = saved["resource"]["timezone"] != resource["timezone"]
-    done = "staff_zone_changed" if moved else "staff_saved"
-    return redirect(f"{staff_path(request, resource)}?done={done}")
+    """Change a resource."""
+
+    def saved(before: Resource, answer: dict[str, Any]) -> HttpResponse:
+        resource = answer.get("resource", before)
+        if lost := image_warnings(answer):
+            return _form_page(request, resource, State(done="staff_saved"), lost)
+        moved = resource["timezone"] != before["timezone"]
+        done = "staff_zone_changed" if moved else "staff_saved"
+        return redirect(f"{staff_path(request, resource)}?done={done}")
+
+    return FORM.save(request, find_resource, "update_resource", _form_page, saved)
 
 
 def confirm_delete(request: ConsoleRequest) -> HttpResponse:
@@ -152,99 +176,29 @@ def _list_path(request: ConsoleRequest) -> str:
     return f"{request.current_membership.path}/staff"
 
 
-def _arguments(request: ConsoleRequest, resource: Resource | None = None) -> dict[str, Any]:
-    """Return the fields of the form as the operations take them.
-
-    Raises:
-        ValidationError: the capacity is not a number.
-    """
-    capacity = typed_values.number("capacity", request.form_value("capacity"))
-    values: dict[str, Any] = {
-        "name": request.form_value("name"),
-        "type": request.form_value("type") or TYPES[0],
-        "description": request.form_value("description").strip() or None,
-        "capacity": 1 if capacity is None else capacity,
-    }
-    zone = request.form_value("timezone").strip()
-    if zone or resource:
-        values["timezone"] = zone
-    chosen = request.form.get("serviceIds", [])
-    if resource is None or set(chosen) != set(resource["serviceIds"]):
-        values["serviceIds"] = chosen
-    if photo := request.form_value("photo").strip():
-        values["photo"] = {"url": photo}
-    elif request.form_value("removePhoto"):
-        values["photo"] = None
-    if resource:
-        values["status"] = "active" if request.form_value("active") else "inactive"
-    return values
-
-
-def _problem(request: ConsoleRequest, error: AppError) -> Problem:
-    if isinstance(error, NotFoundError):  # of a service that the form refers to
-        return Problem(request.translate("choice_gone"))
-    return problem_at_fields(request, error)
-
-
-def _form_page(  # noqa: PLR0913  the states of one page
+def _form_page(
     request: ConsoleRequest,
-    status: int,
     resource: Resource | None,
-    problem: Problem | None = None,
-    *,
-    saved: str = "",
-    lost: list[tuple[str, str]] | None = None,
+    state: State = STORED,
+    lost: Sequence[tuple[str, str]] = (),
 ) -> HttpResponse:
-    """Show the form of a resource, or of a new one. ``saved`` names what has just succeeded."""
-    typed = _typed(request) if request.form and not saved else _shown(request, resource)
+    """Show the form of a resource, or of a new one."""
+    chosen = request.query_value("service")
+    zone = request.current_membership.workspace.timezone
+    new = {"serviceIds": [chosen] if chosen else [], "timezone": zone}
+    form = FORM.shown(request, resource, state, new)
     services = request.call("list_services", size=MAX_CHOICES)["services"]
     listed = {each["id"] for each in services}
     return request.page(
         "staff_member",
-        status,
-        problem=problem,
         resource=resource,
         heading=resource["name"] if resource else request.translate("new_staff"),
         path=staff_path(request, resource) if resource else None,
         tab="details",
-        typed=typed,
         services=services,
-        unlisted=[each for each in typed["serviceIds"] if each not in listed],
-        type_options=[(each, request.translate(f"type_{each}")) for each in TYPES],
+        unlisted=[each for each in form["typed"]["serviceIds"] if each not in listed],
+        type_options=_type_names(request).items(),
         zones=ZONES,
-        lost=lost or [],
-        **({"done": request.translate(f"done_{saved}")} if saved else {}),
+        lost=lost,
+        **form,
     )
-
-
-def _typed(request: ConsoleRequest) -> dict[str, Any]:
-    """Return what was typed in a refused form."""
-    names = ("name", "type", "description", "capacity", "timezone", "photo")
-    return {
-        **{name: request.form_value(name) for name in names},
-        **{name: bool(request.form_value(name)) for name in ("active", "removePhoto")},
-        "serviceIds": request.form.get("serviceIds", []),
-    }
-
-
-def _shown(request: ConsoleRequest, resource: Resource | None) -> dict[str, Any]:
-    """Return a resource's values as a person would type them, or those of a new one."""
-    if resource is None:
-        chosen = request.query_value("service")
-        resource = {
-            "name": "",
-            "type": TYPES[0],
-            "description": "",
-            "capacity": 1,
-            "timezone": request.current_membership.workspace.timezone,
-            "status": "active",
-            "serviceIds": [chosen] if chosen else [],
-        }
-    return {
-        **{name: resource[name] for name in ("name", "type", "timezone", "serviceIds")},
-        "description": resource["description"] or "",
-        "capacity": str(resource["capacity"]),
-        "active": resource["status"] == "active",
-        "photo": "",
-        "removePhoto": False,
-    }

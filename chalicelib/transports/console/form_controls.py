@@ -1,0 +1,245 @@
+"""Controls of forms: how a field is shown, typed, read and stored."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.core.errors import ValidationError
+from chalicelib.transports.console import typed_values
+from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.web import texts
+
+Record = Mapping[str, Any]
+Typed = dict[str, Any]
+"""Values of a form's controls by name: texts, ticks, and lists of what is ticked."""
+KEPT = object()
+"""The value of a field that cannot show what is stored, if nothing was typed."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A text field. An empty one has the value ``empty``; that of a new record is ``new``.
+
+    ``label`` is the key of its text, ``wrong`` that of its error, and ``required`` the message if
+    it is empty. ``names`` has the texts of values that are ids or codes. ``rare`` fields are in a
+    part of the form that is closed at first. A new record has no ``later`` fields.
+    """
+
+    name: str
+    label: str = ""
+    read: Callable[[str, str], Any] = lambda _, text: text.strip() or None
+    show: Callable[[texts.Language, Any], str] = lambda _, value: str(value)
+    empty: Any = None
+    new: Any = None
+    rare: bool = False
+    required: str = ""
+    wrong: str = ""
+    later: bool = False
+    names: Callable[[ConsoleRequest], Mapping[str, str]] = lambda _: {}
+
+    def typed(self, request: ConsoleRequest) -> Typed:
+        """Return what a submitted form has. Browsers send line breaks as CR LF."""
+        return {self.name: request.form_value(self.name).replace("\r\n", "\n")}
+
+    def shown(self, request: ConsoleRequest, record: Record, /) -> Typed:
+        """Return what a record has, as a person would type it."""
+        value = record.get(self.name, self.new)
+        return {self.name: "" if value is None else self.show(request.language, value)}
+
+    def stored(self, record: Record) -> Any:  # noqa: ANN401  any JSON
+        """Return what a record has, as ``value`` reads it."""
+        value = record.get(self.name, self.new)
+        if isinstance(value, str):
+            value = value.replace("\r\n", "\n").strip() or None
+        return self.empty if value is None else value
+
+    def value(self, typed: Typed) -> Any:  # noqa: ANN401  any JSON
+        """Return the value of what was typed.
+
+        Raises:
+            ValidationError: it cannot be read, or is empty.
+        """
+        value = self.read(self.name, typed[self.name])
+        if value is None and self.required:
+            raise ValidationError.of(self.name, self.required)
+        return self.empty if value is None else value
+
+    def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
+        """Return the arguments of the operation that stores a value."""
+        return {self.name: value}
+
+    def words(self, request: ConsoleRequest, typed: Typed, /) -> str:
+        """Return what was typed, for people to compare."""
+        text: str = typed[self.name]
+        return self.names(request).get(text, text)
+
+    def words_of(self, request: ConsoleRequest, record: Record, /) -> str:
+        """Return what a record has, for people to compare."""
+        return self.words(request, self.shown(request, record))
+
+
+@dataclass(frozen=True)
+class Switch(Field):
+    """A tick. A field with ``states`` has one of two values instead of a bool."""
+
+    field: str = ""
+    states: tuple[Any, Any] = (True, False)
+
+    def typed(self, request: ConsoleRequest) -> Typed:
+        """Return what a submitted form has."""
+        return {self.name: bool(request.form_value(self.name))}
+
+    def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
+        """Return the values of the controls for a record."""
+        return {self.name: self.stored(record)}
+
+    def stored(self, record: Record) -> bool:
+        """Return what a record has."""
+        return bool(record.get(self.field or self.name, self.new) == self.states[0])
+
+    def value(self, typed: Typed) -> bool:
+        """Return the value of what was typed."""
+        return bool(typed[self.name])
+
+    def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  as Field
+        """Return the argument that stores a value."""
+        return {self.field or self.name: self.states[0 if value else 1]}
+
+    def words(self, request: ConsoleRequest, typed: Typed, /) -> str:
+        """Return what was typed, for people to compare."""
+        return request.translate("switch_on" if typed[self.name] else "switch_off")
+
+
+@dataclass(frozen=True)
+class Ticks(Field):
+    """Ticked values, such as ids of records. Their order has no meaning."""
+
+    def typed(self, request: ConsoleRequest) -> Typed:
+        """Return what a submitted form has."""
+        return {self.name: request.form.get(self.name, [])}
+
+    def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
+        """Return the values of the controls for a record."""
+        return {self.name: self.stored(record)}
+
+    def stored(self, record: Record) -> list[str]:
+        """Return what a record has."""
+        return sorted(record.get(self.name) or [])
+
+    def value(self, typed: Typed) -> list[str]:
+        """Return the value of what was typed."""
+        return sorted(set(typed[self.name]))
+
+    def words(self, request: ConsoleRequest, typed: Typed, /) -> str:
+        """Return what was typed, for people to compare."""
+        names = self.names(request)
+        return ", ".join(names.get(each, each) for each in typed[self.name])
+
+
+@dataclass(frozen=True)
+class Images(Field):
+    """Images: those that stay are ticked, and new ones are URLs."""
+
+    def typed(self, request: ConsoleRequest) -> Typed:
+        """Return what a submitted form has."""
+        kept, new = request.form.get("keptImages", []), request.form_value("newImages")
+        return {"keptImages": kept, "newImages": new}
+
+    def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
+        """Return the values of the controls for a record."""
+        return {"keptImages": self.stored(record), "newImages": ""}
+
+    def stored(self, record: Record) -> list[str]:
+        """Return what a record has."""
+        return [each["fileId"] for each in record.get(self.name) or []]
+
+    def value(self, typed: Typed) -> list[str | dict[str, str]]:
+        """Return the value of what was typed."""
+        return [*typed["keptImages"], *({"url": each} for each in typed["newImages"].split())]
+
+    def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  as Field
+        """Return the argument that stores a value."""
+        images = [{"fileId": each} if isinstance(each, str) else each for each in value]
+        return {self.name: images}
+
+    def words(self, _: ConsoleRequest, typed: Typed, /) -> str:
+        """Return what was typed, for people to compare."""
+        return ", ".join([*typed["keptImages"], *typed["newImages"].split()])
+
+
+@dataclass(frozen=True)
+class Photo(Field):
+    """An image: a URL replaces it, and a tick removes it."""
+
+    def typed(self, request: ConsoleRequest) -> Typed:
+        """Return what a submitted form has."""
+        removed = bool(request.form_value("removePhoto"))
+        return {self.name: request.form_value(self.name), "removePhoto": removed}
+
+    def shown(self, _: ConsoleRequest, __: Record, /) -> Typed:
+        """Return the values of the controls for a record."""
+        return {self.name: "", "removePhoto": False}
+
+    def stored(self, record: Record) -> Any:  # noqa: ANN401  as Field
+        """Return what a record has."""
+        return (record.get(self.name) or {}).get("fileId")
+
+    def value(self, typed: Typed) -> Any:  # noqa: ANN401  as Field
+        """Return the value of what was typed."""
+        return typed[self.name].strip() or (None if typed["removePhoto"] else KEPT)
+
+    def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  as Field
+        """Return the argument that stores a value."""
+        return {self.name: value and {"url": value}}
+
+    def words_of(self, _: ConsoleRequest, record: Record, /) -> str:
+        """Return what a record has, for people to compare."""
+        return str((record.get(self.name) or {}).get("url") or "")
+
+
+def tags(name: str, label: str = "", **options: Any) -> Field:  # noqa: ANN401  of a field
+    """Return a field of texts that are separated by commas."""
+
+    def read(_: str, text: str) -> list[str]:
+        return [tag for each in text.split(",") if (tag := each.strip())]
+
+    return Field(name, label, read, lambda _, value: ", ".join(value), [], **options)
+
+
+def length(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
+    """Return a field of a length of time."""
+    return Field(name, label, typed_values.minutes, typed_values.length, **options)
+
+
+def lengths(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
+    """Return a field of lengths of time that are separated by commas, the longest first."""
+
+    def read(field: str, text: str) -> list[int]:
+        return sorted(typed_values.list_of_minutes(field, text), reverse=True)
+
+    def show(language: texts.Language, value: list[int]) -> str:
+        return ", ".join(typed_values.length(language, each) for each in value)
+
+    return Field(name, label, read, show, [], **options)
+
+
+def number(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
+    """Return a field of a whole number."""
+    return Field(name, label, typed_values.number, **options)
+
+
+def rubles(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
+    """Return a field of an amount."""
+    show = typed_values.rubles
+    return Field(name, label, typed_values.kopecks, lambda _, value: show(value), **options)
+
+
+def names_of(
+    operation: str, listed: str, shown: str = "name"
+) -> Callable[[ConsoleRequest], Mapping[str, str]]:
+    """Return a function that lists records and returns what each is called, by id."""
+
+    def names(request: ConsoleRequest) -> Mapping[str, str]:
+        return {each["id"]: each[shown] for each in request.call(operation)[listed]}
+
+    return names
