@@ -31,15 +31,21 @@ from chalicelib.domains.webhooks.store import deliveries
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports.console import access
 from chalicelib.transports.console.console_request import SEEN
-from chalicelib.transports.console.routes import BOT, SERVICE, STAFF
+from chalicelib.transports.console.routes import BOOKING, BOT, PREFIX, ROUTES
 from tests.conftest import PASSWORD, Answer, Api, Owner, as_operator, in_console
 from tests.factories.examples import top_up
 from tests.factories.oauth import connect
 
 FORM = "application/x-www-form-urlencoded"
 Fields = dict[str, str] | list[tuple[str, str]]
-UPDATES = [re.sub(r"{\w+}", "[^/]+", route) for route in (SERVICE, STAFF)]
-"""Paths of the pages whose form changes a record. It has marks of what the page showed."""
+UPDATES = [
+    route
+    for route, page in ROUTES.items()
+    if page.get and page.posts.startswith(("set_", "update_")) and route != BOOKING
+] + [f"{PREFIX}/account"]
+"""Pages whose form changes a record. It has marks of what the page showed. The buttons of a booking
+have its version instead."""
+_UPDATES = [re.compile(re.sub(r"{\w+}", "[^/]+", route)) for route in UPDATES]
 
 
 @dataclass
@@ -91,7 +97,7 @@ class Person:
     def marked(self, path: str, fields: Fields | None) -> list[tuple[str, str]]:
         """Return the fields as a browser sends them: with the marks of the page."""
         pairs = list(fields.items()) if isinstance(fields, dict) else list(fields or [])
-        if SEEN in dict(pairs) or not any(re.fullmatch(each, path) for each in UPDATES):
+        if SEEN in dict(pairs) or not any(each.fullmatch(path) for each in _UPDATES):
             return pairs
         found = re.search(f'name="{SEEN}" value="([^"]*)"', self.get(path).body.decode())
         return [*pairs, (SEEN, found[1])] if found else pairs

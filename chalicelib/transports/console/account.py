@@ -1,16 +1,23 @@
 """Signing in, signing out, and the account page."""
 
 from contextlib import suppress
+from typing import Any
 
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
 from chalicelib.domains.identity.operations.sessions import MAX_DEVICE
 from chalicelib.transports.console import access, kept_forms
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Field, Record
 from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.http import HttpResponse, redirect, set_cookie
 from chalicelib.transports.web import texts
 
 ACCOUNT = f"{PREFIX}/account"
+FORM = Form(
+    Field("name", "your_name", empty="", wrong="wrong_person_name"),
+    Field("language", "account_language", empty=""),
+)
 
 
 def home(request: ConsoleRequest) -> HttpResponse:
@@ -89,7 +96,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
     if slug := request.query_value("leave"):
         request.select_workspace(slug)
         return request.page("workspace_leave")
-    return _account_page(request, 200)
+    return _page(request, _find(request))
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
@@ -104,16 +111,17 @@ def save(request: ConsoleRequest) -> HttpResponse:
     if request.form_value("request_proof"):
         request.call("request_proof")
         return redirect(f"{ACCOUNT}?done=proof_requested")
-    changes = {
-        name: request.form_value(name) for name in ("name", "language") if name in request.form
-    }
-    try:
-        request.call("update_account", **changes)
-    except AppError as error:
-        return _account_page(request, error.status, person_problem(request, error))
     if back := request.form_value("back"):
+        request.call("update_account", language=request.form_value("language"))
         return redirect(access.safe_redirect_path(back))
-    return redirect(f"{ACCOUNT}?done=account_saved")
+
+    def arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
+        return changes
+
+    def saved(*_: object) -> HttpResponse:
+        return redirect(f"{ACCOUNT}?done=account_saved")
+
+    return FORM.save(request, _find, "update_account", _page, saved, arguments=arguments)
 
 
 def prove(request: ConsoleRequest) -> HttpResponse:
@@ -121,7 +129,8 @@ def prove(request: ConsoleRequest) -> HttpResponse:
     try:
         request.call("prove_email", token=request.http.path["proof"])
     except NotFoundError:
-        return _account_page(request, 404, Problem(request.translate("proof_wrong")))
+        problem = Problem(request.translate("proof_wrong"))
+        return _page(request, _find(request), State(404, problem))
     return redirect(f"{ACCOUNT}?done=email_proved")
 
 
@@ -135,7 +144,7 @@ def change_password(request: ConsoleRequest) -> HttpResponse:
             endConnections=bool(request.form_value("end_connections")),
         )
     except AppError as error:
-        return _account_page(request, error.status, request.problem(error))
+        return _page(request, _find(request), State(error.status, request.problem(error)))
     return redirect(f"{ACCOUNT}?done=password_changed", access.start_cookies(request, session))
 
 
@@ -190,19 +199,20 @@ _SYSTEMS = {
 }
 
 
-def _account_page(
-    request: ConsoleRequest, status: int, problem: Problem | None = None
-) -> HttpResponse:
+def _find(request: ConsoleRequest) -> Record:
+    """Return the account. Its language is that of the page unless the person has chosen one."""
+    account = request.call("get_account")["account"]
+    return {**account, "language": account["language"] or request.language}
+
+
+def _page(request: ConsoleRequest, account: Record, state: State = STORED) -> HttpResponse:
     sessions = [
         {**each, "browser": browser_name(each["browser"])}
         for each in request.call("list_sessions")["sessions"]
     ]
     return request.page(
         "account",
-        status,
-        problem=problem,
         sessions=sessions,
         proof_path=request.path if "proof" in request.http.path else None,
-        typed_name=request.form_value("name") or request.signed_in_account.name,
-        typed_language=request.form_value("language") or request.language,
+        **FORM.shown(request, account, state),
     )

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from chalicelib.core.errors import (
+    AlreadyCreatedError,
     AppError,
     ConflictError,
     FieldError,
@@ -43,6 +44,8 @@ class State(NamedTuple):
     typed: Typed | None = None
     done: str = ""
     """Key of the text about what has just succeeded."""
+    details: Mapping[str, Any] = {}
+    """Details of the failure."""
 
 
 class _Compared(NamedTuple):
@@ -120,10 +123,16 @@ class Form:
         page: Page,
         done: Callable[[dict[str, Any]], HttpResponse],
     ) -> HttpResponse:
-        """Create a record. A form that is sent twice creates one. Empty texts are left out."""
+        """Create a record. A form that is sent twice creates one. Empty texts are left out.
+
+        Raises:
+            AlreadyCreatedError: the form was sent before, and a secret was shown then.
+        """
         try:
             sent = self.arguments(request)
             made = request.call_once(operation, **{k: v for k, v in sent.items() if v != ""})
+        except AlreadyCreatedError:  # Only the page knows what it shows instead of the secret.
+            raise
         except AppError as error:
             return page(request, None, self.refused(request, error))
         return done(made)
@@ -178,7 +187,7 @@ class Form:
     def refused(self, request: ConsoleRequest, error: AppError) -> State:
         """Return the messages of a failure, with what was typed."""
         problem = self._problems(request, error) or self.problem(request, error)
-        return State(error.status, problem, typed=self.typed(request))
+        return State(error.status, problem, typed=self.typed(request), details=error.details)
 
     def problem(self, request: ConsoleRequest, error: AppError) -> Problem:
         """Return the messages of a failure. One field shows the errors of all its items."""
@@ -191,7 +200,8 @@ class Form:
         marks, found = _marks(request), []
         for each in (_read(field, request) for field in self.fields):
             mine = None if each.errors or each.value is KEPT else _mark(each.value)
-            opened, now = marks.get(each.field.name), _mark(each.field.stored(record))
+            stored, opened = each.field.stored(record), marks.get(each.field.name)
+            now = opened if stored is KEPT else _mark(stored)
             by_person = mine not in {opened, now} and each.value is not KEPT
             by_others = now not in {opened, mine}
             found.append(each._replace(by_person=by_person, by_others=by_others))

@@ -107,7 +107,7 @@ class Switch(Field):
 
     def words(self, request: ConsoleRequest, typed: Typed, /) -> str:
         """Return what was typed, for people to compare."""
-        return request.translate("switch_on" if typed[self.name] else "switch_off")
+        return request.translate("yes" if typed[self.name] else "no")
 
 
 @dataclass(frozen=True)
@@ -204,6 +204,13 @@ def tags(name: str, label: str = "", **options: Any) -> Field:  # noqa: ANN401  
         return [tag for each in text.split(",") if (tag := each.strip())]
 
     return Field(name, label, read, lambda _, value: ", ".join(value), [], **options)
+
+
+def lines(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
+    """Return a field of words that are one a line."""
+    return Field(
+        name, label, lambda _, text: text.split(), lambda _, each: "\n".join(each), [], **options
+    )
 
 
 def length(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field

@@ -4,9 +4,11 @@ import re
 from typing import Any
 
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError, PayloadTooLargeError, VersionConflictError
+from chalicelib.core.errors import AppError, PayloadTooLargeError
 from chalicelib.lib.markup import csv_text
-from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import SEEN, ConsoleRequest, Problem
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Field, Record, tags
 from chalicelib.transports.http import HttpResponse, redirect
 
 SIZE = 20
@@ -24,8 +26,10 @@ FILTERS = {
     "to": "to",
 }
 """Names in the page's address, and the filters of the operation."""
-FIELDS = ("name", "email", "phone", "tags", "notes")
-"""Fields that the form of a lead changes."""
+FORM = Form(
+    *(Field("name", "lead_name"), Field("email", "lead_email"), Field("phone", "lead_phone")),
+    *(tags("tags", "lead_tags"), Field("notes", "lead_notes")),
+)
 DELIMITERS = {"ru": ";", "en": ","}
 """Delimiter of a CSV file. Spreadsheets in Russian divide cells at semicolons."""
 PREVIEW_CHARACTERS = 160
@@ -144,109 +148,39 @@ def _file(text: str, name: str) -> HttpResponse:
 
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show a lead: what was submitted, where it came from, and its history."""
-    details = _details(request)
-    return _lead_page(request, details, _texts(details["lead"]))
+    return _lead_page(request, _find(request))
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
     """Set the status of a lead, or change the fields that the person has changed."""
-    lead_id = request.http.path["lead"]
+    path = _path(request)
     if status := request.form_value("status"):
-        request.call("set_lead_status", id=lead_id, status=status)
-        return redirect(f"{_path(request)}?done=lead_status_set")
-    typed = {name: _form_text(request, name) for name in FIELDS}
-    changed = {name for name in FIELDS if typed[name] != _form_text(request, f"was_{name}")}
-    if not changed:
-        return redirect(_path(request))
-    try:
-        request.call(
-            "update_lead",
-            id=lead_id,
-            ifVersion=int(request.form_value("ifVersion") or 0) or None,
-            **{name: _sent(name, typed[name]) for name in changed},
-        )
-    except VersionConflictError as error:
-        return _conflict_page(request, error, {name: typed[name] for name in changed})
-    except AppError as error:
-        details = _details(request)
-        problem = _field_problem(request, error)
-        return _lead_page(request, details, _texts(details["lead"]) | typed, error, problem)
-    return redirect(f"{_path(request)}?done=lead_saved")
+        request.call("set_lead_status", id=request.http.path["lead"], status=status)
+        return redirect(f"{path}?done=lead_status_set")
+
+    def saved(lead: Record, answer: dict[str, Any]) -> HttpResponse:
+        is_changed = answer or request.form_value(SEEN) != FORM.seen(lead)
+        return redirect(f"{path}?done=lead_saved" if is_changed else path)
+
+    return FORM.save(request, _find, "update_lead", _lead_page, saved)
 
 
-def _conflict_page(request: ConsoleRequest, error: AppError, typed: dict[str, str]) -> HttpResponse:
-    """Show what another person changed beside what this person typed, which is kept.
-
-    A form that was sent twice finds its own change, which is no conflict.
-    """
-    details = _details(request)
-    stored = _texts(details["lead"])
-    if all(stored[name] == text for name, text in typed.items()):
-        return redirect(f"{_path(request)}?done=lead_saved")
-    left = request.translate("not_changed_by_you")
-    rows = [
-        (request.translate(f"lead_{name}"), stored[name], typed.get(name, left))
-        for name in FIELDS
-        if stored[name] != _form_text(request, f"was_{name}")
-    ]
-    before, after = request.form_value("was_status"), details["lead"]["status"]
-    if before in STATUSES and before != after:
-        row = (request.translate("lead_status"), request.translate(f"lead_{after}"), left)
-        rows.append(row)
-    return _lead_page(request, details, stored | typed, error, conflicts=rows)
+def _find(request: ConsoleRequest) -> Record:
+    """Return a lead, with its details under ``details``."""
+    details = request.call("get_lead_details", id=request.http.path["lead"])
+    return {**details["lead"], "details": details}
 
 
-def _lead_page(  # noqa: PLR0913, PLR0917  the parts of the page
-    request: ConsoleRequest,
-    details: dict[str, Any],
-    typed: dict[str, str],
-    error: AppError | None = None,
-    problem: Problem | None = None,
-    conflicts: list[tuple[str, str, str]] | None = None,
-) -> HttpResponse:
-    lead = details["lead"]
+def _lead_page(request: ConsoleRequest, lead: Record, state: State = STORED) -> HttpResponse:
     return request.page(
         "lead",
-        error.status if error else 200,
-        problem=problem,
         path=_path(request),
-        details=details,
+        details=lead["details"],
         lead=lead,
-        stored=_texts(lead),
-        typed=typed,
-        conflicts=conflicts,
         following=NEXT.get(lead["status"]),
         statuses=[each for each in STATUSES if each != lead["status"]],
+        **FORM.shown(request, lead, state),
     )
-
-
-def _details(request: ConsoleRequest) -> dict[str, Any]:
-    return request.call("get_lead_details", id=request.http.path["lead"])
-
-
-def _texts(lead: dict[str, Any]) -> dict[str, str]:
-    """Return the fields of a lead as the form shows them."""
-    texts = {name: lead[name] or "" for name in FIELDS if name != "tags"}
-    return {**texts, "tags": ", ".join(lead["tags"])}
-
-
-def _form_text(request: ConsoleRequest, name: str) -> str:
-    """Return a text of the form. Browsers send line breaks as CR LF."""
-    return request.form_value(name).replace("\r\n", "\n").strip()
-
-
-def _sent(name: str, text: str) -> str | list[str] | None:
-    """Return the value that the operation takes for a field of the form."""
-    if name == "tags":
-        return [tag.strip() for tag in text.split(",") if tag.strip()]
-    return text or None
-
-
-def _field_problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the messages of a refused change. Those of a tag are beside the field of all tags."""
-    found = request.problem(error)
-    fields = {field.partition(".")[0]: text for field, text in found.fields.items()}
-    return found._replace(fields=fields)
 
 
 def _path(request: ConsoleRequest) -> str:

@@ -192,35 +192,6 @@ class TestOneClient:
 
 
 class TestTwoPeople:
-    def test_what_another_person_changed_is_shown_beside_what_was_typed(
-        self, api: Api, ada: Any, boss: Person, path: str, owner: Owner
-    ) -> None:
-        page = f"{path}/{ada['id']}"
-        form = opened(boss, page)
-        api.post("/api/clients/update", {"id": ada["id"], "name": "Theirs", "tags": ["theirs"]})
-        answer = boss.post(page, form | {"name": "Mine", "notes": "Mine, too"})
-        assert answer.status == 409
-        assert "Theirs" in text(answer)
-        assert value_of(answer, "name") == "Mine"
-        assert value_of(answer, "tags") == "theirs"
-        assert "You did not change these fields" in text(answer)
-        assert stored(owner, ada["id"]).name == "Theirs"
-        shown = dict(re.findall(r'<input [^>]*name="(\w+)"[^>]* value="([^"]*)"', text(answer)))
-        assert boss.post(page, shown | {"notes": "Mine, too"}).status == 303
-        row = stored(owner, ada["id"])
-        assert (row.name, list(row.tags), row.notes) == ("Mine", ["theirs"], "Mine, too")
-
-    def test_an_error_does_not_hide_a_later_conflict(
-        self, api: Api, ada: Any, boss: Person, path: str
-    ) -> None:
-        page = f"{path}/{ada['id']}"
-        form = opened(boss, page)
-        answer = boss.post(page, form | {"email": "nobody"})
-        api.post("/api/clients/update", {"id": ada["id"], "name": "Theirs"})
-        shown = dict(re.findall(r'<input [^>]*name="(\w+)"[^>]* value="([^"]*)"', text(answer)))
-        again = boss.post(page, shown | {"email": "ada@example.com", "notes": ""})
-        assert again.status == 409
-
     def test_a_form_sent_twice_is_saved_once_without_a_conflict(
         self, ada: Any, boss: Person, path: str, owner: Owner
     ) -> None:

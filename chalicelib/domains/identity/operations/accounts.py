@@ -142,7 +142,9 @@ def update_account(ctx: Context, args: AccountPatch) -> OwnAccountResult:
     """Change the name or the language of the account of the person who is signed in."""
     account = accounts.get(ctx.principal.account_id)
     actions = [getattr(AccountRow, name).set(value) for name, value in args.changes.items()]
-    ctx.unit.update(account, actions)
+    chosen = AccountRow.language
+    same = chosen == account.language if account.language else chosen.does_not_exist()
+    ctx.unit.update(account, actions, (AccountRow.name == account.name) & same)
     ctx.unit.mention(f"account:{account.id}")
     return OwnAccountResult(account=_own(account, **args.changes))
 

@@ -1,89 +1,111 @@
 """Page of the public booking page: its switches, the services that it offers, and its links."""
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.core.errors import AppError
+from chalicelib.core.errors import AppError, ConflictError, NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.flows import booking_pages
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import KEPT, Field, Record, Switch, Typed
 from chalicelib.transports.http import HttpResponse, redirect
 
 _PAGE = re.compile("[1-9][0-9]{0,4}", re.ASCII)
 
 
+@dataclass(frozen=True)
+class Offer(Switch):
+    """The tick of a service. A service that the page does not list has an unknown state."""
+
+    def typed(self, request: ConsoleRequest) -> Typed:
+        """Return whether the service is ticked."""
+        return {self.name: self.name in request.form.get("offered", [])}
+
+    def stored(self, record: Record) -> Any:  # noqa: ANN401  as Field
+        """Return whether the service is offered."""
+        return record.get(self.name, KEPT)
+
+
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show the settings of the booking page."""
-    return _page(request, 200)
+    return _page(request, _find(request))
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
     """Change the settings. Services that the form did not list stay as they are."""
-    chosen, listed = request.form.get("offered", []), request.form.get("listed", [])
-    try:
-        request.call(
-            "set_booking_page",
-            isOn=bool(request.form_value("isOn")),
-            isIndexed=bool(request.form_value("isIndexed")),
-            phone=request.form_value("phone").strip() or None,
-            offer=[each for each in listed if each in chosen],
-            withdraw=[each for each in listed if each not in chosen],
-        )
-    except AppError as error:
-        return _page(request, error.status, _problem(request, error))
-    return redirect(f"{_path(request)}?done=booking_page_saved")
+
+    def arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
+        ticks = {each: changes.pop(each) for each in listed if each in changes}
+        lists = {
+            "offer": [each for each, is_on in ticks.items() if is_on],
+            "withdraw": [each for each, is_on in ticks.items() if not is_on],
+        }
+        return changes | {name: ids for name, ids in lists.items() if ids}
+
+    def saved(*_: object) -> HttpResponse:
+        return redirect(f"{_path(request)}?done=booking_page_saved")
+
+    listed = request.form.get("listed", [])
+    form = _form(listed)
+    return form.save(request, _find, "set_booking_page", _page, saved, arguments=arguments)
 
 
-def _problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the messages of a failure. Too many services have a text of their own."""
-    if error.code == "conflict":
+def _form(services: Iterable[str]) -> Form:
+    return Form(
+        Switch("isOn", "booking_page_switch"),
+        Switch("isIndexed", "booking_page_indexed"),
+        Field("phone", "booking_page_phone", wrong="wrong_booking_phone"),
+        *(Offer(each, "booking_page_services") for each in services),
+        problems=_problem,
+    )
+
+
+def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
+    if error.code == ConflictError.code:
         return Problem(request.translate("booking_page_services_full"))
-    problem = request.problem(error)
-    if "phone" in problem.fields:
-        own = {"phone": request.translate("wrong_booking_phone")}
-        return problem._replace(fields={**problem.fields, **own})
-    return problem
+    if isinstance(error, NotFoundError):
+        return request.problem(error)
+    return None
+
+
+def _find(request: ConsoleRequest) -> Record:
+    """Return the settings, with whether each service of the list is offered under its id."""
+    number = _PAGE.fullmatch(request.query_value("page"))
+    page = int(number[0]) if number else 1
+    shown = request.call("get_booking_page", q=_query(request) or None, page=page)
+    return {**shown, **{each["id"]: each["isOffered"] for each in shown["services"]}}
+
+
+def _query(request: ConsoleRequest) -> str:
+    return request.query_value("q").strip()[:200]
 
 
 def _path(request: ConsoleRequest) -> str:
     return f"{request.current_membership.path}/booking-page"
 
 
-def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
-    query = request.query_value("q").strip()[:200]
-    number = _PAGE.fullmatch(request.query_value("page"))
-    page = int(number[0]) if number else 1
-    shown = request.call("get_booking_page", q=query or None, page=page)
+def _page(request: ConsoleRequest, shown: Record, state: State = STORED) -> HttpResponse:
+    query, form = _query(request), _form(each["id"] for each in shown["services"])
+    page = shown["pagination"]["page"]
     total, size = shown["pagination"]["total"], shown["pagination"]["size"]
     url = f"{settings().public_url}{booking_pages.PATH}/{shown['slug']}"
     return request.page(
         "booking_page",
-        status,
-        problem=problem,
         shown=shown,
-        typed=_typed(request, shown),
         query=query,
         searchable=total > SEARCH_THRESHOLD,
         number_of_page=page,
         last=-(-total // size),
         url=url,
         path=_path(request),
+        action=_path(request) + (request.query_with() if page > 1 or query else ""),
         embed=_embed(shown["slug"]),
+        **form.shown(request, shown, state),
     )
 
 
 def _embed(slug: str) -> str:
     return f'<script src="{settings().public_url}/book.js" data-workspace="{slug}" async></script>'
-
-
-def _typed(request: ConsoleRequest, shown: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of the form: those of a refused one, or those that are stored."""
-    if "listed" in request.form or "phone" in request.form:
-        return {
-            "isOn": bool(request.form_value("isOn")),
-            "isIndexed": bool(request.form_value("isIndexed")),
-            "phone": request.form_value("phone"),
-            "offered": set(request.form.get("offered", [])),
-        }
-    offered = {each["id"] for each in shown["services"] if each["isOffered"]}
-    return {name: shown[name] for name in ("isOn", "isIndexed", "phone")} | {"offered": offered}

@@ -1,5 +1,6 @@
 """Pages of bots: the list, keys, limits and a test chat."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -7,16 +8,15 @@ from chalicelib.core.errors import (
     AlreadyCreatedError,
     AppError,
     ConflictError,
-    FieldError,
     NotFoundError,
-    ValidationError,
 )
 from chalicelib.core.settings import settings
 from chalicelib.core.text import matches_search
 from chalicelib.domains.billing.rules.spending import WINDOWS
 from chalicelib.transports.chat import chat_route
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
-from chalicelib.transports.console.typed_values import kopecks, rubles
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Record, rubles
 from chalicelib.transports.http import HttpResponse, redirect
 
 FAILURES = (
@@ -113,17 +113,31 @@ def _deleted(request: ConsoleRequest, bot: dict[str, object]) -> HttpResponse:
 
 def limits(request: ConsoleRequest) -> HttpResponse:
     """Show a bot's spending limits, and its spending."""
-    return _limits_page(request, 200)
+    return _limits_page(request, _budget(request))
 
 
 def set_limits(request: ConsoleRequest) -> HttpResponse:
     """Set a bot's spending limits. An empty field removes a limit; a missing one keeps it."""
-    bot = find_bot(request)
-    try:
-        request.call("set_bot_limits", agentId=bot["id"], **_amounts(request))
-    except AppError as error:
-        return _limits_page(request, error.status, request.problem(error))
-    return redirect(f"{bot_path(request, bot)}/limits?done=limits_set")
+
+    def arguments(budget: Record, changes: dict[str, Any]) -> dict[str, Any]:
+        return {"agentId": budget["agentId"], **changes}
+
+    def saved(*_: object) -> HttpResponse:
+        return redirect(f"{bot_path(request, agent(request))}/limits?done=limits_set")
+
+    form = _limits_form(filter(request.form.__contains__, WINDOWS))
+    return form.save(request, _budget, "set_bot_limits", _limits_page, saved, arguments=arguments)
+
+
+def _limits_form(windows: Iterable[str]) -> Form:
+    return Form(*(rubles(window, window) for window in windows))
+
+
+def _budget(request: ConsoleRequest) -> Record:
+    """Return a bot's spending, with the limit of each window under its name."""
+    budget = request.call("get_bot_limits", agentId=agent(request)["id"])
+    limits: dict[str, Any] = {window: budget[window]["limit"] for window in WINDOWS}
+    return {"agentId": budget["agentId"], "budget": budget, **limits}
 
 
 def chat(request: ConsoleRequest) -> HttpResponse:
@@ -140,22 +154,14 @@ def chat(request: ConsoleRequest) -> HttpResponse:
     )
 
 
-def _amounts(request: ConsoleRequest) -> dict[str, int | None]:
-    """Return the limits of the form, in kopecks.
+def agent(request: ConsoleRequest) -> dict[str, Any]:
+    """Return the bot of a page.
 
     Raises:
-        ValidationError: some fields are not amounts; it names each of them.
+        NotFoundError: the workspace has no bot with the id in the path.
     """
-    amounts: dict[str, int | None] = {}
-    wrong: list[FieldError] = []
-    for window in filter(request.form.__contains__, WINDOWS):
-        try:
-            amounts[window] = kopecks(window, request.form_value(window))
-        except ValidationError as error:
-            wrong += error.errors
-    if wrong:
-        raise ValidationError("Some limits are not amounts.", errors=wrong)
-    return amounts
+    found: dict[str, Any] = request.call("get_agent", id=request.http.path["id"])["agent"]
+    return found
 
 
 def find_bot(request: ConsoleRequest) -> dict[str, Any]:
@@ -164,8 +170,7 @@ def find_bot(request: ConsoleRequest) -> dict[str, Any]:
     Raises:
         NotFoundError: the workspace has no bot with the id in the path.
     """
-    bot = request.call("get_agent", id=request.http.path["id"])["agent"]
-    return {**_with_states(request, [bot])[0], "noMoney": has_no_money(request)}
+    return {**_with_states(request, [agent(request)])[0], "noMoney": has_no_money(request)}
 
 
 def has_no_money(request: ConsoleRequest) -> bool:
@@ -215,22 +220,16 @@ def _keys_page(
     )
 
 
-def _limits_page(
-    request: ConsoleRequest, status: int, problem: Problem | None = None
-) -> HttpResponse:
+def _limits_page(request: ConsoleRequest, budget: Record, state: State = STORED) -> HttpResponse:
     bot = find_bot(request)
-    budget = request.call("get_bot_limits", agentId=bot["id"])
-    typed = {
-        w: request.form_value(w) if request.form else rubles(budget[w]["limit"]) for w in WINDOWS
-    }
+    form = _limits_form(WINDOWS).shown(request, budget, state)
+    form["typed"] = dict.fromkeys(WINDOWS, "") | form["typed"]
     return request.page(
         "bot_limits",
-        status,
-        problem=problem,
         bot=bot,
         tab="limits",
         path=bot_path(request, bot),
-        budget=budget,
-        typed=typed,
+        budget=budget["budget"],
         windows=WINDOWS,
+        **form,
     )

@@ -5,12 +5,14 @@ what was typed. Nothing is stored until the form is saved, so the page needs no 
 """
 
 import re
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, get_args
 
-from chalicelib.core.errors import AppError, ConflictError
+from chalicelib.core.errors import AppError
 from chalicelib.domains.leads.operations.forms import MAX_FIELDS, FieldType
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.console.forms.forms import find_form, form_path
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -20,65 +22,117 @@ Fields = list[dict[str, Any]]
 _ACTION = re.compile(r"(up|down|remove):([0-9]{1,2})", re.ASCII)
 _FIELD = re.compile(r"fields\.([0-9]+)(?:\.(\w+))?", re.ASCII)
 """Matches the path of an error in one of the fields."""
-_VERSION = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class FormFields(Field):
+    """The fields of a form. A new one has no name yet."""
+
+    def typed(self, request: ConsoleRequest) -> Typed:
+        """Return the fields as they were typed."""
+        columns = [request.form.get(key, []) for key in ("name", "label", "type", "options")]
+        required = set(request.form.get("required", []))
+        fields = [
+            {
+                "name": name,
+                "label": label,
+                "type": kind,
+                "options": options.replace("\r\n", "\n"),
+                "required": str(place) in required,
+            }
+            for place, (name, label, kind, options) in enumerate(zip(*columns, strict=False))
+        ]
+        return {self.name: fields[:MAX_FIELDS]}
+
+    def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
+        """Return the fields of a form with the lines of their options."""
+        fields = [
+            {**each, "options": "\n".join(each["options"] or [])} for each in record[self.name]
+        ]
+        return {self.name: fields}
+
+    def stored(self, record: Record) -> Fields:
+        """Return the fields of a form."""
+        return [
+            {name: each[name] or None for name in ("name", "label", "type", "required", "options")}
+            for each in record[self.name]
+        ]
+
+    def value(self, typed: Typed) -> Fields:
+        """Return the typed fields. Only a select has options."""
+        return [
+            {
+                "name": each["name"] or None,
+                "label": each["label"] or None,
+                "type": each["type"],
+                "required": each["required"] or None,
+                "options": (_lines(each["options"]) or None) if each["type"] == "select" else None,
+            }
+            for each in typed[self.name]
+        ]
+
+    def argument(self, value: Fields) -> dict[str, Any]:
+        """Return the fields without those values that they lack."""
+        kept = [{k: v for k, v in each.items() if v is not None} for each in value]
+        return {self.name: [{"label": "", "required": False, **each} for each in kept]}
+
+    def words(self, request: ConsoleRequest, typed: Typed, /) -> str:
+        """Return the label and the type of each field."""
+        return ", ".join(
+            f"{each['label'] or each['name']} ({request.translate('field_' + each['type'])})"
+            if each["type"] in TYPES
+            else each["label"]
+            for each in typed[self.name]
+        )
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
+    """Return the messages of a failure, each at the control that it is about."""
+    if not error.errors:
+        return None
+    fields: dict[str, str] = {}
+    for each in error.errors:
+        match = _FIELD.match(each.field)
+        if match:
+            control = "label" if match[2] in {"name", "label"} else "options"
+            fields[f"{control}-{match[1]}"] = request.translate(f"wrong_field_{control}")
+        elif each.field in {"title", "successMessage", "redirectUrl"}:
+            fields[each.field] = request.translate(f"wrong_form_{each.field}")
+        else:
+            fields["add"] = request.translate("wrong_form_fields")
+    return request.problem(error)._replace(fields=fields)
+
+
+FORM = Form(
+    Field("title", "form_title", empty=""),
+    FormFields("fields", "form_fields"),
+    Field("successMessage", "success_message"),
+    Field("redirectUrl", "redirect_url"),
+    problems=_problem,
+)
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show a form's fields and settings."""
-    form = find_form(request)
-    return _page(request, 200, form, _stored(form))
+    return _page(request, find_form(request))
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
     """Save the form, or return the page with a field added, moved or removed."""
-    typed, form = _typed(request), find_form(request)
     action = request.form_value("action")
     if action not in {"", "save"}:
+        typed = FORM.typed(request)
         _act(typed["fields"], action)
-        return _page(request, 200, form, typed, is_unsaved=True)
-    version = request.form_value("ifVersion")
-    condition = {"ifVersion": int(version)} if _VERSION.fullmatch(version) else {}
-    try:
-        request.call("update_form", id=form["id"], **_arguments(typed), **condition)
-    except ConflictError as error:
-        rows = _differences(request, form, typed)
-        return _page(request, error.status, form, typed, conflicts=rows)
-    except AppError as error:
-        return _page(request, error.status, form, typed, problem=_problem(request, error))
-    return redirect(f"{form_path(request, form)}?done=form_saved")
+        return _page(request, find_form(request), State(typed=typed), is_unsaved=True)
 
+    def saved(form: Record, _: object) -> HttpResponse:
+        return redirect(f"{form_path(request, form)}?done=form_saved")
 
-def _stored(form: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of the page's fields for a stored form."""
-    fields = [{**each, "options": "\n".join(each["options"] or [])} for each in form["fields"]]
-    return {
-        "title": form["title"],
-        "fields": fields,
-        "successMessage": form["successMessage"] or "",
-        "redirectUrl": form["redirectUrl"] or "",
-    }
-
-
-def _typed(request: ConsoleRequest) -> dict[str, Any]:
-    """Return the values of the page's fields as they were typed."""
-    columns = [request.form.get(key, []) for key in ("name", "label", "type", "options")]
-    required = set(request.form.get("required", []))
-    fields = [
-        {
-            "name": name,
-            "label": label,
-            "type": kind,
-            "options": options.replace("\r\n", "\n"),
-            "required": str(place) in required,
-        }
-        for place, (name, label, kind, options) in enumerate(zip(*columns, strict=False))
-    ]
-    return {
-        "title": request.form_value("title"),
-        "fields": fields[:MAX_FIELDS],
-        "successMessage": request.form_value("successMessage").replace("\r\n", "\n"),
-        "redirectUrl": request.form_value("redirectUrl"),
-    }
+    return FORM.save(request, find_form, "update_form", _page, saved)
 
 
 def _act(fields: Fields, action: str) -> None:
@@ -97,95 +151,18 @@ def _act(fields: Fields, action: str) -> None:
         fields[place], fields[other] = fields[other], fields[place]
 
 
-def _arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of ``update_form``. Only a select has options."""
-    fields = [
-        {
-            **({"name": each["name"]} if each["name"] else {}),
-            "label": each["label"],
-            "type": each["type"],
-            "required": each["required"],
-            "options": _lines(each["options"]) if each["type"] == "select" else None,
-        }
-        for each in typed["fields"]
-    ]
-    return {
-        "title": typed["title"],
-        "fields": fields,
-        "successMessage": typed["successMessage"].strip() or None,
-        "redirectUrl": typed["redirectUrl"].strip() or None,
-    }
-
-
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]
-
-
-def _problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the messages of a failure, each at the control that it is about."""
-    fields: dict[str, str] = {}
-    for each in error.errors:
-        match = _FIELD.match(each.field)
-        if match:
-            control = "label" if match[2] in {"name", "label"} else "options"
-            fields[f"{control}-{match[1]}"] = request.translate(f"wrong_field_{control}")
-        elif each.field in {"title", "successMessage", "redirectUrl"}:
-            fields[each.field] = request.translate(f"wrong_form_{each.field}")
-        else:
-            fields["add"] = request.translate("wrong_form_fields")
-    return request.problem(error)._replace(fields=fields)
-
-
-def _differences(
-    request: ConsoleRequest, form: dict[str, Any], typed: Mapping[str, Any]
-) -> list[tuple[str, str, str]]:
-    """Return the label, the stored and the typed value of everything that differs."""
-    stored = _stored(form)
-
-    def words(value: str | Fields) -> str:
-        if isinstance(value, str):
-            return value
-        return ", ".join(
-            f"{each['label'] or each['name']} ({request.translate('field_' + each['type'])})"
-            if each["type"] in TYPES
-            else each["label"]
-            for each in value
-        )
-
-    labels = {
-        "title": "form_title",
-        "fields": "form_fields",
-        "successMessage": "success_message",
-        "redirectUrl": "redirect_url",
-    }
-    return [
-        (request.translate(label), words(stored[key]), words(typed[key]))
-        for key, label in labels.items()
-        if stored[key] != typed[key]
-    ]
-
-
-def _page(  # noqa: PLR0913  parts of the page
-    request: ConsoleRequest,
-    status: int,
-    form: dict[str, Any],
-    typed: Mapping[str, Any],
-    *,
-    problem: Problem | None = None,
-    conflicts: list[tuple[str, str, str]] | None = None,
-    is_unsaved: bool = False,
+def _page(
+    request: ConsoleRequest, form: Record, state: State = STORED, *, is_unsaved: bool = False
 ) -> HttpResponse:
+    shown = FORM.shown(request, form, state)
     return request.page(
         "form",
-        status,
-        problem=problem,
         form=form,
         tab="fields",
         path=form_path(request, form),
-        typed=typed,
         types=TYPES,
-        full=len(typed["fields"]) >= MAX_FIELDS,
+        full=len(shown["typed"]["fields"]) >= MAX_FIELDS,
         most=MAX_FIELDS,
-        conflicts=conflicts,
         is_unsaved=is_unsaved,
+        **shown,
     )

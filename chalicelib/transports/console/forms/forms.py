@@ -1,5 +1,6 @@
 """Pages of forms: the list, templates, the embed code and deletion."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -92,7 +93,7 @@ def find_form(request: ConsoleRequest) -> dict[str, Any]:
     return form
 
 
-def form_path(request: ConsoleRequest, form: dict[str, Any]) -> str:
+def form_path(request: ConsoleRequest, form: Mapping[str, Any]) -> str:
     """Return the path of a form's pages."""
     return f"{request.current_membership.path}/forms/{form['id']}"
 

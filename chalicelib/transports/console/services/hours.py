@@ -1,22 +1,19 @@
 """Page of a resource's opening hours: a week, and dates with other hours."""
 
-import json
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError, VersionConflictError
+from chalicelib.core.errors import AppError, FieldError, ValidationError, VersionConflictError
 from chalicelib.lib.zoned_times import WEEKDAYS
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.console.services import hours_form
-from chalicelib.transports.console.services.hours_form import Day
+from chalicelib.transports.console.services.hours_form import Day, Intervals
 from chalicelib.transports.console.services.setup import booking_path
-from chalicelib.transports.console.services.staff import (
-    Resource,
-    find_resource,
-    services_of,
-    staff_path,
-)
+from chalicelib.transports.console.services.staff import find_resource, services_of, staff_path
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 
@@ -25,68 +22,150 @@ DATE = "date"
 Rules = list[dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class Hours(Field):
+    """The hours of a weekday. Hours in another zone are others, so ``record`` has the zone."""
+
+    record: Record | None = None
+
+    def typed(self, request: ConsoleRequest) -> Typed:
+        """Return the day as typed."""
+        return {self.name: hours_form.read(request.form, self.name)}
+
+    def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
+        """Return the day as stored, or a suggestion if no hours were ever set."""
+        if record["isSet"]:
+            return {self.name: hours_form.of_intervals(self.name, record["week"][self.name])}
+        return {self.name: hours_form.suggested(self.name)}
+
+    def stored(self, record: Record) -> tuple[str, Intervals]:
+        """Return the zone and the hours of the day."""
+        return record["timezone"], record["week"][self.name]
+
+    def value(self, typed: Typed) -> tuple[str, Intervals]:
+        """Return the zone and the hours that were typed."""
+        day: Day = typed[self.name]
+        zone, stored = self.stored(self.record or {})
+        if wrong := hours_form.errors(day, stored):
+            errors = [FieldError(line, text) for line, text in wrong.items()]
+            raise ValidationError("Some hours are wrong.", errors=errors)
+        return zone, day.intervals
+
+    def words(self, request: ConsoleRequest, typed: Typed, /) -> str:
+        """Return the hours, for people to compare."""
+        return _text(request, typed[self.name].intervals)
+
+    def words_of(self, request: ConsoleRequest, record: Record, /) -> str:
+        """Return the stored hours, for people to compare."""
+        return _text(request, record["week"][self.name])
+
+
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show the opening hours of a resource, with a form to change them."""
-    return _Page(request).response(200)
+    return _page(request, _find(request))
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
     """Save the week, add or delete a date, or change the form without saving it."""
-    page = _Page(request)
+    found = _find(request)
+    form = _form(found)
     action, _, target = request.form_value("action").partition(":")
     match action:
-        case "copy":
-            monday = page.days[0]
-            copies = [monday._replace(key=day.key) for day in page.days[:5]]
-            page.days[:5] = copies
-            return page.response(200)
-        case "add" | "remove":
-            page.change_lines(action, target)
-            return page.response(200)
+        case "copy" | "add" | "remove":
+            typed = _date_typed(request) if target.startswith(DATE) else form.typed(request)
+            _change_lines(typed, action, target)
+            return _page(request, found, State(typed=typed))
         case "delete-date":
-            rules = [each for each in page.rules if each["date"] != target]
-            return page.store(rules, "date_deleted")
+            rules = [each for each in found["rules"] if each["date"] != target]
+            return _store(request, found, rules, "date_deleted")
         case "add-date":
-            return _add_date(page)
-    return _save_week(page)
+            return _add_date(request, found)
+
+    def saved(record: Record, answer: dict[str, Any]) -> HttpResponse:
+        if not (answer or record["isSet"]):  # A week without any hours is set, too.
+            return _store(request, record, record["rules"], "hours_saved")
+        return redirect(f"{_path(request, record)}?done=hours_saved")
+
+    return form.save(request, _find, "set_availability", _page, saved, arguments=_arguments)
 
 
-def _save_week(page: "_Page") -> HttpResponse:
-    """Replace the hours of the week. Rules of dates stay as they are.
-
-    If another person has changed the week since the form was opened, their hours are shown beside
-    what was typed, and sending the form again replaces them.
-    """
-    wrong: dict[str, str] = {}
-    for day in page.days:
-        wrong |= hours_form.errors(day, page.stored_intervals(day.key))
-    if wrong:
-        return page.refused(wrong)
-    if page.request.form_value("opened") not in {"", page.week}:
-        if [day.intervals for day in page.days] == page.weekly_intervals:
-            return page.done("hours_saved")
-        return page.conflict()
-    dates = [each for each in page.rules if each["date"]]
-    return page.store([*hours_form.weekly_rules(page.days), *dates], "hours_saved")
+def _form(found: Record) -> Form:
+    days = (Hours(day, f"day_{day}", record=found) for day in WEEKDAYS)
+    return Form(*days, problems=_problem)
 
 
-def _add_date(page: "_Page") -> HttpResponse:
+def _find(request: ConsoleRequest) -> Record:
+    """Return a resource with its rules, their version, and the hours of each weekday."""
+    resource = find_resource(request)
+    stored = request.call("list_availability", resourceId=resource["id"])
+    weekly = {each["weekday"]: each["intervals"] for each in stored["rules"]}
+    return {
+        **resource,
+        "resource": resource,
+        "rules": stored["rules"],
+        "version": stored["version"],
+        "isSet": stored["updatedAt"] is not None,
+        "week": {day: weekly.get(day, []) for day in WEEKDAYS},
+    }
+
+
+def _arguments(found: Record, changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the rules with the changed days. Rules of dates stay as they are."""
+    week = {**found["week"], **{day: intervals for day, (_, intervals) in changes.items()}}
+    weekly = [{"weekday": day, "intervals": week[day]} for day in WEEKDAYS if week[day]]
+    return _rules(found, [*weekly, *(each for each in found["rules"] if each["date"])])
+
+
+def _rules(found: Record, rules: Rules) -> dict[str, Any]:
+    sent = [{name: value for name, value in each.items() if value is not None} for each in rules]
+    return {"resourceId": found["id"], "rules": sent}
+
+
+def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
+    """Return the error of each line, after the name of its day. Messages are keys of texts."""
+    keys = [each.message for each in error.errors]
+    if not keys or not all(texts.has(request.language, key) for key in keys):
+        return None
+    fields = {each.field: request.translate(each.message) for each in error.errors}
+    for field, text in fields.items():
+        if (key := field.partition("-")[0]) in WEEKDAYS:
+            fields[field] = f"{request.translate(f'day_{key}')}: {text}"
+    return Problem(request.translate("wrong_fields"), fields)
+
+
+def _change_lines(typed: Typed, action: str, target: str) -> None:
+    """Copy Monday, add a blank line to a day, or remove a line, in what was typed."""
+    key, _, number = target.partition("-")
+    if action == "copy":
+        typed |= {day: typed["mon"]._replace(key=day) for day in WEEKDAYS[:5]}
+    elif key in typed and action == "add":
+        typed[key] = hours_form.add_line(typed[key])
+    elif key in typed:
+        place = int(number) if number.isdecimal() else -1
+        typed[key] = hours_form.remove_line(typed[key], place)
+
+
+def _date_typed(request: ConsoleRequest) -> Typed:
+    day = hours_form.read(request.form, DATE)
+    return {DATE: day._replace(is_open=request.form_value("kind") == "open")}
+
+
+def _add_date(request: ConsoleRequest, found: Record) -> HttpResponse:
     """Add the hours of a date. Other dates and the week stay as they are now."""
-    day = page.date_day
-    if page.request.form_value("kind") == "closed":
-        day = day._replace(is_open=False)
-    typed = page.request.form_value("date").strip()
+    day: Day = _date_typed(request)[DATE]
+    typed = request.form_value("date").strip()
     wrong = hours_form.errors(day)
     if not _is_date(typed):
         wrong["date"] = "wrong_date_missing"
-    elif any(each["date"] == typed for each in page.rules):
+    elif any(each["date"] == typed for each in found["rules"]):
         wrong["date"] = "wrong_date_taken"
-    elif typed < page.today:
+    elif typed < _today(found):
         wrong["date"] = "wrong_date_past"
     if wrong:
-        return page.refused(wrong)
+        error = ValidationError("", errors=[FieldError(*each) for each in wrong.items()])
+        return _page(request, found, State(error.status, _problem(request, error)))
     rule = {"date": typed, "intervals": day.intervals}
-    return page.store([*page.rules, rule], "date_added")
+    return _store(request, found, [*found["rules"], rule], "date_added")
 
 
 def _is_date(text: str) -> bool:
@@ -96,156 +175,64 @@ def _is_date(text: str) -> bool:
         return False
 
 
-class _Page:
-    """The page with what is stored and what was typed."""
-
-    def __init__(self, request: ConsoleRequest) -> None:
-        self.request = request
-        self.resource: Resource = find_resource(request)
-        self.path = staff_path(request, self.resource)
-        self._read_stored()
-        if "start-mon" in request.form:
-            self.days = [hours_form.read(request.form, day) for day in WEEKDAYS]
-        elif self.is_set:
-            self.days = self._stored_days()
-        else:
-            self.days = [hours_form.suggested(day) for day in WEEKDAYS]
-        date_day = hours_form.read(request.form, DATE)
-        self.date_day = date_day._replace(is_open=request.form_value("kind") == "open")
-
-    def _read_stored(self) -> None:
-        stored = self.request.call("list_availability", resourceId=self.resource["id"])
-        self.rules: Rules = stored["rules"]
-        self.version: int = stored["version"]
-        self.is_set = stored["updatedAt"] is not None
-
-    def _stored_days(self) -> list[Day]:
-        return [hours_form.of_intervals(day, self.stored_intervals(day)) for day in WEEKDAYS]
-
-    @property
-    def weekly_intervals(self) -> list[list[dict[str, str]]]:
-        """The stored hours of each weekday, Monday first."""
-        return [self.stored_intervals(day) for day in WEEKDAYS]
-
-    @property
-    def week(self) -> str:
-        """The stored week as the form keeps it, to notice changes since it was opened."""
-        return json.dumps([self.resource["timezone"], self.weekly_intervals])
-
-    @property
-    def today(self) -> str:
-        """The date of today in the resource's zone."""
-        return str(clock.local_day(clock.now(), self.resource["timezone"]))
-
-    def stored_intervals(self, weekday: str) -> list[dict[str, str]]:
-        """Return the stored hours of a weekday."""
-        found = (each["intervals"] for each in self.rules if each["weekday"] == weekday)
-        return next(found, [])
-
-    def change_lines(self, action: str, target: str) -> None:
-        """Add a blank line to a day, or remove a line, in what was typed."""
-        key, _, number = target.partition("-")
-        for place, day in enumerate(self.days):
-            if day.key == key:
-                self.days[place] = self._changed(action, day, number)
-        if key == DATE:
-            self.date_day = self._changed(action, self.date_day, number)
-
-    @staticmethod
-    def _changed(action: str, day: Day, number: str) -> Day:
-        if action == "add":
-            return hours_form.add_line(day)
-        return hours_form.remove_line(day, int(number) if number.isdecimal() else -1)
-
-    def store(self, rules: Rules, done: str) -> HttpResponse:
-        """Replace all rules, unless another person has changed them since they were read."""
-        sent = [
-            {name: value for name, value in each.items() if value is not None} for each in rules
-        ]
-        try:
-            self.request.call(
-                "set_availability",
-                resourceId=self.resource["id"],
-                rules=sent,
-                ifVersion=self.version,
-            )
-        except VersionConflictError:
-            return self.conflict()
-        except AppError as error:
-            return self.response(error.status, self.request.problem(error))
-        return self.done(done)
-
-    def done(self, done: str) -> HttpResponse:
-        """Redirect to the page, which confirms what was done."""
-        return redirect(f"{self.path}/hours?done={done}")
-
-    def conflict(self) -> HttpResponse:
-        """Show the days that differ from what is stored now. Sending the form again saves it."""
-        self._read_stored()
-        rows = [
-            (
-                self.request.translate(f"day_{mine.key}"),
-                self._text(self.stored_intervals(mine.key)),
-                self._text(mine.intervals),
-            )
-            for mine in self.days
-            if mine.intervals != self.stored_intervals(mine.key)
-        ]
-        problem = Problem(self.request.translate("hours_conflict"))
-        return self.response(VersionConflictError.status, problem, rows)
-
-    def _text(self, intervals: list[dict[str, str]]) -> str:
-        shown = ", ".join(f"{each['start']}\u2013{each['end']}" for each in intervals)
-        return shown or self.request.translate("closed")
-
-    def refused(self, wrong: dict[str, str]) -> HttpResponse:
-        """Show the form again with the error of each line."""
-        translate = self.request.translate
-        fields = {field: translate(text) for field, text in wrong.items()}
-        for field, text in fields.items():
-            if (key := field.partition("-")[0]) in WEEKDAYS:
-                fields[field] = f"{translate(f'day_{key}')}: {text}"
-        return self.response(400, Problem(translate("wrong_fields"), fields))
-
-    def response(
-        self,
-        status: int,
-        problem: Problem | None = None,
-        conflicts: list[tuple[str, str, str]] | None = None,
-    ) -> HttpResponse:
-        """Return the page."""
-        request = self.request
-        dates = [each for each in self.rules if each["date"]]
-        misplaced = request.call("list_bookings_at_closed_times", resourceId=self.resource["id"])
-        opened = request.form_value("opened")
-        return request.page(
-            "staff_hours",
-            status,
-            problem=problem,
-            resource=self.resource,
-            heading=self.resource["name"],
-            path=self.path,
-            tab="hours",
-            days=self.days,
-            date_day=self.date_day,
-            date_typed=request.form_value("date"),
-            date_kind=request.form_value("kind") or "closed",
-            dates=[
-                {**each, "text": self._text(each["intervals"]), "day": _day_text(request, each)}
-                for each in dates
-                if each["date"] >= self.today
-            ],
-            past_dates=sum(each["date"] < self.today for each in dates),
-            is_set=self.is_set,
-            opened=opened if opened and conflicts is None else self.week,
-            conflicts=conflicts or [],
-            today=self.today,
-            misplaced=misplaced,
-            booking_path=booking_path(request),
-            services=services_of(request, self.resource),
-            hours_text=self._text,
-        )
+def _today(found: Record) -> str:
+    """Return the date of today in the resource's zone."""
+    return str(clock.local_day(clock.now(), found["timezone"]))
 
 
-def _day_text(request: ConsoleRequest, rule: dict[str, Any]) -> str:
-    return texts.day(request.language, date.fromisoformat(rule["date"]))
+def _store(request: ConsoleRequest, found: Record, rules: Rules, done: str) -> HttpResponse:
+    """Replace all rules, unless another person has changed them since they were read."""
+    try:
+        request.call("set_availability", ifVersion=found["version"], **_rules(found, rules))
+    except AppError as error:
+        problem = request.problem(error)
+        if isinstance(error, VersionConflictError):
+            problem = Problem(request.translate("hours_conflict"))
+        return _page(request, _find(request), State(error.status, problem))
+    return redirect(f"{_path(request, found)}?done={done}")
+
+
+def _path(request: ConsoleRequest, found: Record) -> str:
+    return f"{staff_path(request, found['resource'])}/hours"
+
+
+def _text(request: ConsoleRequest, intervals: Intervals) -> str:
+    shown = ", ".join(f"{each['start']}\u2013{each['end']}" for each in intervals)
+    return shown or request.translate("closed")
+
+
+def _page(request: ConsoleRequest, found: Record, state: State = STORED) -> HttpResponse:
+    resource, dates = found["resource"], [each for each in found["rules"] if each["date"]]
+    form, today = _form(found), _today(found)
+    date_day = (state.typed or {}).get(DATE) or _date_typed(request)[DATE]
+    if state.typed and DATE in state.typed:
+        state = state._replace(typed=None)
+    shown = form.shown(request, found, state)
+    return request.page(
+        "staff_hours",
+        resource=resource,
+        heading=resource["name"],
+        path=staff_path(request, resource),
+        tab="hours",
+        days=[shown["typed"][day] for day in WEEKDAYS],
+        date_day=date_day,
+        date_typed=request.form_value("date"),
+        date_kind=request.form_value("kind") or "closed",
+        dates=[
+            {
+                **each,
+                "text": _text(request, each["intervals"]),
+                "day": texts.day(request.language, date.fromisoformat(each["date"])),
+            }
+            for each in dates
+            if each["date"] >= today
+        ],
+        past_dates=sum(each["date"] < today for each in dates),
+        is_set=found["isSet"],
+        today=today,
+        misplaced=request.call("list_bookings_at_closed_times", resourceId=resource["id"]),
+        booking_path=booking_path(request),
+        services=services_of(request, resource),
+        hours_text=lambda intervals: _text(request, intervals),
+        **shown,
+    )

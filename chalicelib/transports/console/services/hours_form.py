@@ -7,7 +7,7 @@ end before the start is a mistake unless ``next`` is ticked: the hours then end 
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chalicelib.lib.zoned_times import WEEKDAYS
 
@@ -16,6 +16,7 @@ MAX_INTERVALS = 24
 SUGGESTED = dict.fromkeys(WEEKDAYS[:5], (("09:00", "18:00"),))
 """Hours that the form of a resource without hours begins with. Nothing is stored before it is sent.
 """
+Intervals = list[dict[str, str]]
 _DAY = 24 * 60
 _TIME = re.compile(r"([01]?[0-9]|2[0-4])[:.]([0-5][0-9])(?::00)?", re.ASCII)
 
@@ -52,7 +53,7 @@ class Day(NamedTuple):
         return [line for line in self.lines if not line.is_blank]
 
     @property
-    def intervals(self) -> list[dict[str, str]]:
+    def intervals(self) -> Intervals:
         """The hours as ``set_availability`` takes them. A closed day has none."""
         return [
             {"start": _padded(line.start), "end": _end(line)}
@@ -163,8 +164,3 @@ def remove_line(day: Day, number: int) -> Day:
     """Return a day without one of its lines. Without any, it is closed."""
     lines = [line for place, line in enumerate(day.lines) if place != number]
     return day._replace(is_open=day.is_open and bool(lines), lines=lines or [Typed()])
-
-
-def weekly_rules(days: Sequence[Day]) -> list[dict[str, Any]]:
-    """Return the rules of the weekdays that are open."""
-    return [{"weekday": day.key, "intervals": day.intervals} for day in days if day.is_open]

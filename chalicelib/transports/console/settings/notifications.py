@@ -1,18 +1,40 @@
 """Page of the messages that the account gets about a workspace."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.core.errors import AppError
 from chalicelib.core.events import MESSAGE_KINDS
-from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Field, Record, Ticks, Typed
 from chalicelib.transports.http import HttpResponse, redirect
 
 CHANNELS = ("mail", "telegram")
 
 
+@dataclass(frozen=True)
+class Channels(Ticks):
+    """The channels of a kind of messages."""
+
+    def typed(self, request: ConsoleRequest) -> Typed:
+        """Return the channels for which the kind is ticked."""
+        return {self.name: [each for each in CHANNELS if self.name in request.form.get(each, [])]}
+
+
+def _channel_names(request: ConsoleRequest) -> dict[str, str]:
+    return {"mail": request.translate("by_mail"), "telegram": "Telegram"}
+
+
+FORM = Form(
+    Field("language", "notify_language"),
+    *(Channels(kind, f"notify_{kind}", names=_channel_names) for kind in MESSAGE_KINDS),
+)
+
+
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show the kinds of messages by channel, and the Telegram chat."""
-    return _page(request, 200)
+    return _page(request, _find(request))
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
@@ -20,23 +42,33 @@ def save(request: ConsoleRequest) -> HttpResponse:
     try:
         match request.form_value("action"):
             case "link":
-                return _page(request, 200, code=request.call("link_telegram"))
+                return _page(request, _find(request), code=request.call("link_telegram"))
             case "unlink":
                 request.call("unlink_telegram")
                 return redirect(f"{_path(request)}?done=telegram_unlinked")
-        _save_choices(request)
     except AppError as error:
-        return _page(request, error.status, request.problem(error))
-    return redirect(f"{_path(request)}?done=notifications_saved")
+        return _page(request, _find(request), State(error.status, request.problem(error)))
+
+    def saved(*_: object) -> HttpResponse:
+        return redirect(f"{_path(request)}?done=notifications_saved")
+
+    return FORM.save(request, _find, "set_notifications", _page, saved, arguments=_arguments)
 
 
-def _save_choices(request: ConsoleRequest) -> None:
-    chosen = {channel: set(request.form.get(channel, ())) for channel in CHANNELS}
+def _arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
+    language = {"language": changes.pop("language")} if "language" in changes else {}
     choices = [
-        {"kind": kind, **{channel: kind in chosen[channel] for channel in CHANNELS}}
-        for kind in MESSAGE_KINDS
+        {"kind": kind, **{each: each in channels for each in CHANNELS}}
+        for kind, channels in changes.items()
     ]
-    request.call("set_notifications", language=request.form_value("language"), choices=choices)
+    return {**language, "choices": choices}
+
+
+def _find(request: ConsoleRequest) -> Record:
+    """Return the choices, with the channels of each kind under its name."""
+    own = request.call("get_notifications")
+    chosen = {kind["kind"]: [each for each in CHANNELS if kind[each]] for kind in own["choices"]}
+    return {**own, **chosen}
 
 
 def _path(request: ConsoleRequest) -> str:
@@ -45,8 +77,8 @@ def _path(request: ConsoleRequest) -> str:
 
 def _page(
     request: ConsoleRequest,
-    status: int,
-    problem: Problem | None = None,
+    own: Record,
+    state: State = STORED,
     code: dict[str, Any] | None = None,
 ) -> HttpResponse:
     try:
@@ -55,10 +87,9 @@ def _page(
         telegram = None
     return request.page(
         "notifications",
-        status,
-        problem=problem,
-        own=request.call("get_notifications"),
+        own=own,
         telegram=telegram,
         code=code,
         path=_path(request),
+        **FORM.shown(request, own, state),
     )

@@ -1,7 +1,9 @@
 """Pages of webhooks: the choice of events, the secret that is shown once, and deliveries."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from chalicelib.core.errors import (
     AlreadyCreatedError,
@@ -12,6 +14,8 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.events import EVENT_TYPES, TEST_EVENT
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.http import HttpResponse, redirect
 
 ALL, CHOSEN = "all", "chosen"
@@ -21,8 +25,51 @@ GROUPS = {
     for noun, names in groupby(sorted(EVENT_TYPES), key=lambda name: name.partition(".")[0])
 }
 """Types of events by noun, in the order of the form."""
-Webhook = dict[str, object]
+Webhook = dict[str, Any]
 View = Callable[[ConsoleRequest], HttpResponse]
+
+
+@dataclass(frozen=True)
+class Types(Field):
+    """The types of events: all, or those that are ticked. An empty list means all."""
+
+    def typed(self, request: ConsoleRequest) -> Typed:
+        """Return the choice, and what is ticked."""
+        choice = CHOSEN if request.form_value("events") == CHOSEN else ALL
+        return {"events": choice, self.name: request.form.get(self.name, [])}
+
+    def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
+        """Return the choice and the types of a webhook."""
+        types = self.stored(record)
+        return {"events": CHOSEN if types else ALL, self.name: types}
+
+    def stored(self, record: Record) -> list[str]:
+        """Return the types of a webhook."""
+        return sorted(record.get(self.name, ()))
+
+    def value(self, typed: Typed) -> list[str]:
+        """Return the types that are chosen."""
+        if typed["events"] == CHOSEN and not typed[self.name]:
+            raise ValidationError.of(self.name, "expected at least one type, received none")
+        return sorted(typed[self.name]) if typed["events"] == CHOSEN else []
+
+    def words(self, request: ConsoleRequest, typed: Typed, /) -> str:
+        """Return the types that are chosen, for people to compare."""
+        return ", ".join(self.value(typed)) or request.translate("all_events")
+
+
+def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
+    if error.code == ConflictError.code:
+        most = request.call("list_webhooks")["most"]
+        return Problem(request.translate("webhooks_full", most=most))
+    return None
+
+
+FORM = Form(
+    Field("url", "webhook_url", empty="", wrong="wrong_webhook_url"),
+    Types("types", "events"),
+    problems=_problem,
+)
 
 
 def _of_a_webhook(view: View) -> View:
@@ -48,46 +95,39 @@ def new_webhook_page(request: ConsoleRequest) -> HttpResponse:
     listed = request.call("list_webhooks")
     if len(listed["webhooks"]) >= listed["most"]:
         return redirect(_list_path(request))
-    return _new_webhook_form(request, 200)
+    return _new_webhook_form(request, None)
 
 
 def create(request: ConsoleRequest) -> HttpResponse:
     """Add a webhook and show its secret once."""
     try:
-        made = request.call_once(
-            "create_webhook", url=request.form_value("url"), types=_chosen_types(request)
+        return FORM.create(
+            request,
+            "create_webhook",
+            _new_webhook_form,
+            lambda made: _secret_page(request, made, "webhook_added"),
         )
     except AlreadyCreatedError as error:
         return _secret_shown_before(request, error, "webhook_added_before")
-    except AppError as error:
-        problem = _problem(request, error)
-        if error.code == ConflictError.code:
-            most = request.call("list_webhooks")["most"]
-            problem = Problem(request.translate("webhooks_full", most=most))
-        return _new_webhook_form(request, error.status, problem)
-    return _secret_page(request, made, "webhook_added")
 
 
 @_of_a_webhook
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show a webhook: its deliveries and its settings."""
-    return _webhook_page(request, 200)
+    return _webhook_page(request, _find(request))
 
 
 @_of_a_webhook
 def save(request: ConsoleRequest) -> HttpResponse:
     """Change a webhook's URL and types."""
-    webhook = _find(request)
-    try:
-        request.call(
-            "update_webhook",
-            webhookId=webhook["id"],
-            url=request.form_value("url"),
-            types=_chosen_types(request),
-        )
-    except ValidationError as error:
-        return _webhook_page(request, error.status, _problem(request, error))
-    return _done(request, "webhook_saved")
+
+    def arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
+        return {**_ids(request), **changes}
+
+    def saved(*_: object) -> HttpResponse:
+        return _done(request, "webhook_saved")
+
+    return FORM.save(request, _find, "update_webhook", _webhook_page, saved, arguments=arguments)
 
 
 @_of_a_webhook
@@ -140,16 +180,16 @@ def send_again(request: ConsoleRequest) -> HttpResponse:
 
 def _sent(request: ConsoleRequest, send: Callable[[], object], done: str) -> HttpResponse:
     """Send an event. If it cannot be sent, show the reason on the page of the webhook."""
-    _find(request)
+    webhook = _find(request)
     try:
         send()
-    except NotFoundError as error:  # The webhook has just been found, so it is the event.
-        return _webhook_page(request, error.status, Problem(request.translate("event_gone")))
     except AppError as error:
+        # The webhook has just been found, so it is the event that is not.
+        texts = {NotFoundError.code: "event_gone", ConflictError.code: "webhook_is_off"}
         problem = request.problem(error)
-        if error.code == ConflictError.code:
-            problem = Problem(request.translate("webhook_is_off"))
-        return _webhook_page(request, error.status, problem)
+        if error.code in texts:
+            problem = Problem(request.translate(texts[error.code]))
+        return _webhook_page(request, webhook, State(error.status, problem))
     return _done(request, done)
 
 
@@ -194,66 +234,20 @@ def _find(request: ConsoleRequest) -> Webhook:
     raise NotFoundError("No webhook of this workspace has this id.")
 
 
-def _chosen_types(request: ConsoleRequest) -> list[str]:
-    """Return the types of events that the form chooses. An empty list means all.
-
-    Raises:
-        ValidationError: the form chooses types, but none is ticked.
-    """
-    if request.form_value("events") != CHOSEN:
-        return []
-    if types := request.form.get("types"):
-        return types
-    raise ValidationError.of("types", "expected at least one type, received none")
+def _new_webhook_form(request: ConsoleRequest, _: None, state: State = STORED) -> HttpResponse:
+    return request.page("webhook_new", groups=GROUPS, **FORM.shown(request, None, state))
 
 
-def _problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the messages of a failure. URLs of webhooks have their own text."""
-    problem = request.problem(error)
-    own = {"url": "wrong_webhook_url"}
-    fields = {
-        field: request.translate(own[field]) if field in own else text
-        for field, text in problem.fields.items()
-    }
-    return problem._replace(fields=fields)
-
-
-def _new_webhook_form(
-    request: ConsoleRequest, status: int, problem: Problem | None = None
-) -> HttpResponse:
-    return request.page(
-        "webhook_new", status, problem=problem, groups=GROUPS, typed=_typed(request, None)
-    )
-
-
-def _webhook_page(
-    request: ConsoleRequest, status: int, problem: Problem | None = None
-) -> HttpResponse:
-    webhook = _find(request)
+def _webhook_page(request: ConsoleRequest, webhook: Webhook, state: State = STORED) -> HttpResponse:
     return request.page(
         "webhook",
-        status,
-        problem=problem,
         webhook=webhook,
         path=_path(request),
         deliveries=request.call("list_webhook_deliveries", **_ids(request))["deliveries"],
         test_event=TEST_EVENT,
         groups=GROUPS,
-        typed=_typed(request, webhook),
+        **FORM.shown(request, webhook, state),
     )
-
-
-def _typed(request: ConsoleRequest, webhook: Webhook | None) -> dict[str, object]:
-    """Return the values of the settings: those of a refused form, or those of the webhook."""
-    if "url" in request.form:
-        return {
-            "url": request.form_value("url"),
-            "events": CHOSEN if request.form_value("events") == CHOSEN else ALL,
-            "types": request.form.get("types", []),
-        }
-    types = webhook["types"] if webhook else []
-    url = webhook["url"] if webhook else ""
-    return {"url": url, "events": CHOSEN if types else ALL, "types": types}
 
 
 def _secret_page(request: ConsoleRequest, made: dict[str, str], title: str) -> HttpResponse:

@@ -2,52 +2,53 @@
 
 from typing import Any
 
-from chalicelib.core.errors import AppError
 from chalicelib.lib import phones, zoned_times
-from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Field, Record
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 
-FIELDS = ("name", "timezone", "country")
+
+def _countries(request: ConsoleRequest) -> dict[str, str]:
+    return dict(texts.countries(request.language, phones.countries()))
+
+
+FORM = Form(
+    Field("name", "workspace_name", empty=""),
+    Field("timezone", "workspace_zone", empty=""),
+    Field("country", "workspace_country", empty="", names=_countries),
+)
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show the settings and the plan."""
-    return _page(request, 200, None)
+    return _page(request, _find(request))
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Change the settings that differ from those that the form showed.
+    """Change the settings."""
 
-    A change that another person made meanwhile to another field therefore stays.
-    """
-    typed = {name: request.form_value(name).strip() for name in FIELDS}
-    changes = {
-        name: value for name, value in typed.items() if [value] != request.form.get(f"old_{name}")
-    }
-    path = f"{request.current_membership.path}/settings"
-    if not changes:
-        return redirect(f"{path}?done=settings_saved")
-    try:
-        request.call("set_workspace", **changes)
-    except AppError as error:
-        return _page(request, error.status, typed, request.problem(error))
-    return redirect(f"{path}?done=settings_saved")
+    def arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
+        return changes
+
+    def saved(*_: object) -> HttpResponse:
+        return redirect(f"{request.current_membership.path}/settings?done=settings_saved")
+
+    return FORM.save(request, _find, "set_workspace", _page, saved, arguments=arguments)
 
 
-def _page(
-    request: ConsoleRequest,
-    status: int,
-    typed: dict[str, str] | None,
-    problem: Problem | None = None,
-) -> HttpResponse:
-    stored: dict[str, Any] = request.call("get_workspace")
+def _find(request: ConsoleRequest) -> Record:
+    return request.call("get_workspace")
+
+
+def _page(request: ConsoleRequest, stored: Record, state: State = STORED) -> HttpResponse:
+    form = FORM.shown(request, stored, state)
+    form["typed"] = {name: text.strip() for name, text in form["typed"].items()}
     return request.page(
         "settings",
-        status,
-        problem=problem,
         stored=stored,
-        typed=typed or stored,
         zones=zoned_times.zones_of_countries(),
-        countries=texts.countries(request.language, phones.countries()),
+        countries=_countries(request).items(),
+        **form,
     )

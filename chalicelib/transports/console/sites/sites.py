@@ -3,9 +3,15 @@
 from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.domains.sites.rules import side_by_side
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Field, Record, Switch
 from chalicelib.transports.http import HttpResponse, redirect
 
 SITES_PER_PAGE = 100
+FORM = Form(
+    Field("title", "site_title", empty=""),
+    Switch("active", "site_is_visible", field="status", states=("active", "inactive")),
+)
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
@@ -26,20 +32,16 @@ def restore_site(request: ConsoleRequest) -> HttpResponse:
 
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show a site: its pages, and its deleted pages that can be restored."""
-    return _site_page(request, 200)
+    return _site_page(request, find_site(request))
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
     """Rename a site, and set whether visitors can open it."""
-    status = "active" if request.form_value("active") == "on" else "inactive"
-    title, site = request.form_value("title"), request.http.path["site"]
-    try:
-        request.call("update_site", id=site, title=title, status=status)
-    except NotFoundError:
-        raise
-    except AppError as error:
-        return _site_page(request, error.status, request.problem(error))
-    return redirect(f"{site_path(request)}?done=site_saved")
+
+    def saved(*_: object) -> HttpResponse:
+        return redirect(f"{site_path(request)}?done=site_saved")
+
+    return FORM.save(request, find_site, "update_site", _site_page, saved)
 
 
 def restore_page(request: ConsoleRequest) -> HttpResponse:
@@ -51,7 +53,8 @@ def restore_page(request: ConsoleRequest) -> HttpResponse:
     try:
         request.call("restore_page", id=page_id)
     except AppError as error:
-        return _site_page(request, error.status, _problem(request, error))
+        state = State(error.status, _problem(request, error))
+        return _site_page(request, find_site(request), state)
     return redirect(f"{site_path(request)}?done=page_restored")
 
 
@@ -122,20 +125,25 @@ def _index(request: ConsoleRequest, status: int, problem: Problem | None = None)
     )
 
 
-def _site_page(
-    request: ConsoleRequest, status: int, problem: Problem | None = None
-) -> HttpResponse:
-    site_id = request.http.path["site"]
-    pages = request.call("list_pages", projectId=site_id)["pages"]
-    found = request.call("list_deleted_pages", projectId=site_id)
+def find_site(request: ConsoleRequest) -> Record:
+    """Return the site of a page.
+
+    Raises:
+        NotFoundError: the workspace has no site with the id in the path.
+    """
+    site: Record = request.call("list_deleted_pages", projectId=request.http.path["site"])[
+        "project"
+    ]
+    return site
+
+
+def _site_page(request: ConsoleRequest, site: Record, state: State = STORED) -> HttpResponse:
     return request.page(
         "site",
-        status=status,
-        problem=problem,
-        site=found["project"],
-        typed_title=request.form_value("title") or found["project"]["title"],
-        pages=pages,
-        deleted=found["deleted"],
+        site=site,
+        pages=request.call("list_pages", projectId=site["id"])["pages"],
+        deleted=request.call("list_deleted_pages", projectId=site["id"])["deleted"],
+        **FORM.shown(request, site, state),
     )
 
 

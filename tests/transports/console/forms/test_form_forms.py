@@ -125,19 +125,6 @@ class TestEditing:
         assert answer.status == 400
         assert '<a href="#add">A form has 1 to 30 fields' in text(answer)
 
-    def test_a_change_that_was_made_meanwhile_is_shown_and_not_overwritten(
-        self, world: World
-    ) -> None:
-        boss, path, version = world.person("boss"), path_of(world), form_of(world)["version"]
-        fields = [*rows(PHONE), ("ifVersion", str(version))]
-        assert world.person("manager").post(path, [("title", "Theirs"), *fields]).status == 303
-        answer = boss.post(path, [("title", "Mine"), *fields])
-        assert answer.status == 409
-        assert "Now: Theirs" in text(answer)
-        assert "You typed: Mine" in text(answer)
-        assert value_of(answer, "title") == "Mine"
-        assert form_of(world)["title"] == "Theirs"
-
     def test_a_member_reads_the_fields_and_sees_no_button(self, world: World) -> None:
         page = text(world.person("member").get(path_of(world)))
         assert "phone number" in page

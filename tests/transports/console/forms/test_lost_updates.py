@@ -4,6 +4,7 @@ One test goes over all of these forms. Each opens the page, lets another person 
 the API, and sends the form of the page as a browser does.
 """
 
+import json
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -11,10 +12,23 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from chalicelib.core.errors import ConflictError
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.transports.console import console_request
 from chalicelib.transports.console.console_request import SEEN
-from chalicelib.transports.console.routes import SERVICE, STAFF
+from chalicelib.transports.console.routes import (
+    BOT,
+    CLIENT,
+    FORM,
+    PREFIX,
+    SERVICE,
+    SITE,
+    STAFF,
+    WEBHOOK,
+    WORKSPACE,
+)
 from tests.conftest import Answer, in_console
+from tests.factories import console
 from tests.factories.console import World
 from tests.transports.console.forms.helpers import text
 
@@ -67,67 +81,174 @@ def opened(answer: Answer) -> Pairs:
     return found
 
 
-def with_typed(fields: Pairs, typed: dict[str, str]) -> Pairs:
-    """Return fields after a person has typed into some of them."""
-    return [(name, typed.get(name, value)) for name, value in fields]
+def typed(name: str, value: str) -> Callable[[Pairs], Pairs]:
+    """Return a function that types a value into a field."""
+    return lambda fields: [(each, value if each == name else before) for each, before in fields]
+
+
+def unticked(name: str, value: str) -> Callable[[Pairs], Pairs]:
+    """Return a function that removes a tick."""
+    return lambda fields: [pair for pair in fields if pair != (name, value)]
 
 
 class Update(NamedTuple):
     """A form, and how another person changes the same record.
 
-    ``typed`` is what the person types, and ``same`` what the other person sends for the same field.
+    ``types`` is what the person types, and ``same`` what the other person sends for the same field.
     ``other`` is what the other person sends for another field. ``stored`` returns what is stored of
-    the field that is typed and of the other one.
+    the field that is typed and of the other one, and ``mine`` is stored of what is typed.
     """
 
     route: str
     operation: str
-    ids: Callable[[World], dict[str, str]]
-    typed: dict[str, str]
-    same: dict[str, Any]
-    other: dict[str, Any]
-    stored: Callable[[World], tuple[Any, Any]]
+    ids: dict[str, str]
+    types: Callable[[Pairs], Pairs]
+    same: Any
+    other: Any
+    stored: Callable[[World], Any]
     mine: Any
 
-    def change(self, world: World, changes: dict[str, Any]) -> None:
-        """Change the record as another person."""
-        in_console(world.here.workspace_id, self.operation, **self.ids(world), **changes)
+    def change(self, world: World, changes: Any) -> None:
+        """Change the record as another person. Capital letters stand for a record's id."""
+        call(world, self.operation, **self.ids, **changes)
 
 
-def read(operation: str, noun: str, place: str, *names: str) -> Callable[[World], Any]:
-    """Return a function that reads fields of one of the world's records."""
+def call(world: World, operation: str, **arguments: Any) -> Any:
+    home = workspaces.get(world.here.workspace_id)
+    sent = json.dumps(arguments)
+    for place in PLACES:
+        sent = sent.replace(f'"{place}"', json.dumps(getattr(world.here, place.lower())))
+    return in_console(home.id, operation, account_id=home.owner_id, **json.loads(sent))
+
+
+PLACES = ("BOT", "CLIENT", "FORM", "LEAD", "SERVICE", "SITE", "STAFF", "WEBHOOK")
+
+
+def reading(operation: str, path: str, *names: str, **ids: str) -> Callable[[World], Any]:
+    """Return a function that reads fields of a record of the world."""
 
     def stored(world: World) -> Any:
-        ids = {"id": getattr(world.here, place)}
-        record = in_console(world.here.workspace_id, operation, **ids)[noun]
+        record = call(world, operation, **ids)
+        for step in filter(None, path.split(".")):
+            record = record[step]
         return tuple(record[name] for name in names)
 
     return stored
 
 
+def webhook(world: World) -> Any:
+    (found,) = call(world, "list_webhooks")["webhooks"]
+    return found["url"], found["types"]
+
+
+def limits(world: World) -> Any:
+    budget = call(world, "get_bot_limits", agentId="BOT")
+    return budget["daily"]["limit"], budget["weekly"]["limit"]
+
+
+def booking_page(world: World) -> Any:
+    page = call(world, "get_booking_page")
+    return page["phone"], page["services"][0]["isOffered"]
+
+
+def choices(world: World) -> Any:
+    own = call(world, "get_notifications")
+    (lead,) = (each for each in own["choices"] if each["kind"] == "lead")
+    return (lead["mail"], lead["telegram"]), own["language"]
+
+
+def week(world: World) -> Any:
+    rules = call(world, "list_availability", resourceId="STAFF")["rules"]
+    days = {rule["weekday"]: rule["intervals"] for rule in rules}
+    return days["mon"][0]["start"], days["tue"][0]["start"]
+
+
+def hours(**starts: str) -> Any:
+    """Return the rules of the world's staff with other starts of some days."""
+    days = dict.fromkeys(("mon", "tue", "wed", "thu", "fri"), "09:00") | starts
+    return {"rules": [{"weekday": day, "start": at, "end": "18:00"} for day, at in days.items()]}
+
+
+MINE, THEIRS = "https://mine.example/", "https://theirs.example/"
+PHONE = {"name": "phone", "label": "Theirs", "type": "phone", "required": True}
 UPDATES = [
     Update(
-        SERVICE,
-        "update_service",
-        lambda world: {"id": world.here.service},
-        typed={"price": "5000"},
-        same={"price": 402_300},
-        other={"description": "Theirs"},
-        stored=read("get_service", "service", "service", "price", "description"),
-        mine=500_000,
+        *(SERVICE, "update_service", {"id": "SERVICE"}, typed("price", "5000")),
+        *({"price": 402_300}, {"description": "Theirs"}),
+        *(reading("get_service", "service", "price", "description", id="SERVICE"), 500_000),
     ),
     Update(
-        STAFF,
-        "update_resource",
-        lambda world: {"id": world.here.staff},
-        typed={"capacity": "5"},
-        same={"capacity": 7},
-        other={"serviceIds": []},
-        stored=read("get_resource", "resource", "staff", "capacity", "serviceIds"),
-        mine=5,
+        *(STAFF, "update_resource", {"id": "STAFF"}, typed("capacity", "5")),
+        *({"capacity": 7}, {"serviceIds": []}),
+        *(reading("get_resource", "resource", "capacity", "serviceIds", id="STAFF"), 5),
+    ),
+    Update(
+        *(f"{STAFF}/hours", "set_availability", {"resourceId": "STAFF"}),
+        *(typed("start-mon", "10:00"), hours(mon="07:00"), hours(tue="08:00"), week, "10:00"),
+    ),
+    Update(
+        *(f"{BOT}/settings", "update_agent", {"id": "BOT"}, typed("name", "Mine")),
+        *({"name": "Theirs"}, {"systemPrompt": "Theirs"}),
+        *(reading("get_agent", "agent", "name", "systemPrompt", id="BOT"), "Mine"),
+    ),
+    Update(
+        *(f"{BOT}/capabilities", "update_agent", {"id": "BOT"}, typed("privacyUrl", MINE)),
+        *({"privacyUrl": THEIRS}, {"capabilities": ["handover"]}),
+        *(reading("get_agent", "agent", "privacyUrl", "capabilities", id="BOT"), MINE),
+    ),
+    Update(
+        *(f"{BOT}/limits", "set_bot_limits", {"agentId": "BOT"}, typed("daily", "5")),
+        *({"daily": 700}, {"weekly": 900}, limits, 500),
+    ),
+    Update(
+        *(SITE, "update_site", {"id": "SITE"}, typed("title", "Mine")),
+        *({"title": "Theirs"}, {"status": "inactive"}),
+        *(reading("list_deleted_pages", "project", "title", "status", projectId="SITE"), "Mine"),
+    ),
+    Update(
+        *(f"{WORKSPACE}/settings", "set_workspace", {}, typed("name", "Mine")),
+        *({"name": "Theirs"}, {"timezone": "Asia/Tomsk"}),
+        *(reading("get_workspace", "", "name", "timezone"), "Mine"),
+    ),
+    Update(
+        *(f"{WORKSPACE}/booking-page", "set_booking_page", {}, typed("phone", "Mine")),
+        *({"phone": "Theirs"}, {"withdraw": ["SERVICE"]}, booking_page, "Mine"),
+    ),
+    Update(
+        *(f"{WORKSPACE}/notifications", "set_notifications", {}, unticked("mail", "lead")),
+        {"choices": [{"kind": "lead", "mail": True, "telegram": True}]},
+        *({"language": "en"}, choices, (False, False)),
+    ),
+    Update(
+        *(f"{PREFIX}/account", "update_account", {}, typed("name", "Mine")),
+        *({"name": "Theirs"}, {"language": "ru"}),
+        *(reading("get_account", "account", "name", "language"), "Mine"),
+    ),
+    Update(
+        *(WEBHOOK, "update_webhook", {"webhookId": "WEBHOOK"}, typed("url", MINE)),
+        *({"url": THEIRS}, {"types": ["lead.created"]}, webhook, MINE),
+    ),
+    Update(
+        *(CLIENT, "update_client", {"id": "CLIENT"}, typed("notes", "Mine")),
+        *({"notes": "Theirs"}, {"tags": ["theirs"]}),
+        *(reading("get_client", "client", "notes", "tags", id="CLIENT"), "Mine"),
+    ),
+    Update(
+        *(f"{WORKSPACE}/leads/{{lead}}", "update_lead", {"id": "LEAD"}, typed("notes", "Mine")),
+        *({"notes": "Theirs"}, {"tags": ["theirs"]}),
+        *(reading("get_lead_details", "lead", "notes", "tags", id="LEAD"), "Mine"),
+    ),
+    Update(
+        *(FORM, "update_form", {"id": "FORM"}, typed("title", "Mine")),
+        *({"title": "Theirs"}, {"fields": [PHONE]}),
+        *(reading("get_form", "form", "title", "fields", id="FORM"), "Mine"),
     ),
 ]
 every_update = pytest.mark.parametrize("update", UPDATES, ids=lambda update: update.route)
+
+
+def test_every_form_that_changes_a_record_is_tried() -> None:
+    assert sorted(update.route for update in UPDATES) == sorted(console.UPDATES)
 
 
 @every_update
@@ -135,7 +256,7 @@ def test_what_another_person_changed_stays_and_what_was_typed_is_saved(
     update: Update, world: World
 ) -> None:
     boss, path = world.person("boss"), world.here.path_of(update.route)
-    fields = with_typed(opened(boss.get(path)), update.typed)
+    fields = update.types(opened(boss.get(path)))
     update.change(world, update.other)
     _, theirs = update.stored(world)
     assert boss.post(path, fields).status == 303
@@ -158,7 +279,7 @@ def test_a_field_that_both_changed_is_shown_and_the_next_save_decides(
     update: Update, world: World
 ) -> None:
     boss, path = world.person("boss"), world.here.path_of(update.route)
-    fields = with_typed(opened(boss.get(path)), update.typed)
+    fields = update.types(opened(boss.get(path)))
     update.change(world, update.same)
     before = update.stored(world)
     answer = boss.post(path, fields)
@@ -167,7 +288,7 @@ def test_a_field_that_both_changed_is_shown_and_the_next_save_decides(
     assert re.search("<dt>[^<]+</dt><dd>Now: [^<]+<br>You typed: [^<]+<", text(answer))
     assert update.stored(world) == before
     again = opened(answer)
-    assert dict(again).items() >= update.typed.items(), "what was typed stays"
+    assert update.types(again) == again, "what was typed stays"
     assert boss.post(path, again).status == 303
     assert update.stored(world) == (update.mine, before[1])
 
@@ -179,7 +300,7 @@ def test_a_change_between_the_comparison_and_the_write_is_compared_again(
     update: Update, is_same: bool, is_last: bool, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     boss, path = world.person("boss"), world.here.path_of(update.route)
-    fields = with_typed(opened(boss.get(path)), update.typed)
+    fields = update.types(opened(boss.get(path)))
     changes = [update.same if is_same else update.other]
     invoke = console_request.invoke
 
@@ -201,14 +322,35 @@ def test_a_change_between_the_comparison_and_the_write_is_compared_again(
     assert not changes
     assert answer.status == (409 if is_same else 303)
     after = update.stored(world)
-    assert after[0] not in {mine, update.mine} if is_same else after[0] == update.mine
+    assert after[0] not in [mine, update.mine] if is_same else after[0] == update.mine
     assert (after[1] == theirs) is is_same
+
+
+@every_update
+def test_a_refused_form_still_knows_what_it_was_opened_with(
+    update: Update, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boss, path = world.person("boss"), world.here.path_of(update.route)
+    fields = update.types(opened(boss.get(path)))
+
+    def refuse(operation: Any, *args: Any, **options: Any) -> Any:
+        if operation.name == update.operation:
+            raise ConflictError("Not now.")
+        return invoke(operation, *args, **options)
+
+    invoke = console_request.invoke
+    with monkeypatch.context() as patched:
+        patched.setattr(console_request, "invoke", refuse)
+        refused = opened(boss.post(path, fields))
+    update.change(world, update.same)
+    assert boss.post(path, refused).status == 409
+    assert update.stored(world)[0] != update.mine
 
 
 @every_update
 def test_a_form_without_marks_replaces_nothing_unseen(update: Update, world: World) -> None:
     boss, path = world.person("boss"), world.here.path_of(update.route)
-    fields = [*with_typed(opened(boss.get(path)), update.typed), (SEEN, "")]
+    fields = [*update.types(opened(boss.get(path))), (SEEN, "")]
     before = update.stored(world)
     assert boss.post(path, fields).status == 409
     for wrong in ("price", "price=0", "price=0123456789abcdefg", f"{fields[0][1]};"):

@@ -55,7 +55,7 @@ def rules(owner: Owner, staff: str) -> dict[str, str]:
 
 def week(*, opened: str = "", **days: str) -> Pairs:
     """Return the fields of a week, such as ``mon="09:00-13:00,14:00-18:00"``. A + ends next day."""
-    fields = [("opened", opened)]
+    fields = [("seen", opened)] if opened else []
     for day in WEEKDAYS:
         typed = days.get(day, "")
         fields += [("open", day)] if day in days else []
@@ -68,7 +68,7 @@ def week(*, opened: str = "", **days: str) -> Pairs:
 
 def opened(answer: Answer) -> str:
     """Return what the form keeps of the hours with which it was opened."""
-    found = re.search(r'name="opened" value="([^"]*)"', answer.body.decode())
+    found = re.search(r'name="seen" value="([^"]*)"', answer.body.decode())
     assert found
     return found[1].replace("&#34;", '"')
 
