@@ -21,6 +21,8 @@ from pathlib import Path
 import requests
 
 from infra.local import supervisor
+from infra.local.demo import bakery
+from infra.local.demo.texts import language_of
 from infra.local.dynamodb import SetupError
 from infra.local.stack import (
     ENDPOINT,
@@ -115,7 +117,7 @@ def use_local_database() -> int:
     workarounds.apply()
     chosen = settings()
     refolding.schedule(connection().client, f"{chosen.table_prefix}-{chosen.stage}")
-    key = seed(stack.data, records=stack.has_demo_records)
+    key = seed(stack.data, language=stack.demo_language, records=stack.has_demo_records)
     if key:
         reference.EXAMPLE_IDS.update(example_ids(Caller(key)))
     if not given:
@@ -172,15 +174,13 @@ def _booking_lines(stack: LocalStack) -> list[str]:
     return [f"  Booking   {stack.url}/book/{slug}"] if slug else []
 
 
-_QUESTION = "Сколько стоит ржаной хлеб?"
-
-
 def _chat_lines(stack: LocalStack) -> list[str]:
     """Return the address of the page with the demo's bot."""
     agent = stack.data.demo.get("agentId")
     if not agent:
         return []
-    body = json.dumps({"agentId": agent, "message": _QUESTION}, ensure_ascii=False)
+    question = bakery.load(language_of(stack.data.demo)).dialogs[0][0]
+    body = json.dumps({"agentId": agent, "message": question}, ensure_ascii=False)
     return [
         "  Talk to the bot, which needs no key:",
         f"    curl -N -H 'Content-Type: application/json' -d '{body}' \\",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from infra.local import dynamodb, supervisor
 from infra.local.data_dir import DataDir
+from infra.local.demo.texts import LANGUAGES, Language
 from infra.local.dynamodb import Database, DynamoDBLocalMissingError, SetupError
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,8 @@ class LocalStack:
     given_endpoint: str | None
     has_demo_records: bool = True
     """Whether the demo workspace gets records. With ``DEMO=empty`` it has only its key."""
+    demo_language: Language = "en"
+    """The language of a demo that this start creates."""
 
     @property
     def url(self) -> str:
@@ -74,15 +77,19 @@ class LocalStack:
             msg = f'RATE_LIMIT_SCALE is "{scale}"; expected a number above 0, such as 10.'
             raise SetupError(msg)
         demo = os.environ.get("DEMO") or "full"
-        if demo not in {"full", "empty"}:
-            msg = f'DEMO is "{demo}"; expected full, or empty for a workspace without records.'
+        if demo not in {"full", "empty", *LANGUAGES}:
+            msg = (
+                f'DEMO is "{demo}"; expected en or ru for its language, full for the language of'
+                " the shell, or empty for a workspace without records."
+            )
             raise SetupError(msg)
         endpoint = os.environ.get("DYNAMODB_ENDPOINT") or None
         if endpoint and not re.match(r"https?://[^/]", endpoint):
             msg = f'DYNAMODB_ENDPOINT is "{endpoint}"; expected a URL such as http://{HOST}:8001.'
             raise SetupError(msg)
         data = DataDir(Path(os.environ.get("DATA_DIR") or ".local"))
-        return cls(int(port), data, endpoint, demo == "full")
+        language = demo if demo in LANGUAGES else _language_of_shell()
+        return cls(int(port), data, endpoint, demo != "empty", language)
 
     def environment(self, endpoint: str) -> dict[str, str]:
         """Return the environment variables for the service."""
@@ -118,6 +125,16 @@ class LocalStack:
             "TELEGRAM_LINKS": here,
             "TELEGRAM_URL": here,
         }
+
+
+def _language_of_shell() -> Language:
+    """Return the language of messages in the developer's shell: Russian, or English for all others.
+
+    The first variable that is set counts (POSIX, 8.2).
+    """
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")
+    locale = next(filter(None, map(os.environ.get, names)), "")
+    return "ru" if locale.startswith("ru") else "en"
 
 
 class InUseError(SetupError):

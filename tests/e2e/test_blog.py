@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.text import CONTROL
 from chalicelib.lib.markup import markdown
-from infra.local.demo.posts import POSTS
+from infra.local.demo import posts
 from tests.conftest import Api, Owner
 from tests.e2e.conftest import markup_errors, save_screenshot
 from tests.factories.examples import create_post
@@ -112,7 +112,7 @@ def test_no_script_in_a_sites_page_titles_runs(
 @pytest.fixture
 def blog(service: str) -> str:
     """A blog with the demo's posts."""
-    for post in reversed(POSTS):
+    for post in reversed(posts.load("ru")):
         values = {n: v for n, v in post._asdict().items() if n != "drawings"}
         create_post(**values | {"tags": list(post.tags)})
     create_post(
@@ -166,7 +166,7 @@ def test_a_post_reads_without_script_or_style(blog: str, open_url: Any) -> None:
 
 
 def test_headings_of_a_post_follow_each_other() -> None:
-    for post in POSTS:
+    for post in posts.load("ru"):
         html = markdown.to_html(post.content)
         levels = [int(part[0]) for part in html.split("<h")[1:] if part[0].isdigit()]
         assert all(after - before <= 1 for before, after in zip([1, *levels], levels, strict=False))

@@ -54,7 +54,9 @@ def test_a_visitor_books_a_class_on_the_demo_site(api: Api, home: str, open_url:
         assert urlsplit(page.url).path == urlsplit(f"{home}/classes").path
         page.get_by_role("link", name="Выбрать время").nth(1).click()
         booking_form = page.locator(".book")
-        expect(booking_form.get_by_label("Занятие")).to_contain_text(school.SERVICES[1].name)
+        expect(booking_form.get_by_label("Занятие")).to_contain_text(
+            school.load("ru").services[1].name
+        )
         expect(booking_form.locator(".times label").first).to_be_visible()
         booking_form.locator(".days label").last.click()
         booking_form.locator(".times label").last.click()
@@ -71,7 +73,7 @@ def test_a_visitor_books_a_class_on_the_demo_site(api: Api, home: str, open_url:
         assert page.request.get(calendar).text().startswith("BEGIN:VCALENDAR")
     booked = api.get("/api/bookings/list?size=100")["bookings"]
     (booking,) = [each for each in booked if each["client"]["name"] == "Ирина"]
-    assert booking["serviceName"] == school.SERVICES[1].name
+    assert booking["serviceName"] == school.load("ru").services[1].name
 
 
 def test_a_visitor_submits_a_form_and_chats_on_the_demo_site(
@@ -88,7 +90,7 @@ def test_a_visitor_submits_a_form_and_chats_on_the_demo_site(
         form.get_by_label("Телефон").fill("+7 916 555-77-88")
         form.get_by_label("Согласен").check()
         form.get_by_role("button").click()
-        expect(form.get_by_role("status")).to_have_text(bakery.FORM["successMessage"])
+        expect(form.get_by_role("status")).to_have_text(bakery.load("ru").form["successMessage"])
         save_screenshot(page, "demo-form-desktop")
     (lead,) = api.get("/api/forms/collection-list?search=Ирина")["collections"]
     assert lead["phone"] == "+79165557788"
@@ -108,10 +110,13 @@ def test_a_visitor_books_and_orders_in_the_chat_of_the_demo_site(
         card(page).get_by_label("Как получить").select_option("Доставка")
         card(page).get_by_label("Адрес").fill("Невский пр., 1")
         card(page).get_by_role("button", name="Заказать").click()
-        expect(card(page)).to_contain_text(bakery.ORDER_FORM["successMessage"])
+        expect(card(page)).to_contain_text(bakery.load("ru").order_form["successMessage"])
     booked = api.get("/api/bookings/list?size=100")["bookings"]
     (booking,) = [each for each in booked if each["client"]["name"] == "Ирина"]
-    assert (booking["source"], booking["serviceName"]) == ("chat", school.SERVICES[2].name)
+    assert (booking["source"], booking["serviceName"]) == (
+        "chat",
+        school.load("ru").services[2].name,
+    )
     leads = api.get("/api/forms/collection-list?search=Ирина")["collections"]
     orders = [api.get(f"/api/forms/collection/{each['id']}")["lead"]["data"] for each in leads]
     (items,) = [each["items"] for each in orders if "items" in each]

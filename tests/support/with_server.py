@@ -57,6 +57,7 @@ def served() -> Iterator[dict[str, str]]:
                 **{name: value for name, value in os.environ.items() if name != "MAKELEVEL"},
                 "PORT": str(port),
                 "DATA_DIR": folder,
+                "DEMO": "ru",
                 "RATE_LIMIT_SCALE": "1000000",
                 "DEMO_WORD_SECONDS": "0.0001",
                 "AI_DRAFTS_PER_DAY": "1000000",

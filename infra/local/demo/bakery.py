@@ -1,27 +1,10 @@
-"""The demo bakery's products, leads and texts, in Russian, from ``bakery.toml``."""
+"""The demo bakery's products, leads and texts, from ``bakery.toml``."""
 
-import tomllib
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cache
 from typing import Any
 
-_DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
-NAME: str = _DATA["name"]
-SITE: str = _DATA["site"]
-ABOUT: str = _DATA["about"]
-HOURS: str = _DATA["hours"]
-REFERRERS: list[str] = _DATA["referrers"]
-CATEGORIES: dict[str, list[str]] = _DATA["categories"]
-"""The categories of products, and the subcategories of each."""
-FORM: dict[str, Any] = _DATA["form"]
-AGENT: dict[str, str] = _DATA["agent"]
-"""The demo's bot."""
-ORDER_FORM: dict[str, Any] = _DATA["order_form"]
-"""The form that takes orders of the bot. It is on no page, so it belongs to no site."""
-DELIVERY: dict[str, str] = _DATA["delivery"]
-"""What the bot knows beyond the catalogue."""
-DIALOGS: list[list[str]] = _DATA["dialogs"]
-"""Dialogs of visitors with the bot. One asks for a current price, the other becomes a lead."""
+from infra.local.demo.texts import Language, read_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +36,56 @@ class Lead:
     status: str = "new"
 
 
-PRODUCTS = [Product(**each) for each in _DATA["products"]]
-LEADS = [Lead(**each) for each in _DATA["leads"]]
+@dataclass(frozen=True, slots=True)
+class Bakery:
+    """The bakery in one language. Prices are in kopecks."""
+
+    language: Language
+    name: str
+    site: str
+    about: str
+    hours: str
+    phone: str
+    columns: str
+    """Header of the price list."""
+    referrers: list[str]
+    categories: dict[str, list[str]]
+    """The categories of products, and the subcategories of each."""
+    files: dict[str, str]
+    """Names of folders and files."""
+    form: dict[str, Any]
+    order_form: dict[str, Any]
+    """The form that takes orders of the bot. It is on no page, so it belongs to no site."""
+    agent: dict[str, str]
+    """The demo's bot."""
+    delivery: dict[str, str]
+    """What the bot knows beyond the catalogue."""
+    dialogs: list[list[str]]
+    """Messages of visitors to the bot, by dialog."""
+    products: list[Product]
+    leads: list[Lead]
+
+    @property
+    def price_list(self) -> str:
+        """The price list as CSV for spreadsheets."""
+        rows = [
+            f"{each.sku};{each.name};{rubles(each.price, self.language)}" for each in self.products
+        ]
+        return "\r\n".join([self.columns, *rows, ""])
 
 
-def rubles(kopecks: int) -> str:
-    """Return a price in rubles for readers."""
-    whole, rest = divmod(kopecks, 100)
-    amount = f"{whole:,}".replace(",", " ")
-    return f"{amount},{rest:02} ₽" if rest else f"{amount} ₽"
+@cache
+def load(language: Language) -> Bakery:
+    """Return the bakery in a language."""
+    data = read_toml("bakery.toml", language)
+    products = [Product(**product) for product in data.pop("products")]
+    leads = [Lead(**lead) for lead in data.pop("leads")]
+    return Bakery(language, **data, products=products, leads=leads)
 
 
-def price_list() -> str:
-    """Return the price list as CSV for spreadsheets."""
-    rows = [f"{p.sku};{p.name};{rubles(p.price)}" for p in PRODUCTS]
-    return "\r\n".join(["Артикул;Название;Цена", *rows, ""])
+def rubles(kopecks: int, language: Language) -> str:
+    """Return a price in rubles for readers, such as ``1,890 ₽``."""
+    amount = f"{kopecks / 100:,.2f}".removesuffix(".00")
+    if language == "ru":
+        amount = amount.replace(",", " ").replace(".", ",")
+    return f"{amount} ₽"

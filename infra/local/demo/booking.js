@@ -1,7 +1,7 @@
 // Books a service with the public API: choose a service, a day and a time, then enter a name and a phone number.
 (function () {
   "use strict";
-  const form = document.querySelector(".book");
+  const form = document.querySelector(".book"), texts = JSON.parse(form.dataset.texts);
   const days = form.querySelector(".days"), times = form.querySelector(".times");
   const status = form.querySelector("[role=status]"), later = form.querySelector(".later");
   const button = form.querySelector("[type=submit]");
@@ -9,7 +9,7 @@
   const setStatus = (text) => { status.textContent = text; };
   // Show times in the time zone of the bakery: startLocal without its offset.
   const local = (slot) => new Date(slot.startLocal.slice(0, 19) + "Z");
-  const format = (options) => new Intl.DateTimeFormat("ru", { timeZone: "UTC", ...options });
+  const format = (options) => new Intl.DateTimeFormat(document.documentElement.lang, { timeZone: "UTC", ...options });
   const dayName = format({ weekday: "short", day: "numeric", month: "long" });
   const fullName = format({ weekday: "long", day: "numeric", month: "long", hour: "2-digit", minute: "2-digit" });
   let slots = [], next = null, asked = 0, attempt = key();
@@ -38,7 +38,7 @@
   const load = async (from) => {
     const mine = ++asked;
     const query = from ? `?from=${encodeURIComponent(from)}` : "";
-    setStatus("Ищем свободное время…");
+    setStatus(texts.searching);
     try {
       const answer = await fetch(`/api/public/services/${form.elements.service.value}/slots${query}`);
       const { data } = await answer.json();
@@ -46,10 +46,10 @@
       if (!answer.ok) throw new Error(data.message);
       slots = (from ? slots : []).concat(data.slots);
       next = data.nextFrom || (!data.slots.length && data.nextAvailable && data.nextAvailable.startAt) || null;
-      setStatus(slots.length ? "" : "На ближайшие дни всё занято.");
+      setStatus(slots.length ? "" : texts.booked_out);
       show();
     } catch {
-      if (mine === asked) setStatus("Не удалось узнать свободное время. Обновите страницу.");
+      if (mine === asked) setStatus(texts.search_failed);
     }
   };
 
@@ -64,7 +64,7 @@
     if (button.disabled) return;
     const fields = form.elements;
     button.disabled = true;
-    setStatus("Записываем…");
+    setStatus(texts.booking);
     try {
       const answer = await fetch("/api/public/bookings", {
         method: "POST",
@@ -80,11 +80,11 @@
       attempt = key();
       if (data.code === "slot_unavailable") {
         await load();
-        setStatus("Это время только что заняли. Выберите другое.");
-      } else if (answer.status === 400) setStatus("Проверьте телефон: нужен номер вида +7 916 123-45-67.");
-      else setStatus("Записать не получилось. Позвоните нам: +7 495 000-00-00.");
+        setStatus(texts.sold);
+      } else if (answer.status === 400) setStatus(texts.invalid_phone);
+      else setStatus(texts.booking_failed);
     } catch {
-      setStatus("Нет связи. Попробуйте ещё раз.");
+      setStatus(texts.offline);
     } finally {
       button.disabled = false;
     }
@@ -92,9 +92,10 @@
   const done = ({ booking, icsUrl }) => {
     const thanks = document.createElement("div"), link = document.createElement("a");
     const title = document.createElement("h3"), text = document.createElement("p");
-    title.textContent = "Вы записаны!";
-    text.textContent = `${booking.serviceName}, ${fullName.format(local(booking))}. Вас ждёт ${booking.resourceName}.`;
-    Object.assign(link, { href: icsUrl, textContent: "Добавить в календарь" });
+    title.textContent = texts.booked;
+    const values = { service: booking.serviceName, time: fullName.format(local(booking)), staff: booking.resourceName };
+    text.textContent = texts.expects_you.replace(/{(\w+)}/g, (_, name) => values[name]);
+    Object.assign(link, { href: icsUrl, textContent: texts.add_to_calendar });
     Object.assign(thanks, { className: "done", tabIndex: -1 });
     thanks.append(title, text, link);
     form.replaceWith(thanks);

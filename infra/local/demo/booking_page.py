@@ -4,12 +4,12 @@ from chalicelib.application.invoke import invoke
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.domains.identity.store import workspaces
+from infra.local.demo import bakery
 from infra.local.demo.caller import Caller
+from infra.local.demo.texts import Language
 
-PHONE = "+7 495 555-01-00"
 
-
-def switch_on(do: Caller) -> None:
+def switch_on(do: Caller, language: Language) -> None:
     """Switch the page on, as the owner does in the console."""
     workspace = workspaces.get(do.workspace_id)
     owner = SessionPrincipal(
@@ -19,5 +19,5 @@ def switch_on(do: Caller) -> None:
         membership=Role.OWNER,
     )
     offered = [each["id"] for each in do("list_services", size=100)["services"]]
-    wanted = {"isOn": True, "phone": PHONE, "offer": offered}
+    wanted = {"isOn": True, "phone": bakery.load(language).phone, "offer": offered}
     invoke(REGISTRY["set_booking_page"], owner, lambda: wanted, request_id="seed-demo")

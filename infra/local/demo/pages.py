@@ -1,10 +1,12 @@
 """The pages of the demo bakery's site, with the service's form, booking and chat widget.
 
-``site.html`` is their template. URLs of the service are paths, so that the pages work on any port.
+``site.html`` is their template, and ``site.toml`` has their texts. URLs of the service are paths,
+so that the pages work on any port.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from infra.local.demo import bakery
+from infra.local.demo.texts import Language, read_toml
 
 HOME = "home"
 _FOLDER = Path(__file__).parent
@@ -36,7 +39,9 @@ class Page:
     """A page of the site."""
 
     slug: str
+    language: Language
     title: str
+    heading: str
     description: str
 
     @property
@@ -46,24 +51,27 @@ class Page:
 
     def html(self, images: Mapping[str, str], tools: Tools) -> str:
         """Return the whole document. ``images`` maps products' names to URLs."""
+        site, shop = read_toml("site.toml", self.language), bakery.load(self.language)
         return _TEMPLATES.get_template("site.html").render(
             page=self,
-            site=PAGES,
+            pages=load(self.language),
+            language=self.language,
+            texts=site["texts"],
+            script_texts=site["script"],
             images=images,
             tools=tools,
-            bakery=bakery,
-            products=bakery.PRODUCTS,
-            sold=[product for product in bakery.PRODUCTS if product.status == "active"],
+            bakery=shop,
+            products=shop.products,
+            sold=[product for product in shop.products if product.status == "active"],
             css=Markup((_FOLDER / "site.css").read_text()),  # noqa: S704  our own
             script=Markup((_FOLDER / "booking.js").read_text()),  # noqa: S704  our own
         )
 
 
-PAGES = [
-    Page(HOME, "Главная", bakery.ABOUT),
-    Page("menu", "Меню", "Что сегодня на прилавке и сколько стоит."),
-    Page("cakes", "Торты на заказ", "Торты к празднику: закажите за сутки."),
-    Page("classes", "Мастер-классы", "Мастер-классы и консультации: выберите время и запишитесь."),
-    Page("contacts", "Контакты", "Адрес, телефон и часы работы пекарни."),
-]
-"""The pages, the home page first."""
+@cache
+def load(language: Language) -> list[Page]:
+    """Return the pages in a language, the home page first."""
+    return [
+        Page(slug, language, **{"description": bakery.load(language).about, **texts})
+        for slug, texts in read_toml("site.toml", language)["pages"].items()
+    ]

@@ -1,8 +1,11 @@
 """The demo's posts for the blog of the platform: Markdown files with TOML before the text."""
 
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+from infra.local.demo.texts import Language, localize
 
 
 class Post(NamedTuple):
@@ -19,10 +22,17 @@ class Post(NamedTuple):
     status: str = "published"
 
 
-def _read(path: Path) -> Post:
-    """Read a post. The name of its file is its number and its slug."""
+@cache
+def load(language: Language) -> list[Post]:
+    """Return the posts in a language, in the order of the numbers in their files' names.
+
+    The name of a file is a number, the slug, and the language unless both languages share the post.
+    """
+    files = sorted(Path(__file__).with_name("posts").glob("*.md"))
+    return [_read(path, language) for path in files if path.suffixes[0] in {f".{language}", ".md"}]
+
+
+def _read(path: Path, language: Language) -> Post:
     _, head, content = path.read_text().split("+++\n", 2)
-    return Post(slug=path.stem.partition("-")[2], content=content, **tomllib.loads(head))
-
-
-POSTS = [_read(path) for path in sorted(Path(__file__).with_name("posts").glob("*.md"))]
+    slug = path.name.partition("-")[2].partition(".")[0]
+    return Post(slug=slug, content=content, **localize(tomllib.loads(head), language))

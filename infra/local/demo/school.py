@@ -1,15 +1,10 @@
 """The bakery's services, their staff, and the bookings, from ``school.toml``."""
 
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 from typing import Any
 
-_DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
-CATEGORIES: list[str] = _DATA["categories"]
-"""The categories of services."""
-HOLIDAYS: str = _DATA["holidays"]
-"""The reason for the time off from January 1 to 3."""
+from infra.local.demo.texts import Language, read_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +45,27 @@ class Booking:
     status: str = "confirmed"
 
 
-SERVICES = [Service(**each) for each in _DATA["services"]]
-TEACHERS = [Teacher(**each) for each in _DATA["teachers"]]
-BOOKINGS = [Booking(**each) for each in _DATA["bookings"]]
+@dataclass(frozen=True, slots=True)
+class School:
+    """The services in one language."""
+
+    categories: list[str]
+    """The categories of services."""
+    holidays: str
+    """The reason for the time off from January 1 to 3."""
+    services: list[Service]
+    teachers: list[Teacher]
+    bookings: list[Booking]
+
+
+@cache
+def load(language: Language) -> School:
+    """Return the services in a language."""
+    data = read_toml("school.toml", language)
+    return School(
+        categories=data["categories"],
+        holidays=data["holidays"],
+        services=[Service(**service) for service in data["services"]],
+        teachers=[Teacher(**teacher) for teacher in data["teachers"]],
+        bookings=[Booking(**booking) for booking in data["bookings"]],
+    )

@@ -25,21 +25,23 @@ from chalicelib.transports.http import HttpRequest
 from infra.local.data_dir import DataDir
 from infra.local.demo import bakery, booking_page, bot, pages, posts, school, visits, webhook
 from infra.local.demo.caller import Caller, Folder, by_name, image
+from infra.local.demo.texts import FORMER, LANGUAGES, Language, language_of
 from infra.operator.operation_commands import call
 
 EMAIL = "demo@example.com"
 
 
-def seed(data: DataDir, *, records: bool = True) -> str | None:
-    """Create the missing parts of the demo. Returns its key, or None in a database of others.
+def seed(data: DataDir, *, language: Language = FORMER, records: bool = True) -> str | None:
+    """Create the missing parts of the demo. Returns its key, or None if others use the database.
 
     The password is stored before the account, and the key before the records that it creates. One
     process at a time does so. If a part of the demo is refused, the service still starts. Without
-    ``records``, only the account, its workspace and the key are created.
+    ``records``, only the account, its workspace and the key are created. A demo keeps the language
+    in which it was created.
     """
     load_all()
     with data.lock_demo():
-        key = _key(data)
+        key = _key(data, language)
         if key and records:
             try:
                 _run_steps(data, key)
@@ -49,7 +51,7 @@ def seed(data: DataDir, *, records: bool = True) -> str | None:
         return key
 
 
-def _key(data: DataDir) -> str | None:
+def _key(data: DataDir, language: Language) -> str | None:
     demo = data.demo
     key: str = demo.get("key", "")
     if api_keys.authenticate(key):
@@ -63,16 +65,22 @@ def _key(data: DataDir) -> str | None:
         data.demo = demo
         call("create_account", {**demo, "name": "Demo", "role": "admin"})
         account = accounts.by_email(EMAIL)
-    owned = [workspace.id for workspace, _ in workspaces.of_account(account.id)]
+    owned = [workspace for workspace, _ in workspaces.of_account(account.id)]
     if owned:
-        workspace = owned[0]
+        workspace_id, language = owned[0].id, _language_of_workspace(owned[0].name)
     else:
-        made = call("create_workspace", {"owner": EMAIL, "name": bakery.NAME})
-        workspace = made["workspaceId"]
-    scopes = ["*:read", "*:write"]
-    key = call("create_key", {"workspaceId": workspace, "name": "Demo", "scopes": scopes})["token"]
-    data.demo = {**demo, "email": EMAIL, "workspaceId": workspace, "key": key}
+        created = call("create_workspace", {"owner": EMAIL, "name": bakery.load(language).name})
+        workspace_id = created["workspaceId"]
+    access = {"workspaceId": workspace_id, "name": "Demo", "scopes": ["*:read", "*:write"]}
+    key = call("create_key", access)["token"]
+    known = {"email": EMAIL, "workspaceId": workspace_id, "key": key, "language": language}
+    data.demo = {**demo, **known}
     return key
+
+
+def _language_of_workspace(name: str) -> Language:
+    """Return the language of a demo that another data folder or a killed start has created."""
+    return next((each for each in LANGUAGES if bakery.load(each).name == name), FORMER)
 
 
 def _is_empty() -> bool:
@@ -80,18 +88,19 @@ def _is_empty() -> bool:
     return not connection().client.scan(TableName=name, Limit=1)["Items"]
 
 
-def make_files(do: Caller) -> None:
+def make_files(do: Caller, language: Language) -> None:
     """Create the folders, and the files that belong to no product."""
-    root = Folder(do, None)
-    root.file("Обложка.jpg", image("rye-baguette-bun"))
-    papers = root.folder("Документы")
-    papers.file("Прайс-лист.csv", lambda: bakery.price_list().encode("utf-8-sig"))
-    papers.file("Режим работы.txt", bakery.HOURS.encode)
-    photos = root.folder("Фото")
-    photos.file("Витрина.jpg", image("loaf-croissant-cake-cup"))
+    shop, root = bakery.load(language), Folder(do, None)
+    names = shop.files
+    root.file(names["cover"], image("rye-baguette-bun"))
+    documents = root.folder(names["documents"])
+    documents.file(names["price_list"], lambda: shop.price_list.encode("utf-8-sig"))
+    documents.file(names["opening_hours"], shop.hours.encode)
+    photos = root.folder(names["photos"])
+    photos.file(names["window"], image("loaf-croissant-cake-cup"))
 
 
-def make_categories(do: Caller) -> None:
+def make_categories(do: Caller, language: Language) -> None:
     """Create the two levels of product categories."""
     there = by_name(do("list_categories", kind="product")["categories"])
 
@@ -101,17 +110,17 @@ def make_categories(do: Caller) -> None:
         category_id: str = there[name]["id"]
         return category_id
 
-    for group, below in bakery.CATEGORIES.items():
+    for group, below in bakery.load(language).categories.items():
         group_id = make(group, None)
         for name in below:
             make(name, group_id)
 
 
-def make_products(do: Caller) -> None:
+def make_products(do: Caller, language: Language) -> None:
     """Create the products, each with an image. A product whose SKU is taken exists already."""
-    photos = _product_pictures(do)
+    photos = _photos(do, language, "products")
     categories = by_name(do("list_categories", kind="product")["categories"])
-    for product in bakery.PRODUCTS:
+    for product in bakery.load(language).products:
         values = {
             "name": product.name,
             "price": product.price,
@@ -129,33 +138,34 @@ def make_products(do: Caller) -> None:
             continue
 
 
-def make_site(do: Caller) -> None:
+def make_site(do: Caller, language: Language) -> None:
     """Create the site. Its pages show records of later steps (``make_pages``)."""
-    if not do("list_sites", search=bakery.SITE)["projects"]:
-        do("create_site", title=bakery.SITE, description=bakery.ABOUT)
+    shop = bakery.load(language)
+    if not do("list_sites", search=shop.site)["projects"]:
+        do("create_site", title=shop.site, description=shop.about)
 
 
 DRAFT = "<h1>Coming soon</h1>"
 """First HTML of each page, which stays as an earlier version."""
 
 
-def make_pages(do: Caller) -> None:
+def make_pages(do: Caller, language: Language) -> None:
     """Create the site's pages, with the form, the booking of services and the chat widget.
 
     A page with other HTML than the draft stays unchanged. An older demo only gets the pages that it
     lacks.
     """
-    found = do("list_sites", search=bakery.SITE)["projects"]
+    found = do("list_sites", search=bakery.load(language).site)["projects"]
     if not found:
         return
     site, tools = found[0], _tools(do, found[0]["id"])
     there = {page["slug"]: page for page in do("list_pages", projectId=site["id"])["pages"]}
-    photos = _product_pictures(do).files.items()
+    photos = _photos(do, language, "products").files.items()
     urls = {name.removesuffix(".jpg"): file["url"] for name, file in photos}
-    for page in pages.PAGES:
+    for page in pages.load(language):
         if page.slug not in there:
             there[page.slug] = _ensure_page(do, site["id"], page)
-    for page in pages.PAGES:
+    for page in pages.load(language):
         made = there[page.slug]
         if made["htmlBytes"] in {0, len(DRAFT)}:
             do("update_page", id=made["id"], description=page.description)
@@ -181,14 +191,15 @@ def _ensure_page(do: Caller, site_id: str, page: pages.Page) -> dict[str, Any]:
     return made
 
 
-def make_leads(do: Caller) -> None:
+def make_leads(do: Caller, language: Language) -> None:
     """Create a form on the site, and submissions of some visitors."""
-    site = do("list_sites", search=bakery.SITE)["projects"][0]["id"]
+    shop = bakery.load(language)
+    site = do("list_sites", search=shop.site)["projects"][0]["id"]
     forms = do("list_forms", projectId=site)["forms"]
-    form = forms[0] if forms else do("create_form", **bakery.FORM, projectId=site)["form"]
+    form = forms[0] if forms else do("create_form", **shop.form, projectId=site)["form"]
     products = {each["sku"]: each["id"] for each in do("list_products", size=100)["products"]}
     there = {lead["data"]["message"]: lead for lead in do("list_leads", size=500)["collections"]}
-    for lead in bakery.LEADS:
+    for lead in shop.leads:
         made = there.get(lead.message) or {"id": _submit_form(form["id"], lead, products)}
         if lead.status != "new":
             do("set_lead_status", id=made["id"], status=lead.status)
@@ -217,13 +228,13 @@ def _submit_form(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> s
     return lead_id
 
 
-def make_posts(do: Caller) -> None:
+def make_posts(do: Caller, language: Language) -> None:
     """Create posts on the blog of the platform. Skipped if the account is not an ADMIN."""
     if not do.is_admin:
         return
     there = {post["slug"] for post in do("list_blog_posts", size=100)["posts"]}
-    photos = Folder(do, None).folder("Фото").folder("Блог")
-    for post in reversed(posts.POSTS):
+    photos = _photos(do, language, "blog")
+    for post in reversed(posts.load(language)):
         if post.slug in there:
             continue
         values = {name: value for name, value in post._asdict().items() if name != "image"}
@@ -232,21 +243,21 @@ def make_posts(do: Caller) -> None:
         do("create_blog_post", **values | {"tags": list(post.tags)})
 
 
-def make_agent(do: Caller) -> None:
+def make_agent(do: Caller, language: Language) -> None:
     """Create the bot, and credit its owner with money for its answers."""
-    bot.make(do)
+    bot.make(do, language)
     if not call("get_balance", {"account": EMAIL})["entries"] and settings().demo_balance:
         money = {"kopecks": settings().demo_balance, "reason": "Demo balance"}
         call("credit", {"account": EMAIL, **money, "idempotencyKey": "demo-balance"})
 
 
-def make_dialogs(do: Caller) -> None:
+def make_dialogs(do: Caller, language: Language) -> None:
     """Create dialogs of visitors with the bot, unless its owner has no money for answers."""
     if not call("get_balance", {"account": EMAIL})["available"]:
         return
     agent = do("list_agents")["agents"][0]["id"]
     there = do("list_agent_dialogs", agentId=agent)["total"]
-    for number, questions in enumerate(bakery.DIALOGS[there:], there):
+    for number, questions in enumerate(bakery.load(language).dialogs[there:], there):
         session = None
         for question in questions:
             page = f"{settings().public_url}/"
@@ -264,15 +275,16 @@ def make_dialogs(do: Caller) -> None:
             session = json.loads(first_event.removeprefix(b"data: "))["sessionId"]
 
 
-def make_services(do: Caller) -> None:
+def make_services(do: Caller, language: Language) -> None:
     """Create services, the staff who provide them, their working hours, and holidays."""
+    offer = school.load(language)
     kinds = by_name(do("list_categories", kind="service")["categories"])
-    for name in school.CATEGORIES:
+    for name in offer.categories:
         if name not in kinds:
             kinds[name] = do("create_category", name=name, kind="service")["category"]
-    photos = Folder(do, None).folder("Фото").folder("Услуги")
+    photos = _photos(do, language, "services")
     there = by_name(do("list_services", size=100)["services"])
-    for service in school.SERVICES:
+    for service in offer.services:
         if service.name not in there:
             photo = photos.file(f"{service.name}.jpg", image(service.image))
             there[service.name] = do(
@@ -287,7 +299,7 @@ def make_services(do: Caller) -> None:
                 **service.rules,
             )["service"]
     teachers = by_name(do("list_resources", size=100)["resources"])
-    for teacher in school.TEACHERS:
+    for teacher in offer.teachers:
         if teacher.name not in teachers:
             photo = photos.file(f"{teacher.name}.jpg", image(teacher.image))
             teachers[teacher.name] = do(
@@ -301,18 +313,19 @@ def make_services(do: Caller) -> None:
         resource_id = teachers[teacher.name]["id"]
         if not do("list_availability", resourceId=resource_id)["rules"]:
             do("set_availability", resourceId=resource_id, rules=list(teacher.hours))
-    if school.HOLIDAYS not in {each["reason"] for each in do("list_time_off")["timeOff"]}:
+    if offer.holidays not in {each["reason"] for each in do("list_time_off")["timeOff"]}:
         year = clock.now().year + 1
         days = {"startAt": f"{year}-01-01", "endAt": f"{year}-01-03"}
-        do("create_time_off", **days, reason=school.HOLIDAYS)
+        do("create_time_off", **days, reason=offer.holidays)
 
 
-def make_bookings(do: Caller) -> None:
+def make_bookings(do: Caller, language: Language) -> None:
     """Create some bookings in the coming weeks. Clients with a booking are skipped."""
+    offer = school.load(language)
     services = by_name(do("list_services", size=100)["services"])
     there = {each["client"]["name"]: each for each in do("list_bookings", size=100)["bookings"]}
-    for booking in school.BOOKINGS:
-        service = services.get(school.SERVICES[booking.service].name)
+    for booking in offer.bookings:
+        service = services.get(offer.services[booking.service].name)
         if service is None:
             continue
         made = there.get(booking.client) or _book_slot(do, service["id"], booking)
@@ -359,14 +372,15 @@ def _run_steps(data: DataDir, key: str) -> None:
     steps = [step for step in STEPS if step.__name__ not in data.demo.get("steps", ())]
     if not steps:
         return
-    do = Caller(key)
+    do, language = Caller(key), language_of(data.demo)
     for step in steps:
-        step(do)
+        step(do, language)
         data.demo = {**data.demo, "steps": [*data.demo.get("steps", ()), step.__name__]}
     agents = do("list_agents")["agents"]
     slug = workspaces.get(do.workspace_id).slug
     data.demo = {**data.demo, "agentId": agents[0]["id"] if agents else "", "workspaceSlug": slug}
 
 
-def _product_pictures(do: Caller) -> Folder:
-    return Folder(do, None).folder("Фото").folder("Товары")
+def _photos(do: Caller, language: Language, folder: str) -> Folder:
+    names = bakery.load(language).files
+    return Folder(do, None).folder(names["photos"]).folder(names[folder])

@@ -10,17 +10,19 @@ from chalicelib.engine import metrics
 from chalicelib.engine.metrics import Increments
 from infra.local.demo import bakery
 from infra.local.demo.caller import Caller
+from infra.local.demo.texts import Language
 
 VISITED_DAYS = 35
 FRIDAY = 4
 
 
-def make_visits(do: Caller) -> None:
+def make_visits(do: Caller, language: Language) -> None:
     """Count page views over the last weeks, more at week-ends and on the home page.
 
     They are written to the database directly, because a page view is always counted today.
     """
-    site = do("list_sites", search=bakery.SITE)["projects"][0]["id"]
+    shop = bakery.load(language)
+    site = do("list_sites", search=shop.site)["projects"][0]["id"]
     ids = [page["id"] for page in do("list_pages", projectId=site)["pages"]]
     zone = workspaces.get(do.workspace_id).timezone
     today = clock.local_day(clock.now(), zone)
@@ -35,7 +37,7 @@ def make_visits(do: Caller) -> None:
         counts.add(workspace_metrics.SUBJECT, day, whole)
         for _ in range(visitors * 2):
             page_id = dice.choices(ids, [8, 5, 4, 3, 2][: len(ids)])[0]
-            referrer = dice.choices([None, *bakery.REFERRERS], [6, 4, 2, 1])[0]
+            referrer = dice.choices([None, *shop.referrers], [6, 4, 2, 1])[0]
             counts.add(
                 site_visits.subject(site),
                 day,

@@ -10,7 +10,7 @@ from chalicelib.gateways.llm import ProviderUsage, Stop, TextDelta, complete, dr
 from chalicelib.gateways.llm.demo import DemoModel
 from chalicelib.gateways.llm.facts import Facts, Hours, Offer, Passage
 from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
-from infra.local.demo.bakery import AGENT
+from infra.local.demo import bakery
 from tests.factories.llm import Said, events, speak
 
 pytestmark = pytest.mark.usefixtures("pauses")
@@ -76,7 +76,7 @@ class TestDemoModel:
         ],
     )
     def test_the_prompt_is_never_quoted(self, question: str) -> None:
-        prompt = f"{AGENT['systemPrompt']} Rolls cost 5 rubles. Never discuss politics."
+        prompt = f"{bakery.load('ru').agent['systemPrompt']} Rolls cost 5 rubles. Never discuss politics."
         answer = consult(question, [], prompt)
         assert "Этого я не знаю" in answer or "I do not know" in answer
 

@@ -1,8 +1,12 @@
-"""The demo: a bakery in an empty database, completed after a kill, and created only once."""
+"""The demo: a bakery in an empty database, completed after a kill, and created only once.
+
+Most tests use the English demo. Both languages have the same records.
+"""
 
 import json
+import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,11 +25,14 @@ from chalicelib.lib import barcodes
 from infra.local.data_dir import DataDir
 from infra.local.demo import bakery, caller, pages, posts, school
 from infra.local.demo import seed as demo
+from infra.local.demo.bakery import Bakery
 from infra.local.demo.seed import EMAIL, seed
+from infra.local.demo.texts import LANGUAGES, Language
 from tests.conftest import Api, as_operator
 from tests.support.restoring import Snapshots
 
 pytestmark = pytest.mark.usefixtures("database")
+BAKERY, SCHOOL, POSTS = bakery.load("en"), school.load("en"), posts.load("en")
 load_all()
 LISTS = [each for each in REGISTRY.of(Audience.KEY) if each.name.startswith("list_")]
 INPUTS: dict[str, Callable[[Api], str]] = {
@@ -55,16 +62,21 @@ def data(tmp_path: Path) -> DataDir:
 
 def seeded(data: DataDir) -> Api:
     """Seed the demo as a start of the local stack does. Return the API with the demo key."""
-    return Api(seed(data))
+    return Api(seed(data, language="en"))
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the bakery smaller, with some records of each type."""
-    ordered = {sku for lead in bakery.LEADS for sku in lead.items}
-    products = [product for product in bakery.PRODUCTS if product.sku in ordered]
-    monkeypatch.setattr(bakery, "PRODUCTS", products)
-    monkeypatch.setattr(pages, "PAGES", pages.PAGES[::3])
+    whole, site = bakery.load, pages.load
+
+    def load(language: Language) -> Bakery:
+        ordered = {sku for lead in whole(language).leads for sku in lead.items}
+        products = [each for each in whole(language).products if each.sku in ordered]
+        return replace(whole(language), products=products)
+
+    monkeypatch.setattr(bakery, "load", load)
+    monkeypatch.setattr(pages, "load", lambda language: site(language)[::3])
 
 
 @pytest.fixture
@@ -72,7 +84,7 @@ def api(small: None, data: DataDir, snapshots: Snapshots) -> Api:
     """The API with the demo key, after the demo was seeded with a small bakery."""
 
     def make() -> dict[str, Any]:
-        seed(data)
+        seed(data, language="en")
         return data.demo
 
     kept = snapshots.once("demo", make)
@@ -157,10 +169,10 @@ def test_every_list_has_records(
 def test_the_demo_is_a_bakery_with_images_of_products_and_on_pages(data: DataDir) -> None:
     api = seeded(data)
     shown = everything_shown(api)
-    assert shown["sites"] == [bakery.SITE]
-    assert [sku for sku, *_ in shown["products"]] == [p.sku for p in bakery.PRODUCTS]
+    assert shown["sites"] == [BAKERY.site]
+    assert [sku for sku, *_ in shown["products"]] == [p.sku for p in BAKERY.products]
     assert {images for *_, images in shown["products"]} == {1}
-    assert {page[0] for page in shown["pages"] if page[3]} == {"Главная"}
+    assert {page[0] for page in shown["pages"] if page[3]} == {"Home"}
     site = sites(api)[0]["id"]
     home = api.get(f"/api/pages/list?projectId={site}")["pages"][0]
     html = api.get(f"/api/pages/{home['id']}")["page"]["html"]
@@ -173,9 +185,9 @@ def test_the_demo_is_a_bakery_with_images_of_products_and_on_pages(data: DataDir
 
 def test_the_site_has_a_form_and_leads_of_several_people(api: Api) -> None:
     shown = everything_shown(api)
-    assert shown["forms"] == [bakery.ORDER_FORM["title"], bakery.FORM["title"]]
-    assert len(shown["leads"]) == len(bakery.LEADS)
-    assert ("Анна Смирнова", 2) in shown["clients"]
+    assert shown["forms"] == [BAKERY.order_form["title"], BAKERY.form["title"]]
+    assert len(shown["leads"]) == len(BAKERY.leads)
+    assert ("Anna Smith", 2) in shown["clients"]
     stats = api.get("/api/crm/stats")
     assert (stats["created"], stats["conversion"]) == (5, 0.2)
     assert {"source": "newsletter", "count": 2} in stats["bySource"]
@@ -211,7 +223,7 @@ def test_there_are_posts_to_read_and_visits_in_the_statistics(api: Api) -> None:
     assert api.get("/api/admin/blog/list?status=draft")["total"] == 1
     published = Api(None).get("/api/blog/list")["posts"]
     assert [post["slug"] for post in published] == [
-        post.slug for post in posts.POSTS if post.status == "published"
+        post.slug for post in POSTS if post.status == "published"
     ]
     assert sum(post["coverImage"] is not None for post in published) == 3
     (site,) = api.get("/api/projects/list")["projects"]
@@ -219,7 +231,7 @@ def test_there_are_posts_to_read_and_visits_in_the_statistics(api: Api) -> None:
     assert min(day["views"] for day in stats["series"]) > 0
     pages_of_site = api.get(f"/api/pages/list?projectId={site['id']}")["pages"]
     assert len(stats["topPages"]) == len(pages_of_site)
-    assert {each["host"] for each in stats["referrers"]} == set(bakery.REFERRERS)
+    assert {each["host"] for each in stats["referrers"]} == set(BAKERY.referrers)
     assert stats["totals"]["leads"] > 0
 
 
@@ -227,12 +239,12 @@ def test_the_staff_has_a_week_of_hours_and_bookable_services(api: Api) -> None:
     shown = everything_shown(api)
     assert shown["services"] == [
         (service.name, service.minutes, bound, 1)
-        for service, bound in zip(school.SERVICES, (1, 1, 2), strict=True)
+        for service, bound in zip(SCHOOL.services, (1, 1, 2), strict=True)
     ]
-    assert shown["teachers"] == [(school.TEACHERS[0].name, 5), (school.TEACHERS[1].name, 5)]
-    assert shown["time off"] == [school.HOLIDAYS]
+    assert shown["teachers"] == [(SCHOOL.teachers[0].name, 5), (SCHOOL.teachers[1].name, 5)]
+    assert shown["time off"] == [SCHOOL.holidays]
     assert shown["bookings"] == sorted(
-        (each.client, school.SERVICES[each.service].name, each.status) for each in school.BOOKINGS
+        (each.client, SCHOOL.services[each.service].name, each.status) for each in SCHOOL.bookings
     )
 
 
@@ -246,7 +258,7 @@ def test_the_demo_has_a_public_bot_with_money(
     reload_settings()
     api = seeded(data)
     (agent,) = api.get("/api/agents/list")["agents"]
-    assert (agent["name"], agent["model"]) == (bakery.AGENT["name"], "demo")
+    assert (agent["name"], agent["model"]) == (BAKERY.agent["name"], "demo")
     assert (agent["isActive"], agent["isPrivate"]) == (True, False)
     left = as_operator("get_balance", account=EMAIL)["available"]
     assert 900 < left < 1000  # the demo's dialogs have spent the rest
@@ -261,7 +273,7 @@ def test_the_demo_bot_can_do_everything_that_bots_can_do(api: Api) -> None:
     shown = api.get(f"/api/agents/{agent['id']}")["agent"]
     assert shown["capabilities"] == list(CAPABILITIES)
     titles = {each["id"]: each["title"] for each in api.get("/api/forms/list")["forms"]}
-    assert titles[shown["orderFormId"]] == bakery.ORDER_FORM["title"]
+    assert titles[shown["orderFormId"]] == BAKERY.order_form["title"]
     (source,) = api.get(f"/api/agents/{agent['id']}/knowledge")["sources"]
     assert source["status"] == "ready"
 
@@ -331,7 +343,8 @@ def test_seeding_continues_after_a_kill_between_any_two_steps(
 
     ``every`` is the number of such steps from one kill to the next.
     """
-    monkeypatch.setattr(bakery, "LEADS", bakery.LEADS[::3])
+    few = replace(bakery.load("en"), leads=BAKERY.leads[::3])
+    monkeypatch.setattr(bakery, "load", lambda _: few)
     expected = everything_shown(seeded(DataDir(tmp_path / "unhurt")))
     empty()
     run, write = runner.invoke, DataDir.demo.fset
@@ -371,7 +384,7 @@ def test_seeding_continues_after_a_kill_between_any_two_steps(
 def test_a_start_continues_without_the_steps_that_were_refused(
     api: Api, data: DataDir, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(_: object) -> None:
+    def refuse(_: object, __: object) -> None:
         raise PlanRequiredError("The API needs the Business plan.")
 
     monkeypatch.setattr(demo, "STEPS", (*demo.STEPS, refuse))
@@ -392,13 +405,67 @@ def test_a_demo_without_records_gets_them_at_a_later_start(small: None, data: Da
     assert sites(Api(key))
 
 
+def test_a_demo_keeps_the_language_in_which_it_was_created(api: Api, data: DataDir) -> None:
+    before = everything_shown(api)
+    with data.lock_demo():
+        data.demo = {**data.demo, "steps": []}
+    seed(data, language="ru")
+    assert everything_shown(api) == before
+
+
+def test_an_english_demo_shows_no_russian(api: Api) -> None:
+    shown = json.dumps(everything_shown(api), ensure_ascii=False)
+    for site in sites(api):
+        for page in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]:
+            html = api.get(f"/api/pages/{page['id']}")["page"]["html"]
+            assert '<html lang="en">' in html
+            shown += html
+    (agent,) = api.get("/api/agents/list")["agents"]
+    shown += json.dumps(api.get(f"/api/agents/{agent['id']}")["agent"], ensure_ascii=False)
+    assert not re.findall("[а-яё]+", shown, re.IGNORECASE)
+
+
+def test_both_languages_have_the_same_records() -> None:
+    english, russian = (
+        {
+            "bakery": asdict(bakery.load(language)),
+            "school": asdict(school.load(language)),
+            "posts": [post._asdict() for post in posts.load(language)],
+            "pages": [asdict(page) for page in pages.load(language)],
+        }
+        for language in LANGUAGES
+    )
+    del english["bakery"]["categories"], russian["bakery"]["categories"]  # their keys are names
+    assert without_texts(english) == without_texts(russian)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_names_that_records_refer_to_exist(language: Language) -> None:
+    shop, offer = bakery.load(language), school.load(language)
+    groups = shop.categories
+    names = {*groups, *(name for below in groups.values() for name in below)}
+    assert {product.category for product in shop.products} <= names
+    assert {service.category for service in offer.services} <= set(offer.categories)
+    services = {service.name for service in offer.services}
+    assert {name for teacher in offer.teachers for name in teacher.services} == services
+
+
+def without_texts(value: Any) -> Any:
+    """Return a value with the same numbers and types, and ``str`` for each text."""
+    if isinstance(value, dict):
+        return {key: without_texts(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [without_texts(element) for element in value]
+    return str if isinstance(value, str) else value
+
+
 def test_the_key_and_the_password_are_stored(api: Api, data: DataDir) -> None:
     kept = json.loads((data.path / "demo.json").read_text())
     assert kept["key"] == api.token
     assert kept["password"]
 
 
-@pytest.mark.parametrize("product", [p for p in bakery.PRODUCTS if p.barcode], ids=lambda p: p.sku)
+@pytest.mark.parametrize("product", [p for p in BAKERY.products if p.barcode], ids=lambda p: p.sku)
 def test_demo_barcodes_are_reserved_for_use_within_a_store(product: bakery.Product) -> None:
     assert barcodes.parse(product.barcode or "").in_store
 

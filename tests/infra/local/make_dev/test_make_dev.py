@@ -14,7 +14,7 @@ import pytest
 
 from infra.local import dev
 from infra.local.data_dir import DataDir
-from infra.local.demo.bakery import SITE
+from infra.local.demo import bakery
 from infra.local.devserver.inboxes import telegram
 from infra.local.dynamodb import SetupError
 from infra.local.stack import LocalStack, OpenDatabase
@@ -54,6 +54,32 @@ class TestSettings:
         assert stack.data.path == Path.cwd() / ".local"
         assert stack.given_endpoint is None
         assert stack.has_demo_records
+
+    @pytest.mark.parametrize(
+        ("environment", "language"),
+        [
+            ({}, "en"),
+            ({"LANG": "C.UTF-8"}, "en"),
+            ({"LANG": "de_DE.UTF-8"}, "en"),
+            ({"LANG": "ru_RU.UTF-8"}, "ru"),
+            ({"LANG": "ru_RU.UTF-8", "LC_MESSAGES": "en_GB.UTF-8"}, "en"),
+            ({"LANG": "ru_RU.UTF-8", "LC_MESSAGES": "ru", "LC_ALL": "C"}, "en"),
+            ({"LANG": "en_US.UTF-8", "LC_ALL": "ru_RU"}, "ru"),
+            ({"LANG": "ru_RU.UTF-8", "LC_ALL": ""}, "ru"),
+            ({"LANG": "ru_RU.UTF-8", "DEMO": "full"}, "ru"),
+            ({"LANG": "ru_RU.UTF-8", "DEMO": "en"}, "en"),
+            ({"LANG": "en_US.UTF-8", "DEMO": "ru"}, "ru"),
+        ],
+    )
+    def test_the_demo_has_the_language_of_the_shell_unless_one_is_chosen(
+        self, environment: dict[str, str], language: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("LANG", "LC_ALL", "LC_MESSAGES", "DEMO"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        stack = LocalStack.from_environment()
+        assert (stack.demo_language, stack.has_demo_records) == (language, True)
 
     def test_mail_is_kept_beside_the_database_and_the_banner_names_the_pages_of_messages(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -160,9 +186,9 @@ class TestWithoutJava:
     def test_the_stack_serves_and_warns_that_data_is_not_kept(
         self, start: Callable[..., RunningStack], no_java: dict[str, str], tmp_path: Path
     ) -> None:
-        run = start(**no_java, DEMO="full").wait_until_ready()
+        run = start(**no_java, DEMO="en").wait_until_ready()
         assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.output
-        assert run.titles() == {SITE}
+        assert run.titles() == {bakery.load("en").site}
         for command in re.findall(r"^    (curl (?:.*\\\n)?.*)$", run.output, re.MULTILINE):
             done = subprocess.run(
                 [*shlex.split(command), "--silent", "--fail"], capture_output=True, check=True
@@ -171,7 +197,7 @@ class TestWithoutJava:
                 assert done.stdout.splitlines()[-2].startswith(b'data: {"type":"done"')
             else:
                 assert json.loads(done.stdout)["data"]["status"] is True
-        assert run.titles() == {SITE, "My site"}
+        assert run.titles() == {bakery.load("en").site, "My site"}
         assert run.stop(signal.SIGINT) == 0
         assert processes_of(tmp_path / "data") == []
         assert not (tmp_path / "data" / "dev.json").exists()
@@ -187,9 +213,9 @@ class TestWithoutJava:
         tmp_path: Path,
         options: list[str],
     ) -> None:
-        run = start(by_hand(*options), **no_java, DEMO="full").wait_until_ready()
+        run = start(by_hand(*options), **no_java, DEMO="en").wait_until_ready()
         assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.output
-        assert run.titles() == {SITE}
+        assert run.titles() == {bakery.load("en").site}
         run.stop()
         wait_for(lambda: processes_of(tmp_path / "data") == [])
         assert not (tmp_path / "data" / "dev.json").exists()
@@ -199,8 +225,8 @@ class TestWithoutJava:
         self, start: Callable[..., RunningStack], no_java: dict[str, str]
     ) -> None:
         command = [part for part in by_hand() if part not in {"--port", "{port}"}]
-        run = start(command, **no_java, DEMO="full").wait_until_ready()
-        assert run.titles() == {SITE}
+        run = start(command, **no_java, DEMO="en").wait_until_ready()
+        assert run.titles() == {bakery.load("en").site}
 
     @pytest.mark.slow
     def test_a_process_that_ends_by_itself_ends_the_rest(

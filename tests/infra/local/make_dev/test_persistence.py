@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from infra.local.demo.bakery import SITE
+from infra.local.demo import bakery
 from tests.infra.local.make_dev.helpers import (
     DEV,
     RunningStack,
@@ -44,11 +44,11 @@ class TestPersistence:
     def test_ctrl_c_ends_everything_and_the_next_start_has_the_data(
         self, start: Callable[..., RunningStack], tmp_path: Path
     ) -> None:
-        run = start(DEMO="full").wait_until_ready()
+        run = start(DEMO="en").wait_until_ready()
         run.call("POST", "/api/projects/create", json={"title": "Kept"})
         assert run.stop(signal.SIGINT) == 0
         assert processes_of(tmp_path / "data") == []
-        assert start(DEMO="full").wait_until_ready().titles() == {SITE, "Kept"}
+        assert start(DEMO="en").wait_until_ready().titles() == {bakery.load("en").site, "Kept"}
 
     def test_two_stacks_run_side_by_side(self, start: Callable[..., RunningStack]) -> None:
         one, other = start(data="one"), start(data="other")
