@@ -1,10 +1,13 @@
-"""The Python examples of the documents run as they stand, on a local server."""
+"""The Python and JavaScript examples of the documents run unchanged, on a local server."""
 
+import os
 import re
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright._impl._driver import compute_driver_executable
 
 import app as application
 from infra.local import devserver
@@ -14,6 +17,7 @@ from tests.transports.conftest import serving
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+JAVASCRIPT = re.compile(r"^```js\n(.*?)^```", re.MULTILINE | re.DOTALL)
 GENERATED = {"reference.md"}
 """Its examples are one a call, and tests of its own run them."""
 PAGES = sorted(
@@ -29,14 +33,11 @@ def test_some_pages_have_examples() -> None:
     }
 
 
-@pytest.mark.usefixtures("on_real_time")  # which the examples use
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_examples_of_a_page_run(
-    page: Path,
-    owner: Owner,
-    reload_settings: Callable[[], None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def _server(
+    owner: Owner, reload_settings: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """A local server. Its URL and a key are in the environment, where the examples read them."""
     new_bot(owner)  # credits its owner, who pays for the chats of the examples
     with serving(application.app, *devserver.ROUTES) as server:
         base = f"http://127.0.0.1:{server.port}"
@@ -44,6 +45,31 @@ def test_the_examples_of_a_page_run(
         monkeypatch.setenv("PUBLIC_URL", base)
         reload_settings()
         monkeypatch.setenv("API_KEY", owner.token())
-        names: dict[str, object] = {}
-        for block in BLOCK.findall(page.read_text()):
-            exec(compile(block, page.name, "exec"), names)  # noqa: S102  that is what they are for
+        yield
+
+
+@pytest.mark.usefixtures("on_real_time", "_server")  # the examples use the real time
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_examples_of_a_page_run(page: Path) -> None:
+    names: dict[str, object] = {}
+    for block in BLOCK.findall(page.read_text()):
+        exec(compile(block, page.name, "exec"), names)  # noqa: S102  that is what they are for
+
+
+@pytest.mark.usefixtures("on_real_time", "_server")
+def test_the_javascript_examples_run() -> None:
+    script = "\n".join(JAVASCRIPT.findall((DOCS / "javascript.md").read_text()))
+    node, _ = compute_driver_executable()  # Playwright brings Node.js, so none must be installed.
+    done = subprocess.run(
+        [node, "--input-type=module", "--eval", script],
+        env={**os.environ, "no_proxy": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Assertion failed" not in done.stderr
+    listed, refused, *answer = done.stdout.splitlines()
+    assert listed == "Rye bread 240"
+    assert "RYE-1" in refused
+    assert "240 rubles" in "".join(answer)
