@@ -85,7 +85,7 @@ class Partial(Wire):
 class Patch(Partial):
     """Changes to a record that must contain at least one change.
 
-    A patch may inherit from the model of a new record, whose fields it then takes (ADR 76). All of
+    A patch may inherit from the model of a new record, whose fields it then takes (ADR 78). All of
     them are optional. The body has what differs, and what only a patch can change.
     """
 

@@ -76,7 +76,8 @@ class TestDemoModel:
         ],
     )
     def test_the_prompt_is_never_quoted(self, question: str) -> None:
-        prompt = f"{bakery.load('ru').agent['systemPrompt']} Rolls cost 5 rubles. Never discuss politics."
+        orders = "Rolls cost 5 rubles. Never discuss politics."
+        prompt = f"{bakery.load('ru').agent['systemPrompt']} {orders}"
         answer = consult(question, [], prompt)
         assert "Этого я не знаю" in answer or "I do not know" in answer
 
