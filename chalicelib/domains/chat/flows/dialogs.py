@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from chalicelib.core import clock
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, Postponed, job_handler
 from chalicelib.domains.chat.store import chat_sessions, messages, proposals
 from chalicelib.domains.chat.store.dialogs import DIALOGS, RETENTION, DialogRow
 from chalicelib.engine import jobs
@@ -25,13 +25,12 @@ def expiry_job(workspace_id: str, dialog: DialogRow) -> JobRow:
 
 @job_handler(DIALOG_EXPIRED)
 def remove_expired(job: Job) -> None:
-    """Remove a dialog with its messages. A dialog with newer messages gets a new job instead."""
+    """Remove a dialog with its messages, a year after its last message."""
     dialog = DIALOGS.find(job.workspace_id, job.payload["dialog"])
     if dialog is None:
         return
     if dialog.last_message_at + RETENTION > clock.now():
-        jobs.schedule(expiry_job(job.workspace_id, dialog))
-        return
+        raise Postponed(dialog.last_message_at + RETENTION)
     for batch in message_batches(job.workspace_id, dialog.id):
         run_job_unit(job, partial(stage_removal, batch=batch))
 
