@@ -94,6 +94,35 @@ def test_each_operation_for_sessions_declares_a_role_and_no_other_does() -> None
         assert (operation.role is not None) is (Audience.SESSION in operation.audience)
 
 
+@pytest.mark.parametrize(
+    ("rest", "role", "audience"),
+    [
+        ("GET /api/things", None, {Audience.KEY}),
+        ("GET /api/things", Role.MEMBER, {Audience.KEY, Audience.SESSION}),
+        (None, Role.MEMBER, {Audience.SESSION}),
+    ],
+)
+def test_a_route_is_for_keys_and_a_role_for_sessions(
+    rest: str | None, role: Role | None, audience: set[Audience]
+) -> None:
+    def get_thing(ctx: Any, args: NoInput) -> NoInput:
+        """Do nothing at all, for the callers that the declaration implies."""
+        return args
+
+    registry = Registry()
+    Declaration(rest=rest, role=role, registry=registry)(get_thing)
+    assert registry["get_thing"].audience == audience
+
+
+def test_a_declaration_without_any_caller_is_refused() -> None:
+    def get_thing(ctx: Any, args: NoInput) -> NoInput:
+        """Do nothing at all, in a declaration that must fail."""
+        return args
+
+    with pytest.raises(TypeError, match="declare role="):
+        Declaration(registry=Registry())(get_thing)
+
+
 @pytest.mark.parametrize("role", [None, Role.MEMBER])
 def test_a_declaration_whose_role_and_audience_disagree_is_refused(role: Role | None) -> None:
     def handler(ctx: Any, args: NoInput) -> NoInput:
