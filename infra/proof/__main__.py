@@ -39,9 +39,10 @@ PAGE = ROOT / "docs" / "proof.md"
 INTRODUCTION = """\
 # Proof
 
-`make proof` writes this page. Each part names a promise, how it is attacked, how often, and the
-command that repeats it. A part that was not run is not on the page. Machines differ, so compare
-only counts and ratios.
+This page shows how the guarantees of the service are tested beyond the test suite. `make proof`
+writes it. Each part states a guarantee, the attack, the number of attempts, and the command that
+repeats the attack. A part that was not run is not on the page. Compare only counts and ratios,
+because machines differ in speed.
 """
 
 

@@ -37,12 +37,12 @@ GROUPS = {
 }
 ROWS = [row for rows in GROUPS.values() for row in rows]
 PROMISE = """\
-Tests run on moto and on DynamoDB Local, but the service relies on what AWS documents. Each
-behaviour that matters here is a row. It was tried by a test that fails when an emulator changes, or
-it is unverified. No row was tried on AWS.
+Tests run on moto and on DynamoDB Local, but the service relies on the documentation of AWS. Each
+row is a behaviour on which the service relies. A test checks the row and fails when an emulator
+changes, or the row is *unverified*. No row was checked on AWS.
 """
 HEAD = (
-    "| behaviour | relied on in | AWS documents | moto | DynamoDB Local | instead, or note |",
+    "| behaviour | relied on in | AWS documents | moto | DynamoDB Local | replacement, or note |",
     "|---|---|---|---|---|---|",
 )
 
@@ -72,9 +72,9 @@ def section(figures: Figures) -> str:
     lines = [
         PROMISE,
         f"""\
-Rows: {len(ROWS)}. Tried on moto: {figures["moto"]}; on DynamoDB Local: {local}. Unverified:
-{len(ROWS) - len(tried)}. Of {len(tried)} rows with a test, moto does what AWS documents in
-{alike["moto"]}, DynamoDB Local in {alike["DynamoDB Local"]}.
+Rows: {len(ROWS)}. Checked on moto: {figures["moto"]}; on DynamoDB Local: {local}. Unverified:
+{len(ROWS) - len(tried)}. Of {len(tried)} rows with a test, moto conforms to the documentation in
+{alike["moto"]}, and DynamoDB Local in {alike["DynamoDB Local"]}.
 """,
     ]
     for group, rows in GROUPS.items():
@@ -90,7 +90,7 @@ Rows: {len(ROWS)}. Tried on moto: {figures["moto"]}; on DynamoDB Local: {local}.
 
 PART = Part(
     name="emulators",
-    title="What the emulators do not show",
+    title="Differences between the emulators and AWS",
     minutes=3,
     minutes_in_ci=0,
     run=run,

@@ -56,32 +56,35 @@ def section(figures: Figures) -> str:
     """Return the promise, the attack and its figures."""
     worst = figures["worstSeconds"]
     return f"""\
-**Promise.** Whatever fails in the database or behind a gateway, a request ends: within
-{float(min(worst, key=float)):g} seconds, with a documented answer, in flat memory, without a
-secret in the log. A request that failed can be sent again.
+**Guarantee.** If the database or a gateway fails, the request still ends within
+{float(min(worst, key=float)):g} seconds. The response is documented, the memory does not grow, and
+the log contains no secret. A client can send the failed request again.
 
-**Attack.** A run without faults records each place of the service that calls the database or a
-gateway, by the lines that lead there. Then each failure that the callee may have is raised at each
-place, once and at every call there, in a request that reaches it: a refused, throttled, conflicting
-or invalid request, each condition of a transaction, a full partition, a lost answer, unprocessed
-keys, a time-out, a closed connection, and each error that a gateway declares. Waiting costs
-simulated time only. After a single failure, the same request with the same idempotency key must
-succeed. Chains of causes are followed to their end, since one that leads back to itself takes all
-memory when it is logged.
+**Attack.** A run without faults records each call site: a place in the code that calls the
+database or a gateway, with the lines that lead to it. Then each possible failure is raised at
+each call site, once in one run and at every call in another. The failures are: a refused,
+throttled, conflicting or invalid request, each condition of a transaction, a full partition, a
+lost response, unprocessed keys, a time-out, a closed connection, and each error that a gateway
+declares. Waiting uses simulated time. After a single failure, the same request with the same
+idempotency key must succeed. The test also follows each chain of causes to its end: if an error
+is its own cause, logging it uses all memory.
 
 {_table(figures)}
 
-Answers: {_counts(figures["statuses"])}.
+Responses: {_counts(figures["statuses"])}.
 
-Planted defects are found: an error that is its own cause, retries after the deadline or without
-end, a key in the log, the text of an error in an answer, an undocumented answer, and a repetition
-that is not recognized (`tests/proof/test_error_paths.py`).
+The test finds planted defects: an error that is its own cause, retries after the deadline or
+without end, a key in the log, the message of an internal error in a response, an undocumented
+response, and a repeated call that is not recognized (`tests/proof/test_error_paths.py`).
 
-**Found and fixed.** The chat's function might not read a hold after a lost answer, which only its
-policy on AWS would have shown. Requests to S3 ignored the deadline and took up to 33 seconds each.
-Requests to CloudFront had no bound of their own, and kept a runner of jobs until Lambda ended it.
-Some lists asked again for unprocessed keys without a pause and without end. A turn of a webhook
-sent an event again and again if the outcome could not be stored.
+**Found and fixed.**
+
+- The chat's function had no right to read a hold after a lost response. Only AWS would have shown
+  this.
+- Requests to S3 ignored the deadline and took up to 33 seconds each.
+- Requests to CloudFront had no time limit, and blocked a worker until Lambda ended it.
+- Some lists requested unprocessed keys again without a pause and without end.
+- A webhook run sent an event repeatedly if the result could not be stored.
 """
 
 

@@ -272,26 +272,26 @@ def section(figures: Figures) -> str:
     ]
     unreached = {f"`{each['module']}` {each['function']}" for each in figures["not reached"]}
     return f"""\
-Promise: a mistake in the code that decides on money, time and access fails a test.
+Guarantee: an error in the code for money, time and access fails a test.
 
 A mutant changes one comparison, condition, operator, constant, argument, returned value or
 statement of a function. [mutmut](https://github.com/boxed/mutmut) runs the tests that execute the
-changed function, the fastest first, until one fails. Of {total["made"]:,} mutants
-{total["tried"]:,} were tried, those with fast tests first. {total["killed"] + total["timed out"]:,}
-were found. Not changed: constants of modules, defaults, annotations, texts of errors, log messages,
-and functions under decorators, such as properties.
+changed function until one test fails. Fast tests run first. Of {total["made"]:,} mutants,
+{total["tried"]:,} were tried and {total["killed"] + total["timed out"]:,} were found. Constants of
+modules, defaults, annotations, error messages, log messages and decorated functions, such as
+properties, are not changed.
 
 | module | {" | ".join(COLUMNS)} |
 |---|{"---|" * len(COLUMNS)}
 {chr(10).join(rows)}
 
-A mutant is timed out if its tests take ten times as long as without it, or never end.
+A mutant is timed out if its tests take ten times as long as without the mutant, or never end.
 
-Mutants that survived, each of which needs a test or a reason:
+Mutants that survived. Each needs a test or a reason:
 
 {_list(_by(figures[SURVIVED]))}
 
-Mutants that change nothing that can be observed:
+Mutants without an observable effect:
 
 {_list(_by(figures[EQUIVALENT]))}
 

@@ -7,12 +7,13 @@ import sys
 from infra.proof.parts import KEPT, ROOT, Figures, Part
 
 ABOUT = """\
-One thread has the baton, and gives it away only at a seam: a request to the database, a pause, a
-wait for a lock or for another thread. At each seam the seed decides who goes on. A request to the
-database may also be throttled, fail, conflict, lose its answer, or be carried out up to 20 seconds
-after its sender gave up. A read may be a second old, torn around a transaction, or leave keys
-unread. Processes die before or after a request. Time, ids and randomness come from the seed. At the
-end, jobs run without faults, and the answers of clients are compared with the stored records.
+Only one thread runs at a time. A thread can be interrupted at a seam: a request to the database, a
+pause, or a wait for a lock or another thread. At each seam, the seed chooses the next thread. A
+request to the database may be throttled, fail, conflict, or lose its response. It may also be
+carried out up to 20 seconds after the sender has given up. A read may return data that is one
+second old, a part of a transaction, or only some of its keys. Processes end before or after a
+request. Time, ids and random numbers are derived from the seed. At the end, jobs run without
+faults, and the responses to clients are compared with the stored records.
 
 `pytest tests/simulation --schedule booking:17` repeats one schedule."""
 
@@ -39,13 +40,13 @@ def section(figures: Figures) -> str:
             "",
             f"{sum(seeds.values()):,} schedules with {figures['seams']:,} seams. Faults: {listed}.",
             "",
-            "| promise | schedules | violations |",
+            "| guarantee | schedules | violations |",
             "|---|---:|---:|",
             *promises,
             "",
-            "Bugs were planted, so that schedules without findings mean something:",
+            "Planted bugs show that the schedules can find errors:",
             "",
-            "| planted bug | found by schedule number |",
+            "| planted bug | first schedule that found it |",
             "|---|---:|",
             *bugs,
         ]
@@ -54,7 +55,7 @@ def section(figures: Figures) -> str:
 
 PART = Part(
     name="schedules",
-    title="Schedules of threads, faults and deaths",
+    title="Schedules of threads, faults and crashes",
     minutes=8,  # and two more for the planted bugs
     minutes_in_ci=0,  # make test runs 203 of them
     run=run,

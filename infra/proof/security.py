@@ -13,9 +13,9 @@ from infra.proof.parts import Figures, Part, count_tests
 
 ATTACKS = tomllib.loads(Path(__file__).with_name("attacks.toml").read_text())["attacks"]
 PROMISE = """\
-Hostile inputs change nothing, reveal nothing and reach no internal host.
-[threat-model.md](threat-model.md) names what is protected. A case is an input at an entry, or a
-random search for one. A case that succeeds fails this part.
+Hostile inputs change no data, reveal no data and reach no internal host.
+[threat-model.md](threat-model.md) lists what is protected. A case is one input at one entry, or a
+random search for such an input. This part fails if one case succeeds.
 """
 
 

@@ -182,8 +182,8 @@ def _adding_key(url: str, key: str) -> Iterator[str]:
 
 
 OTHERS = """\
-CI runs further tools: AI frameworks (`make test-clients`, [clients.md](clients.md)), schemathesis
-(`make fuzz`) and the official MCP SDK."""
+These are external tools that check the service. CI also runs AI frameworks (`make test-clients`,
+[clients.md](clients.md)), schemathesis (`make fuzz`) and the official MCP SDK."""
 
 
 def section(figures: Figures) -> str:
@@ -199,7 +199,7 @@ def section(figures: Figures) -> str:
 
 PART = Part(
     name="strangers",
-    title="Tools of others",
+    title="External tools",
     minutes=4,
     minutes_in_ci=4,
     run=run,

@@ -28,19 +28,19 @@ STEPS = ("chat", "jobs", "console")
 JOBS_LATER = timedelta(days=1)
 """When the jobs run: mails, reminders and removals are due by then."""
 UNCOUNTED = {
-    "get_spending": "counts of answers begin with this release; the ledger has all of them",
+    "get_spending": "this release begins to count answers; the ledger has all of them",
     "find_lead": "phones as they were entered are stored from this release on",
     "list_leads": "as above",
 }
 """Operations of this release that cannot show what the last one did, with the reason."""
 UNREADABLE = {
-    "jobs": "mails of invitations wait until this release runs again; the last one has none",
+    "jobs": "e-mails of invitations wait for this release; the previous one sends none",
 }
 """Operations of the last release that lack something that this one requests, with the reason."""
 RECIPES = {
     **dict.fromkeys(
         ("list_members", "list_invitations"),
-        "the workspace that this release makes has one more member, and an invitation",
+        "the workspace of this release has one more member, and an invitation",
     ),
     **dict.fromkeys(
         ("get_service", "list_services", "update_service"),
@@ -51,7 +51,7 @@ RECIPES = {
 """Operations whose answers differ because the two workspaces do."""
 JOBS_OF_LAST = dict.fromkeys(
     ("get_notifications", "list_invitations"),
-    "where the last release ran the jobs, it sent late mails or left them; this one withholds them",
+    "the previous release sent or ignored late e-mails; this release withholds late e-mails",
 )
 """Operations that show in a history which release ran the jobs."""
 _RANDOM = re.compile(r"[0-9A-Za-z_+/=-]{20,}|…\w{4}")
@@ -286,30 +286,30 @@ def section(figures: Figures) -> str:
     up, down, histories = figures["upgrade"], figures["rollback"], figures["histories"]
     seeds = histories["seeds"]
     return f"""\
-A stage is upgraded while it serves, and rolled back if a deployment fails. So this release and the
-last one (`{figures["last_release"][:12]}`) must work on what the other has written. Each made a
-workspace with one record of every type in {figures["database"]} ({figures["rows"][LAST]} and
-{figures["rows"][THIS]} rows). Each then ran all its operations on the workspace of the other, and
-the answers were compared, value by value, with those on its own.
+A stage is upgraded while it serves, and rolled back if a deployment fails. This release and the
+previous one (`{figures["last_release"][:12]}`) must therefore read the rows of each other. Each
+release created a workspace with one record of every type in {figures["database"]}
+({figures["rows"][LAST]} and {figures["rows"][THIS]} rows). Each release then ran all its operations
+on both workspaces, and each value of the responses was compared.
 
-| order | calls | failed | answers differ | need records that only this release makes |
+| order | calls | failed | different responses | need records that only this release creates |
 |---|---|---|---|---|
-| last, then this (upgrade) | {_counts(up)} |
-| this, then last (rollback) | {_counts(down)} |
+| previous, then this (upgrade) | {_counts(up)} |
+| this, then previous (rollback) | {_counts(down)} |
 
 Histories: {len(seeds)} (seeds {seeds[0]} to {seeds[-1]}), {histories["calls"]:,} calls. A seed
-draws the release of each call, as during a deployment. Each answer is compared with that of a
-history of one release. {len(histories["otherwise"])} operations answered otherwise.
+chooses the release for each call, as during a deployment. Each response is compared with a history
+of one release. {len(histories["otherwise"])} operations had different responses.
 
-A call is repeated on the other release with the same idempotency key: {_keys_text(figures)}.
+Calls were repeated on the other release with the same idempotency key: {_keys_text(figures)}.
 
-{_reasons("This release cannot show all that the last one did", UNCOUNTED)}
-{_reasons("The last release cannot do all that this one asks for", UNREADABLE)}
-{_reasons("Answers differ because the two workspaces do", RECIPES)}
+{_reasons("Data of the previous release that this release does not show", UNCOUNTED)}
+{_reasons("Work that the previous release cannot do", UNREADABLE)}
+{_reasons("Differences between the two workspaces", RECIPES)}
 {_reasons("Histories differ by the release that runs the jobs", JOBS_OF_LAST)}
-What only this release knows (booking pages, invitations, counts of spending, languages of accounts)
-is not shown by the last release. The histories write it first, and find it unchanged after the last
-release has written the same records.
+The previous release does not show the data that only this release has: booking pages, invitations,
+counts of spending and languages of accounts. The histories write these data first. After the
+previous release has written the same records, these data are unchanged.
 """
 
 

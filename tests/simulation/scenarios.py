@@ -83,7 +83,7 @@ class Scenario(ABC):
 class Booking(Scenario):
     """Clients book, cancel and move, and often want the same time."""
 
-    PROMISE = "A time is sold once. Every acknowledged booking, move and cancellation lasts."
+    PROMISE = "A time is sold once. Every acknowledged booking, move and cancellation is stored."
     TIMES = ("2027-01-18T10:00", "2027-01-18T10:30", "2027-01-18T11:00")
 
     def prepare(self) -> None:
@@ -152,7 +152,7 @@ class Creating(Scenario):
 class Stock(Scenario):
     """Clients take pieces out of one stock."""
 
-    PROMISE = "A stock is what was taken from it, by each key once, and never below zero."
+    PROMISE = "Each key changes a stock once, and no stock is below zero."
     PIECES = 7
 
     def prepare(self) -> None:
@@ -246,7 +246,7 @@ class TallyRow(ControlRow):
 class Charging(Scenario):
     """Servers reserve money, use the model, and settle or release. An operator tops up."""
 
-    PROMISE = "Each answer is charged once. No money is held for good, appears or is lost."
+    PROMISE = "Each answer is charged once. No money remains reserved, appears or is lost."
     TERMS = Prices(10**6, 10**6)
 
     def prepare(self) -> None:
@@ -337,7 +337,9 @@ class Charging(Scenario):
 class Jobs(Scenario):
     """Several runners do the same jobs, and die."""
 
-    PROMISE = "Each job is done, by one runner at a time, and its writes are committed once."
+    PROMISE = (
+        "One worker at a time runs a job, each job is done, and its writes are committed once."
+    )
     KIND = "simulated_work"
 
     def begin(self, simulation: Simulation) -> None:
@@ -384,7 +386,7 @@ class Jobs(Scenario):
 class Events(Scenario):
     """Visitors submit a form, members set the status of leads, and a webhook receives events."""
 
-    PROMISE = "Each committed change reaches the webhook, under one id, and nothing else does."
+    PROMISE = "Each committed change, and nothing else, reaches the webhook under one id."
     STATUSES = ("in_progress", "completed", "rejected")
     TYPES = ("lead.created", "lead.status_changed")
 

@@ -7,14 +7,14 @@ from typing import Any
 from infra.proof.parts import Figures
 
 PROMISE = """\
-One process serves for a long time while parts fail around it. Its memory, file handles, threads and
-temporary files stay flat. No money stays held, every due job is done, and no acknowledged write is
-lost or happens twice."""
+One process runs for a long time while the database and external servers fail. Its memory, file
+handles, threads and temporary files do not grow. No money remains reserved, every due job is done,
+and no acknowledged write is lost or happens twice."""
 FOUND = """\
-Found and fixed: DynamoDB refuses the write of a single row while a transaction holds the row. Only
-few callers expected that, so marking an idempotency key, counting a limit or removing a finished
-job could end in an internal error. These writes are now retried, and a row that stays busy is a
-503."""
+Found and fixed: DynamoDB refuses to write a single row during a transaction on this row. Few
+callers handled this error. Marking an idempotency key, counting a limit or removing a finished
+job could therefore fail with an internal error. These writes are now retried. If the row remains
+busy, the response is 503."""
 _UNITS = {
     "memory": "resident memory, MB",
     "blocks": "memory blocks of living Python objects",
@@ -44,26 +44,27 @@ def _load(figures: Figures) -> str:
     return (
         f"In {_minutes(figures)}, {figures['clients']} clients did {total:,} pieces of work"
         f" ({total / figures['seconds']:.1f} a second) with {figures['requests']:,} requests:"
-        f" {_counts(work)}. In a contest, four clients book one seat at once. Clients hung up"
-        f" {_number(figures['left'], 'time')} before the end of an answer, and then repeated the"
-        " call. Meanwhile the accounts were topped up, and the jobs ran.\n\n"
-        f"The service took {figures['cores']:.2f} of a core. DynamoDB Local, the model and the"
-        " receiver of webhooks are other processes. The service ran with `MALLOC_ARENA_MAX=1`:"
-        " otherwise, glibc keeps freed memory apart for each thread of the development server."
-        f" The seed is {figures['seed']}; it repeats what each client does, but not how they"
-        " interleave."
+        f" {_counts(work)}. In a contest, four clients book one seat at the same time. Clients"
+        f" closed the connection {_number(figures['left'], 'time')} before the end of a response,"
+        " and then repeated the call. During the run, the accounts received money, and the jobs"
+        " ran.\n\n"
+        f"The service used {figures['cores']:.2f} of a core. DynamoDB Local, the model and the"
+        " receiver of webhooks are separate processes. The service ran with `MALLOC_ARENA_MAX=1`,"
+        " because glibc otherwise keeps freed memory for each thread of the development server."
+        f" The seed is {figures['seed']}. It repeats the requests of each client, but not the order"
+        " of requests of different clients."
     )
 
 
 def _faults(figures: Figures) -> str:
     share = f"{100 * figures['share']:g} %"
     return (
-        f"{share} of the requests to others failed{_outage(figures)}. Of"
-        f" {figures['databaseRequests']:,} to the database: {_counts(figures['databaseFaults'])}"
-        " (lost: carried out without an answer). Of"
-        f" {figures['modelRequests']:,} to the model, and of the webhooks:"
-        f" {_counts(figures['otherFaults'])}. All that clients were refused:"
-        f" {_counts(figures['refusals'])}. A crash in the log would fail the run."
+        f"{share} of the requests to the database, the model and the webhooks failed"
+        f"{_outage(figures)}. Failures of {figures['databaseRequests']:,} requests to the database:"
+        f" {_counts(figures['databaseFaults'])} (lost: carried out without a response). Failures of"
+        f" {figures['modelRequests']:,} requests to the model, and of the webhooks:"
+        f" {_counts(figures['otherFaults'])}. Errors that clients received:"
+        f" {_counts(figures['refusals'])}. A crash in the log fails the run."
     )
 
 
@@ -73,7 +74,7 @@ def _flat(figures: Figures) -> str:
         for name, (first, last) in figures["flat"].items()
     ]
     head = [
-        "Medians of the samples, taken every 3 seconds, after the first fifth of the time:",
+        "Medians of samples every 3 seconds, after the first fifth of the time:",
         "",
         "| measure | first quarter | last quarter | growth that fails the run |",
         "|---|---:|---:|---:|",
@@ -91,18 +92,19 @@ def _kept(figures: Figures) -> str:
     )
     done: dict[str, int] = figures["jobsDone"]
     return (
-        f"Then the jobs ran in the same process with its clock {' and '.join(runs)} ahead, until"
-        f" none was due. {sum(done.values()):,} jobs were done in all. Of these,"
-        f" {done.get('settle-hold', 0)} closed a hold that a request had left open. Checked in the"
+        f"Then the jobs ran in the same process with its clock {' and '.join(runs)} ahead, until no"
+        f" job was due. {sum(done.values()):,} jobs were done. Of these jobs,"
+        f" {done.get('settle-hold', 0)} closed a hold that a request had left open. Checks of the"
         " database:\n\n"
-        f"- {checked['writes']:,} acknowledged writes are there, once, in their last state"
-        f" ({_number(checked['undecided'], 'write')} never got an answer).\n"
+        f"- {checked['writes']:,} acknowledged writes are stored, once, in their last state"
+        f" ({_number(checked['undecided'], 'write')} never received a response).\n"
         f"- {checked['bookings']:,} bookings do not overlap, and each of"
         f" {_number(checked['contests'], 'contest')} has at most one winner.\n"
         f"- The counters of {checked['counted']:,} records are equal to the records.\n"
-        f"- Top-ups equal the balances and {checked['charges']:,} charges to the kopeck. Of"
-        f" {checked['chats']:,} messages none is charged twice, and {checked['ended chats']:,}"
-        " answers that a visitor read to the end are charged once, by their tokens.\n"
+        f"- The credits are equal to the balances plus {checked['charges']:,} charges, to the"
+        f" kopeck. None of {checked['chats']:,} messages is charged twice."
+        f" {checked['ended chats']:,} answers that a visitor read to the end are charged once, by"
+        " their tokens.\n"
         f"- {checked['events']:,} events of these leads and bookings were sent to the webhook."
     )
 
