@@ -46,6 +46,13 @@ RECIPES = {
         ("get_service", "list_services", "update_service"),
         "a new service has 60 bookings without proof an hour; an older one keeps its 20",
     ),
+    **dict.fromkeys(
+        (
+            *("get_agent_dialog", "get_dialog_details", "list_agent_dialogs", "list_dialogs"),
+            *("agent_stats", "get_statement"),
+        ),
+        "the embedded model of each release answers in its own words, of other lengths",
+    ),
     "get_bot_limits": "a new bot has a daily limit; an older one has none",
 }
 """Operations whose answers differ because the two workspaces do."""
