@@ -3,7 +3,7 @@
 The deployed package (transports > domains > application > engine | gateways > lib > core).
 """
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 SERVICE = "Workspace Automation API"
 PRODUCT = SERVICE.replace(" ", "-")
 USER_AGENT = f"{PRODUCT}/{VERSION}"
