@@ -24,8 +24,8 @@ class Page(NamedTuple):
 
     get: View | None = None
     post: View | None = None
-    guest: bool = False
     shows: str = ""
     posts: str = ""
+    guest: bool = False
     signs_out: bool = False
     max_bytes: int = MAX_FORM_BYTES
