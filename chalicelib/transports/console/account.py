@@ -1,13 +1,12 @@
 """Signing in, signing out, and the account page."""
 
 from contextlib import suppress
-from typing import Any
 
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
 from chalicelib.domains.identity.operations.sessions import MAX_DEVICE
 from chalicelib.transports.console import access, kept_forms
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form import STORED, Form, Save, State
 from chalicelib.transports.console.form_controls import Field, Record
 from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.http import HttpResponse, redirect, set_cookie
@@ -115,13 +114,8 @@ def save(request: ConsoleRequest) -> HttpResponse:
         request.call("update_account", language=request.form_value("language"))
         return redirect(access.safe_redirect_path(back))
 
-    def arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
-        return changes
-
-    def saved(*_: object) -> HttpResponse:
-        return redirect(f"{ACCOUNT}?done=account_saved")
-
-    return FORM.save(request, _find, "update_account", _page, saved, arguments=arguments)
+    how = Save(_find, "update_account", _page, "account_saved", "")
+    return FORM.save(request, how)
 
 
 def prove(request: ConsoleRequest) -> HttpResponse:

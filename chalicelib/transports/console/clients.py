@@ -7,15 +7,14 @@ from chalicelib.core.errors import (
     AppError,
     ConflictError,
     NotFoundError,
-    RateLimitedError,
     ValidationError,
 )
-from chalicelib.core.settings import settings
 from chalicelib.lib import emails
 from chalicelib.transports.console import record_links
-from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, tags
+from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.http import HttpResponse, redirect
 
 PER_PAGE = 25
@@ -31,36 +30,22 @@ MAX_SHOWN = 50
 Client = dict[str, Any]
 
 
-def index(request: ConsoleRequest) -> HttpResponse:
-    """List the clients that match the filter. An invalid filter is reported and ignored."""
-    query, tag = (request.query_value(name).strip() for name in ("q", "tag"))
+def _sort(request: ConsoleRequest) -> dict[str, str]:
     sort = request.query_value("sort")
-    arguments = {"size": PER_PAGE, "sort": sort if sort in SORTS else SORTS[0]}
-    filters = {name: text for name, text in (("search", query), ("tag", tag)) if text}
-    page, problem, status = min(request.page_number, MAX_PAGE), None, 200
-    try:
-        listed = request.call("list_clients", **arguments, page=page, **filters)
-    except (RateLimitedError, ValidationError) as error:
-        problem, status, page = request.problem(error), error.status, 1
-        listed = request.call("list_clients", **arguments)
-    total = listed["total"]
-    return request.page(
-        "clients",
-        status,
-        problem=problem,
-        clients=listed["clients"],
-        total=total,
-        page=page,
-        size=PER_PAGE,
-        is_last=page == MAX_PAGE and total > page * PER_PAGE,
-        query=query,
-        tag=tag,
-        sort=arguments["sort"],
-        sorts=SORTS,
-        filtered=bool(filters),
-        searchable=total > SEARCH_THRESHOLD or bool(filters),
-        base_url=settings().public_url,
-    )
+    return {"sort": sort if sort in SORTS else SORTS[0]}
+
+
+def _listed(request: ConsoleRequest, found: dict[str, Any]) -> dict[str, Any]:
+    number = min(request.page_number, LIST.last)
+    is_last = number == LIST.last and found["total"] > number * LIST.size
+    return {**_sort(request), "sorts": SORTS, "is_last": is_last}
+
+
+LIST = ListPage(
+    *("clients", "list_clients", PER_PAGE, {"q": "search", "tag": "tag"}, _listed, _sort),
+    last=MAX_PAGE,
+)
+index = LIST.index
 
 
 class ErasedMeanwhileError(ConflictError):
@@ -90,31 +75,29 @@ FORM = Form(
 )
 
 
+def save(request: ConsoleRequest) -> HttpResponse:
+    """Change a client. One that was erased meanwhile stays erased."""
+    try:
+        return _save(request)
+    except ErasedMeanwhileError as error:
+        return _client_page(request, _find(request), State(error.status), erased_meanwhile=True)
+
+
+def _find_somebody(request: ConsoleRequest) -> Client:
+    if _is_nobody(found := _find(request)):
+        raise ErasedMeanwhileError("The person was erased.")
+    return found
+
+
+def _arguments(client: Record, changes: dict[str, Any]) -> dict[str, Any]:
+    if _is_nobody({**client, **changes}):
+        raise ValidationError.of("contacts", "expected a name, an e-mail address or a phone")
+    return changes
+
+
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show a client with their leads, bookings and orders."""
     return _client_page(request, _find(request))
-
-
-def save(request: ConsoleRequest) -> HttpResponse:
-    """Change a client. One that was erased meanwhile stays erased."""
-
-    def find(request: ConsoleRequest) -> Client:
-        if _is_nobody(found := _find(request)):
-            raise ErasedMeanwhileError("The person was erased.")
-        return found
-
-    def arguments(client: Record, changes: dict[str, Any]) -> dict[str, Any]:
-        if _is_nobody({**client, **changes}):
-            raise ValidationError.of("contacts", "expected a name, an e-mail address or a phone")
-        return {"id": client["id"], **changes}
-
-    def saved(*_: object) -> HttpResponse:
-        return redirect(f"{_path(request)}?done=client_saved")
-
-    try:
-        return FORM.save(request, find, "update_client", _client_page, saved, arguments=arguments)
-    except ErasedMeanwhileError as error:
-        return _client_page(request, _find(request), State(error.status), erased_meanwhile=True)
 
 
 def confirm_erase(request: ConsoleRequest) -> HttpResponse:
@@ -191,3 +174,8 @@ def _is_nobody(client: Client) -> bool:
 
 def _path(request: ConsoleRequest) -> str:
     return f"{request.current_membership.path}/clients/{request.http.path['client']}"
+
+
+_, _save = FORM.editing(
+    *(_find_somebody, "update_client", _client_page, "client_saved"), arguments=_arguments
+)

@@ -1,7 +1,7 @@
 """Context of a console page: the account, the workspace, and calls of operations."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -180,7 +180,7 @@ class ConsoleRequest:
 
     def call_if(
         self,
-        check: Callable[[], None],
+        check: Callable[[], None] | None,
         operation: str,
         /,
         **arguments: Any,  # noqa: ANN401  any JSON
@@ -318,6 +318,18 @@ class ConsoleRequest:
         """Return the text that confirms the last action, if ``done`` names one."""
         key = f"done_{self.query_value('done')}"
         return self.translate(key) if texts.has(self.language, key) else ""
+
+
+def by_id(records: Iterable[Mapping[str, Any]], record_id: str, key: str = "id") -> dict[str, Any]:
+    """Return the record with an id.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    for each in records:
+        if each[key] == record_id:
+            return dict(each)
+    raise NotFoundError("There is no record with this id.")
 
 
 def _no_workspace() -> NotFoundError:

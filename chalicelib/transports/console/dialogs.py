@@ -3,8 +3,8 @@
 from functools import partial
 from typing import Any
 
-from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import texts
 
@@ -21,32 +21,13 @@ FILTERS = {
 """Names in the page's address, and the filters of the operation."""
 
 
-def index(request: ConsoleRequest) -> HttpResponse:
-    """List the dialogs that the filters select. A wrong filter is reported and ignored."""
-    chosen = {name: request.query_value(name).strip() for name in FILTERS}
-    filters = {FILTERS[name]: value for name, value in chosen.items() if value}
-    page, problem, status = request.page_number, None, 200
-    try:
-        listed = request.call("list_dialogs", page=page, size=SIZE, **filters)
-    except NotFoundError:
-        listed = {"dialogs": [], "total": 0}
-    except AppError as error:
-        problem, status = request.problem(error), error.status
-        listed = request.call("list_dialogs", size=SIZE)
-    bots = request.call("list_agents")["agents"]
-    return request.page(
-        "dialogs",
-        status,
-        problem=problem,
-        dialogs=listed["dialogs"],
-        total=listed["total"],
-        page=page,
-        size=SIZE,
-        chosen=chosen,
-        filtered=any(chosen.values()),
-        channels=CHANNELS,
-        bots=bots,
-    )
+def _listed(request: ConsoleRequest, _: object) -> dict[str, Any]:
+    return {"channels": CHANNELS, "bots": request.call("list_agents")["agents"]}
+
+
+index = ListPage(
+    *("dialogs", "list_dialogs", SIZE, FILTERS, _listed), empty={"dialogs": [], "total": 0}
+).index
 
 
 def show(request: ConsoleRequest) -> HttpResponse:

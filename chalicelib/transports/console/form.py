@@ -23,7 +23,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.transports.console.console_request import SEEN, ConsoleRequest, Problem
 from chalicelib.transports.console.form_controls import KEPT, Field, Record, Typed
-from chalicelib.transports.http import HttpResponse
+from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 
 TRIES = 3
@@ -68,12 +68,25 @@ class _Compared(NamedTuple):
 
 STORED = State()
 Page = Callable[[ConsoleRequest, Any, State], HttpResponse]
-Done = Callable[[Any, dict[str, Any]], HttpResponse]
+View = Callable[[ConsoleRequest], HttpResponse]
 Problems = Callable[[ConsoleRequest, AppError], Problem | None]
 
 
-def _by_id(record: Record, changes: dict[str, Any]) -> dict[str, Any]:
-    return {"id": record["id"], **changes}
+class Save(NamedTuple):
+    """How the form of a record is saved.
+
+    ``find`` returns the record of a page, ``operation`` changes it, and ``page`` shows it. ``done``
+    is the key of the text that confirms it, or a function that returns the answer after a change;
+    ``{}`` is the result of a form that changes nothing. ``key`` is the argument with the record's
+    id, if there is one. ``arguments`` returns the other ones from the record and the changes.
+    """
+
+    find: Callable[[ConsoleRequest], Any]
+    operation: str
+    page: Page
+    done: str | Callable[[ConsoleRequest, Any, dict[str, Any]], HttpResponse]
+    key: str = "id"
+    arguments: Callable[[Any, dict[str, Any]], dict[str, Any]] = lambda _, changes: changes
 
 
 class Form:
@@ -116,26 +129,31 @@ class Form:
         """Return the marks of what is stored."""
         return " ".join(f"{each.name}={_mark(each.stored(record))}" for each in self.fields)
 
-    def create(
+    def creation(
         self,
-        request: ConsoleRequest,
         operation: str,
         page: Page,
-        done: Callable[[dict[str, Any]], HttpResponse],
-    ) -> HttpResponse:
-        """Create a record. A form that is sent twice creates one. Empty texts are left out.
+        done: Callable[[ConsoleRequest, dict[str, Any]], HttpResponse],
+    ) -> tuple[View, View]:
+        """Return the functions that show a form of a new record and create it.
 
-        Raises:
-            AlreadyCreatedError: the form was sent before, and a secret was shown then.
+        A form that is sent twice creates one record. Empty texts are left out.
         """
-        try:
-            sent = self.arguments(request)
-            made = request.call_once(operation, **{k: v for k, v in sent.items() if v != ""})
-        except AlreadyCreatedError:  # Only the page knows what it shows instead of the secret.
-            raise
-        except AppError as error:
-            return page(request, None, self.refused(request, error))
-        return done(made)
+
+        def new(request: ConsoleRequest) -> HttpResponse:
+            return page(request, None, STORED)
+
+        def create(request: ConsoleRequest) -> HttpResponse:
+            try:
+                sent = self.arguments(request)
+                made = request.call_once(operation, **{k: v for k, v in sent.items() if v != ""})
+            except AlreadyCreatedError:  # Only the page knows what it shows instead of the secret.
+                raise
+            except AppError as error:
+                return page(request, None, self.refused(request, error))
+            return done(request, made)
+
+        return new, create
 
     def arguments(self, request: ConsoleRequest) -> dict[str, Any]:
         """Return the arguments of the operation that creates a record.
@@ -145,43 +163,50 @@ class Form:
         """
         return _arguments([_read(each, request) for each in self.fields if not each.later])
 
-    def save(  # noqa: PLR0913  the parts of a page
-        self,
-        request: ConsoleRequest,
-        find: Callable[[ConsoleRequest], Record],
-        operation: str,
-        page: Page,
-        done: Done,
-        *,
-        arguments: Callable[[Record, dict[str, Any]], dict[str, Any]] = _by_id,
-    ) -> HttpResponse:
+    def editing(self, *parts: Any, **options: Any) -> tuple[View, View]:  # noqa: ANN401  of Save
+        """Return the functions that show the form of a record and save it. See ``Save``."""
+        how = Save(*parts, **options)
+
+        def show(request: ConsoleRequest) -> HttpResponse:
+            return how.page(request, how.find(request), STORED)
+
+        def save(request: ConsoleRequest) -> HttpResponse:
+            return self.save(request, how)
+
+        return show, save
+
+    def save(self, request: ConsoleRequest, how: Save) -> HttpResponse:
         """Change the fields of a record that the person has changed, unless others have, too.
 
-        ``arguments`` returns those of the operation from the record and the changes. A record with
-        a version is saved at this version. Others are read again before the commit, and compared.
+        A record with a version is saved at this version. Others are read again before the commit,
+        and compared.
         """
         for attempt in range(TRIES):
-            record = find(request)
+            record = how.find(request)
             compared = self._compared(request, record)
             if any(each.is_conflict for each in compared):
-                return page(request, record, self._conflict(request, record, compared))
-            changed = [each for each in compared if each.by_person]
+                return how.page(request, record, self._conflict(request, record, compared))
+            changed, answer = [each for each in compared if each.by_person], dict[str, Any]()
             try:
-                sent, answer = _arguments(changed), {}
-                if sent and "version" in record:
-                    sent = arguments(record, sent)
-                    answer = request.call(operation, ifVersion=record["version"], **sent)
-                elif sent:
-                    check = partial(_require_same, changed, record, find, request)
-                    answer = request.call_if(check, operation, **arguments(record, sent))
+                if sent := _arguments(changed):
+                    sent = how.arguments(record, sent)
+                    sent |= {how.key: record["id"]} if how.key else {}
+                    check = None
+                    if "version" in record:
+                        sent["ifVersion"] = record["version"]
+                    else:
+                        check = partial(_require_same, changed, record, how.find, request)
+                    answer = request.call_if(check, how.operation, **sent)
             except (ChangedMeanwhileError, VersionConflictError) as error:
                 if attempt + 1 == TRIES:
-                    return page(request, record, self.refused(request, error))
+                    return how.page(request, record, self.refused(request, error))
             except AppError as error:
-                record = find(request)  # raises NotFoundError if it is the record that is gone
-                return page(request, record, self.refused(request, error))
+                record = how.find(request)  # raises NotFoundError if it is the record that is gone
+                return how.page(request, record, self.refused(request, error))
             else:
-                return done(record, answer)
+                if isinstance(how.done, str):
+                    return redirect(f"{request.path}?done={how.done}")
+                return how.done(request, record, answer)
         raise AssertionError
 
     def refused(self, request: ConsoleRequest, error: AppError) -> State:

@@ -197,6 +197,11 @@ class Photo(Field):
         return str((record.get(self.name) or {}).get("url") or "")
 
 
+def status_switch(label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
+    """Return a tick that makes a record active or inactive."""
+    return Switch("active", label, field="status", states=("active", "inactive"), **options)
+
+
 def tags(name: str, label: str = "", **options: Any) -> Field:  # noqa: ANN401  of a field
     """Return a field of texts that are separated by commas."""
 

@@ -9,6 +9,7 @@ from chalicelib.lib.markup import csv_text
 from chalicelib.transports.console.console_request import SEEN, ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, tags
+from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.http import HttpResponse, redirect
 
 SIZE = 20
@@ -39,38 +40,13 @@ MAX_PHONE = 25
 """Longest submitted value that counts as nothing but a phone number."""
 
 
-def index(request: ConsoleRequest) -> HttpResponse:
-    """List the leads that the filters select. A wrong filter is reported and ignored."""
-    return _list(request, {name: request.query_value(name).strip() for name in FILTERS})
-
-
-def _list(
-    request: ConsoleRequest, chosen: dict[str, str], problem: Problem | None = None
-) -> HttpResponse:
-    page, status = request.page_number, 413 if problem else 200
-    try:
-        listed = request.call("list_leads", page=page, size=SIZE, **_arguments(chosen))
-    except AppError as error:
-        problem, status = _filter_problem(request, error), error.status
-        listed = request.call("list_leads", size=SIZE)
+def _listed(request: ConsoleRequest, found: dict[str, Any]) -> dict[str, Any]:
     forms = request.call("list_forms", size=FORMS_IN_FILTER)["forms"]
-    return request.page(
-        "leads",
-        status,
-        problem=problem,
-        leads=[{**lead, "preview": _preview(lead)} for lead in listed["collections"]],
-        total=listed["total"],
-        page=page,
-        size=SIZE,
-        chosen=chosen,
-        filtered=any(chosen.values()),
-        statuses=STATUSES,
-        titles={form["id"]: form["title"] for form in forms},
-    )
-
-
-def _arguments(chosen: dict[str, str]) -> dict[str, str]:
-    return {FILTERS[name]: value for name, value in chosen.items() if value}
+    return {
+        "leads": [{**lead, "preview": _preview(lead)} for lead in found["collections"]],
+        "statuses": STATUSES,
+        "titles": {form["id"]: form["title"] for form in forms},
+    }
 
 
 def _filter_problem(request: ConsoleRequest, error: AppError) -> Problem:
@@ -107,11 +83,12 @@ def export(request: ConsoleRequest) -> HttpResponse:
     """Return the leads that the filters select as a CSV file."""
     chosen = {name: request.form_value(name).strip() for name in FILTERS}
     try:
-        table = request.call("export_leads", **_arguments(chosen))
-    except PayloadTooLargeError:
-        return _list(request, chosen, Problem(request.translate("export_too_large")))
+        table = request.call("export_leads", **LIST.arguments(chosen))
+    except PayloadTooLargeError as error:
+        too_large = Problem(request.translate("export_too_large"))
+        return LIST.page(request, chosen, error.status, too_large)
     except AppError as error:
-        return _list(request, chosen, _filter_problem(request, error))
+        return LIST.page(request, chosen, error.status, _filter_problem(request, error))
     head = _head(request, table["columns"])
     rows = [[_csv_cell(request, cell) for cell in row] for row in table["rows"]]
     for row in rows:
@@ -146,23 +123,17 @@ def _file(text: str, name: str) -> HttpResponse:
     return HttpResponse(200, text.encode("utf-8-sig"), headers)
 
 
-def show(request: ConsoleRequest) -> HttpResponse:
-    """Show a lead: what was submitted, where it came from, and its history."""
-    return _lead_page(request, _find(request))
-
-
 def save(request: ConsoleRequest) -> HttpResponse:
     """Set the status of a lead, or change the fields that the person has changed."""
-    path = _path(request)
     if status := request.form_value("status"):
         request.call("set_lead_status", id=request.http.path["lead"], status=status)
-        return redirect(f"{path}?done=lead_status_set")
+        return redirect(f"{_path(request)}?done=lead_status_set")
+    return _save(request)
 
-    def saved(lead: Record, answer: dict[str, Any]) -> HttpResponse:
-        is_changed = answer or request.form_value(SEEN) != FORM.seen(lead)
-        return redirect(f"{path}?done=lead_saved" if is_changed else path)
 
-    return FORM.save(request, _find, "update_lead", _lead_page, saved)
+def _saved(request: ConsoleRequest, lead: Record, answer: dict[str, Any]) -> HttpResponse:
+    is_changed = answer or request.form_value(SEEN) != FORM.seen(lead)
+    return redirect(f"{_path(request)}?done=lead_saved" if is_changed else _path(request))
 
 
 def _find(request: ConsoleRequest) -> Record:
@@ -185,3 +156,8 @@ def _lead_page(request: ConsoleRequest, lead: Record, state: State = STORED) -> 
 
 def _path(request: ConsoleRequest) -> str:
     return f"{request.current_membership.path}/leads/{request.http.path['lead']}"
+
+
+show, _save = FORM.editing(_find, "update_lead", _lead_page, _saved)
+LIST = ListPage("leads", "list_leads", SIZE, FILTERS, _listed, problem=_filter_problem)
+index = LIST.index

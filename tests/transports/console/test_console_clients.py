@@ -91,7 +91,7 @@ class TestList:
     def test_the_list_is_sorted_and_paged_with_an_exact_count(
         self, form: str, boss: Person, path: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(clients, "PER_PAGE", 2)
+        monkeypatch.setattr(clients.LIST, "size", 2)
         for name in ("Cid", "Ada", "Bob"):
             submit(form, name=name, email=f"{name}@example.com")
         assert names(boss, f"{path}?sort=nameAsc") == ["Ada", "Bob"]
@@ -103,8 +103,8 @@ class TestList:
     def test_the_last_page_of_a_long_list_asks_to_search(
         self, form: str, boss: Person, path: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(clients, "PER_PAGE", 1)
-        monkeypatch.setattr(clients, "MAX_PAGE", 2)
+        monkeypatch.setattr(clients.LIST, "size", 1)
+        monkeypatch.setattr(clients.LIST, "last", 2)
         for name in ("Cid", "Ada", "Bob"):
             submit(form, name=name, email=f"{name}@example.com")
         page = boss.get(f"{path}?sort=nameAsc&page=9")

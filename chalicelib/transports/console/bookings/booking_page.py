@@ -9,9 +9,9 @@ from chalicelib.core.errors import AppError, ConflictError, NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.flows import booking_pages
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
-from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form import STORED, Form, Save, State
 from chalicelib.transports.console.form_controls import KEPT, Field, Record, Switch, Typed
-from chalicelib.transports.http import HttpResponse, redirect
+from chalicelib.transports.http import HttpResponse
 
 _PAGE = re.compile("[1-9][0-9]{0,4}", re.ASCII)
 
@@ -36,21 +36,17 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 def save(request: ConsoleRequest) -> HttpResponse:
     """Change the settings. Services that the form did not list stay as they are."""
+    how = Save(_find, "set_booking_page", _page, "booking_page_saved", "", _arguments)
+    return _form(request.form.get("listed", [])).save(request, how)
 
-    def arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
-        ticks = {each: changes.pop(each) for each in listed if each in changes}
-        lists = {
-            "offer": [each for each, is_on in ticks.items() if is_on],
-            "withdraw": [each for each, is_on in ticks.items() if not is_on],
-        }
-        return changes | {name: ids for name, ids in lists.items() if ids}
 
-    def saved(*_: object) -> HttpResponse:
-        return redirect(f"{_path(request)}?done=booking_page_saved")
-
-    listed = request.form.get("listed", [])
-    form = _form(listed)
-    return form.save(request, _find, "set_booking_page", _page, saved, arguments=arguments)
+def _arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
+    fixed = {each: changes.pop(each) for each in ("isOn", "isIndexed", "phone") if each in changes}
+    lists = {
+        "offer": [each for each, is_on in changes.items() if is_on],
+        "withdraw": [each for each, is_on in changes.items() if not is_on],
+    }
+    return fixed | {name: ids for name, ids in lists.items() if ids}
 
 
 def _form(services: Iterable[str]) -> Form:

@@ -8,11 +8,19 @@ from urllib.parse import urlencode
 from chalicelib.core.errors import AppError
 from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.http import HttpResponse
 
 VIEWS = ("day", "week", "list")
 STATUSES = ("pending_payment", "confirmed", "completed", "cancelled", "no_show")
-FILTERS = ("status", "service", "staff", "from", "to", "q")
+FILTERS = {
+    "status": "status",
+    "service": "serviceId",
+    "staff": "resourceId",
+    "from": "from",
+    "to": "to",
+    "q": "q",
+}
 ROWS = 20
 """Bookings of a page of the list."""
 MAX_SERVICES = 50
@@ -22,7 +30,7 @@ MAX_SERVICES = 50
 def index(request: ConsoleRequest) -> HttpResponse:
     """Show a day, a week or the list of bookings."""
     view = request.query_value("view")
-    return _list(request) if view == "list" else _calendar(request, view)
+    return LIST.index(request) if view == "list" else _calendar(request, view)
 
 
 def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
@@ -78,36 +86,17 @@ def _rows(staff: Mapping[str, Any]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: str(row["startAt"]))
 
 
-def _list(request: ConsoleRequest) -> HttpResponse:
-    """List bookings, latest start first. An invalid filter is reported and ignored."""
-    chosen = {name: request.query_value(name).strip() for name in FILTERS}
-    asked = {
-        "status": chosen["status"],
-        "serviceId": chosen["service"],
-        "resourceId": chosen["staff"],
-        "from": chosen["from"],
-        "to": chosen["to"],
-        "q": chosen["q"],
-    }
-    problem, status = None, 200
-    try:
-        found = request.call("list_bookings", page=request.page_number, size=ROWS, **_given(asked))
-    except AppError as error:
-        problem, status = request.problem(error), error.status
-        found = request.call("list_bookings", size=ROWS)
-    return request.page(
-        "bookings_list",
-        status,
-        problem=problem,
-        bookings=found["bookings"],
-        pagination=found["pagination"],
-        chosen=chosen,
-        filtered=any(chosen.values()),
-        services=request.call("list_services", size=MAX_SERVICES)["services"],
-        staff=request.call("list_resources", size=100)["resources"],
-        statuses=STATUSES,
+def _listed(request: ConsoleRequest, _: object) -> dict[str, Any]:
+    return {
+        "services": request.call("list_services", size=MAX_SERVICES)["services"],
+        "staff": request.call("list_resources", size=100)["resources"],
+        "statuses": STATUSES,
         **booking_times.texts_of(request),
-    )
+    }
+
+
+LIST = ListPage("bookings_list", "list_bookings", ROWS, FILTERS, _listed)
+"""Bookings, latest start first."""
 
 
 def _given(values: Mapping[str, str]) -> dict[str, str]:

@@ -1,21 +1,25 @@
 """Pages of bots: the list, keys, limits and a test chat."""
 
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any
 
 from chalicelib.core.errors import (
     AlreadyCreatedError,
     AppError,
     ConflictError,
-    NotFoundError,
 )
 from chalicelib.core.settings import settings
 from chalicelib.core.text import matches_search
 from chalicelib.domains.billing.rules.spending import WINDOWS
 from chalicelib.transports.chat import chat_route
-from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
-from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.console_request import (
+    SEARCH_THRESHOLD,
+    ConsoleRequest,
+    Problem,
+    by_id,
+)
+from chalicelib.transports.console.deletion import deletion
+from chalicelib.transports.console.form import STORED, Form, Save, State
 from chalicelib.transports.console.form_controls import Record, rubles
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -88,29 +92,6 @@ def create_key(request: ConsoleRequest) -> HttpResponse:
     )
 
 
-def confirm_delete_key(request: ConsoleRequest) -> HttpResponse:
-    """Show the confirmation to delete a bot's key; redirect to the list if the key is gone."""
-    bot = find_bot(request)
-    try:
-        key = _key(request, bot, request.http.path["key"])
-    except NotFoundError:
-        return _deleted(request, bot)
-    return request.page("bot_key_delete", bot=bot, key=key, path=bot_path(request, bot))
-
-
-def delete_key(request: ConsoleRequest) -> HttpResponse:
-    """Delete a bot's key. A second click may have deleted it already."""
-    bot = find_bot(request)
-    with suppress(NotFoundError):
-        request.call("delete_bot_key", agentId=bot["id"], keyId=request.http.path["key"])
-    return _deleted(request, bot)
-
-
-def _deleted(request: ConsoleRequest, bot: dict[str, object]) -> HttpResponse:
-    request.require_deleted(request.http.path["key"])
-    return redirect(f"{bot_path(request, bot)}/keys?done=bot_key_deleted")
-
-
 def limits(request: ConsoleRequest) -> HttpResponse:
     """Show a bot's spending limits, and its spending."""
     return _limits_page(request, _budget(request))
@@ -118,15 +99,9 @@ def limits(request: ConsoleRequest) -> HttpResponse:
 
 def set_limits(request: ConsoleRequest) -> HttpResponse:
     """Set a bot's spending limits. An empty field removes a limit; a missing one keeps it."""
-
-    def arguments(budget: Record, changes: dict[str, Any]) -> dict[str, Any]:
-        return {"agentId": budget["agentId"], **changes}
-
-    def saved(*_: object) -> HttpResponse:
-        return redirect(f"{bot_path(request, agent(request))}/limits?done=limits_set")
-
     form = _limits_form(filter(request.form.__contains__, WINDOWS))
-    return form.save(request, _budget, "set_bot_limits", _limits_page, saved, arguments=arguments)
+    how = Save(_budget, "set_bot_limits", _limits_page, "limits_set", "agentId")
+    return form.save(request, how)
 
 
 def _limits_form(windows: Iterable[str]) -> Form:
@@ -136,18 +111,16 @@ def _limits_form(windows: Iterable[str]) -> Form:
 def _budget(request: ConsoleRequest) -> Record:
     """Return a bot's spending, with the limit of each window under its name."""
     budget = request.call("get_bot_limits", agentId=agent(request)["id"])
-    limits: dict[str, Any] = {window: budget[window]["limit"] for window in WINDOWS}
-    return {"agentId": budget["agentId"], "budget": budget, **limits}
+    stored: dict[str, Any] = {window: budget[window]["limit"] for window in WINDOWS}
+    return {"id": budget["agentId"], "budget": budget, **stored}
 
 
 def chat(request: ConsoleRequest) -> HttpResponse:
     """Show a test chat with the bot."""
-    bot = find_bot(request)
-    return request.page(
+    return bot_page(
+        request,
         "bot_chat",
-        bot=bot,
-        tab="chat",
-        path=bot_path(request, bot),
+        "chat",
         chat_path=chat_route.PATH if not settings().chat_url else None,
         chat_url=chat_route.url(),
         failures={code: request.translate(f"chat_{code}") for code in FAILURES},
@@ -191,45 +164,49 @@ def _with_states(request: ConsoleRequest, bots: list[dict[str, object]]) -> list
     ]
 
 
+def bot_page(
+    request: ConsoleRequest,
+    template: str,
+    tab: str,
+    status: int = 200,
+    **values: Any,  # noqa: ANN401  of the template
+) -> HttpResponse:
+    """Return a page of a bot, with the common layout."""
+    bot = find_bot(request)
+    path = bot_path(request, bot)
+    return request.page(template, status, bot=bot, tab=tab, path=path, **values)
+
+
 def bot_path(request: ConsoleRequest, bot: dict[str, object]) -> str:
     """Return the path of a bot's pages."""
     return f"{request.current_membership.path}/bots/{bot['id']}"
 
 
 def _key(request: ConsoleRequest, bot: dict[str, object], key_id: str) -> dict[str, object]:
-    for key in request.call("list_bot_keys", agentId=bot["id"])["keys"]:
-        if key["id"] == key_id:
-            return dict(key)
-    raise NotFoundError("No key of this bot has this id.")
+    return by_id(request.call("list_bot_keys", agentId=bot["id"])["keys"], key_id)
 
 
 def _keys_page(
     request: ConsoleRequest, status: int, problem: Problem | None = None
 ) -> HttpResponse:
-    bot = find_bot(request)
-    listed = request.call("list_bot_keys", agentId=bot["id"])
-    return request.page(
-        "bot_keys",
-        status,
-        problem=problem,
-        bot=bot,
-        tab="keys",
-        path=bot_path(request, bot),
-        listed=listed,
-        typed_name=request.form_value("name"),
-    )
+    listed = request.call("list_bot_keys", agentId=request.http.path["id"])
+    shown = {"listed": listed, "typed_name": request.form_value("name")}
+    return bot_page(request, "bot_keys", "keys", status, problem=problem, **shown)
 
 
 def _limits_page(request: ConsoleRequest, budget: Record, state: State = STORED) -> HttpResponse:
-    bot = find_bot(request)
     form = _limits_form(WINDOWS).shown(request, budget, state)
     form["typed"] = dict.fromkeys(WINDOWS, "") | form["typed"]
-    return request.page(
-        "bot_limits",
-        bot=bot,
-        tab="limits",
-        path=bot_path(request, bot),
-        budget=budget["budget"],
-        windows=WINDOWS,
-        **form,
-    )
+    shown = {"budget": budget["budget"], "windows": WINDOWS}
+    return bot_page(request, "bot_limits", "limits", **shown, **form)
+
+
+def _asked(request: ConsoleRequest) -> dict[str, Any]:
+    bot = find_bot(request)
+    key = _key(request, bot, request.http.path["key"])
+    return {"bot": bot, "key": key, "path": bot_path(request, bot)}
+
+
+confirm_delete_key, delete_key = deletion(
+    *("bot_key_delete", _asked, "delete_bot_key", "bot_key_deleted"), agentId="id", keyId="key"
+)

@@ -5,11 +5,11 @@ from typing import Any
 from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.gateways import llm
-from chalicelib.transports.console.bots.bots import agent, bot_path, find_bot
+from chalicelib.transports.console.bots.bots import agent, bot_page
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Ticks, names_of
-from chalicelib.transports.http import HttpResponse, redirect
+from chalicelib.transports.http import HttpResponse
 
 MAX_FORMS = 100
 """The newest forms, from which the form of orders is chosen."""
@@ -34,29 +34,13 @@ FORM = Form(
 )
 
 
-def show(request: ConsoleRequest) -> HttpResponse:
-    """Show what a bot may do and what it has done, with a form to change it."""
-    return _page(request, agent(request))
-
-
-def save(request: ConsoleRequest) -> HttpResponse:
-    """Set what a bot may do."""
-
-    def saved(bot: dict[str, Any], _: object) -> HttpResponse:
-        return redirect(f"{bot_path(request, bot)}/capabilities?done=capabilities_saved")
-
-    return FORM.save(request, agent, "update_agent", _page, saved)
-
-
-def _page(request: ConsoleRequest, stored: dict[str, Any], state: State = STORED) -> HttpResponse:
-    bot = find_bot(request)
+def _page(request: ConsoleRequest, bot: dict[str, Any], state: State = STORED) -> HttpResponse:
     forms = request.call("list_forms", size=MAX_FORMS)["forms"]
-    form = FORM.shown(request, stored, state)
-    return request.page(
+    form = FORM.shown(request, bot, state)
+    return bot_page(
+        request,
         "bot_capabilities",
-        bot=bot,
-        tab="capabilities",
-        path=bot_path(request, bot),
+        "capabilities",
         capabilities=CAPABILITIES,
         forms=forms,
         form_known=form["typed"]["orderFormId"] in {"", *(each["id"] for each in forms)},
@@ -64,3 +48,6 @@ def _page(request: ConsoleRequest, stored: dict[str, Any], state: State = STORED
         actions=request.call("agent_stats", agentId=bot["id"])["actions"],
         **form,
     )
+
+
+show, save = FORM.editing(agent, "update_agent", _page, "capabilities_saved")

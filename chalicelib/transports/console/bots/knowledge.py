@@ -1,6 +1,6 @@
 """Pages of a bot's knowledge: the texts, web pages and files that it answers from."""
 
-from contextlib import suppress
+from typing import Any
 
 from chalicelib.core.errors import AppError, ConflictError, NotFoundError, ValidationError
 from chalicelib.core.settings import settings
@@ -8,7 +8,8 @@ from chalicelib.domains.knowledge.flows import fetching
 from chalicelib.domains.knowledge.rules import parsing, quotas
 from chalicelib.domains.knowledge.store import sources
 from chalicelib.transports.console.bots.bots import bot_path, find_bot
-from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem, by_id
+from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.http import HttpResponse, redirect
 
 FIELDS = {sources.TEXT: "text", sources.URL: "url", sources.FILE: "fileId"}
@@ -59,28 +60,6 @@ def add(request: ConsoleRequest) -> HttpResponse:
     return redirect(f"{_path(request, bot)}?done=source_added_{kind}")
 
 
-def confirm_delete(request: ConsoleRequest) -> HttpResponse:
-    """Show the confirmation to delete a source; redirect to the list if the source is gone."""
-    bot = find_bot(request)
-    found = [s for s in _sources(request, bot) if s["id"] == request.http.path["source"]]
-    if not found:
-        return _deleted(request, bot)
-    return request.page("bot_source_delete", bot=bot, source=found[0], path=_path(request, bot))
-
-
-def delete(request: ConsoleRequest) -> HttpResponse:
-    """Delete a source. A second click may have deleted it already."""
-    bot = find_bot(request)
-    with suppress(NotFoundError):
-        request.call("delete_knowledge", id=bot["id"], sourceId=request.http.path["source"])
-    return _deleted(request, bot)
-
-
-def _deleted(request: ConsoleRequest, bot: Fields) -> HttpResponse:
-    request.require_deleted(request.http.path["source"])
-    return redirect(f"{_path(request, bot)}?done=source_deleted")
-
-
 def _path(request: ConsoleRequest, bot: Fields) -> str:
     return f"{bot_path(request, bot)}/knowledge"
 
@@ -126,3 +105,14 @@ def _page(
         kinds=tuple(FIELDS),
         base_url=settings().public_url,
     )
+
+
+def _asked(request: ConsoleRequest) -> dict[str, Any]:
+    bot = find_bot(request)
+    source = by_id(_sources(request, bot), request.http.path["source"])
+    return {"bot": bot, "source": source, "path": _path(request, bot)}
+
+
+confirm_delete, delete = deletion(
+    *("bot_source_delete", _asked, "delete_knowledge", "source_deleted"), id="id", sourceId="source"
+)

@@ -5,7 +5,7 @@ from typing import Any
 from chalicelib.core.errors import AppError, ConflictError
 from chalicelib.domains.bots.operations.bots import MAX_AGENTS
 from chalicelib.domains.bots.rules import answer_costs
-from chalicelib.transports.console.bots.bots import agent, bot_path, find_bot
+from chalicelib.transports.console.bots.bots import agent, bot_page, bot_path
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Switch, lines
@@ -34,32 +34,8 @@ FORM = Form(
 )
 
 
-def new_bot_page(request: ConsoleRequest) -> HttpResponse:
-    """Show the form that creates a bot."""
-    return _new_page(request, None)
-
-
-def create(request: ConsoleRequest) -> HttpResponse:
-    """Create a bot. A form that is sent twice creates one bot."""
-
-    def made(answer: dict[str, Any]) -> HttpResponse:
-        return redirect(f"{bot_path(request, answer['agent'])}/chat?done=bot_created")
-
-    return FORM.create(request, "create_agent", _new_page, made)
-
-
-def show(request: ConsoleRequest) -> HttpResponse:
-    """Show a bot's settings, with a form to change them."""
-    return _settings_page(request, agent(request))
-
-
-def save(request: ConsoleRequest) -> HttpResponse:
-    """Change a bot's settings."""
-
-    def saved(bot: dict[str, Any], _: object) -> HttpResponse:
-        return redirect(f"{bot_path(request, bot)}/settings?done=bot_saved")
-
-    return FORM.save(request, agent, "update_agent", _settings_page, saved)
+def _made(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
+    return redirect(f"{bot_path(request, answer['agent'])}/chat?done=bot_created")
 
 
 def _models(request: ConsoleRequest, chosen: str) -> list[tuple[str, str]]:
@@ -99,15 +75,12 @@ def _new_page(request: ConsoleRequest, _: None, state: State = STORED) -> HttpRe
 
 
 def _settings_page(
-    request: ConsoleRequest, stored: dict[str, Any], state: State = STORED
+    request: ConsoleRequest, bot: dict[str, Any], state: State = STORED
 ) -> HttpResponse:
-    bot = find_bot(request)
-    form = FORM.shown(request, stored, state)
-    return request.page(
-        "bot_settings",
-        bot=bot,
-        tab="settings",
-        path=bot_path(request, bot),
-        models=_models(request, form["typed"]["model"]),
-        **form,
-    )
+    form = FORM.shown(request, bot, state)
+    models = _models(request, form["typed"]["model"])
+    return bot_page(request, "bot_settings", "settings", models=models, **form)
+
+
+new_bot_page, create = FORM.creation("create_agent", _new_page, _made)
+show, save = FORM.editing(agent, "update_agent", _settings_page, "bot_saved")

@@ -14,7 +14,7 @@ from chalicelib.transports.console.console_request import ConsoleRequest, Proble
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.console.forms.forms import find_form, form_path
-from chalicelib.transports.http import HttpResponse, redirect
+from chalicelib.transports.http import HttpResponse
 
 TYPES = get_args(FieldType)
 Fields = list[dict[str, Any]]
@@ -116,11 +116,6 @@ FORM = Form(
 )
 
 
-def show(request: ConsoleRequest) -> HttpResponse:
-    """Show a form's fields and settings."""
-    return _page(request, find_form(request))
-
-
 def save(request: ConsoleRequest) -> HttpResponse:
     """Save the form, or return the page with a field added, moved or removed."""
     action = request.form_value("action")
@@ -128,11 +123,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
         typed = FORM.typed(request)
         _act(typed["fields"], action)
         return _page(request, find_form(request), State(typed=typed), is_unsaved=True)
-
-    def saved(form: Record, _: object) -> HttpResponse:
-        return redirect(f"{form_path(request, form)}?done=form_saved")
-
-    return FORM.save(request, find_form, "update_form", _page, saved)
+    return _save(request)
 
 
 def _act(fields: Fields, action: str) -> None:
@@ -166,3 +157,6 @@ def _page(
         is_unsaved=is_unsaved,
         **shown,
     )
+
+
+show, _save = FORM.editing(find_form, "update_form", _page, "form_saved")

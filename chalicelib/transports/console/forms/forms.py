@@ -1,31 +1,20 @@
 """Pages of forms: the list, templates, the embed code and deletion."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
-from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.core.errors import AppError
 from chalicelib.domains.leads.flows.form_html import PREVIEW_STYLES
 from chalicelib.domains.leads.rules import form_templates
 from chalicelib.transports.console.bots.embed import BUILDERS
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.deletion import deletion
+from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.console.sites import placing
 from chalicelib.transports.console.sites.placing import Snippet
 from chalicelib.transports.http import HttpResponse, redirect
 
 FORMS_PER_PAGE = 20
-
-
-def index(request: ConsoleRequest) -> HttpResponse:
-    """List the forms, newest first."""
-    listed = request.call("list_forms", page=request.page_number, size=FORMS_PER_PAGE)
-    return request.page(
-        "forms",
-        forms=listed["forms"],
-        total=listed["total"],
-        page_number=request.page_number,
-        page_size=FORMS_PER_PAGE,
-    )
 
 
 def new_form_page(request: ConsoleRequest) -> HttpResponse:
@@ -67,22 +56,6 @@ def place(request: ConsoleRequest) -> HttpResponse:
         return _embed_page(request, error.status, placing.problem(request, error))
 
 
-def confirm_delete(request: ConsoleRequest) -> HttpResponse:
-    """Show the confirmation to delete a form; redirect to the list if it is gone."""
-    try:
-        form = find_form(request)
-    except NotFoundError:
-        return _deleted(request)
-    return request.page("form_delete", form=form, path=form_path(request, form))
-
-
-def delete(request: ConsoleRequest) -> HttpResponse:
-    """Delete a form. A second click may have deleted it already."""
-    with suppress(NotFoundError):
-        request.call("delete_form", id=request.http.path["form"])
-    return _deleted(request)
-
-
 def find_form(request: ConsoleRequest) -> dict[str, Any]:
     """Return the form of a page.
 
@@ -96,11 +69,6 @@ def find_form(request: ConsoleRequest) -> dict[str, Any]:
 def form_path(request: ConsoleRequest, form: Mapping[str, Any]) -> str:
     """Return the path of a form's pages."""
     return f"{request.current_membership.path}/forms/{form['id']}"
-
-
-def _deleted(request: ConsoleRequest) -> HttpResponse:
-    request.require_deleted(request.http.path["form"])
-    return redirect(f"{request.current_membership.path}/forms?done=form_deleted")
 
 
 def _new_page(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
@@ -141,3 +109,12 @@ def _embed_page(
         "style-src 'self'", f"style-src 'self' {PREVIEW_STYLES}"
     )
     return response._replace(headers={**response.headers, "Content-Security-Policy": policy})
+
+
+def _asked(request: ConsoleRequest) -> dict[str, Any]:
+    form = find_form(request)
+    return {"form": form, "path": form_path(request, form)}
+
+
+confirm_delete, delete = deletion("form_delete", _asked, "delete_form", "form_deleted", id="form")
+index = ListPage("forms", "list_forms", FORMS_PER_PAGE).index

@@ -8,7 +8,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError, FieldError, ValidationError, VersionConflictError
 from chalicelib.lib.zoned_times import WEEKDAYS
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form import STORED, Form, Save, State
 from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.console.services import hours_form
 from chalicelib.transports.console.services.hours_form import Day, Intervals
@@ -81,12 +81,13 @@ def save(request: ConsoleRequest) -> HttpResponse:
         case "add-date":
             return _add_date(request, found)
 
-    def saved(record: Record, answer: dict[str, Any]) -> HttpResponse:
-        if not (answer or record["isSet"]):  # A week without any hours is set, too.
-            return _store(request, record, record["rules"], "hours_saved")
-        return redirect(f"{_path(request, record)}?done=hours_saved")
+    return form.save(request, Save(_find, "set_availability", _page, _saved, "", _arguments))
 
-    return form.save(request, _find, "set_availability", _page, saved, arguments=_arguments)
+
+def _saved(request: ConsoleRequest, found: Record, answer: dict[str, Any]) -> HttpResponse:
+    if not (answer or found["isSet"]):  # A week without any hours is set, too.
+        return _store(request, found, found["rules"], "hours_saved")
+    return redirect(f"{request.path}?done=hours_saved")
 
 
 def _form(found: Record) -> Form:

@@ -1,14 +1,11 @@
 """Pages of services: the list, the form of one service, and its deletion."""
 
 from collections.abc import Sequence
-from contextlib import suppress
-from functools import partial
 from typing import Any
 
-from chalicelib.core.errors import NotFoundError
-from chalicelib.core.settings import settings
 from chalicelib.transports.console import typed_values
-from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest
+from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
     Field,
@@ -22,6 +19,7 @@ from chalicelib.transports.console.form_controls import (
     rubles,
     tags,
 )
+from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.console.services.setup import (
     MAX_CHOICES,
     booking_path,
@@ -33,6 +31,7 @@ from chalicelib.transports.console.services.setup import (
 from chalicelib.transports.http import HttpResponse, redirect
 
 PAGE_SIZE = 20
+FILTERS = {"q": "q", "status": "status"}
 TIMES_SHOWN = 5
 
 
@@ -69,99 +68,41 @@ FORM = Form(
     Switch("visitorMails", "visitor_mails", new=True),
     lengths("reminders", "reminders", new=[1440, 120], rare=True),
     tags("tags", rare=True),
-    Field("siteId", "service_site", names=names_of("list_sites", "projects", "title"), rare=True),
+    Field(
+        "siteId",
+        "service_site",
+        names=names_of("list_sites", "projects", "title"),
+        rare=True,
+    ),
     Field("agentId", "service_bot", names=names_of("list_agents", "agents"), rare=True),
     Images("images", rare=True),
 )
 Service = dict[str, Any]
 
 
-def index(request: ConsoleRequest) -> HttpResponse:
-    """List the services."""
-    query, status = request.query_value("q").strip(), request.query_value("status")
-    status = status if status in {"active", "inactive"} else "all"
-    page = request.page_number
-    listed = request.call(
-        "list_services", page=page, size=PAGE_SIZE, status=status, **({"q": query} if query else {})
-    )
-    total = listed["pagination"]["total"]
-    filtered = bool(query) or status != "all"
-    return request.page(
-        "services",
-        services=with_lacks(request, listed["services"]),
-        categories=_category_names(request),
-        total=total,
-        page=page,
-        size=PAGE_SIZE,
-        query=query,
-        chosen_status=status,
-        filtered=filtered,
-        searchable=filtered or total > SEARCH_THRESHOLD,
-        length=lambda count: typed_values.length(request.language, count),
-        base_url=settings().public_url,
-    )
+def _listed(request: ConsoleRequest, found: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "services": with_lacks(request, found["services"]),
+        "categories": _category_names(request),
+        "length": lambda count: typed_values.length(request.language, count),
+    }
 
 
-def new_service_page(request: ConsoleRequest) -> HttpResponse:
-    """Show the form for a new service."""
-    return _form_page(request, None)
-
-
-def create(request: ConsoleRequest) -> HttpResponse:
-    """Create a service and show what it needs next."""
-    done = partial(_saved, request, done="service_created")
-    return FORM.create(request, "create_service", _form_page, done)
-
-
-def show(request: ConsoleRequest) -> HttpResponse:
-    """Show a service: whether it can be booked, and its form."""
-    return _form_page(request, _find(request))
-
-
-def save(request: ConsoleRequest) -> HttpResponse:
-    """Change a service."""
-
-    def saved(service: Service, answer: dict[str, Any]) -> HttpResponse:
-        return _saved(request, {"service": service, **answer}, "service_saved")
-
-    return FORM.save(request, _find, "update_service", _form_page, saved)
-
-
-def confirm_delete(request: ConsoleRequest) -> HttpResponse:
-    """Show what stops with a service; redirect to the list if it is gone."""
-    try:
-        service = _find(request)
-        effect = request.call("delete_service", id=service["id"], dryRun=True)
-    except NotFoundError:
-        return _deleted(request)
-    return request.page(
-        "service_delete",
-        service=service,
-        path=_path(request, service),
-        upcoming=effect["futureBookings"],
-        bookings=upcoming_bookings(request, serviceId=service["id"]),
-        booking_path=booking_path(request),
-    )
-
-
-def delete(request: ConsoleRequest) -> HttpResponse:
-    """Delete a service. A second click may have deleted it already."""
-    with suppress(NotFoundError):
-        request.call("delete_service", id=request.http.path["service"])
-    return _deleted(request)
-
-
-def _deleted(request: ConsoleRequest) -> HttpResponse:
-    request.require_deleted(request.http.path["service"])
-    return redirect(f"{_list_path(request)}?done=service_deleted")
-
-
-def _list_path(request: ConsoleRequest) -> str:
-    return f"{request.current_membership.path}/services"
+def _deleted(request: ConsoleRequest) -> dict[str, Any]:
+    """Return what stops with a service."""
+    service = _find(request)
+    effect = request.call("delete_service", id=service["id"], dryRun=True)
+    return {
+        "service": service,
+        "path": _path(request, service),
+        "upcoming": effect["futureBookings"],
+        "bookings": upcoming_bookings(request, serviceId=service["id"]),
+        "booking_path": booking_path(request),
+    }
 
 
 def _path(request: ConsoleRequest, service: Service) -> str:
-    return f"{_list_path(request)}/{service['id']}"
+    return f"{request.current_membership.path}/services/{service['id']}"
 
 
 def _find(request: ConsoleRequest) -> Service:
@@ -169,8 +110,17 @@ def _find(request: ConsoleRequest) -> Service:
     return service
 
 
-def _saved(request: ConsoleRequest, answer: dict[str, Any], done: str) -> HttpResponse:
-    """Redirect to a saved service, or show it with the images that could not be taken."""
+def _made(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
+    """Show what a new service needs next."""
+    return _changed(request, answer, "service_created")
+
+
+def _saved(request: ConsoleRequest, service: Service, answer: dict[str, Any]) -> HttpResponse:
+    return _changed(request, {"service": service, **answer}, "service_saved")
+
+
+def _changed(request: ConsoleRequest, answer: dict[str, Any], done: str) -> HttpResponse:
+    """Redirect to a service, or show it with the images that could not be taken."""
     service: Service = answer["service"]
     if lost := image_warnings(answer):
         return _form_page(request, service, State(done=done), lost)
@@ -212,3 +162,11 @@ def _form_page(
         **form,
         **shown,
     )
+
+
+new_service_page, create = FORM.creation("create_service", _form_page, _made)
+show, save = FORM.editing(_find, "update_service", _form_page, _saved)
+confirm_delete, delete = deletion(
+    "service_delete", _deleted, "delete_service", "service_deleted", id="service"
+)
+index = ListPage("services", "list_services", PAGE_SIZE, FILTERS, _listed).index

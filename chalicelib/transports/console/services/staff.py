@@ -1,21 +1,20 @@
 """Pages of staff: people, rooms and equipment that services are booked with."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
-from chalicelib.core.errors import NotFoundError
-from chalicelib.core.settings import settings
-from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest
+from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
     Field,
     Photo,
-    Switch,
     Ticks,
     names_of,
     number,
+    status_switch,
 )
+from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.console.services.setup import (
     MAX_CHOICES,
     booking_path,
@@ -26,6 +25,7 @@ from chalicelib.transports.console.services.setup import (
 from chalicelib.transports.http import HttpResponse, redirect
 
 PAGE_SIZE = 20
+FILTERS = {"q": "q", "status": "status"}
 TYPES = ("master", "room", "equipment")
 ZONES = (
     *("Europe/Kaliningrad", "Europe/Moscow", "Europe/Samara", "Asia/Yekaterinburg", "Asia/Omsk"),
@@ -46,7 +46,7 @@ FORM = Form(
     Field("type", "staff_type", empty=TYPES[0], new=TYPES[0], names=_type_names),
     Ticks("serviceIds", "staff_services", names=names_of("list_services", "services")),
     Field("description"),
-    Switch(*("active", "staff_active"), field="status", states=("active", "inactive"), later=True),
+    status_switch("staff_active", later=True),
     Field("timezone", "staff_zone", empty="", rare=True),
     number("capacity", "capacity", empty=1, new=1, rare=True),
     Photo("photo", "photo_url", rare=True),
@@ -54,92 +54,18 @@ FORM = Form(
 Resource = dict[str, Any]
 
 
-def index(request: ConsoleRequest) -> HttpResponse:
-    """List the staff."""
-    query, status = request.query_value("q").strip(), request.query_value("status")
-    status = status if status in {"active", "inactive"} else "all"
-    page = request.page_number
-    listed = request.call(
-        "list_resources",
-        page=page,
-        size=PAGE_SIZE,
-        status=status,
-        **({"q": query} if query else {}),
-    )
-    filtered = bool(query) or status != "all"
-    return request.page(
-        "staff",
-        staff=listed["resources"],
-        total=listed["total"],
-        page=page,
-        size=PAGE_SIZE,
-        query=query,
-        chosen_status=status,
-        filtered=filtered,
-        searchable=filtered or listed["total"] > SEARCH_THRESHOLD,
-        base_url=settings().public_url,
-    )
-
-
-def new_member_page(request: ConsoleRequest) -> HttpResponse:
-    """Show the form for a new resource."""
-    return _form_page(request, None)
-
-
-def create(request: ConsoleRequest) -> HttpResponse:
-    """Create a resource, and go on to its opening hours."""
-
-    def made(answer: dict[str, Any]) -> HttpResponse:
-        resource: Resource = answer["resource"]
-        if lost := image_warnings(answer):
-            return _form_page(request, resource, State(done="staff_created"), lost)
-        return redirect(f"{staff_path(request, resource)}/hours?done=staff_created")
-
-    return FORM.create(request, "create_resource", _form_page, made)
-
-
-def show(request: ConsoleRequest) -> HttpResponse:
-    """Show a resource and its form."""
-    return _form_page(request, find_resource(request))
-
-
-def save(request: ConsoleRequest) -> HttpResponse:
-    """Change a resource."""
-
-    def saved(before: Resource, answer: dict[str, Any]) -> HttpResponse:
-        resource = answer.get("resource", before)
-        if lost := image_warnings(answer):
-            return _form_page(request, resource, State(done="staff_saved"), lost)
-        moved = resource["timezone"] != before["timezone"]
-        done = "staff_zone_changed" if moved else "staff_saved"
-        return redirect(f"{staff_path(request, resource)}?done={done}")
-
-    return FORM.save(request, find_resource, "update_resource", _form_page, saved)
-
-
-def confirm_delete(request: ConsoleRequest) -> HttpResponse:
-    """Show what stops with a resource; redirect to the list if it is gone."""
-    try:
-        resource = find_resource(request)
-        effect = request.call("delete_resource", id=resource["id"], dryRun=True)
-    except NotFoundError:
-        return _deleted(request)
-    return request.page(
-        "staff_delete",
-        resource=resource,
-        path=staff_path(request, resource),
-        upcoming=effect["futureBookings"],
-        bookings=upcoming_bookings(request, resourceId=resource["id"]),
-        booking_path=booking_path(request),
-        alone=[each for each in _services_of(request, resource) if len(each["resourceIds"]) == 1],
-    )
-
-
-def delete(request: ConsoleRequest) -> HttpResponse:
-    """Delete a resource. The confirmation has shown its bookings, so they do not prevent it."""
-    with suppress(NotFoundError):
-        request.call("delete_resource", id=request.http.path["staff"], force=True)
-    return _deleted(request)
+def _deleted(request: ConsoleRequest) -> dict[str, Any]:
+    """Return what stops with a resource. Bookings do not prevent it, because they are shown."""
+    resource = find_resource(request)
+    effect = request.call("delete_resource", id=resource["id"], dryRun=True)
+    return {
+        "resource": resource,
+        "path": staff_path(request, resource),
+        "upcoming": effect["futureBookings"],
+        "bookings": upcoming_bookings(request, resourceId=resource["id"]),
+        "booking_path": booking_path(request),
+        "alone": [s for s in _services_of(request, resource) if len(s["resourceIds"]) == 1],
+    }
 
 
 def find_resource(request: ConsoleRequest) -> Resource:
@@ -154,7 +80,7 @@ def find_resource(request: ConsoleRequest) -> Resource:
 
 def staff_path(request: ConsoleRequest, resource: Resource) -> str:
     """Return the path of a resource's pages."""
-    return f"{_list_path(request)}/{resource['id']}"
+    return f"{request.current_membership.path}/staff/{resource['id']}"
 
 
 def services_of(request: ConsoleRequest, resource: Resource) -> list[dict[str, Any]]:
@@ -167,13 +93,21 @@ def _services_of(request: ConsoleRequest, resource: Resource) -> list[dict[str, 
     return [each for each in listed if each["id"] in resource["serviceIds"]]
 
 
-def _deleted(request: ConsoleRequest) -> HttpResponse:
-    request.require_deleted(request.http.path["staff"])
-    return redirect(f"{_list_path(request)}?done=staff_deleted")
+def _made(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
+    """Go on to the opening hours of a new resource."""
+    resource: Resource = answer["resource"]
+    if lost := image_warnings(answer):
+        return _form_page(request, resource, State(done="staff_created"), lost)
+    return redirect(f"{staff_path(request, resource)}/hours?done=staff_created")
 
 
-def _list_path(request: ConsoleRequest) -> str:
-    return f"{request.current_membership.path}/staff"
+def _saved(request: ConsoleRequest, before: Resource, answer: dict[str, Any]) -> HttpResponse:
+    resource = answer.get("resource", before)
+    if lost := image_warnings(answer):
+        return _form_page(request, resource, State(done="staff_saved"), lost)
+    moved = resource["timezone"] != before["timezone"]
+    done = "staff_zone_changed" if moved else "staff_saved"
+    return redirect(f"{staff_path(request, resource)}?done={done}")
 
 
 def _form_page(
@@ -202,3 +136,11 @@ def _form_page(
         lost=lost,
         **form,
     )
+
+
+new_member_page, create = FORM.creation("create_resource", _form_page, _made)
+show, save = FORM.editing(find_resource, "update_resource", _form_page, _saved)
+confirm_delete, delete = deletion(
+    *("staff_delete", _deleted, "delete_resource", "staff_deleted"), id="staff", force=True
+)
+index = ListPage("staff", "list_resources", PAGE_SIZE, FILTERS).index

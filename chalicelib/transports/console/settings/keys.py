@@ -10,14 +10,18 @@ from chalicelib.core.errors import (
     AlreadyCreatedError,
     AppError,
     ConflictError,
-    NotFoundError,
     ValidationError,
 )
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.core.text import matches_search
-from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import (
+    SEARCH_THRESHOLD,
+    ConsoleRequest,
+    Problem,
+    by_id,
+)
 from chalicelib.transports.http import HttpResponse, redirect
 
 PRESETS = ("read", "agent", "everything")
@@ -146,10 +150,8 @@ def _key_form(
 
 
 def _key(request: ConsoleRequest, key_id: str) -> dict[str, object]:
-    for key in request.call("list_keys")["keys"]:
-        if key["id"] == key_id:
-            return {**key, "rights": rights(key["scopes"])}
-    raise NotFoundError("No key of this workspace has this id.")
+    key = by_id(request.call("list_keys")["keys"], key_id)
+    return {**key, "rights": rights(key["scopes"])}
 
 
 def _admin(request: ConsoleRequest) -> bool:

@@ -7,7 +7,12 @@ from chalicelib.core.errors import AlreadyCreatedError, AppError, ConflictError,
 from chalicelib.core.principals import Role
 from chalicelib.core.text import matches_search
 from chalicelib.lib import emails
-from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import (
+    SEARCH_THRESHOLD,
+    ConsoleRequest,
+    Problem,
+    by_id,
+)
 from chalicelib.transports.http import HttpResponse, redirect
 
 SIZE = 50
@@ -99,10 +104,8 @@ def _list(request: ConsoleRequest, status: int, problem: Problem | None = None) 
 
 
 def _member(request: ConsoleRequest) -> dict[str, Any]:
-    for member in request.call("list_members")["members"]:
-        if member["accountId"] == request.http.path["member"]:
-            return dict(member)
-    raise NotFoundError("No member of this workspace has this id.")
+    members = request.call("list_members")["members"]
+    return by_id(members, request.http.path["member"], "accountId")
 
 
 def _path(request: ConsoleRequest) -> str:

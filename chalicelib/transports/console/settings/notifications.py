@@ -6,7 +6,7 @@ from typing import Any
 from chalicelib.core.errors import AppError
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.transports.console.console_request import ConsoleRequest
-from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form import STORED, Form, Save, State
 from chalicelib.transports.console.form_controls import Field, Record, Ticks, Typed
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -49,10 +49,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
     except AppError as error:
         return _page(request, _find(request), State(error.status, request.problem(error)))
 
-    def saved(*_: object) -> HttpResponse:
-        return redirect(f"{_path(request)}?done=notifications_saved")
-
-    return FORM.save(request, _find, "set_notifications", _page, saved, arguments=_arguments)
+    return FORM.save(request, HOW)
 
 
 def _arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
@@ -93,3 +90,6 @@ def _page(
         path=_path(request),
         **FORM.shown(request, own, state),
     )
+
+
+HOW = Save(_find, "set_notifications", _page, "notifications_saved", "", _arguments)

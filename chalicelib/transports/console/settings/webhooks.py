@@ -13,7 +13,8 @@ from chalicelib.core.errors import (
     ValidationError,
 )
 from chalicelib.core.events import EVENT_TYPES, TEST_EVENT
-from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem, by_id
+from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.http import HttpResponse, redirect
@@ -101,33 +102,9 @@ def new_webhook_page(request: ConsoleRequest) -> HttpResponse:
 def create(request: ConsoleRequest) -> HttpResponse:
     """Add a webhook and show its secret once."""
     try:
-        return FORM.create(
-            request,
-            "create_webhook",
-            _new_webhook_form,
-            lambda made: _secret_page(request, made, "webhook_added"),
-        )
+        return _create(request)
     except AlreadyCreatedError as error:
         return _secret_shown_before(request, error, "webhook_added_before")
-
-
-@_of_a_webhook
-def show(request: ConsoleRequest) -> HttpResponse:
-    """Show a webhook: its deliveries and its settings."""
-    return _webhook_page(request, _find(request))
-
-
-@_of_a_webhook
-def save(request: ConsoleRequest) -> HttpResponse:
-    """Change a webhook's URL and types."""
-
-    def arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
-        return {**_ids(request), **changes}
-
-    def saved(*_: object) -> HttpResponse:
-        return _done(request, "webhook_saved")
-
-    return FORM.save(request, _find, "update_webhook", _webhook_page, saved, arguments=arguments)
 
 
 @_of_a_webhook
@@ -193,19 +170,6 @@ def _sent(request: ConsoleRequest, send: Callable[[], object], done: str) -> Htt
     return _done(request, done)
 
 
-@_of_a_webhook
-def confirm_delete(request: ConsoleRequest) -> HttpResponse:
-    """Show the confirmation to delete a webhook."""
-    return request.page("webhook_delete", webhook=_find(request), path=_path(request))
-
-
-@_of_a_webhook
-def delete(request: ConsoleRequest) -> HttpResponse:
-    """Delete a webhook. A second click may have deleted it already."""
-    request.call("delete_webhook", **_ids(request))
-    return redirect(f"{_list_path(request)}?done=webhook_deleted")
-
-
 def _list_path(request: ConsoleRequest) -> str:
     return f"{request.current_membership.path}/webhooks"
 
@@ -228,10 +192,7 @@ def _find(request: ConsoleRequest) -> Webhook:
     Raises:
         NotFoundError: the workspace has no webhook with the id in the path.
     """
-    for webhook in request.call("list_webhooks")["webhooks"]:
-        if webhook["id"] == request.http.path["webhook"]:
-            return dict(webhook)
-    raise NotFoundError("No webhook of this workspace has this id.")
+    return by_id(request.call("list_webhooks")["webhooks"], request.http.path["webhook"])
 
 
 def _new_webhook_form(request: ConsoleRequest, _: None, state: State = STORED) -> HttpResponse:
@@ -261,3 +222,17 @@ def _secret_shown_before(
 ) -> HttpResponse:
     path = f"{_list_path(request)}/{error.details['webhookId']}"
     return request.page("webhook_secret_before", 409, title=title, path=path)
+
+
+def _made(request: ConsoleRequest, made: dict[str, Any]) -> HttpResponse:
+    return _secret_page(request, made, "webhook_added")
+
+
+_, _create = FORM.creation("create_webhook", _new_webhook_form, _made)
+_show, _save = FORM.editing(_find, "update_webhook", _webhook_page, "webhook_saved", "webhookId")
+show, save = _of_a_webhook(_show), _of_a_webhook(_save)
+confirm_delete, delete = deletion(
+    *("webhook_delete", lambda request: {"webhook": _find(request), "path": _path(request)}),
+    *("delete_webhook", "webhook_deleted"),
+    webhookId="webhook",
+)

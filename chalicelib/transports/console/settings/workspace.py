@@ -1,12 +1,10 @@
 """Page of a workspace's settings: its name, time zone and country, and what its plan includes."""
 
-from typing import Any
-
 from chalicelib.lib import phones, zoned_times
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record
-from chalicelib.transports.http import HttpResponse, redirect
+from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import texts
 
 
@@ -19,23 +17,6 @@ FORM = Form(
     Field("timezone", "workspace_zone", empty=""),
     Field("country", "workspace_country", empty="", names=_countries),
 )
-
-
-def show(request: ConsoleRequest) -> HttpResponse:
-    """Show the settings and the plan."""
-    return _page(request, _find(request))
-
-
-def save(request: ConsoleRequest) -> HttpResponse:
-    """Change the settings."""
-
-    def arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
-        return changes
-
-    def saved(*_: object) -> HttpResponse:
-        return redirect(f"{request.current_membership.path}/settings?done=settings_saved")
-
-    return FORM.save(request, _find, "set_workspace", _page, saved, arguments=arguments)
 
 
 def _find(request: ConsoleRequest) -> Record:
@@ -52,3 +33,6 @@ def _page(request: ConsoleRequest, stored: Record, state: State = STORED) -> Htt
         countries=_countries(request).items(),
         **form,
     )
+
+
+show, save = FORM.editing(_find, "set_workspace", _page, "settings_saved", key="")

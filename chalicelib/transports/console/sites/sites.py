@@ -4,13 +4,13 @@ from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.domains.sites.rules import side_by_side
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
-from chalicelib.transports.console.form_controls import Field, Record, Switch
+from chalicelib.transports.console.form_controls import Field, Record, status_switch
 from chalicelib.transports.http import HttpResponse, redirect
 
 SITES_PER_PAGE = 100
 FORM = Form(
     Field("title", "site_title", empty=""),
-    Switch("active", "site_is_visible", field="status", states=("active", "inactive")),
+    status_switch("site_is_visible"),
 )
 
 
@@ -28,20 +28,6 @@ def restore_site(request: ConsoleRequest) -> HttpResponse:
     except AppError as error:
         return _index(request, error.status, _problem(request, error))
     return redirect(f"{list_path(request)}/{made['project']['id']}?done=site_restored")
-
-
-def show(request: ConsoleRequest) -> HttpResponse:
-    """Show a site: its pages, and its deleted pages that can be restored."""
-    return _site_page(request, find_site(request))
-
-
-def save(request: ConsoleRequest) -> HttpResponse:
-    """Rename a site, and set whether visitors can open it."""
-
-    def saved(*_: object) -> HttpResponse:
-        return redirect(f"{site_path(request)}?done=site_saved")
-
-    return FORM.save(request, find_site, "update_site", _site_page, saved)
 
 
 def restore_page(request: ConsoleRequest) -> HttpResponse:
@@ -161,3 +147,6 @@ def list_path(request: ConsoleRequest) -> str:
 def site_path(request: ConsoleRequest) -> str:
     """Return the path of the site's pages in the console."""
     return f"{list_path(request)}/{request.http.path['site']}"
+
+
+show, save = FORM.editing(find_site, "update_site", _site_page, "site_saved")

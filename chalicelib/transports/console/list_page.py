@@ -1,0 +1,78 @@
+"""Pages that list records: a page number, filters, and what a wrong filter leads to."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.core.settings import settings
+from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
+from chalicelib.transports.http import HttpResponse
+
+Found = dict[str, Any]
+Chosen = dict[str, str]
+
+
+@dataclass
+class ListPage:
+    """A page that lists records.
+
+    ``filters`` has the names in the page's address, and those of the operation; ``fixed`` returns
+    its other arguments. The template shows the answer and what ``values`` makes of it. ``empty`` is
+    the answer if a filter names a record that does not exist. ``last`` is the last page shown.
+    """
+
+    template: str
+    operation: str
+    size: int
+    filters: Mapping[str, str] = field(default_factory=dict)
+    values: Callable[[ConsoleRequest, Found], Found] = lambda *_: {}
+    fixed: Callable[[ConsoleRequest], Found] = lambda _: {}
+    problem: Callable[[ConsoleRequest, AppError], Problem] = ConsoleRequest.problem
+    empty: Found | None = None
+    last: int = 999_999
+
+    def index(self, request: ConsoleRequest) -> HttpResponse:
+        """List the records that the filters select. A wrong filter is reported and ignored."""
+        chosen = {name: request.query_value(name).strip() for name in self.filters}
+        return self.page(request, chosen)
+
+    def arguments(self, chosen: Chosen) -> Chosen:
+        """Return the arguments of the operation for filters."""
+        return {self.filters[name]: value for name, value in chosen.items() if value}
+
+    def page(
+        self,
+        request: ConsoleRequest,
+        chosen: Chosen,
+        status: int = 200,
+        problem: Problem | None = None,
+    ) -> HttpResponse:
+        """Return the page for filters, with the problem that led to it."""
+        number, fixed = (
+            min(request.page_number, self.last),
+            {"size": self.size, **self.fixed(request)},
+        )
+        try:
+            sent = {**fixed, "page": number, **self.arguments(chosen)}
+            found = request.call(self.operation, **sent)
+        except AppError as error:
+            if isinstance(error, NotFoundError) and self.empty is not None:
+                found = dict(self.empty)
+            else:
+                problem, status, number = self.problem(request, error), error.status, 1
+                found = request.call(self.operation, **fixed)
+        found.pop("status", None)
+        found.setdefault("total", found.get("pagination", {}).get("total"))
+        filtered = any(chosen.values())
+        shown = {
+            **found,
+            "page": number,
+            "size": self.size,
+            "chosen": chosen,
+            "filtered": filtered,
+            "searchable": filtered or found["total"] > SEARCH_THRESHOLD,
+            "base_url": settings().public_url,
+        }
+        shown |= self.values(request, found)
+        return request.page(self.template, status, problem=problem, **shown)
