@@ -4,18 +4,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from chalicelib.core.errors import NotFoundError
-from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
 View = Callable[[ConsoleRequest], HttpResponse]
 
 
-def deletion(
+def deletion(  # noqa: PLR0913  the parts of a deletion
     template: str,
     find: Callable[[ConsoleRequest], dict[str, Any]],
     operation: str,
     done: str,
+    *,
+    to: Callable[[ConsoleRequest], str] | None = None,
+    conflict: str = "",
     **arguments: Any,  # noqa: ANN401  any JSON
 ) -> tuple[View, View]:
     """Return the functions that ask before a deletion, and delete.
@@ -23,12 +26,15 @@ def deletion(
     The last variable of the page's path is the record. ``find`` returns what the question shows.
     ``arguments`` are those of the operation; the names of variables of the path stand for them.
     A record that is gone, as after a second click, leads to the list, which confirms the deletion.
+    ``to`` returns the path of the list, by default that before the record's id. ``conflict`` is the
+    key of the text for a record that cannot be deleted now.
     """
 
     def gone(request: ConsoleRequest) -> HttpResponse:
         record_id = list(request.http.path.values())[-1]
         request.require_deleted(record_id)
-        return redirect(f"{request.path.rpartition(f'/{record_id}')[0]}?done={done}")
+        path = to(request) if to else request.path.rpartition(f"/{record_id}")[0]
+        return redirect(f"{path}?done={done}")
 
     def confirm(request: ConsoleRequest) -> HttpResponse:
         try:
@@ -42,8 +48,14 @@ def deletion(
             name: variables.get(value, value) if isinstance(value, str) else value
             for name, value in arguments.items()
         }
-        with suppress(NotFoundError):
-            request.call(operation, **sent)
+        try:
+            with suppress(NotFoundError):
+                request.call(operation, **sent)
+        except ConflictError as error:
+            if not conflict:
+                raise
+            problem = Problem(request.translate(conflict))
+            return request.page(template, error.status, problem=problem, **find(request))
         return gone(request)
 
     return confirm, delete

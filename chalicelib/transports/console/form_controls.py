@@ -247,11 +247,15 @@ def rubles(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of 
 
 
 def names_of(
-    operation: str, listed: str, shown: str = "name"
+    operation: str,
+    listed: str,
+    shown: str = "name",
+    **arguments: Any,  # noqa: ANN401  of the operation
 ) -> Callable[[ConsoleRequest], Mapping[str, str]]:
     """Return a function that lists records and returns what each is called, by id."""
 
     def names(request: ConsoleRequest) -> Mapping[str, str]:
-        return {each["id"]: each[shown] for each in request.call(operation)[listed]}
+        found = request.call(operation, **arguments)[listed]
+        return {each["id"]: each[shown] for each in found}
 
     return names

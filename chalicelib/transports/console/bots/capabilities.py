@@ -28,7 +28,7 @@ def _names(request: ConsoleRequest) -> dict[str, str]:
 
 FORM = Form(
     Ticks("capabilities", "may_do", names=_names),
-    Field("orderFormId", "order_form", names=names_of("list_forms", "forms", "title")),
+    Field("orderFormId", "order_form", names=names_of("list_forms", "forms", "title", size=100)),
     Field("privacyUrl", "privacy_url"),
     problems=_problem,
 )

@@ -54,7 +54,7 @@ FORM = Form(
     Field("name", empty=""),
     length("durationMin", "duration", required="expected a length of time"),
     rubles("price", "price_rubles", empty=0),
-    Ticks("resourceIds", "service_staff", names=names_of("list_resources", "resources")),
+    Ticks("resourceIds", "service_staff", names=names_of("list_resources", "resources", size=100)),
     Field("description"),
     Field("categoryId", "category", names=_category_names),
     Switch("active", "service_active", field="status", states=("active", "inactive"), new="active"),
@@ -71,7 +71,7 @@ FORM = Form(
     Field(
         "siteId",
         "service_site",
-        names=names_of("list_sites", "projects", "title"),
+        names=names_of("list_sites", "projects", "title", size=100),
         rare=True,
     ),
     Field("agentId", "service_bot", names=names_of("list_agents", "agents"), rare=True),

@@ -44,7 +44,7 @@ def _type_names(request: ConsoleRequest) -> dict[str, str]:
 FORM = Form(
     Field("name", empty=""),
     Field("type", "staff_type", empty=TYPES[0], new=TYPES[0], names=_type_names),
-    Ticks("serviceIds", "staff_services", names=names_of("list_services", "services")),
+    Ticks("serviceIds", "staff_services", names=names_of("list_services", "services", size=100)),
     Field("description"),
     status_switch("staff_active", later=True),
     Field("timezone", "staff_zone", empty="", rare=True),

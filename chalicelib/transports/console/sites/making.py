@@ -1,12 +1,14 @@
 """Pages that create sites and pages of them, and delete both."""
 
 from contextlib import suppress
+from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError, NotFoundError, VersionConflictError
 from chalicelib.domains.sites.flows.undoing import KEPT_AFTER_DELETION
 from chalicelib.domains.sites.rules import page_html
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.sites.sites import list_path, site_path
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -55,45 +57,6 @@ def create_page(request: ConsoleRequest) -> HttpResponse:
     return redirect(f"{site_path(request)}/pages/{page['id']}/html?done=page_created")
 
 
-def confirm_delete_page(request: ConsoleRequest) -> HttpResponse:
-    """Show the confirmation to delete a page."""
-    return _page_confirmation(request, 200)
-
-
-def delete_page(request: ConsoleRequest) -> HttpResponse:
-    """Delete a page. A second click may have deleted it already."""
-    page_id, site = request.http.path["page"], request.http.path["site"]
-    try:
-        request.call("delete_page", id=page_id, confirm=True)
-    except NotFoundError:
-        deleted = request.call("list_deleted_pages", projectId=site)["deleted"]
-        if page_id not in {each["id"] for each in deleted}:
-            raise
-    except ConflictError as error:
-        return _page_confirmation(request, error.status, Problem(request.translate("page_is_home")))
-    return redirect(f"{site_path(request)}?done=page_deleted")
-
-
-def confirm_delete_site(request: ConsoleRequest) -> HttpResponse:
-    """Show the confirmation to delete a site, with what would be deleted."""
-    return _site_confirmation(request, 200)
-
-
-def delete_site(request: ConsoleRequest) -> HttpResponse:
-    """Delete a site. A second click may have deleted it already."""
-    site = request.http.path["site"]
-    try:
-        request.call("delete_site", id=site)
-    except NotFoundError:
-        deleted = request.call("list_deleted_sites")["deleted"]
-        if site not in {each["id"] for each in deleted}:
-            raise
-    except ConflictError as error:
-        problem = Problem(request.translate("site_is_restoring"))
-        return _site_confirmation(request, error.status, problem)
-    return redirect(f"{list_path(request)}?done=site_deleted")
-
-
 def _restorable_until() -> str:
     """Return the time until which a record that is deleted now can be restored."""
     return clock.iso(clock.now() + KEPT_AFTER_DELETION)
@@ -111,34 +74,32 @@ def _new_page(request: ConsoleRequest, status: int, problem: Problem | None = No
     )
 
 
-def _page_confirmation(
-    request: ConsoleRequest, status: int, problem: Problem | None = None
-) -> HttpResponse:
+def _page_asked(request: ConsoleRequest) -> dict[str, Any]:
     page = request.call("list_page_versions", id=request.http.path["page"])["page"]
-    return request.page(
-        "page_delete",
-        status,
-        problem=problem,
-        page=page,
-        path=f"{site_path(request)}/pages/{page['id']}",
-        until=_restorable_until(),
-    )
+    path = f"{site_path(request)}/pages/{page['id']}"
+    return {"page": page, "path": path, "until": _restorable_until()}
 
 
-def _site_confirmation(
-    request: ConsoleRequest, status: int, problem: Problem | None = None
-) -> HttpResponse:
+def _site_asked(request: ConsoleRequest) -> dict[str, Any]:
+    """Return a site, with what would be deleted."""
     site_id = request.http.path["site"]
     site = request.call("list_deleted_pages", projectId=site_id)["project"]
     cascade = {"pages": None, "forms": None, "domain": None}
     with suppress(ConflictError):
         cascade = request.call("delete_site", id=site_id, dryRun=True)["cascade"]
-    return request.page(
-        "site_delete",
-        status,
-        problem=problem,
-        site=site,
-        path=site_path(request),
-        cascade=cascade,
-        until=_restorable_until(),
-    )
+    path, until = site_path(request), _restorable_until()
+    return {"site": site, "path": path, "cascade": cascade, "until": until}
+
+
+confirm_delete_page, delete_page = deletion(
+    *("page_delete", _page_asked, "delete_page", "page_deleted"),
+    to=site_path,
+    conflict="page_is_home",
+    id="page",
+    confirm=True,
+)
+confirm_delete_site, delete_site = deletion(
+    *("site_delete", _site_asked, "delete_site", "site_deleted"),
+    conflict="site_is_restoring",
+    id="site",
+)
