@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from chalicelib.core.errors import AppError
 from chalicelib.core.settings import settings
 from chalicelib.transports.chat import chat_route
-from chalicelib.transports.console.bots.bots import bot_path, find_bot
+from chalicelib.transports.console.bots.bots import agent, bot_page
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.sites import placing
 from chalicelib.transports.console.sites.placing import Snippet
@@ -24,9 +24,8 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 def place(request: ConsoleRequest) -> HttpResponse:
     """Add the embed code to a page of one of the workspace's sites."""
-    bot = find_bot(request)
     try:
-        return placing.place(request, _snippet(bot))
+        return placing.place(request, _snippet(agent(request)))
     except AppError as error:
         return _page(request, error.status, placing.problem(request, error))
 
@@ -43,15 +42,11 @@ def _snippet(bot: dict[str, Any]) -> Snippet:
 
 
 def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
-    bot = find_bot(request)
+    bot = agent(request)
     shows_chat = bool(request.query_value("preview")) and bot["isActive"] and not bot["isPrivate"]
-    response = request.page(
-        "bot_embed",
-        status,
+    response = bot_page(
+        *(request, "bot_embed", "embed", status),
         problem=problem,
-        bot=bot,
-        tab="embed",
-        path=bot_path(request, bot),
         code_text=_tag(bot),
         preview=_preview(request, bot) if shows_chat else "",
         builders=BUILDERS,

@@ -7,7 +7,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.knowledge.flows import fetching
 from chalicelib.domains.knowledge.rules import parsing, quotas
 from chalicelib.domains.knowledge.store import sources
-from chalicelib.transports.console.bots.bots import bot_path, find_bot
+from chalicelib.transports.console.bots.bots import agent, bot_page, bot_path, find_bot
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem, by_id
 from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.http import HttpResponse, redirect
@@ -82,20 +82,15 @@ def _translated(request: ConsoleRequest, error: str) -> str:
 def _page(
     request: ConsoleRequest, status: int, kind: str, problem: Problem | None = None
 ) -> HttpResponse:
-    bot = find_bot(request)
-    listed = _sources(request, bot)
+    listed = _sources(request, agent(request))
     adding = kind if kind in FIELDS and request.current_membership.may("add_knowledge") else ""
     query = (request.form_value("q") or request.query_value("q"))[:MAX_QUERY].strip()
     files: Fields = {}
     if adding == sources.FILE:
         files = request.call("list_readable_files", **({"q": query} if query else {}))
-    return request.page(
-        "bot_knowledge",
-        status,
+    return bot_page(
+        *(request, "bot_knowledge", "knowledge", status),
         problem=problem,
-        bot=bot,
-        tab="knowledge",
-        path=bot_path(request, bot),
         sources=listed,
         most=quotas.MAX_SOURCES,
         adding=adding,
