@@ -283,20 +283,22 @@ def _webhooks_to_loopback(environment: Mapping[str, str]) -> bool:
     """Return whether ``WEBHOOKS_TO_LOOPBACK`` is 1.
 
     Raises:
-        ValueError: it is 1, and the process is not one of the local stack, which has a database of
-            its own and a folder of objects; or it has another value.
+        ValueError: it is 1, and the process is neither one of the local stack, which has a
+            database of its own and a folder of objects, nor a function whose AWS is an emulator on
+            this machine; or it has another value.
     """
     env = environment.get
     chosen = _flag("WEBHOOKS_TO_LOOPBACK", env("WEBHOOKS_TO_LOOPBACK"))
-    local = (
+    emulated = urlsplit(env("AWS_ENDPOINT_URL", "")).hostname in {"127.0.0.1", "localhost"}
+    local = emulated or (
         not env("AWS_LAMBDA_FUNCTION_NAME")
         and env("AWS_ENDPOINT_URL_DYNAMODB")
         and env("OBJECT_STORE", "").startswith("file://")
     )
     if chosen and not local:
         msg = (
-            "WEBHOOKS_TO_LOOPBACK: expected 1 under make dev only, because users could send "
-            "requests to the machine that serves them. Unset it."
+            "WEBHOOKS_TO_LOOPBACK: expected 1 under make dev or with an emulator of AWS only, "
+            "because users could send requests to the machine that serves them. Unset it."
         )
         raise ValueError(msg)
     return chosen

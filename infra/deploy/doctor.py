@@ -31,6 +31,8 @@ from infra.deploy.releases import Source
 from infra.deploy.stage_config import CHAT, EVENTS, JOBS
 
 BOOTSTRAP = Path("vendor", "stream_bootstrap")
+ENDPOINTS = "AWS_ENDPOINT_URL"
+"""The beginning of the names of variables that lead AWS's libraries to another address."""
 TAKEN = {"403", "AccessDenied"}
 ABSENT = {"404", "NoSuchBucket"}
 SHOWN_RIGHTS = 8
@@ -144,13 +146,24 @@ def bootstrap(root: Path) -> Finding:
 
 
 def known_stage(stage: str, root: Path) -> Finding:
-    """Whether the config has the stage."""
+    """Whether the config has the stage, with valid variables and the same AWS as the deployer's.
+
+    On an emulator, functions may send webhooks to their own machine (``WEBHOOKS_TO_LOOPBACK``).
+    """
+    facts = stage_config.StageFacts(bucket="none")
     try:
-        chosen = stage_config.architecture(
-            stage_config.load(root), stage, stage_config.StageFacts()
-        )
+        config = stage_config.load(root)
+        chosen = stage_config.architecture(config, stage, facts)
+        variables = stage_config.environment(config, stage, facts)
     except click.ClickException as error:
         return Finding("stage", ok=False, text=error.message)
+    endpoints = [name for name in variables if name.startswith(ENDPOINTS)]
+    if others := [name for name in endpoints if os.environ.get(name) != variables[name]]:
+        text = (
+            f"The functions would use another AWS than this deployment, by {', '.join(others)}. "
+            "Take this out of .chalice/config.json (environment_variables)."
+        )
+        return Finding("stage", ok=False, text=text)
     return Finding("stage", ok=True, text=f"{stage}, on {chosen}")
 
 

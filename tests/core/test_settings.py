@@ -96,6 +96,14 @@ def test_webhooks_reach_loopback_in_the_local_stack_alone() -> None:
     assert not read({}).webhooks_to_loopback
 
 
+def test_webhooks_reach_loopback_in_a_function_on_an_emulator_of_aws() -> None:
+    there = {"WEBHOOKS_TO_LOOPBACK": "1", "AWS_LAMBDA_FUNCTION_NAME": "api", "STAGE": "dev"}
+    assert read({**there, "AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}).webhooks_to_loopback
+    for elsewhere in ("", "https://vpce.example", "http://127.0.0.1.example", "http://10.0.0.1"):
+        with pytest.raises(ValueError, match="WEBHOOKS_TO_LOOPBACK: expected 1 under make dev or"):
+            read({**there, "AWS_ENDPOINT_URL": elsewhere})
+
+
 @pytest.mark.parametrize(
     "elsewhere",
     [
@@ -108,7 +116,7 @@ def test_webhooks_reach_loopback_in_the_local_stack_alone() -> None:
 def test_a_process_outside_the_local_stack_does_not_start_with_webhooks_to_loopback(
     elsewhere: dict[str, str],
 ) -> None:
-    with pytest.raises(ValueError, match="expected 1 under make dev only"):
+    with pytest.raises(ValueError, match="expected 1 under make dev or"):
         read({**LOCAL, **elsewhere})
 
 

@@ -62,6 +62,29 @@ class TestMachine:
         assert found.ok is False
         assert 'No stage "prd"' in found.text
 
+    @pytest.mark.parametrize(
+        ("variables", "advice"),
+        [
+            ({"WEBHOOKS_TO_LOOPBACK": "1"}, "WEBHOOKS_TO_LOOPBACK: expected 1 under make dev"),
+            (
+                {"WEBHOOKS_TO_LOOPBACK": "1", "AWS_ENDPOINT_URL": "http://127.0.0.1:4566"},
+                "another AWS than this deployment, by AWS_ENDPOINT_URL",
+            ),
+            ({"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1"}, "by AWS_ENDPOINT_URL_S3"),
+            ({"MAIL": "pigeon"}, "MAIL"),
+        ],
+    )
+    def test_settings_of_an_emulator_or_invalid_ones_fail(
+        self, root: Path, variables: dict[str, str], advice: str
+    ) -> None:
+        file = root / ".chalice" / "config.json"
+        config = json.loads(file.read_text())
+        config["stages"]["dev"] = {"environment_variables": variables}
+        file.write_text(json.dumps(config))
+        found = doctor.known_stage("dev", root)
+        assert found.ok is False
+        assert advice in found.text
+
     def test_missing_python_for_packaging_fails(
         self, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
