@@ -40,7 +40,7 @@ test: $(VENV)/.installed ## Run the quick tests, on moto, without an outside net
 
 .PHONY: test-slow
 test-slow: $(VENV)/.installed ## Run the tests marked slow, with many random examples
-	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n auto -m 'slow and not package and not dynamodb and not e2e' $(ARGS)
+	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n auto -m 'slow and not package and not dynamodb and not e2e and not deployed' $(ARGS)
 
 .PHONY: coverage
 coverage: $(VENV)/.installed ## Show the lines and branches that the quick tests miss (ARGS="-m 'not e2e'")
@@ -50,7 +50,7 @@ coverage: $(VENV)/.installed ## Show the lines and branches that the quick tests
 
 .PHONY: test-all
 test-all: $(VENV)/.installed ## Run all tests: quick and slow with many random examples, and every other suite
-	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n auto -m 'not package and not dynamodb and not e2e' $(ARGS)
+	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n auto -m 'not package and not dynamodb and not e2e and not deployed' $(ARGS)
 	@$(MAKE) --no-print-directory test-dynamodb e2e test-package test-clients fuzz test-oldest
 
 # The parts whose behaviour a Python can change. The rest is compiled.
@@ -102,6 +102,15 @@ package: $(VENV)/.installed ## Build the Lambda zip and check it (STAGE=dev)
 .PHONY: test-package
 test-package: $(VENV)/.installed ## Build the zip; answer API Gateway events and run every kind of job from it
 	$(BIN)/python -m pytest -m package tests/infra/deploy $(ARGS)
+
+build/deployed/.installed: requirements-deployed.txt constraints-deployed.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/deployed
+	$(UV) pip install --quiet --python build/deployed/bin/python -r requirements-deployed.txt
+	@touch $@
+
+.PHONY: test-deployed
+test-deployed: $(VENV)/.installed build/deployed/.installed ## Deploy to an emulator of AWS, use the stage and destroy it (TESTS='…')
+	$(BIN)/python -m pytest -v -s -m deployed $(or $(TESTS),tests/deployed) $(ARGS)
 
 .PHONY: deploy
 deploy: $(VENV)/.installed ## Deploy to AWS (STAGE=dev; ARGS='--yes --domain api.example.com')
@@ -185,6 +194,9 @@ lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgra
 	grep -v '^-' requirements-clients.txt | $(UV) pip compile --quiet --universal \
 		--python-version 3.11 --annotation-style line --custom-compile-command 'make lock' \
 		--output-file constraints-clients.txt $(ARGS) -
+	grep -v '^-' requirements-deployed.txt | $(UV) pip compile --quiet --universal \
+		--python-version 3.11 --annotation-style line --custom-compile-command 'make lock' \
+		--output-file constraints-deployed.txt $(ARGS) -
 
 .PHONY: pr
 pr: ## What CI runs: every check and every test

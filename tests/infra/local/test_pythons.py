@@ -103,10 +103,11 @@ class TestConstraints:
         lines = "\n".join((ROOT / file).read_text() for file in required).splitlines()
         assert len(pins(*required)) == sum(not re.match("[-#]|$", line) for line in lines)
 
-    def test_constraints_pin_every_requirement_of_the_clients_at_its_version(self) -> None:
-        required = pins("requirements-clients.txt")
-        assert not required - pins("constraints-clients.txt"), "run make lock"
-        assert "\n-c constraints-clients.txt\n" in (ROOT / "requirements-clients.txt").read_text()
+    @pytest.mark.parametrize("suite", ["clients", "deployed"])
+    def test_constraints_pin_every_requirement_of_a_suite_at_its_version(self, suite: str) -> None:
+        file, constraints = f"requirements-{suite}.txt", f"constraints-{suite}.txt"
+        assert not pins(file) - pins(constraints), "run make lock"
+        assert f"\n-c {constraints}\n" in (ROOT / file).read_text()
 
     def test_constraints_are_used_wherever_the_requirements_are_installed(self) -> None:
         assert "\n-c constraints.txt\n" in (ROOT / "requirements.txt").read_text()
