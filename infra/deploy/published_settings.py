@@ -1,17 +1,35 @@
 """Settings of a deployed stage in Parameter Store, for operators' machines."""
 
+import re
+
 from infra.deploy.aws.account import Account
 from infra.deploy.names import APP
 
-FOR_OPERATORS = ("TABLE_PREFIX", "OBJECT_STORE", "PUBLIC_URL", "CHAT_URL", "SITES_DOMAIN")
-"""The variables that ``admin --stage`` needs. None is a secret."""
+FOR_OPERATORS = (
+    "TABLE_PREFIX",
+    "OBJECT_STORE",
+    "PUBLIC_URL",
+    "CHAT_URL",
+    "SITES_DOMAIN",
+    # What a command changes may be told by webhooks, mails and Telegram, as if the API changed it.
+    "EVENTS_QUEUE_URL",
+    "MASTER_KEY_SECRET",
+    "TELEGRAM_BOT_TOKEN_SECRET",
+    "MAIL",
+    "MAIL_FROM",
+    "MAIL_SMTP",
+)
+"""The variables that ``admin --stage`` needs. None is a secret: a mail server's password is left
+out, because functions send the mails.
+"""
+PASSWORD = re.compile(r"//[^/]*@")
 
 
 def publish(account: Account, stage: str, variables: dict[str, str]) -> None:
     """Store each variable as a parameter, for operators' machines."""
     client, before = account.client("ssm"), published(account, stage)
     for name in FOR_OPERATORS:
-        if value := variables.get(name):
+        if value := PASSWORD.sub("//", variables.get(name, "")):
             if before.get(name) != value:
                 client.put_parameter(
                     Name=_path(stage) + name, Value=value, Type="String", Overwrite=True

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from moto import mock_aws
 
+from chalicelib.core.settings import read, settings
 from infra.deploy import (
     check_commands,
     commands,
@@ -18,11 +19,13 @@ from infra.deploy import (
     doctor,
     published_settings,
     smoke,
+    stage_config,
 )
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Change
 from infra.deploy.deployment import Deployment, DeployOptions
 from infra.deploy.smoke import Check
+from infra.deploy.stage_config import StageFacts
 from infra.operator.admin import connect
 from tests.infra.conftest import REGION
 
@@ -304,6 +307,34 @@ class TestAdminOfADeployedStage:
         assert (os.environ["STAGE"], os.environ["AWS_DEFAULT_REGION"]) == ("dev", REGION)
         assert "EDGE_SECRET" not in published_settings.published(account, "dev")
         published_settings.unpublish(account, "dev")
+
+    def test_admin_tells_others_of_changes_as_the_api_does(
+        self, account: Account, reload_settings: Callable[[], None]
+    ) -> None:
+        facts = StageFacts(
+            bucket="b",
+            public_url="https://a.example",
+            variables={
+                "MAIL": "smtp",
+                "MAIL_FROM": "mail@a.example",
+                "MAIL_SMTP": "smtps://user:p%40ss@mail.example:465",
+                "EVENTS_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/1/events",
+                "MASTER_KEY_SECRET": "arn:aws:secretsmanager:x:1:secret:master-key",
+                "TELEGRAM_BOT_TOKEN_SECRET": "arn:aws:secretsmanager:x:1:secret:token",
+            },
+        )
+        variables = stage_config.environment(stage_config.load(), "dev", facts)
+        published_settings.publish(account, "dev", variables)
+        connect("dev")
+        reload_settings()
+        for name in (
+            *("public_url", "mail", "mail_from", "events_queue_url"),
+            *("master_key_secret", "telegram_bot_token_secret"),
+        ):
+            assert getattr(settings(), name) == getattr(read(variables), name)
+        assert settings().mail_smtp == "smtps://mail.example:465"
+        published_settings.unpublish(account, "dev")
+        assert published_settings.published(account, "dev") == {}
 
     def test_admin_reports_a_stage_that_does_not_exist(self) -> None:
         with pytest.raises(click.ClickException) as refused:
