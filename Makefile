@@ -112,6 +112,11 @@ build/deployed/.installed: requirements-deployed.txt constraints-deployed.txt | 
 test-deployed: $(VENV)/.installed build/deployed/.installed ## Deploy to an emulator of AWS, use the stage and destroy it (TESTS='…')
 	$(BIN)/python -m pytest -v -s -m deployed $(or $(TESTS),tests/deployed) $(ARGS)
 
+.PHONY: test-deployed-short
+test-deployed-short: ## Deploy to the emulator, make a dozen calls and destroy, as CI does
+	@$(MAKE) --no-print-directory test-deployed ARGS='--timeout 400 --session-timeout 600' \
+		TESTS='tests/deployed/test_calls.py tests/deployed/test_destruction.py'
+
 .PHONY: deploy
 deploy: $(VENV)/.installed ## Deploy to AWS (STAGE=dev; ARGS='--yes --domain api.example.com')
 	@$(BIN)/python -m infra deploy --stage $(STAGE) $(ARGS)
@@ -202,6 +207,7 @@ lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgra
 pr: ## What CI runs: every check and every test
 	@$(MAKE) --no-print-directory -j2 check audit scan test-clients fuzz
 	@$(MAKE) --no-print-directory -j2 test-package e2e short-proof
+	@$(MAKE) --no-print-directory test-deployed-short
 	@$(MAKE) --no-print-directory test-dynamodb test-slow test-oldest
 	@$(MAKE) --no-print-directory test ARGS='--clock drawn'
 

@@ -6,8 +6,10 @@ emulator, and may send webhooks to this machine.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,13 +25,15 @@ import trustme
 from infra.deploy.package import build as package
 from infra.local import supervisor
 from tests.conftest import Answer, Api
+from tests.support.clone import clone, commit
 from tests.support.patience import PATIENCE
 from tests.support.with_server import free_port
 
 BUILD = package.ROOT / "build"
 RUN = BUILD / "test-deployed"
 """Folder of the latest run: the emulator's log, the clone, and the rights that functions used."""
-EMULATOR = Path(__file__).with_name("emulator.py")
+MEMORY = Path("/dev/shm")  # noqa: S108  mkdtemp creates a folder of our own there
+HERE = Path(__file__).parent
 STAGE, REGION = "dev", "eu-central-1"
 API = "workspace-api-dev"
 JOBS, EVENTS, CHAT = f"{API}-run-jobs", f"{API}-run-events", f"{API}-chat-stream"
@@ -41,8 +45,8 @@ T = TypeVar("T")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Look at the whole run after all else, and destroy the stage last."""
-    order = {"test_rights": 1, "test_destruction": 2}
-    items.sort(key=lambda item: order.get(item.path.stem, 0))
+    order = {HERE / "test_rights.py": 1, HERE / "test_destruction.py": 2}
+    items.sort(key=lambda item: order.get(item.path, 0))
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -55,12 +59,12 @@ def say(line: str) -> None:
     sys.stderr.flush()
 
 
-def eventually(find: Callable[[], T], within: float = PATIENCE) -> T:
+def eventually(find: Callable[[], T], pause: float = 0.2) -> T:
     """Return the first true result of a function that is called again and again."""
-    deadline = time.monotonic() + within
+    deadline = time.monotonic() + PATIENCE
     while not (found := find()):
         assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.2)
+        time.sleep(pause)
     return found
 
 
@@ -156,51 +160,23 @@ class Stage:
 
 
 def prepare_clone(folder: Path, variables: dict[str, str]) -> Path:
-    """Clone the checkout with its uncommitted changes, and let the functions use the emulator."""
-    ours = package.ROOT
-    subprocess.run(["git", "clone", "-q", str(ours), str(folder)], check=True)
-    changed = subprocess.run(
-        ["git", "ls-files", "-z", "--modified", "--others", "--exclude-standard"],
-        cwd=ours,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split("\0")
-    for name in filter(None, changed):
-        if (ours / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes((ours / name).read_bytes())
-            (folder / name).chmod((ours / name).stat().st_mode)
-        else:
-            (folder / name).unlink()
-    file = folder / ".chalice" / "config.json"
+    """Clone the checkout, and give the functions of the stage these variables."""
+    file = clone(folder) / ".chalice" / "config.json"
     config = json.loads(file.read_text())
     config["stages"][STAGE] = {"environment_variables": variables}
     file.write_text(json.dumps(config, indent=2) + "\n")
     commit(folder, "Deploy to an emulator")
-    # The environment that packages is made from scratch by make package.
-    (folder / "build").mkdir()
-    for made in BUILD.glob("venv-*"):
-        (folder / "build" / made.name).symlink_to(made)
     return folder
-
-
-def commit(folder: Path, subject: str) -> str:
-    """Commit all changes, and return the commit's id."""
-    who = ("-c", "user.name=test", "-c", "user.email=test@example.com")
-    subprocess.run(["git", "add", "--all"], cwd=folder, check=True)
-    subprocess.run(["git", *who, "commit", "-q", "-m", subject], cwd=folder, check=True)
-    found = ["git", "rev-parse", "HEAD"]
-    return subprocess.run(
-        found, cwd=folder, check=True, capture_output=True, text=True
-    ).stdout.strip()
 
 
 @pytest.fixture(scope="session")
 def emulated() -> Iterator[Stage]:
     """An empty account on the emulator, and a clone that is not deployed yet."""
-    subprocess.run(["rm", "-rf", str(RUN)], check=True)
-    (RUN / "tmp").mkdir(parents=True)
+    shutil.rmtree(RUN, ignore_errors=True)
+    RUN.mkdir(parents=True)
+    # The emulator unpacks the zip for each process of a function: thousands of files.
+    roomy = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 * 2**30
+    unpacked = tempfile.mkdtemp(prefix="deployed-", dir=MEMORY if roomy else RUN)
     port, tls, proxy = free_port(), free_port(), free_port()
     authority = trustme.CA()
     served = authority.issue_cert(*HOSTS)
@@ -213,11 +189,11 @@ def emulated() -> Iterator[Stage]:
     with (RUN / "emulator.log").open("wb") as log:
         emulator = supervisor.spawn(
             str(RUN),
-            [str(python), str(EMULATOR), str(port), str(tls), str(proxy)],
+            [str(python), str(HERE / "emulator.py"), str(port), str(tls), str(proxy)],
             {
                 "PATH": os.environ["PATH"],
-                "HOME": str(RUN / "tmp"),
-                "TMPDIR": str(RUN / "tmp"),
+                "HOME": unpacked,
+                "TMPDIR": unpacked,
                 "EMULATOR_FOLDER": str(RUN),
                 "FUNCTION_PYTHON": str(python),
                 "GATEWAY_PORT": str(port),
@@ -249,6 +225,7 @@ def emulated() -> Iterator[Stage]:
         yield stage
     finally:
         supervisor.stop(emulator)
+        shutil.rmtree(unpacked, ignore_errors=True)
 
 
 def _answers(url: str) -> bool:
@@ -287,3 +264,8 @@ def owner(stage: Stage) -> Owner:
     stage.admin("credit", "--account", EMAIL, *money)
     key = ("--workspace", workspace, "--name", "test", "--scopes", "*:read,*:write")
     return Owner(workspace, stage.api(stage.admin("create-key", *key)["token"]))
+
+
+def balance(stage: Stage) -> dict[str, int]:
+    """Return the owner's money: available and reserved kopecks, and the number of entries."""
+    return stage.admin("balance", "--account", EMAIL)

@@ -1,7 +1,7 @@
 """AWS on this machine: ministack, with what it lacks, for ``make test-deployed``.
 
-It runs in an environment of its own (``build/deployed``). Each class or function under "Shims" adds
-one behaviour; its first line says what AWS does. The rest serves ministack's ASGI app:
+It runs in an environment of its own (``build/deployed``). Each function under "Additions" adds one
+behaviour; its first line says what AWS does. The rest serves ministack's ASGI app:
 
 - over HTTP, at ``AWS_ENDPOINT_URL``, for the SDKs;
 - over TLS, at the hosts that AWS gives to APIs and function URLs. A proxy (``HTTPS_PROXY``) leads
@@ -23,15 +23,15 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack import app as gateway
 from ministack.core import iam_evaluator
-from ministack.services import apigateway_v1, backup, bedrock_runtime, lambda_svc, sts
-from ministack.services.cloudformation import provisioners
+from ministack.services import apigateway_v1, backup, bedrock_runtime, lambda_svc, s3, sts
+from ministack.services.cloudformation import drift, provisioners
 
 FOLDER = Path(os.environ["EMULATOR_FOLDER"])
 PYTHON = os.environ["FUNCTION_PYTHON"]
 AWS_HOSTS = (".amazonaws.com", ".on.aws")
 
 
-# Shims
+# Additions
 
 
 def lock_vaults() -> None:
@@ -114,6 +114,50 @@ def import_apis() -> None:
     apigateway_v1.handle_request = handle
 
 
+def name_secrets_by_arn() -> None:
+    """CloudFormation: Ref of AWS::SecretsManager::Secret is its ARN, not its name."""
+    kinds = provisioners._RESOURCE_HANDLERS["AWS::SecretsManager::Secret"]
+    create, update, delete = kinds["create"], kinds["update"], kinds["delete"]
+
+    def name(arn: str) -> str:
+        return arn.partition(":secret:")[2].rpartition("-")[0]
+
+    def by_arn(made: tuple[str, dict[str, str]]) -> tuple[str, dict[str, str]]:
+        return made[1]["Arn"], made[1]
+
+    kinds["create"] = lambda *given: by_arn(create(*given))
+    kinds["update"] = lambda arn, *given, **more: by_arn(update(name(arn), *given, **more))
+    kinds["delete"] = lambda arn, given: delete(name(arn), given)
+    read, properties = drift._DRIFT_READERS["AWS::SecretsManager::Secret"]
+    by_name = lambda arn, *given: read(name(arn), *given)  # noqa: E731  as above
+    drift._DRIFT_READERS["AWS::SecretsManager::Secret"] = by_name, properties
+
+
+def read_parts_of_versions() -> None:
+    """S3: GET of a version with a Range is answered with 206 and these bytes."""
+    inner = s3.handle_request
+
+    async def handle(
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        body: bytes,
+        query: Any,
+        *rest: Any,
+        **more: Any,
+    ) -> Any:
+        status, answered, found = await inner(method, path, headers, body, query, *rest, **more)
+        wanted = headers.get("range", "")
+        if method == "GET" and status == 200 and "versionId" in query and wanted:
+            first, last = s3._parse_range(wanted, len(found))
+            about = {"Content-Range": f"bytes {first}-{last}/{len(found)}"}
+            part = found[first : last + 1]
+            return 206, answered | about | {"Content-Length": str(len(part))}, part
+        return status, answered, found
+
+    s3.handle_request = handle
+
+
 def wrap_runtimes() -> None:
     """Lambda: AWS_LAMBDA_EXEC_WRAPPER is started with the command of the runtime as arguments."""
     dispatch, unpack = lambda_svc._execute_function_dispatch, lambda_svc._provided_runtime_code_dir
@@ -191,16 +235,17 @@ def record_rights() -> None:
     iam_evaluator.enforce = enforce
 
 
-SHIMS = (
+ADDITIONS = (
     lock_vaults,
     select_for_backups,
     alarm_on_expressions,
     import_apis,
+    name_secrets_by_arn,
+    read_parts_of_versions,
     wrap_runtimes,
-    answer_slowly,
-    record_rights,
     authorize_models,
 )
+FOR_TESTS = (answer_slowly, record_rights)
 
 
 # The server
@@ -243,8 +288,8 @@ async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tls_
 
 
 async def main(port: int, tls_port: int, proxy_port: int) -> None:
-    for shim in SHIMS:
-        shim()
+    for change in (*FOR_TESTS, *ADDITIONS):
+        change()
     config = Config()
     config.insecure_bind = [f"127.0.0.1:{port}"]
     config.bind = [f"127.0.0.1:{tls_port}"]

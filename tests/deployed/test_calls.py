@@ -8,7 +8,7 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.deployed.conftest import Owner, Stage, say
+from tests.deployed.conftest import Owner, Stage, balance, say
 from tests.factories.chat import read_events
 from tests.factories.files import COMPLETE, announce
 from tests.factories.salon import Salon
@@ -78,8 +78,8 @@ def test_a_visitor_submits_a_form(stage: Stage, owner: Owner) -> None:
     form = owner.api.post("/api/forms/create", {"title": "Cakes", "fields": fields})["form"]
     sent = stage.send("POST", form["submitUrl"], json={"email": "ada@example.com"})
     assert sent.json()["data"]["status"] is True
-    (lead,) = owner.api.get("/api/forms/collection-list")["collections"]
-    assert lead["email"] == "ada@example.com"
+    leads = owner.api.get("/api/forms/collection-list")["collections"]
+    assert "ada@example.com" in [lead["email"] for lead in leads]
 
 
 def test_a_visitor_books_a_free_time(stage: Stage, owner: Owner) -> None:
@@ -105,14 +105,10 @@ def test_a_page_of_a_site_is_shown(stage: Stage, owner: Owner) -> None:
 
 
 def test_a_bot_answers_at_the_functions_url_and_is_paid_once(stage: Stage, owner: Owner) -> None:
-    before = money(stage)
+    before = balance(stage)
     answer = stage.chat(owner.bot(), "What do you sell?")
     kinds = [event["type"] for event in read_events(answer.content)]
     assert (kinds[0], kinds[1], kinds[-1]) == ("start", "chunk", "done")
-    after = money(stage)
+    after = balance(stage)
     assert (after["reserved"], after["entries"]) == (0, before["entries"] + 2)
     assert after["available"] < before["available"]
-
-
-def money(stage: Stage) -> dict[str, int]:
-    return stage.admin("balance", "--account", "owner@example.com")

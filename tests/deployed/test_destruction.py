@@ -27,7 +27,7 @@ LISTS = {
     "AWS::SNS::Topic": ("sns", "list_topics", "Topics", "TopicArn"),
     "AWS::SQS::Queue": ("sqs", "list_queues", "QueueUrls", ""),
     "AWS::SSM::Parameter": ("ssm", "describe_parameters", "Parameters", "Name"),
-    "AWS::SecretsManager::Secret": ("secretsmanager", "list_secrets", "SecretList", "Name"),
+    "AWS::SecretsManager::Secret": ("secretsmanager", "list_secrets", "SecretList", "ARN"),
 }
 """How AWS lists each type of resource of a stage: service, call, list, and the name in it."""
 

@@ -7,6 +7,7 @@ complete run that otherwise passed, because all entry points of all functions we
 import json
 from collections.abc import Container, Iterator, Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from tests.support.aws_calls import OBJECT, Gateway, Right, Use
 NOT_OURS = {"Logs", "Messages", "Traces"}
 """Ids of statements for actions that Lambda itself performs for a function."""
 KEY = "aws_calls"
+NEEDS = Path(__file__).parents[2] / "build" / "rights.json"
+"""The test that first needed each right, in the last run of all tests that passed."""
 CONDITIONS = (
     {"aws:ResourceAccount": aws_calls.PLACE.account},
     {f"aws:RequestTag/{STAGE_TAG}": "test"},
@@ -76,6 +79,18 @@ def faults(
                         f"{function} may {action} on {resource}, which no test needed. Take it "
                         "out of infra/deploy/policies.py, or test what needs it."
                     )
+
+
+def first_needs(functions: Mapping[str, Statements], uses: Mapping[Use, str]) -> dict[str, str]:
+    """Return the test that first needed each action of a statement, by function, id and action."""
+    return {
+        f"{function} {statement['Sid']} {action}": test
+        for function, statements in functions.items()
+        for right, test in _needed(function, uses)
+        for statement in statements
+        for action, resource in _grants([statement])
+        if _allows(action, resource, right)
+    }
 
 
 def _needed(function: str, uses: Mapping[Use, str]) -> Iterator[tuple[Right, str]]:
@@ -138,7 +153,11 @@ class PolicyCheck:
             return
         passed = exitstatus == pytest.ExitCode.OK
         uses = self._uses | recorded
-        self._faults = [*faults(generated(), uses, whole=passed and is_whole(config))]
+        functions, whole = generated(), passed and is_whole(config)
+        self._faults = [*faults(functions, uses, whole=whole)]
+        if whole:
+            NEEDS.parent.mkdir(exist_ok=True)
+            NEEDS.write_text(json.dumps(first_needs(functions, uses), indent=2))
         if self._faults and passed:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

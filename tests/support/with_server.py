@@ -4,8 +4,8 @@ Usage: ``python -m tests.support.with_server [--within S] COMMAND…``.
 
 The server is that of ``make dev`` with its demo, on a free port and with its own data folder. It
 has no rate limits and no outside network; photos and barcodes come from fake services. The command
-receives the server's URL in ``BASE_URL`` and the demo's key in ``API_KEY``. It fails if it takes
-longer than ``S`` seconds.
+receives the server's URL in ``BASE_URL``, the demo's key in ``API_KEY``, and its port and folder.
+It fails if it takes longer than ``S`` seconds.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def free_port() -> int:
 
 @contextmanager
 def served() -> Iterator[dict[str, str]]:
-    """Run the server. Yields environment variables with its URL and key."""
+    """Run the server. Yields environment variables with its URL, key, port and folder."""
     port = free_port()
     LOG.parent.mkdir(exist_ok=True)
     with (
@@ -71,7 +71,8 @@ def served() -> Iterator[dict[str, str]]:
         )
         try:
             wait_until_ready(server)
-            yield {"BASE_URL": f"http://127.0.0.1:{port}", "API_KEY": data.demo["key"]}
+            url, place = f"http://127.0.0.1:{port}", {"PORT": str(port), "DATA_DIR": folder}
+            yield {"BASE_URL": url, "API_KEY": data.demo["key"], **place}
         finally:
             server.terminate()
             server.wait(STOP_SECONDS)

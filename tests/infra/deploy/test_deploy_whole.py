@@ -1,7 +1,6 @@
 """The real application, deployed whole by Chalice on moto's server, from clones of this one."""
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,38 +16,15 @@ from infra.deploy.deployment import DeployOptions
 from infra.deploy.destruction import destroy
 from infra.deploy.package import build as package
 from infra.deploy.stacks import build as stacks
-from tests.fakes import lambda_runtime_api
-from tests.fakes.lambda_process import Lambda, unpack
-from tests.fakes.lambda_runtime_api import event
 from tests.infra.conftest import REGION, Aws, connected, moto
 from tests.infra.deploy.moto_calls import CALLS
+from tests.support.clone import clone
 from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.package, pytest.mark.timeout(1800)]
 API = "workspace-api-dev"
 JOBS, EVENTS, CHAT = f"{API}-run-jobs", f"{API}-run-events", f"{API}-chat-stream"
 FUNCTIONS = (API, JOBS, EVENTS, CHAT)
-
-
-def clone(folder: Path) -> Path:
-    """Clone this checkout, including uncommitted changes, and return the clone."""
-
-    def git(*arguments: str, at: Path) -> str:
-        who = ("-c", "user.name=test", "-c", "user.email=test@example.com")
-        done = subprocess.run(
-            ["git", *who, *arguments], cwd=at, check=True, capture_output=True, text=True
-        )
-        return done.stdout
-
-    git("clone", "-q", str(package.ROOT), str(folder), at=package.ROOT)
-    changed = git("ls-files", "-z", "--modified", "--others", "--exclude-standard", at=package.ROOT)
-    for name in filter(None, changed.split("\0")):
-        if (package.ROOT / name).is_file() and not (package.ROOT / name).is_symlink():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(package.ROOT / name, folder / name)
-    git("add", "--all", at=folder)
-    git("commit", "-q", "--allow-empty", "-m", "As it stands", at=folder)
-    return folder
 
 
 CHALICE = str(Path(sys.executable).with_name("chalice"))
@@ -67,7 +43,6 @@ class Deployments:
 
     aws: Aws
     clone: Path
-    python: str
     results: list[dict[str, Any]]
     apis: list[str]
     said: list[str]
@@ -77,91 +52,18 @@ class Deployments:
     zipped: bytes
     """The zip of the second deployment."""
 
-    def variables(self, function: str) -> dict[str, str]:
-        about = self.aws.client("lambda").get_function_configuration(FunctionName=function)
-        found: dict[str, str] = about["Environment"]["Variables"]
-        mine = {
-            "AWS_ENDPOINT_URL": self.aws.address,
-            "AWS_REGION": REGION,
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "AWS_LAMBDA_FUNCTION_NAME": function,
-            "LLM_PROVIDER": "demo",  # Bedrock is not of this machine.
-        }
-        return found | mine
-
 
 @pytest.fixture(scope="module")
 def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployments]:
     with moto() as address, pytest.MonkeyPatch.context() as patch:
         aws = connected(address, patch)
         one, two, fresh = (clone(tmp_path_factory.mktemp("machine") / "x") for _ in range(3))
-        # Installing the packager twice more would take minutes and show nothing.
-        work = package.ROOT / "build"
-        made = package.environment(package.find_python(), work, package.ROOT / "requirements.txt")
-        for root in (one, two, fresh):
-            (root / "build").mkdir()
-            package.environment_of(made, root / "build").symlink_to(
-                package.environment_of(made, work)
-            )
         first = aws.deployment(one).deploy(DeployOptions("dev"))
         aws.said.clear()
         second = aws.deployment(two).deploy(DeployOptions("dev"))
-        python = package.find_python().path
         zipped = (package.output_of("dev", two) / "deployment.zip").read_bytes()
         assert {aws.code_of(function) for function in FUNCTIONS} == {zipped}
-        yield Deployments(
-            aws, two, python, [first, second], aws.apis(), list(aws.said), fresh, zipped
-        )
-
-
-@pytest.fixture(scope="module")
-def task(deployments: Deployments, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The functions' zip, unpacked in a folder outside the checkout."""
-    folder = tmp_path_factory.mktemp("task")
-    (folder / "code.zip").write_bytes(deployments.aws.code_of(CHAT))
-    return unpack(folder / "code.zip", folder / "unpacked")
-
-
-@pytest.fixture(scope="module")
-def token(deployments: Deployments) -> str:
-    """A key of a workspace with money, created by the operator's command line for the stage."""
-
-    def admin(*arguments: str) -> dict[str, Any]:
-        done = subprocess.run(
-            [sys.executable, "-m", "infra", "admin", "--stage", "dev", *arguments],
-            cwd=package.ROOT,
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        made: dict[str, Any] = json.loads(done.stdout)
-        return made
-
-    email = "owner@example.com"
-    admin("create-account", "--email", email, "--password", "correct horse")
-    workspace = admin("create-workspace", "--owner", email, "--name", "Bakery")["workspaceId"]
-    money = ("--kopecks", "100000", "--reason", "test", "--idempotency-key", "1")
-    admin("credit", "--account", email, *money)
-    key = ("--name", "test", "--scopes", "*:read,*:write")
-    return str(admin("create-key", "--workspace", workspace, *key)["token"])
-
-
-@pytest.fixture(scope="module")
-def function(deployments: Deployments, task: Path) -> Iterator[Lambda]:
-    """The function of all routes, as it was deployed."""
-    with Lambda(task, deployments.python, deployments.variables(API)) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def behind(deployments: Deployments) -> dict[str, str]:
-    """The headers that the edge adds to every request."""
-    secret = deployments.variables(API)["EDGE_SECRET"]
-    return {"x-origin-secret": secret, "x-viewer-address": "203.0.113.7"}
+        yield Deployments(aws, two, [first, second], aws.apis(), list(aws.said), fresh, zipped)
 
 
 def test_two_machines_deploy_one_api(deployments: Deployments) -> None:
@@ -187,17 +89,9 @@ def test_functions_have_the_runtime_of_the_zip(deployments: Deployments) -> None
         assert about["Runtime"] == "python{}.{}".format(*package.find_python().version)
 
 
-def test_the_api_has_every_route(deployments: Deployments) -> None:
-    (api,) = deployments.aws.apis()
-    pages = (
-        deployments.aws.client("apigateway").get_paginator("get_resources").paginate(restApiId=api)
-    )
-    paths = {resource["path"] for page in pages for resource in page["items"]}
-    assert {"/api/health", "/api/mcp", "/api/agents/{id}", "/blog/{slug}", "/widget.js"} <= paths
-
-
 def test_readable_resources_contain_no_secret(deployments: Deployments) -> None:
-    secret = deployments.variables(API)["EDGE_SECRET"].encode()
+    about = deployments.aws.client("lambda").get_function_configuration(FunctionName=API)
+    secret = about["Environment"]["Variables"]["EDGE_SECRET"].encode()
     build = deployments.clone / "build"
     having = {
         path.relative_to(build).parts[:2]
@@ -217,63 +111,6 @@ def test_jobs_and_events_are_run_every_minute(deployments: Deployments) -> None:
             (target,) = client.list_targets_by_rule(Rule=rule["Name"])["Targets"]
             run.append(target["Arn"].rpartition(":")[2])
     assert sorted(run) == sorted((JOBS, EVENTS))
-
-
-def test_function_url_streams_for_requests_from_the_edge(deployments: Deployments) -> None:
-    """boto3 creates the resources of the chat's stack, because moto's CloudFormation cannot."""
-    from cfnlint.decode import cfn_yaml
-
-    resources = cfn_yaml.loads((stacks._FOLDER / "chat.yaml").read_text())["Resources"]
-    url, client = resources["ChatUrl"]["Properties"], deployments.aws.client("lambda")
-    made = client.create_function_url_config(
-        FunctionName=CHAT, AuthType=url["AuthType"], InvokeMode=url["InvokeMode"]
-    )
-    assert (made["AuthType"], made["InvokeMode"]) == ("NONE", "RESPONSE_STREAM")
-    for number, name in enumerate(("ChatUrlPermission", "ChatInvokePermission")):
-        about = resources[name]["Properties"]
-        more = {
-            key: about[key]
-            for key in ("FunctionUrlAuthType", "InvokedViaFunctionUrl")
-            if key in about
-        }
-        client.add_permission(
-            FunctionName=CHAT,
-            StatementId=f"edge-{number}",
-            Action=about["Action"],
-            Principal=about["Principal"],
-            **more,
-        )
-    policy = json.loads(client.get_policy(FunctionName=CHAT)["Policy"])
-    allowed = [s["Action"] for s in policy["Statement"] if s["Sid"].startswith("edge-")]
-    assert allowed == ["lambda:InvokeFunctionUrl", "lambda:InvokeFunction"]
-
-
-def test_the_deployed_zip_answers_events_of_api_gateway(
-    function: Lambda, behind: dict[str, str], token: str
-) -> None:
-    status, data = function.call("GET", "/api/health", **behind)
-    assert (status, data["status"]) == (200, True)
-    status, data = function.call("GET", "/api/workspaces/list", token=token, **behind)
-    assert (status, [w["name"] for w in data["workspaces"]]) == (200, ["Bakery"])
-
-
-def test_the_deployed_zip_streams_a_chat(
-    deployments: Deployments, task: Path, function: Lambda, behind: dict[str, str], token: str
-) -> None:
-    new = {"name": "Baker", "systemPrompt": "You sell bread.", "model": "nova-lite"}
-    status, data = function.call("POST", "/api/agents/create", new, token, **behind)
-    assert status == 200, data
-    asked = json.dumps({"agentId": data["agent"]["id"], "message": "What do you sell?"})
-    variables, bootstrap = deployments.variables(CHAT), task / "stream_bootstrap"
-    with lambda_runtime_api.function(bootstrap, variables, python=deployments.python) as running:
-        refused = running.invoke(event(asked))
-        assert json.loads(refused.body())["data"]["code"] == "forbidden"
-        invocation = running.invoke(event(asked, headers=behind))
-        body = invocation.body().decode()
-        assert running.api.faults == []
-    said = [json.loads(line.removeprefix("data: ")) for line in body.split("\n\n") if line]
-    assert invocation.prelude["headers"]["Content-Type"].startswith("text/event-stream")
-    assert [said[0]["type"], said[1]["type"], said[-1]["type"]] == ["start", "chunk", "done"]
 
 
 def test_plain_chalice_updates_the_code_of_a_configured_stage(deployments: Deployments) -> None:
@@ -328,9 +165,7 @@ def test_two_stages_can_be_packaged_at_once_and_the_same_code_is_the_same_zip(
         assert (package.output_of(stage) / "deployment.zip").read_bytes() == built.zip.read_bytes()
 
 
-def test_deleted_application_can_be_redeployed_to_its_data(
-    deployments: Deployments, task: Path, behind: dict[str, str], token: str
-) -> None:
+def test_a_rollback_puts_a_deleted_application_back(deployments: Deployments) -> None:
     deployment = deployments.aws.deployment(deployments.clone)
     left = destroy(deployment, break_lock=False, with_data=False)
     assert "AWS::DynamoDB::Table workspace-dev-content" in left["kept"]
@@ -344,9 +179,6 @@ def test_deleted_application_can_be_redeployed_to_its_data(
     assert result["release"] == release
     assert deployments.aws.apis() == [result["apiId"]]
     assert deployments.aws.code_of(API) == deployments.zipped
-    with Lambda(task, deployments.python, deployments.variables(API)) as again:
-        status, data = again.call("GET", "/api/workspaces/list", token=token, **behind)
-    assert (status, [w["name"] for w in data["workspaces"]]) == (200, ["Bakery"])
     called = set(requests.get(f"{deployments.aws.address}{CALLS}", timeout=PATIENCE).json())
     expected = {f"{s}:{name}" for s, names in deployer.CHALICE.items() for name in names.split()}
     assert called - expected == set(), "add them to CHALICE"
