@@ -35,12 +35,21 @@ GROUPS = {
     group: [Row(**each) for each in rows]
     for group, rows in tomllib.loads(Path(__file__).with_suffix(".toml").read_text()).items()
 }
+MINISTACK = tomllib.loads(Path(__file__).with_name("ministack.toml").read_text())["row"]
 ROWS = [row for rows in GROUPS.values() for row in rows]
 PROMISE = """\
 Tests run on moto and on DynamoDB Local, but the service relies on the documentation of AWS. Each
 row is a behaviour on which the service relies. A test checks the row and fails when an emulator
 changes, or the row is *unverified*. No row was checked on AWS.
 """
+ON_MINISTACK = """\
+### A deployment
+
+`make test-deployed` deploys to ministack, which is of others. It checks each row whose last column
+names an addition of `tests/deployed/emulator.py`
+([ADR 77](adr/0077-a-deployment-is-tried-on-an-emulator-of-others.md)).
+"""
+HEAD_OF_MINISTACK = ("| behaviour | AWS documents | ministack | instead |", "|---|---|---|---|")
 HEAD = (
     "| behaviour | relied on in | AWS documents | moto | DynamoDB Local | replacement, or note |",
     "|---|---|---|---|---|---|",
@@ -83,7 +92,9 @@ Rows: {len(ROWS)}. Checked on moto: {figures["moto"]}; on DynamoDB Local: {local
             seen = f"{row.moto} | {row.local}"
             lines.append(f"| {row.topic} | {row.relied_on} | {row.aws} | {seen} | {row.instead} |")
         lines.append("")
-    lines.append("[ydb.md](ydb.md) compares the service with the Document API of Yandex YDB.")
+    lines += [ON_MINISTACK, *HEAD_OF_MINISTACK]
+    lines += ["| {topic} | {aws} | {seen} | {instead} |".format(**row) for row in MINISTACK]
+    lines.append("\n[ydb.md](ydb.md) compares the service with the Document API of Yandex YDB.")
     commands = (f"python -m pytest {TESTS}", f"python -m pytest {' '.join(ON_LOCAL)} {TESTS}")
     return "\n".join([*lines, "\n```", *commands, "```"])
 

@@ -1,12 +1,13 @@
 """The table of what emulators do is true: each row is tried on moto and on DynamoDB Local."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from chalicelib.engine.connection import connection
-from infra.proof.emulators import ROWS, UNVERIFIED, Row
+from infra.proof.emulators import MINISTACK, ROWS, UNVERIFIED, Row
 from tests.proof.emulators.probes import PROBES, TABLE, Table
 
 TRIED = [row for row in ROWS if row.probe]
@@ -43,8 +44,17 @@ def test_a_row_without_a_probe_says_what_stands_in_for_it(row: Row) -> None:
 
 
 def test_files_that_rows_name_exist() -> None:
-    words = " ".join(f"{row.relied_on} {row.instead}" for row in ROWS).replace(",", " ").split()
+    texts = [f"{row.relied_on} {row.instead}" for row in ROWS]
+    texts += [row["instead"] for row in MINISTACK]
+    words = re.sub("[,;]", " ", " ".join(texts)).split()
     paths = [word for word in words if "/" in word]
     assert len(paths) > 20
     for path in paths:
         assert (ROOT / path).exists() or (ROOT / "chalicelib" / path).exists(), path
+
+
+def test_every_addition_to_ministack_has_a_row() -> None:
+    source = (ROOT / "tests" / "deployed" / "emulator.py").read_text()
+    (named,) = re.findall(r"^ADDITIONS = \((.*?)^\)", source, re.MULTILINE | re.DOTALL)
+    instead = " ".join(row["instead"] for row in MINISTACK)
+    assert [name for name in re.findall(r"\w+", named) if f"`{name}`" not in instead] == []
