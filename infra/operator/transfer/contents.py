@@ -28,7 +28,7 @@ from chalicelib.core.jobs import (
     WEBHOOK_EVENTS,
     WEBHOOK_REPLIES,
 )
-from chalicelib.domains.billing.store import budgets, ledger, limit_notices, visitor_spending
+from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.blog.operations import covers
 from chalicelib.domains.blog.store import posts
 from chalicelib.domains.bookings.flows import booking
@@ -200,8 +200,8 @@ EXCLUDED: Mapping[type[Row], str] = {
     ledger.LedgerEntryRow: "as the wallet",
     ledger.HoldRow: "as the wallet",
     ledger.CreditKeyRow: "as the wallet",
-    visitor_spending.VisitorSpendingRow: "a hash with the stage's salt of the day",
-    limit_notices.LimitNoticeRow: "what the owner has been told here",
+    budgets.VisitorSpendingRow: "a hash with the stage's salt of the day",
+    budgets.LimitNoticeRow: "what the owner has been told here",
     page_versions.VersionRow: "pages are exported as they are",
     posts.PostRow: "the blog is the platform's own",
     posts.ContentTextRow: "as its post",

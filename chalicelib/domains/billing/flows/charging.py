@@ -22,7 +22,7 @@ from chalicelib.domains.billing.flows import funds
 from chalicelib.domains.billing.flows.funds import Funds
 from chalicelib.domains.billing.rules import pricing, spending
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
-from chalicelib.domains.billing.store import budgets, ledger, spent, visitor_spending
+from chalicelib.domains.billing.store import budgets, ledger, spent
 from chalicelib.domains.billing.store.ledger import Hold, HoldClosedError, HoldTakenError
 from chalicelib.engine import jobs
 from chalicelib.engine.events.outbox import Event
@@ -146,7 +146,7 @@ def reserve(  # noqa: PLR0913  the fields of a hold
             hold, (wallet, budget, _) = funds.priced(hold, terms.zone, early)
             ledger.open_hold(unit, wallet, hold)
             budgets.reserve(unit, budget, hold)
-            visitor_spending.stage(unit, hold, hold.amount, budget)
+            budgets.stage_visitor(unit, hold, hold.amount, budget)
         stage(unit)
         return hold
 
@@ -208,7 +208,7 @@ def _close(
             if budget.reaches_half(hold, cost):
                 unit.outbox.emit(Event("bot.limit_half", hold.agent_id))
             budgets.release(unit, budget, hold, hold.amount - cost)
-            visitor_spending.stage(unit, hold, cost - hold.amount)
+            budgets.stage_visitor(unit, hold, cost - hold.amount)
             if usage is not None:
                 spent.count(unit, hold, cost)
         stage(unit)

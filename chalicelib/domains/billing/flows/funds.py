@@ -1,10 +1,15 @@
-"""Funds of a bot: the wallet of its workspace's owner and its own budget, read in one request."""
+"""Funds of a bot: the wallet of its workspace's owner and its own budget, read in one request.
 
+The first request that a limit refuses emits an event.
+"""
+
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from chalicelib.core import clock
+from chalicelib.core.errors import AppError
 from chalicelib.domains.billing.rules import pricing, spending
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.billing.rules.spending import (
@@ -17,11 +22,12 @@ from chalicelib.domains.billing.rules.spending import (
     WeeklyLimitError,
     Window,
 )
-from chalicelib.domains.billing.store import budgets, ledger, visitor_spending
-from chalicelib.domains.billing.store.budgets import BudgetRow
+from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.domains.billing.store.budgets import BudgetRow, LimitNoticeRow, VisitorSpendingRow
 from chalicelib.domains.billing.store.ledger import Hold, HoldClosedError, HoldRow, WalletRow
-from chalicelib.domains.billing.store.visitor_spending import VisitorSpendingRow
+from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.reading import Key, Rows
+from chalicelib.engine.unit import UnitOfWork, run_unit
 
 OPEN_HOLDS_RETURN = 5
 """Retry-After in seconds, if a limit is reached only because of open holds."""
@@ -43,7 +49,7 @@ def keys(
 ) -> list[Key]:
     """Return the keys of a bot's funds, to read them with other rows."""
     shared = [ledger.wallet_key(account_id), budgets.budget_key(workspace_id, agent_id)]
-    return [*shared, *(visitor_spending.key(workspace_id, agent_id, each) for each in spenders)]
+    return [*shared, *(budgets.visitor_key(workspace_id, agent_id, each) for each in spenders)]
 
 
 def read(
@@ -145,3 +151,24 @@ def _limit_error(window: Window, zone: str, *, returns: bool) -> SpendingError:
     wait = OPEN_HOLDS_RETURN if returns else spending.seconds_left(window, clock.now(), zone)
     msg = f"This bot has reached its spending limit of the {name}. Try again later."
     return error(msg, headers={"Retry-After": str(wait)})
+
+
+log = logging.getLogger(__name__)
+
+
+def emit_limit_reached(workspace_id: str, agent_id: str, window: str) -> None:
+    """Emit ``bot.limit_reached``, unless it was emitted for this window of the bot.
+
+    A failure is logged. The next request that the limit refuses then emits the event.
+    """
+
+    def stage(unit: UnitOfWork) -> None:
+        mark = LimitNoticeRow.new(workspace_id, agent_id, window)
+        if LimitNoticeRow.find(mark.pk, mark.sk) is None:
+            unit.create(mark)
+            unit.outbox.emit(Event("bot.limit_reached", agent_id))
+
+    try:
+        run_unit(workspace_id, None, stage)
+    except AppError:
+        log.warning("an event of a reached limit was not emitted", exc_info=True)

@@ -1,23 +1,35 @@
-"""Budgets: the spending limits of a bot, and its spending with open holds, per window.
+"""Budgets: the spending limits of a bot and of its visitors, and the spending with open holds.
 
 DynamoDB conditions can compare but not compute. Therefore the code computes the highest permitted
 ``used`` value, and the condition compares with it. Figures belong to the window whose key is stored
 beside them. A later window's key replaces them.
+
+Budgets: the spending limits of a bot, and its spending with open holds, per window.
+
+DynamoDB conditions can compare but not compute. Therefore the code computes the highest permitted
+``used`` value, and the condition compares with it. Figures belong to the window whose key is stored
+beside them. A later window's key replaces them.
+
+What each visitor and each IPv6 network spends of a bot's limits on a day, with open holds.
+
+Visitors' hashes change daily, so a row counts for one day and expires soon after.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import Any, Self
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
+from chalicelib.core import clock
 from chalicelib.domains.billing.rules.spending import SHARES, WINDOWS, Window, WindowKeys
 from chalicelib.domains.billing.store.ledger import Hold
 from chalicelib.engine.reading import Key
-from chalicelib.engine.tables import LedgerRow
+from chalicelib.engine.tables import ControlRow, LedgerRow
 from chalicelib.engine.unit import UnitOfWork
 
 
@@ -173,3 +185,50 @@ def _is(path: Any, value: Any) -> Condition:  # noqa: ANN401  as above
 
 def _all(conditions: Iterable[Condition]) -> Condition:
     return reduce(and_, conditions)
+
+
+VISITORS_KEPT_FOR = timedelta(days=2)
+
+
+class VisitorSpendingRow(ControlRow):
+    """Kopecks that a visitor or a network has spent or holds of a bot's limits."""
+
+    used = NumberAttribute(default=0)
+
+
+def visitor_key(workspace_id: str, agent_id: str, spender: str) -> Key:
+    """Return the key of what a visitor or network spends, for ``fetch`` together with a budget."""
+    return Key(VisitorSpendingRow, f"W#{workspace_id}#VISITOR-SPENDING#{agent_id}", spender)
+
+
+def stage_visitor(
+    unit: UnitOfWork, hold: Hold, amount: int, budget: BudgetRow | None = None
+) -> None:
+    """Stage adding to what a hold's spenders spend.
+
+    With ``budget``, the commit requires that each is within its share.
+    """
+    used = VisitorSpendingRow.used
+    for spender in hold.spenders:
+        place = visitor_key(hold.workspace_id, hold.agent_id, spender)
+        share = None if budget is None else budget.share(spender)
+        fits = VisitorSpendingRow.pk.exists() if share is None else used <= share - amount
+        unit.update(
+            VisitorSpendingRow(place.pk, place.sk),
+            [used.add(amount), VisitorSpendingRow.expires.set(clock.now() + VISITORS_KEPT_FOR)],
+            VisitorSpendingRow.pk.does_not_exist() | fits,
+        )
+
+
+NOTICES_KEPT_FOR = timedelta(days=40)
+"""Longer than a month, the longest window."""
+
+
+class LimitNoticeRow(ControlRow):
+    """The mark of a bot's window, such as ``daily#2027-01-15``, which is the sort key."""
+
+    @classmethod
+    def new(cls, workspace_id: str, agent_id: str, window: str) -> Self:
+        """Return the mark of a window that is used up now. The caller stages it."""
+        place = f"W#{workspace_id}#BOT-LIMIT#{agent_id}"
+        return cls(place, window, expires=clock.now() + NOTICES_KEPT_FOR)

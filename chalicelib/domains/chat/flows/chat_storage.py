@@ -9,7 +9,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError, RateLimitedError, UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
-from chalicelib.domains.billing.flows import charging, limit_notices
+from chalicelib.domains.billing.flows import charging, funds
 from chalicelib.domains.billing.flows.charging import Hold, Prices, Terms, TokenUsage
 from chalicelib.domains.billing.flows.funds import Funds
 from chalicelib.domains.billing.rules.spending import InsufficientBalanceError, SpendingError
@@ -127,7 +127,7 @@ class CheckedMessage:
             name = bot_metrics.REJECTED_BALANCE if short else bot_metrics.REJECTED_LIMIT
             self.bot.add_counts(channel, {name: 1})
             if error.used_up is not None:
-                limit_notices.emit_once(self.bot.workspace_id, self.bot.agent.id, error.used_up)
+                funds.emit_limit_reached(self.bot.workspace_id, self.bot.agent.id, error.used_up)
             raise
         token = self.args.session_id or chat_sessions.new_token()
         named = chat_leads.contacts_in(self.args, self.bot.workspace.country)
