@@ -33,7 +33,6 @@ from chalicelib.domains.blog.operations import covers
 from chalicelib.domains.blog.store import posts
 from chalicelib.domains.bookings.flows import booking
 from chalicelib.domains.bookings.store import (
-    awaited_bookings,
     booking_pages,
     bookings,
     calendar_days,
@@ -210,7 +209,7 @@ EXCLUDED: Mapping[type[Row], str] = {
     leads.SubmissionRow: "keeps a visitor from submitting twice for ten minutes",
     site_visits.SeenRow: "a hash with the stage's salt of the day",
     visits.VisitRow: "a widget's current visit, deleted after 30 days; it is counted again",
-    awaited_bookings.AwaitedBookingRow: "a link that ends within the hour",
+    bookings.AwaitedBookingRow: "a link that ends within the hour",
     bookings.VisitorBookingsRow: "a hash with the stage's salt of the day",
     locks.LockRow: "used only during a write",
     locks.UnreadLockRow: "used only during a write",

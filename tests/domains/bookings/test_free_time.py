@@ -1,6 +1,6 @@
 """Free time of a resource: what is left of its opening hours between bookings and closures."""
 
-from chalicelib.domains.bookings.rules.free_time import gaps, within
+from chalicelib.domains.bookings.rules.slots import gaps, within
 from chalicelib.lib.spans import Span
 
 MORNING, EVENING = Span(0, 10), Span(20, 30)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.clock import iso
-from chalicelib.domains.bookings.store import awaited_bookings
+from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.clients.operations.erasure import ErasureUnfinishedError
 from tests.conftest import Answer, Api, Owner, Time, all_rows, as_operator, run_concurrently
 from tests.domains.notifications.clients import BOOK, visitor
@@ -226,14 +226,14 @@ class TestLink:
     def test_an_erasure_ends_it(self, salon: Salon, path: str, owner: Owner) -> None:
         as_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
         assert follow(path).status == 404
-        assert awaited_bookings.naming(owner.workspace.id, [EVE]) == []
+        assert bookings.naming_awaited(owner.workspace.id, [EVE]) == []
         assert "Kurz" not in str(all_rows())
 
     def test_a_booking_that_it_makes_during_an_erasure_does_not_survive_unseen(
         self, salon: Salon, path: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The person opens the link after the records were traced."""
-        find = awaited_bookings.naming
+        find = bookings.naming_awaited
 
         def find_and_follow(*asked: Any) -> Any:
             found = find(*asked)
@@ -241,7 +241,7 @@ class TestLink:
             return found
 
         with monkeypatch.context() as meanwhile:
-            meanwhile.setattr(awaited_bookings, "naming", find_and_follow)
+            meanwhile.setattr(bookings, "naming_awaited", find_and_follow)
             with pytest.raises(ErasureUnfinishedError):
                 as_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
         as_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
-from chalicelib.domains.bookings.rules import free_time, schedule
+from chalicelib.domains.bookings.rules import schedule, slots
 from chalicelib.domains.bookings.store import resources, time_off
 from chalicelib.domains.bookings.store.booking_periods import BookingEntry
 from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow, ScheduleRow
@@ -83,7 +83,7 @@ class StaffPlan(NamedTuple):
                 (cut, self.reasons.get(each.id))
                 for each in self.off
                 if each.applies_to(resource.id)
-                for cut in free_time.within([each.span(resource.timezone)], span)
+                for cut in slots.within([each.span(resource.timezone)], span)
             ]
             yield StaffDayPlan(resource, opened, off, self._free(resource, opened, off))
 
@@ -97,7 +97,7 @@ class StaffPlan(NamedTuple):
             first - 2 * _DAY,
             last + _DAY,
         )
-        return free_time.within(opened, span)
+        return slots.within(opened, span)
 
     def _free(
         self,
@@ -110,5 +110,5 @@ class StaffPlan(NamedTuple):
         now = -(-epoch_ms(clock.now()) // _STEP) * _STEP
         busy = [each.span for each in self.entries if each.resource_id == resource.id]
         closed = [Span(0, now), *(span for span, _ in off)]
-        found = free_time.gaps(opened, busy, int(resource.capacity), closed)
+        found = slots.gaps(opened, busy, int(resource.capacity), closed)
         return [each for each in found if each.end - each.start >= MIN_GAP]

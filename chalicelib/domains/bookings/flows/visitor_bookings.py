@@ -2,6 +2,8 @@
 
 A visitor's contacts are stored with the booking only, and never change an existing client. A few
 bookings need no proof of an address. More of them wait for the link in a mail (ADR 74).
+
+What a visitor whose address is not proved may use of what all visitors share (ADR 74).
 """
 
 from collections.abc import Iterable
@@ -20,23 +22,17 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.wire import parsing
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, has_at_least_one, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.bookings.flows import (
-    binding,
-    booking,
-    booking_links,
-    calendars,
-    visitor_shares,
-)
+from chalicelib.domains.bookings.flows import binding, booking, booking_links, calendars
 from chalicelib.domains.bookings.flows.booking import BookingRequest
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.placement import SlotRequest
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
-from chalicelib.domains.bookings.store import awaited_bookings, bookings
-from chalicelib.domains.bookings.store.awaited_bookings import AwaitedBookingRow
+from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import (
     BOOKINGS,
     PUBLIC,
+    AwaitedBookingRow,
     BookingRow,
     VisitorBookingsRow,
 )
@@ -49,8 +45,53 @@ from chalicelib.engine import jobs, limits
 from chalicelib.engine.events import wake
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.gateways import mail
 from chalicelib.lib import zoned_times
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
+
+UNPROVED = Limit("unproved", "bookings an hour without a mail's link", 3, timedelta(hours=1))
+"""Bookings of one visitor whose address is not proved. Refused ones do not count."""
+LINKS_PER_DAY = Limit("booking-links", "mailed booking links a day", 10, timedelta(days=1))
+"""Mails with links that one visitor may cause."""
+
+
+def limits_of_unproved(ctx: Context, service: ServiceRow) -> list[tuple[Limit, str]]:
+    """Return the limits on bookings without a proof, with their subjects."""
+    shared = _unverified(service)
+    return [
+        *limits.of_visitor(UNPROVED, ctx.principal.share_subjects, shared),
+        (shared, service.id),
+    ]
+
+
+def require_mail(
+    unit: UnitOfWork, address: str | None, used_up: tuple[Limit, str], rows: Rows
+) -> None:
+    """Require that a link can be mailed to a visitor, with the error of the used-up limit.
+
+    Raises:
+        RateLimitedError: there is no address, or mail is not set up.
+    """
+    if mail.is_on() and address and mail.takes(address):
+        return
+    try:
+        limits.stage(unit, *used_up, rows)
+    except RateLimitedError as error:
+        if mail.is_on() and not address:
+            error.message += " Or send client.email, and confirm by the link in a mail."
+        raise
+
+
+def _unverified(service: ServiceRow) -> Limit:
+    """Return the limit on visitors' bookings of a service. Their contacts are not proved."""
+    return Limit(
+        "unverified",
+        "bookings of this service an hour without a mail's link",
+        int(service.unverified_per_hour),
+        timedelta(hours=1),
+        share=UNPROVED,
+    )
+
 
 BOOKINGS_PER_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta(days=1))
 """Bookings per day from one visitor.
@@ -197,7 +238,7 @@ def require_awaited(workspace_id: str, token: str) -> AwaitedBookingRow:
     Raises:
         NotFoundError: the link is unknown, used or ended. The error is the same.
     """
-    return BOOKINGS.found_for_visitor(awaited_bookings.find(workspace_id, token))
+    return BOOKINGS.found_for_visitor(bookings.find_awaited(workspace_id, token))
 
 
 def book(
@@ -230,7 +271,7 @@ def book(
     )
     if service.require_payment:
         visitor_keys.append(bookings.holds_key(ctx.workspace_id, visitor))
-    unproved = [] if is_proved else visitor_shares.unproved(ctx, service)
+    unproved = [] if is_proved else limits_of_unproved(ctx, service)
     reads.read_ahead(
         service,
         args.start_at,
@@ -272,7 +313,7 @@ def book(
         reads,
     )
     if used_up:
-        visitor_shares.require_mail(unit, made.client_email, used_up[0], reads.rows)
+        require_mail(unit, made.client_email, used_up[0], reads.rows)
         return _await_mail(ctx, args, made, source, proposal)
     for row in earlier:
         row.ids = [*row.ids, made.id]
@@ -295,7 +336,7 @@ def _await_mail(
     request_id = ctx.unit.run_side_effect_once("request", new_id)
     token = booking_links.book_token(ctx.workspace_id, request_id)
     named = made.named_contacts or ()
-    row = awaited_bookings.new(
+    row = bookings.new_awaited(
         ctx.workspace_id, token, [made.client_email, made.client_phone, *named]
     )
     row.request_id, row.source, row.proposal = request_id, source, proposal
@@ -305,7 +346,7 @@ def _await_mail(
     row.booking = PublicBookingOut.of(made).model_dump(mode="json", by_alias=True)
     ctx.unit.create(row)
     subjects = ctx.principal.share_subjects
-    for limit, subject in limits.of_visitor(visitor_shares.LINKS_PER_DAY, subjects):
+    for limit, subject in limits.of_visitor(LINKS_PER_DAY, subjects):
         limits.stage(ctx.unit, limit, subject)
     ctx.unit.create(jobs.row(MAIL_BOOKING_LINK, ctx.workspace_id, {"requestId": request_id}))
     ctx.unit.after_commit(wake.wake)

@@ -10,10 +10,15 @@ A start must pass these stages, in the order of ``NoSlotReason``:
 3. It does not overlap time off.
 4. It is at least the minimum notice after now.
 5. A seat is free, considering other bookings and all buffers.
+
+Free time of a resource within its opening hours, for people who look for a gap.
+
+It ignores buffers, notice and steps, which only slots of a service consider (``rules.slots``).
+Spans are in milliseconds since 1970 UTC, and half-open.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple, Self
@@ -278,3 +283,42 @@ def _free_seats(
 
 def _local_day(moment: int, timezone: str) -> date:
     return clock.local_day(datetime.fromtimestamp(moment / 1000, UTC), timezone)
+
+
+def within(spans: Iterable[Span], bounds: Span) -> list[Span]:
+    """Return the parts of spans inside the bounds, merged and sorted."""
+    cut = (Span(max(each.start, bounds.start), min(each.end, bounds.end)) for each in spans)
+    return merge((each for each in cut if each.start < each.end), touching=True)
+
+
+def gaps(
+    opened: Sequence[Span], busy: Iterable[Span], capacity: int, closed: Iterable[Span] = ()
+) -> list[Span]:
+    """Return the parts of opening hours with a free seat that are not closed.
+
+    ``capacity`` is the number of seats. Each span in ``busy`` takes one of them.
+    """
+    changes = sorted(change for span in busy for change in ((span.start, 1), (span.end, -1)))
+    full, taken, since = list[Span](), 0, 0
+    for moment, change in changes:
+        if taken < capacity <= taken + change:
+            since = moment
+        elif taken >= capacity > taken + change:
+            full.append(Span(since, moment))
+        taken += change
+    return _without(opened, merge([*full, *closed], touching=True))
+
+
+def _without(spans: Iterable[Span], removed: Sequence[Span]) -> list[Span]:
+    found = []
+    for span in spans:
+        start = span.start
+        for hole in removed:
+            if hole.end <= start or hole.start >= span.end:
+                continue
+            if hole.start > start:
+                found.append(Span(start, hole.start))
+            start = max(start, hole.end)
+        if start < span.end:
+            found.append(Span(start, span.end))
+    return found

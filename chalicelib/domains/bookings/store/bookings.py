@@ -1,6 +1,12 @@
-"""Rows and queries of bookings."""
+"""Bookings and their events, and bookings that wait for the link of a mail.
 
-from collections.abc import Iterable, Sequence
+Bookings that visitors have requested, and that wait for the link in a mail.
+
+A row is found by the hash of the link's token. It is deleted when the link has booked, and expires
+soon after the link has ended.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -27,9 +33,9 @@ from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import PARALLEL_PARTITIONS, Cost, Key, Partition, Rows
-from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
+from chalicelib.engine.tables import ContentRow, ControlRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.lib import emails
+from chalicelib.lib import emails, tokens
 
 BookingStatus = Literal["pending_payment", "confirmed", "cancelled", "completed", "no_show"]
 PUBLIC, CHAT = "public", "chat"
@@ -357,3 +363,58 @@ def blocking_between(
         each for some in deadline.map_in_threads(read, places, PARALLEL_PARTITIONS) for each in some
     )
     return Blocking([booking_id for _, booking_id in found[:limit]], len(found))
+
+
+LINK_WORKS_FOR = timedelta(minutes=30)
+AWAITED_KEPT_FOR = timedelta(hours=1)
+
+
+class AwaitedBookingRow(ControlRow):
+    """A requested booking.
+
+    ``request`` is the visitor's, with the exact start, and ``booking`` what visitors see of the
+    booking to be. ``contacts`` are all contacts in the request. ``proposal`` is that of a bot,
+    which the visitor has confirmed.
+    """
+
+    request_id = UnicodeAttribute()
+    request: JsonAttribute = JsonAttribute()
+    booking: JsonAttribute = JsonAttribute()
+    contacts: ListAttribute[str] = ListAttribute(default=list)
+    source = UnicodeAttribute()
+    proposal = UnicodeAttribute(null=True)
+    link_ends_at = UTCDateTimeAttribute()
+
+    @property
+    def email(self) -> str:
+        """The address that the link is mailed to."""
+        return str(self.request["client"]["email"])
+
+
+def find_awaited(workspace_id: str, token: str) -> AwaitedBookingRow | None:
+    """Return the requested booking of a link, or None if the link is unknown, used or ended."""
+    row = AwaitedBookingRow.find(_partition(workspace_id), tokens.digest(token))
+    return row if row is not None and clock.now() < row.link_ends_at else None
+
+
+def new_awaited(workspace_id: str, token: str, contacts: Iterable[str | None]) -> AwaitedBookingRow:
+    """Return the row of a link. The caller sets the request, and stages the row."""
+    now = clock.now()
+    return AwaitedBookingRow(
+        _partition(workspace_id),
+        tokens.digest(token),
+        contacts=[emails.key(each) for each in contacts if each],
+        link_ends_at=now + LINK_WORKS_FOR,
+        expires=now + AWAITED_KEPT_FOR,
+    )
+
+
+def naming_awaited(workspace_id: str, contacts: Collection[str]) -> list[AwaitedBookingRow]:
+    """Return the requested bookings with one of these contacts, to erase them."""
+    keys = set(map(emails.key, contacts))
+    rows = AwaitedBookingRow.partition(_partition(workspace_id))
+    return [row for row in rows if keys.intersection(row.contacts)]
+
+
+def _partition(workspace_id: str) -> str:
+    return f"W#{workspace_id}#AWAITED-BOOKING"

@@ -16,9 +16,8 @@ from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bookings.flows import booking
 from chalicelib.domains.bookings.flows.booking import BookingChange
-from chalicelib.domains.bookings.store import awaited_bookings, bookings
-from chalicelib.domains.bookings.store.awaited_bookings import AwaitedBookingRow
-from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, AwaitedBookingRow, BookingRow
 from chalicelib.domains.chat.flows import dialogs
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.clients.flows.tracing import Found, Trace
@@ -143,7 +142,7 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
     request, it ends with 503 erasure_unfinished, and the next call continues.
     """
     trace, linked = ctx.unit.run_side_effect_once("trace", lambda: _trace(ctx, args))
-    requested = awaited_bookings.naming(ctx.workspace_id, trace.contacts | trace.spellings)
+    requested = bookings.naming_awaited(ctx.workspace_id, trace.contacts | trace.spellings)
     if not trace.found and not requested:
         raise NotFoundError("No record of this person was found in the workspace.")
     upcoming = [row.id for row in trace.rows(BookingRow) if bookings.is_upcoming(row)]

@@ -19,7 +19,7 @@ from chalicelib.core.jobs import (
     job_handler,
 )
 from chalicelib.domains.bookings.flows import booking_links
-from chalicelib.domains.bookings.store import awaited_bookings
+from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.notifications.flows import client_mails
 from chalicelib.domains.notifications.flows.client_mails import MailOptions
@@ -84,7 +84,7 @@ def mail_booking_link(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     token = booking_links.book_token(job.workspace_id, job.payload["requestId"])
-    requested = awaited_bookings.find(job.workspace_id, token)
+    requested = bookings.find_awaited(job.workspace_id, token)
     if requested is not None and mail.is_on():
         client_mails.send_link(job, requested, token)
 

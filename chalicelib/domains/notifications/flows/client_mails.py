@@ -10,8 +10,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules import calendar_files
 from chalicelib.domains.bookings.store import bookings
-from chalicelib.domains.bookings.store.awaited_bookings import AwaitedBookingRow
-from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.bookings.store.bookings import AwaitedBookingRow, BookingRow
 from chalicelib.domains.bookings.store.services import REMINDERS, SERVICES
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow

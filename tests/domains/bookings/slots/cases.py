@@ -5,13 +5,7 @@ from typing import Any, NamedTuple
 
 from chalicelib.core import clock
 from chalicelib.domains.bookings.rules.schedule import Interval, Rule, parse
-from chalicelib.domains.bookings.rules.slots import (
-    BusyEntry,
-    Calendar,
-    Query,
-    ServiceRules,
-    slots,
-)
+from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, Query, ServiceRules, slots
 from chalicelib.lib.spans import Span
 from chalicelib.lib.zoned_times import span_of_days
 

@@ -2,9 +2,7 @@
 
 import pytest
 
-from chalicelib.domains.bookings.rules.slots import (
-    is_free,
-)
+from chalicelib.domains.bookings.rules.slots import is_free
 from tests.domains.bookings.slots.cases import (
     CASES,
     EVER,
