@@ -10,9 +10,8 @@ from typing import Any
 from chalicelib.core import clock
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.bots.store.agents import AGENTS
-from chalicelib.domains.chat.flows import proposal_tools
-from chalicelib.domains.chat.flows.proposal_tools import BookingProposal
-from chalicelib.domains.chat.flows.tools import ToolContext
+from chalicelib.domains.chat.flows import chat_tools
+from chalicelib.domains.chat.flows.chat_tools import BookingProposal, ToolContext
 from chalicelib.domains.chat.store import chat_sessions
 from chalicelib.domains.chat.store.proposals import OfferedSlot, ProposalRow
 from chalicelib.domains.identity.store import workspaces
@@ -186,7 +185,7 @@ def propose_booking(
         offered=(OfferedSlot("1", service_id, resource_id, clock.epoch_ms(start), "", "", ""),),
     )
     person = {"name": "Grace", "email": "grace@example.com"}
-    proposal_tools.propose_booking(context, BookingProposal(slot_id="1", **person))
+    chat_tools.propose_booking(context, BookingProposal(slot_id="1", **person))
     return session, context.proposed[0]
 
 

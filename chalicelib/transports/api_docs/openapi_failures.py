@@ -12,7 +12,7 @@ from chalicelib.domains.billing.rules.spending import (
     MonthlyLimitError,
     WeeklyLimitError,
 )
-from chalicelib.domains.chat.flows.chat_history import MessageTooLongError
+from chalicelib.domains.chat.flows.chat_prompt import MessageTooLongError
 from chalicelib.domains.chat.store.chat_sessions import SessionBusyError
 
 STATUSES = {

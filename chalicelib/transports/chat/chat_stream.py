@@ -26,9 +26,8 @@ from chalicelib.domains.chat.flows.chat_answer import (
     Start,
     failed,
 )
-from chalicelib.domains.chat.flows.chat_replays import Replay
-from chalicelib.domains.chat.flows.chat_request import ACTIONS, SOURCES, Caller, ChatRequest
-from chalicelib.domains.chat.rules.endings import ERRORS, error_code
+from chalicelib.domains.chat.flows.chat_request import ACTIONS, SOURCES, Caller, ChatRequest, Replay
+from chalicelib.domains.chat.rules.call_budget import ERRORS, error_code
 from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.engine import visitors
 from chalicelib.transports.chat.chat_route import MAX_CHAT_BODY_BYTES, STREAM_HEADERS

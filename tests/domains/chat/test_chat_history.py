@@ -5,14 +5,14 @@ from itertools import count as numbers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.chat.flows.chat_history import (
+from chalicelib.domains.chat.flows.chat_prompt import (
     MAX_OUTPUT,
     MAX_TURNS,
     MIN_OUTPUT,
     Turn,
     count_upper_bound,
     counter,
-    fit,
+    fit_history,
     room_for_answer,
 )
 from chalicelib.gateways.llm.messages import Message, ToolCall, ToolResult, count_input
@@ -25,7 +25,7 @@ texts = st.text(max_size=40)
 def test_the_newest_turns_that_fit_are_sent_whole_and_in_order(
     turns: list[Turn], room: int
 ) -> None:
-    sent, spent = fit([SYSTEM], iter(turns), QUESTION, count_input, room)
+    sent, spent = fit_history([SYSTEM], iter(turns), QUESTION, count_input, room)
     assert (sent[0], sent[-1]) == (SYSTEM, QUESTION)
     assert spent == count_input(sent)
     kept = sent[1:-1]
@@ -49,7 +49,7 @@ def test_no_more_turns_are_read_than_are_sent() -> None:
             read.append(number)
             yield Turn("?", "!")
 
-    sent, _ = fit([], endless(), QUESTION, count_input, 10**6)  # type: ignore[arg-type]
+    sent, _ = fit_history([], endless(), QUESTION, count_input, 10**6)  # type: ignore[arg-type]
     assert len(sent) == 2 * MAX_TURNS + 1
     assert len(read) == MAX_TURNS
 

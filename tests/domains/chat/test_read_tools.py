@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.domains.bots.store.agents import AGENTS
-from chalicelib.domains.chat.flows import read_tools, tools
-from chalicelib.domains.chat.flows.read_tools import NoArguments
-from chalicelib.domains.chat.flows.tools import MAX_RESULT_BYTES, ToolContext
+from chalicelib.domains.chat.flows import chat_tools
+from chalicelib.domains.chat.flows.chat_tools import MAX_RESULT_BYTES, NoArguments, ToolContext
 from chalicelib.gateways.llm.messages import ToolCall, ToolResult
 from tests.conftest import Api, Owner, Time, as_operator
 
@@ -28,7 +27,7 @@ def context(owner: Owner, time: Time) -> ToolContext:
 
 def call(context: ToolContext, name: str, arguments: Any) -> ToolResult:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return tools.carry_out(ToolCall("1", name, text), read_tools.TOOLS, context)
+    return chat_tools.carry_out(ToolCall("1", name, text), chat_tools.READ_TOOLS, context)
 
 
 def data(context: ToolContext, name: str, **arguments: Any) -> Any:
@@ -196,12 +195,12 @@ class TestCalls:
         def find_much(*_: object) -> dict[str, str]:
             return {"text": "x" * MAX_RESULT_BYTES}
 
-        tool = tools.Tool("catalog", NoArguments, find_much)
-        result = tools.carry_out(ToolCall("1", "find_much", "{}"), [tool], context)
+        tool = chat_tools.Tool("catalog", NoArguments, find_much)
+        result = chat_tools.carry_out(ToolCall("1", "find_much", "{}"), [tool], context)
         assert (result.is_error, "too long" in result.content) == (True, True)
 
     @settings(max_examples=30)
     @given(st.text(max_size=30), st.text(max_size=60) | st.just('{"query": "x"}'))
     def test_any_call_has_a_result(self, name: str, arguments: str) -> None:
-        result = tools.carry_out(ToolCall("7", name, arguments), (), None)  # type: ignore[arg-type]
+        result = chat_tools.carry_out(ToolCall("7", name, arguments), (), None)  # type: ignore[arg-type]
         assert (result.id, result.name, result.is_error) == ("7", name, True)

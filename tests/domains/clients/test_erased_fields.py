@@ -20,7 +20,7 @@ from chalicelib.core.principals import Audience, VisitorPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.json_schema import json_schema
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
-from chalicelib.domains.chat.flows.proposal_tools import OrderProposal, PersonRequest
+from chalicelib.domains.chat.flows.chat_tools import OrderProposal, PersonRequest
 from chalicelib.gateways import post
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.transports import auth

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.core.wire import parsing
-from chalicelib.domains.chat.flows import toolbox
+from chalicelib.domains.chat.flows import chat_tools
 from chalicelib.domains.chat.rules.call_budget import MAX_CALLS
 from chalicelib.gateways.llm import ProviderUsage, Stop, TextDelta, facts, frame
 from chalicelib.gateways.llm.demo import DemoModel
@@ -25,8 +25,8 @@ from chalicelib.gateways.llm.messages import (
 )
 from tests.factories.llm import events
 
-TOOLS = {tool.name: tool for tool in toolbox.TOOLS}
-SPECS = [tool.spec for tool in toolbox.TOOLS]
+TOOLS = {tool.name: tool for tool in chat_tools.TOOLS}
+SPECS = [tool.spec for tool in chat_tools.TOOLS]
 FRAME = frame.to_message(
     Business("Salon", datetime(2026, 11, 23, 12, tzinfo=UTC), "Europe/Moscow"),
     "We are a salon.",

@@ -1,20 +1,19 @@
-"""The prompt of a chat: the model, and as much of the dialog as fits its context."""
+"""Write the prompt of a chat: instructions, facts, and as much of the dialog as fits."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock, deadline
-from chalicelib.core.errors import NotConfiguredError
+from chalicelib.core.errors import NotConfiguredError, ValidationError
 from chalicelib.core.settings import settings
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.bots.rules.capabilities import PROPOSING, Capability
 from chalicelib.domains.bots.store.agents import AgentRow
-from chalicelib.domains.chat.flows import chat_facts, chat_history, toolbox
-from chalicelib.domains.chat.flows.chat_history import Count, MessageTooLongError, Turn
-from chalicelib.domains.chat.flows.tools import Tool
+from chalicelib.domains.chat.flows import chat_facts, chat_tools
+from chalicelib.domains.chat.flows.chat_tools import Tool
 from chalicelib.domains.chat.rules import call_budget, links
 from chalicelib.domains.chat.rules.call_budget import RESULT_TOKENS, TOOL_PREAMBLE
 from chalicelib.domains.chat.store import messages, proposals
@@ -26,8 +25,96 @@ from chalicelib.gateways import llm
 from chalicelib.gateways.llm import facts, frame, models
 from chalicelib.gateways.llm.facts import Facts, OfferedTimes, Passage, Proposal
 from chalicelib.gateways.llm.frame import Business
-from chalicelib.gateways.llm.messages import Message
+from chalicelib.gateways.llm.messages import (
+    TOKENS_PER_MESSAGE,
+    Message,
+    ToolSpec,
+    count_input,
+    texts,
+)
 from chalicelib.gateways.llm.models import ModelSpec
+
+MAX_TURNS = 40
+MAX_OUTPUT = 4_096
+"""Maximum number of output tokens per answer, even if the model supports more."""
+MIN_CONTEXT = 2_000
+"""Minimum context of a model, in tokens, whatever its server reports."""
+LEAST_ASSUMED_CONTEXT = 8_000
+"""Minimum context, in tokens, of a model whose server refuses long messages without a number."""
+MIN_OUTPUT = 64
+"""Minimum number of output tokens. With less room, the message is refused."""
+_BYTES_PER_TOKEN = 2
+
+
+class Count(Protocol):
+    """Counts the input tokens of messages and of tools."""
+
+    def __call__(self, messages: Iterable[Message], tools: Sequence[ToolSpec] = ()) -> int:
+        """Return the tokens."""
+
+
+class MessageTooLongError(ValidationError):
+    """A message exceeds the context of the bot's model, even without the dialog's history."""
+
+    code = "message_too_long"
+
+
+class Turn(NamedTuple):
+    """A visitor's message and its answer."""
+
+    question: str
+    answer: str
+
+
+def count_upper_bound(messages: Iterable[Message], tools: Sequence[ToolSpec] = ()) -> int:
+    """Return an upper bound of the input tokens of messages and tools for any tokenizer.
+
+    It counts one token per two bytes. Money is held for this number before the provider counts.
+    """
+    return sum(
+        TOKENS_PER_MESSAGE + -(-len(text.encode()) // _BYTES_PER_TOKEN)
+        for text in texts(messages, tools)
+    )
+
+
+def counter(provider: str) -> Count:
+    """Return the function that counts a provider's input. It is exact for the embedded model."""
+    return count_input if provider == "demo" else count_upper_bound
+
+
+def room_for_answer(
+    fixed: Sequence[Message], count: Count, context_tokens: int, max_output_tokens: int
+) -> int | None:
+    """Return the maximum tokens of an answer, or None if the message alone fills the context."""
+    room = context_tokens - count(fixed)
+    return min(room, max_output_tokens, MAX_OUTPUT) if room >= MIN_OUTPUT else None
+
+
+def fit_history(
+    before: Sequence[Message],
+    turns: Iterable[Turn],
+    question: Message,
+    count: Count,
+    room: int,
+) -> tuple[list[Message], int]:
+    """Return the messages to send to the model, and their input tokens: at most ``room``.
+
+    ``turns`` are sorted newest first. As many complete turns as fit are sent, at most
+    ``MAX_TURNS``. Turns without an answer are left out, because providers refuse two user messages
+    in a row.
+    """
+    spent = count([*before, question])
+    sent: list[Message] = []
+    answered = (turn for turn in turns if turn.answer.strip())
+    for turn in islice(answered, MAX_TURNS):
+        pair = [Message("user", turn.question), Message("assistant", turn.answer)]
+        cost = count(pair)
+        if spent + cost > room:
+            break
+        spent += cost
+        sent = [*pair, *sent]
+    return [*before, *sent, question], spent
+
 
 _ABILITIES: Mapping[Capability, str] = {
     "booking": (
@@ -65,7 +152,7 @@ class Prompt(NamedTuple):
     @property
     def planned(self) -> TokenUsage:
         """The usage of an answer with tools that money is held for."""
-        of_tools = _count_tools(self.tools, chat_history.counter(self.spec.provider))
+        of_tools = _count_tools(self.tools, counter(self.spec.provider))
         return call_budget.planned(self.input_tokens + of_tools, self.max_output)
 
 
@@ -92,7 +179,7 @@ def fit(
         problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
     turns: Iterator[Turn] = _turns(workspace.id, session)
     found, actions = Facts(), Actions()
-    every = toolbox.of_bot(agent, can_confirm=can_confirm) if spec.takes_tools else []
+    every = chat_tools.of_bot(agent, can_confirm=can_confirm) if spec.takes_tools else []
     if problem is None:
         with deadline.side_by_side() as start:
             newest = start(lambda: list(islice(turns, 1)))
@@ -103,7 +190,7 @@ def fit(
         found = found._replace(dialog=_dialog_facts(actions))
     now = clock.now().astimezone(ZoneInfo(workspace.timezone))
     business = Business(workspace.name, now, workspace.timezone)
-    count = chat_history.counter(spec.provider)
+    count = counter(spec.provider)
     # What does not fit the context of a small model is left out: tools first, then facts.
     for chosen, tools in ((found, every), (found, []), (Facts(), [])):
         before = [frame.to_message(business, agent.system_prompt, _abilities(tools))]
@@ -111,16 +198,14 @@ def fit(
         context = spec.context_tokens
         if tools:
             context -= _count_tools(tools, count) + RESULT_TOKENS
-        max_output = chat_history.room_for_answer(
-            [*before, question], count, context, spec.max_output_tokens
-        )
+        max_output = room_for_answer([*before, question], count, context, spec.max_output_tokens)
         if max_output is not None:
             break
     if max_output is None:
         raise MessageTooLongError.of("message", "too long for this bot's model; shorten it")
     if problem is not None:
         raise problem
-    sent, input_tokens = chat_history.fit(before, turns, question, count, context - max_output)
+    sent, input_tokens = fit_history(before, turns, question, count, context - max_output)
     said = [*(each.content for each in sent[:-1] if each.role == "user"), text]
     passages = list(facts.parse(question)[0].passages)
     quoted = [part for each in passages for part in (each.text, each.url or "")]
@@ -187,7 +272,7 @@ def _turns(workspace_id: str, session: SessionRow | None) -> Iterator[Turn]:
     if session is None:
         return
     answer = None
-    for message in messages.latest(workspace_id, session.dialog_id, 4 * chat_history.MAX_TURNS):
+    for message in messages.latest(workspace_id, session.dialog_id, 4 * MAX_TURNS):
         if message.role == ASSISTANT:
             answer = message
         elif message.role == USER and answer and answer.number == message.number + 1:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage, cost
-from chalicelib.domains.chat.flows import toolbox
+from chalicelib.domains.chat.flows import chat_tools
 from chalicelib.domains.chat.rules import call_budget
 from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning
 from chalicelib.gateways.llm.messages import ToolCall
@@ -22,7 +22,7 @@ from tests.transports.chat.endpoint.conftest import IN, OUT, Script
 pytestmark = pytest.mark.usefixtures("database", "model_takes_tools", "monday")
 
 MEGABYTE = 2**20
-TOOLS = [each.name for each in toolbox.TOOLS]
+TOOLS = [each.name for each in chat_tools.TOOLS]
 ENDLESS = ToolCall("1", "find_free_times", '{"service": "haircut"}')
 
 

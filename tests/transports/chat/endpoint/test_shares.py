@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.billing.store import budgets, ledger
-from chalicelib.domains.chat.flows import chat, chat_storage
+from chalicelib.domains.chat.flows import chat
 from chalicelib.engine import limits, visitors
 from chalicelib.gateways.llm import ProviderUsage
 from tests.conftest import Api, Owner, Time, run_concurrently
@@ -125,12 +125,12 @@ class TestMessages:
     @pytest.fixture(autouse=True)
     def _few(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert chat.MESSAGES_PER_DAY.max_requests == 200
-        assert chat_storage.MAX_MESSAGES == 300
+        assert chat.MAX_MESSAGES == 300
         few = replace(chat.MESSAGES_PER_DAY, max_requests=4)
         monkeypatch.setattr(chat, "MESSAGES_PER_DAY", few)
         chosen = replace(limits.settings(), rate_limit_scale=1)
         monkeypatch.setattr(limits, "settings", lambda: chosen)
-        monkeypatch.setattr(chat_storage, "MAX_MESSAGES", 3)
+        monkeypatch.setattr(chat, "MAX_MESSAGES", 3)
 
     def test_a_visitor_sends_a_bot_so_many_messages_a_day(
         self, bot: Bot, owner: Owner, as_visitor: Any, time: Time

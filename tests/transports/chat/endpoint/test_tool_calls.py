@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.domains.billing.rules.pricing import LEAST_OUTPUT, Prices, TokenUsage, cost
-from chalicelib.domains.chat.flows import chat_calls, chat_history, toolbox
+from chalicelib.domains.chat.flows import chat_answer, chat_prompt, chat_tools
 from chalicelib.domains.chat.rules import call_budget
 from chalicelib.domains.chat.rules.call_budget import CallBudget
 from chalicelib.gateways import llm
@@ -90,7 +90,7 @@ class TestAnswers:
 
         model = script(find("rye"), ProviderUsage(10, 1), "Sorry.", ProviderUsage(10, 1))
         monkeypatch.setattr(chat_facts.Source, "find", lambda *_: [])
-        monkeypatch.setattr("chalicelib.domains.chat.flows.read_tools._offers", fail)
+        monkeypatch.setattr("chalicelib.domains.chat.flows.chat_tools._offers", fail)
         assert ask(bot, "Hello").text == "Sorry."
         (result,) = model.asked[1][-1].results
         assert result.is_error
@@ -116,7 +116,7 @@ class TestLimits:
             result
             for message in model.asked[-1]
             for result in message.results
-            if result.content != chat_calls.TOO_MANY
+            if result.content != chat_answer.TOO_MANY
         ]
         assert len(carried_out) == call_budget.MAX_TOOL_CALLS
         assert charged(bot) == price(300, 30)
@@ -134,7 +134,7 @@ class TestLimits:
         self, bot: Bot, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         model = script(find("rye"), ProviderUsage(10, 1), "Yes.", ProviderUsage(10, 1))
-        monkeypatch.setattr(chat_calls, "TOOLS_UNTIL", -1.0)
+        monkeypatch.setattr(chat_answer, "TOOLS_UNTIL", -1.0)
         ask(bot, "Rye?")
         assert (model.offered, model.final) == ([[]], [True])
 
@@ -158,8 +158,8 @@ class TestLimits:
         assert reply.events[-1]["type"] == "done"
         assert model.offered[-1] == READ_TOOLS
         assert any(message.results for message in model.asked[-1])
-        tools = [each.spec for each in toolbox.TOOLS if each.capability == "catalog"]
-        count = chat_history.counter(spec.provider)
+        tools = [each.spec for each in chat_tools.TOOLS if each.capability == "catalog"]
+        count = chat_prompt.counter(spec.provider)
         for messages, granted in zip(model.asked, model.granted, strict=True):
             assert count(messages, tools) + granted <= 6_000
 

@@ -1,0 +1,640 @@
+"""Tools that a model may call while a bot answers, and how a call is carried out.
+
+The tools that a model may call while a bot answers, and how a call is carried out.
+
+A tool belongs to a capability of the bot. Read tools return what every visitor can read. A call
+never fails the answer: the model receives an error as the result and can correct itself.
+
+Tools with which a bot proposes an action to the visitor, or calls a person.
+
+A proposal does nothing: it is stored and shown as a card, and the visitor confirms or declines it
+(``domains.chat.operations.actions``). Names and contacts in it are the visitor's own words. What
+the model passes and the visitor has not written is left out, and the card asks for it.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
+from zoneinfo import ZoneInfo
+
+from pydantic import Field
+
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import AppError, ConflictError, NotFoundError
+from chalicelib.core.text import cut_bytes, fold
+from chalicelib.core.unit import AuditEvent
+from chalicelib.core.wire import parsing
+from chalicelib.core.wire.json_schema import json_schema
+from chalicelib.core.wire.schema import Wire, optional
+from chalicelib.core.wire.times import Day
+from chalicelib.domains.bookings.flows import calendars, visitor_bookings
+from chalicelib.domains.bookings.flows.calendars import Search
+from chalicelib.domains.bookings.rules.slots import Query, Slot
+from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
+from chalicelib.domains.bots.rules.capabilities import PROPOSING, Capability
+from chalicelib.domains.bots.store import bot_metrics
+from chalicelib.domains.bots.store.agents import AgentRow
+from chalicelib.domains.catalog.store.products import ProductRow
+from chalicelib.domains.chat.flows import chat_facts
+from chalicelib.domains.chat.rules import cards
+from chalicelib.domains.chat.rules.call_budget import MAX_RESULT_BYTES
+from chalicelib.domains.chat.rules.cards import Line, Person
+from chalicelib.domains.chat.store import messages, proposals
+from chalicelib.domains.chat.store.dialogs import DIALOGS
+from chalicelib.domains.chat.store.messages import MessageRow
+from chalicelib.domains.chat.store.proposals import (
+    MAX_OFFERED,
+    Kind,
+    OfferedSlot,
+    ProposalId,
+    ProposalRow,
+)
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.leads.flows import cart
+from chalicelib.domains.leads.rules.form_fields import FieldSpec
+from chalicelib.domains.leads.store.forms import FORMS, FormRow
+from chalicelib.engine.listing.query import Query as ListQuery
+from chalicelib.engine.metrics import Increments
+from chalicelib.engine.reading import Rows
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways.llm import facts
+from chalicelib.gateways.llm.messages import ToolCall, ToolResult, ToolSpec
+from chalicelib.lib import emails, extracts, localized, phones, zoned_times
+from chalicelib.lib.contact_fields import PersonName, PhoneText
+from chalicelib.lib.localized import Language
+
+MAX_NAMES = 10
+"""Names in the error for a name that does not match."""
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolContext:
+    """The answer for which tools are called. ``number`` is its number in the dialog.
+
+    ``said`` are the visitor's own messages, and ``contacts`` the e-mail addresses and phone numbers
+    that the visitor has named in the dialog, in normal form. ``offered`` are the free times that
+    the bot has named, and ``proposed`` are the proposals made in this answer. ``attempted`` is the
+    number of proposals that were begun. ``has_requested_person`` is whether the answer has asked
+    for a person.
+    """
+
+    workspace: WorkspaceRow
+    agent: AgentRow
+    dialog_id: str
+    number: int
+    said: Sequence[str] = ()
+    contacts: Collection[str] = ()
+    offered: tuple[OfferedSlot, ...] = ()
+    proposed: list[ProposalRow] = field(default_factory=list)
+    attempted: int = 0
+    has_requested_person: bool = False
+
+    @property
+    def language(self) -> Language:
+        """The language of the visitor's last message with letters."""
+        with_letters = (text for text in reversed(self.said) if any(map(str.isalpha, text)))
+        return localized.language_of_message(next(with_letters, ""))
+
+
+class ToolError(Exception):
+    """A call that cannot be carried out. The message says what the model can do instead."""
+
+
+class Tool(NamedTuple):
+    """A tool of a capability. ``run`` returns JSON data, and its docstring describes the tool."""
+
+    capability: Capability
+    arguments: type[Wire]
+    run: Callable[[ToolContext, Any], dict[str, Any]]
+
+    @property
+    def name(self) -> str:
+        """The name by which models call the tool."""
+        return self.run.__name__
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as a model receives it."""
+        description = " ".join((self.run.__doc__ or "").split())
+        return ToolSpec(self.name, description, json_schema(self.arguments))
+
+
+def carry_out(call: ToolCall, tools: Collection[Tool], context: ToolContext) -> ToolResult:
+    """Return the result of a call, or an error with what was expected."""
+    fail = partial(ToolResult, call.id, call.name, is_error=True)
+    tool = next((each for each in tools if each.name == call.name), None)
+    if tool is None:
+        return fail(f"There is no tool {call.name}. Expected one of {_names(tools)}.")
+    values = call.parsed()
+    if values is None:
+        return fail("Expected the arguments as a JSON object.")
+    try:
+        text = to_text(tool.run(context, parsing.parse(tool.arguments, values)))
+    except (AppError, ToolError) as error:
+        return fail(cut_bytes(str(error), MAX_RESULT_BYTES))
+    except Exception:
+        log.exception("a tool failed", extra={"tool": tool.name})
+        return fail("This tool is not available now. Answer without it.")
+    return ToolResult(call.id, call.name, text)
+
+
+def _names(tools: Collection[Tool]) -> str:
+    return ", ".join(tool.name for tool in tools) or "no tools"
+
+
+def to_text(data: dict[str, Any]) -> str:
+    """Return JSON of at most ``MAX_RESULT_BYTES``.
+
+    A longer list in the data loses its last items, and ``more`` says so.
+
+    Raises:
+        ToolError: the data are too long without their lists.
+    """
+    text = json.dumps(data, ensure_ascii=False)
+    while len(text.encode()) > MAX_RESULT_BYTES:
+        longest = max(
+            (each for each in data.values() if isinstance(each, list)), key=len, default=[]
+        )
+        if not longest:
+            raise ToolError("The result is too long. Search for less.")
+        data = {
+            name: each[: len(each) * 3 // 4] if each is longest else each
+            for name, each in data.items()
+        } | {"more": True}
+        text = json.dumps(data, ensure_ascii=False)
+    return text
+
+
+def one_named(
+    candidates: Sequence[T], name: str, what: str, name_of: Callable[[T], str] = attrgetter("name")
+) -> T:
+    """Return the candidate with a name, or the only one that matches it best.
+
+    Raises:
+        ToolError: none matches, or several do. ``what`` names the candidates in the plural.
+    """
+    matching = [each for each in candidates if fold(name_of(each)) == fold(name)]
+    if not matching:
+        indexes = extracts.most_relevant(name, [name_of(each) for each in candidates])
+        matching = [candidates[index] for index in indexes]
+    if len(matching) == 1:
+        return matching[0]
+    known = ", ".join(name_of(each) for each in (matching or candidates)[:MAX_NAMES])
+    problem = f"Several {what} match" if matching else f"No {what} match"
+    msg = f"{problem} {name!r}. Expected one of: {known or f'there are no {what}'}."
+    raise ToolError(msg)
+
+
+MAX_TIMES = 40
+"""Free times that one call returns."""
+MAX_DAYS = 31
+MAX_SERVICES = 200
+"""Active services among which a name is looked for."""
+
+
+class OfferSearch(Wire):
+    """Search for products or services."""
+
+    query: str = Field(min_length=1, max_length=200, description="Words of the name.")
+
+
+class NoArguments(Wire):
+    """No arguments."""
+
+
+class FreeTimeSearch(Wire):
+    """Search for free times of a service."""
+
+    service: str = Field(min_length=1, max_length=200, description="Name of the service.")
+    staff: str | None = optional("Name of a person or room; default: any.")
+    first_day: Day | None = optional("First local date, YYYY-MM-DD; default: today.")
+    last_day: Day | None = optional("Last local date; default: six days after the first.")
+
+
+def find_products(context: ToolContext, search: OfferSearch) -> dict[str, Any]:
+    """Find products with their prices. Prices are in rubles."""
+    return _offers(context, chat_facts.PRODUCT_OFFERS, search)
+
+
+def find_services(context: ToolContext, search: OfferSearch) -> dict[str, Any]:
+    """Find services with their prices and durations. Prices are in rubles."""
+    return _offers(context, chat_facts.SERVICE_OFFERS, search)
+
+
+def _offers(context: ToolContext, source: chat_facts.Source, search: OfferSearch) -> dict[str, Any]:
+    found = source.find(context.workspace.id, search.query)
+    texts = [f"{each.name} {each.description}" for each in found]
+    matching = [found[index] for index in extracts.most_relevant(search.query, texts)]
+    result: dict[str, Any] = {"found": [facts.as_data(each) for each in matching]}
+    if not matching and found:
+        result["others"] = [each.name for each in found]
+    return result
+
+
+def opening_hours(context: ToolContext, _: NoArguments) -> dict[str, Any]:
+    """Return the opening hours of each person or room, and what differs in the next 14 days."""
+    hours = chat_facts.find_hours(context.workspace.id)
+    return {"hours": [facts.as_data(each) for each in hours]}
+
+
+def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, Any]:
+    """Find free times of a service. Name times to the visitor as they are in the result."""
+    workspace_id = context.workspace.id
+    service = _service_named(workspace_id, search.service)
+    try:
+        visitor_bookings.require_open_site(workspace_id, service, Rows())
+    except NotFoundError:
+        msg = f"{service.name} cannot be booked at the moment."
+        raise ToolError(msg) from None
+    chosen = Search.of(workspace_id, service, None)
+    if search.staff is not None:
+        candidate = one_named(
+            chosen.candidates.found,
+            search.staff,
+            "people or rooms of this service",
+            lambda each: each.resource.name,
+        )
+        chosen = chosen._replace(candidates=chosen.candidates._replace(found=[candidate]))
+    zone = calendars.zones(
+        chosen.candidates.bound, None, None, lambda: context.workspace.timezone
+    ).effective
+    query = _range(search, zone)
+    slots = chosen.slots(query).slots
+    result: dict[str, Any] = {
+        "service": service.name,
+        "minutes": int(service.duration_min),
+        "price_rub": facts.rubles(int(service.price)),
+        "timezone": zone,
+        "times": [_offer(context, chosen, slot, zone) for slot in slots[:MAX_TIMES]],
+    }
+    if len(slots) > MAX_TIMES:
+        result["more"] = True
+    if not slots and (after := chosen.next(query)):
+        result["next"] = _offer(context, chosen, after, zone)
+    return result
+
+
+def _service_named(workspace_id: str, name: str) -> ServiceRow:
+    """Return the active service with a name, or the only one that matches it best.
+
+    Raises:
+        ToolError: no service matches, or several do.
+    """
+    page = SERVICES.page(
+        workspace_id,
+        ListQuery(page=1, size=MAX_SERVICES, sort="sortOrder", filters={"status": "active"}),
+    )
+    services: list[ServiceRow] = page.records
+    return one_named(services, name, "services")
+
+
+def _range(search: FreeTimeSearch, zone: str) -> Query:
+    """Return the requested range of local dates.
+
+    Raises:
+        ToolError: it ends before it begins, or it is too long.
+    """
+    now = clock.now()
+    first = search.first_day or clock.local_day(now, zone)
+    last = search.last_day or first + timedelta(days=6)
+    if not 0 <= (last - first).days < MAX_DAYS:
+        msg = f"Expected lastDay 0 to {MAX_DAYS - 1} days after firstDay."
+        raise ToolError(msg)
+    span = zoned_times.span_of_days(first, last, zone)
+    return Query(span.start, span.end - 1, epoch_ms(now))
+
+
+def _offer(context: ToolContext, search: Search, slot: Slot, zone: str) -> dict[str, Any]:
+    """Return a slot for the model. The context keeps it as the last one that the bot has named."""
+    resource_id = next(iter(slot.seats))
+    known = {(each.service_id, each.resource_id, each.start): each for each in context.offered}
+    offered = known.get((search.service.id, resource_id, slot.start))
+    names = {each.resource.id: each.resource.name for each in search.candidates.found}
+    local = zoned_times.local_time(clock.moment_at(slot.start), zone)
+    start = local.text[:16]
+    if offered is None:
+        offered = OfferedSlot(
+            str(1 + max((int(each.id) for each in context.offered), default=0)),
+            search.service.id,
+            resource_id,
+            slot.start,
+            search.service.name,
+            f"{start} {local.weekday}",
+            names[resource_id],
+        )
+    others = [each for each in context.offered if each.id != offered.id]
+    context.offered = (*others, offered)[-MAX_OFFERED:]
+    return {
+        "slotId": offered.id,
+        "start": start,
+        "weekday": local.weekday,
+        "staff": [names[each] for each in slot.seats],
+    }
+
+
+READ_TOOLS = (
+    Tool("catalog", OfferSearch, find_products),
+    Tool("catalog", OfferSearch, find_services),
+    Tool("catalog", NoArguments, opening_hours),
+    Tool("slots", FreeTimeSearch, find_free_times),
+)
+
+
+OPEN_FOR = timedelta(minutes=15)
+"""Time for which a visitor can confirm a proposal."""
+MAX_PROPOSALS = 3
+"""Proposals in one answer."""
+MAX_LINES = 20
+HANDOVER_PAUSE = timedelta(days=1)
+"""Time until a person can be requested again in a dialog."""
+SHOWN = (
+    "The visitor now sees a card with these details. Nothing is done until the visitor confirms it."
+    " Ask the visitor to check the card and to confirm it."
+)
+
+
+class PersonArguments(Wire):
+    """The visitor, as far as the visitor has said."""
+
+    name: PersonName | None = optional("Name that the visitor has given.")
+    phone: PhoneText | None = optional("Phone that the visitor has given.")
+    email: str | None = optional("E-mail address that the visitor has given.")
+
+
+class BookingProposal(PersonArguments):
+    """A booking to propose."""
+
+    slot_id: str = Field(max_length=10, description="slotId of a free time.")
+
+
+class OrderLine(Wire):
+    """A product of an order."""
+
+    product: str = Field(min_length=1, max_length=200, description="Name of the product.")
+    quantity: int = Field(default=1, ge=1, le=1_000, description="Pieces.")
+
+
+class OrderProposal(PersonArguments):
+    """An order to propose."""
+
+    items: list[OrderLine] = Field(min_length=1, max_length=MAX_LINES, description="Products.")
+
+
+class PersonRequest(Wire):
+    """A request for a person."""
+
+    reason: str = Field(min_length=1, max_length=500, description="What the visitor needs.")
+
+
+def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, Any]:
+    """Show the visitor a card to confirm a booking of a free time. Leave out what is not known."""
+    offered = next((each for each in context.offered if each.id == args.slot_id), None)
+    if offered is None:
+        raise ToolError("There is no such slotId. Call find_free_times, and take one of its ids.")
+    workspace_id, now = context.workspace.id, epoch_ms(clock.now())
+    service = SERVICES.find(workspace_id, offered.service_id)
+    if service is None or service.status != "active":
+        raise ToolError("This service cannot be booked any more.")
+    if service.require_payment:
+        raise ToolError("This service has to be paid when it is booked. Chats cannot do that.")
+    search = Search.of(workspace_id, service, offered.resource_id)
+    free = search.slots(Query(offered.start, offered.start, now)).slots
+    if not any(offered.resource_id in slot.seats for slot in free):
+        raise ToolError("This time is no longer free. Call find_free_times again.")
+    (resource,) = (each.resource for each in search.candidates.found)
+    start = clock.moment_at(offered.start)
+    person = _person(context, args)
+    card = cards.booking(
+        context.language,
+        service=service.name,
+        local=start.astimezone(ZoneInfo(resource.timezone)),
+        zone=resource.timezone,
+        staff=resource.name,
+        minutes=int(service.duration_min),
+        price=int(service.price),
+        person=person,
+        privacy_url=context.agent.privacy_url,
+    )
+    arguments = {
+        "serviceId": service.id,
+        "resourceId": resource.id,
+        "start": offered.start,
+        "price": int(service.price),
+        "minutes": int(service.duration_min),
+        **_known(person),
+    }
+    last = start - timedelta(minutes=int(service.min_notice_min))
+    return _propose(context, "booking", arguments, card, last)
+
+
+def propose_order(context: ToolContext, args: OrderProposal) -> dict[str, Any]:
+    """Show the visitor a card to confirm an order of products. Leave out what is not known."""
+    workspace_id = context.workspace.id
+    form = FORMS.find(workspace_id, context.agent.order_form_id or "")
+    if form is None:
+        raise ToolError("This business does not take orders in the chat.")
+    products = _products(workspace_id, args.items)
+    lines = [Line(product.name, quantity, int(product.price)) for product, quantity in products]
+    asked = _Form.of(form, _person(context, args))
+    card = cards.order(
+        context.language,
+        lines=lines,
+        known=asked.known,
+        fields=asked.fields,
+        consent=asked.consent,
+        privacy_url=context.agent.privacy_url,
+    )
+    items = [
+        {"productId": product.id, "quantity": line.quantity, "price": line.price}
+        for (product, _), line in zip(products, lines, strict=True)
+    ]
+    arguments = {"formId": form.id, "items": items, "values": asked.values}
+    return _propose(context, "order", arguments, card)
+
+
+def request_person(context: ToolContext, args: PersonRequest) -> dict[str, Any]:
+    """Ask a person of the business to contact the visitor, if the visitor wants that."""
+    if not context.contacts:
+        raise ToolError("Ask the visitor for a phone number or an e-mail address first.")
+
+    def stage(unit: UnitOfWork) -> dict[str, Any]:
+        _require_answer(unit, context)
+        dialog = DIALOGS.require(unit.tenant, context.dialog_id)
+        now = clock.now()
+        if dialog.handover_at is not None and dialog.handover_at + HANDOVER_PAUSE > now:
+            return {"result": "A person has been asked already and will contact the visitor."}
+        dialog.handover_at, dialog.handover_reason = now, args.reason
+        unit.save(dialog)
+        counts = Increments(unit.tenant)
+        today = clock.local_day(now, context.workspace.timezone)
+        measures = {bot_metrics.HANDOVERS: 1}
+        bot_metrics.count(counts, dialog.agent_id, dialog.channel, today, measures)
+        counts.stage(unit)
+        return {"result": "A person has been asked and will contact the visitor."}
+
+    result = run_unit(context.workspace.id, AuditEvent("chat", "bot"), stage)
+    context.has_requested_person = True
+    return result
+
+
+def _propose(
+    context: ToolContext,
+    kind: Kind,
+    arguments: dict[str, Any],
+    card: dict[str, Any],
+    last: datetime | None = None,
+) -> dict[str, Any]:
+    """Store a proposal that ends after ``OPEN_FOR``, or at ``last`` if that is earlier."""
+    if context.attempted >= MAX_PROPOSALS:
+        raise ToolError("Propose no more in this answer.")
+    context.attempted += 1  # A proposal whose answer was lost may have been stored.
+    ends_at = clock.now() + OPEN_FOR
+    place = ProposalId(context.agent.id, context.dialog_id, context.number, context.attempted)
+    unit = UnitOfWork(context.workspace.id)
+    _require_answer(unit, context)
+    row = proposals.stage_new(
+        unit,
+        place,
+        kind,
+        arguments=arguments,
+        card=card,
+        ends_at=min(ends_at, last) if last else ends_at,
+    )
+    unit.commit()
+    context.proposed.append(row)
+    return {"title": card["title"], "details": card["details"], "result": SHOWN}
+
+
+def _require_answer(unit: UnitOfWork, context: ToolContext) -> None:
+    """Require the answer. It is gone if the dialog has been erased in the meantime."""
+    place = messages.key(context.workspace.id, context.dialog_id, context.number)
+    erased = ConflictError("This dialog has ended.")
+    unit.require(MessageRow(place.pk, place.sk), on_conflict=erased)
+
+
+def _person(context: ToolContext, args: PersonArguments) -> Person:
+    """Return the visitor, with what the visitor has written and nothing else."""
+    said = {word for text in context.said for word in _words(text)}
+    words = _words(args.name or "")
+    name = args.name if words and said.issuperset(words) else None
+    phone = phones.find_phone(args.phone, context.workspace.country) if args.phone else None
+    email = emails.find_email(args.email) if args.email else None
+    written = {emails.key(each): each for each in context.contacts}
+    return Person(
+        name,
+        phone if phone in written else None,
+        written.get(emails.key(email)) if email else None,
+    )
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", fold(text))
+
+
+def _known(person: Person) -> dict[str, str]:
+    return {name: value for name, value in person._asdict().items() if value is not None}
+
+
+def _products(workspace_id: str, lines: Sequence[OrderLine]) -> list[tuple[ProductRow, int]]:
+    """Return the products of an order with their quantities.
+
+    Raises:
+        ToolError: a name fits no product or several, there are fewer pieces in stock, or an order
+            may not have as many.
+    """
+    found: dict[str, tuple[ProductRow, int]] = {}
+    for line in lines:
+        similar = chat_facts.PRODUCT_OFFERS.records(workspace_id, line.product)
+        product: ProductRow = one_named(similar, line.product, "products")
+        quantity = line.quantity + found.get(product.id, (product, 0))[1]
+        if product.stock is not None and product.stock < quantity:
+            # The exact stock is not for visitors, whom a model may tell all that it reads.
+            fewer = "None" if product.stock <= 0 else f"Fewer than {quantity}"
+            msg = f"{fewer} of {product.name} are in stock."
+            raise ToolError(msg)
+        if quantity > cart.MAX_QUANTITY:
+            msg = f"An order may have {cart.MAX_QUANTITY} pieces of a product."
+            raise ToolError(msg)
+        found[product.id] = (product, quantity)
+    return list(found.values())
+
+
+class _Form(NamedTuple):
+    """The fields of an order's form, divided by who fills them in.
+
+    ``values`` are known, with labels in ``known``. The visitor is asked for ``fields``. To confirm
+    the card is to give the ``consent``.
+    """
+
+    values: dict[str, str]
+    known: list[tuple[str, str]]
+    fields: list[cards.Field]
+    consent: str | None
+
+    @classmethod
+    def of(cls, form: FormRow, person: Person) -> "_Form":
+        """Divide the required fields of a form, and those for the visitor's contacts.
+
+        Raises:
+            ToolError: a required field is hidden, so that a visitor cannot fill it in.
+        """
+        values: dict[str, str] = {}
+        known, fields, consents = [], [], []
+        for spec, value in _with_contacts(form.specs, person):
+            if value is not None:
+                values[spec.name] = value
+                known.append((spec.label, value))
+            elif spec.type == "consent":
+                if spec.required:
+                    consents.append(spec.label)
+                    values[spec.name] = "on"
+            elif spec.required and spec.type == "hidden":
+                raise ToolError("The form for orders cannot be filled in in a chat.")
+            elif spec.required:
+                fields.append(cards.Field(*spec))
+        return cls(values, known, fields, " ".join(consents) or None)
+
+
+def _with_contacts(
+    specs: Iterable[FieldSpec], person: Person
+) -> Iterable[tuple[FieldSpec, str | None]]:
+    """Yield each field with the part of the visitor's contacts that belongs into it.
+
+    A name belongs only into a text of this name: the visitor cannot correct what is taken over.
+    """
+    left = {"phone": person.phone, "email": person.email}
+    for spec in specs:
+        if spec.name == cards.NAME and spec.type in {"text", "textarea"}:
+            yield spec, person.name
+        else:
+            yield spec, left.pop(spec.type, None)
+
+
+PROPOSAL_TOOLS = (
+    Tool("booking", BookingProposal, propose_booking),
+    Tool("order", OrderProposal, propose_order),
+    Tool("handover", PersonRequest, request_person),
+)
+
+
+TOOLS = (*READ_TOOLS, *PROPOSAL_TOOLS)
+
+
+def of_bot(agent: AgentRow, *, can_confirm: bool) -> list[Tool]:
+    """Return the tools of a bot's capabilities.
+
+    A client that cannot show cards (``can_confirm``) gets no proposals.
+    """
+    chosen = {*agent.capabilities} - (set() if can_confirm else PROPOSING)
+    return [tool for tool in TOOLS if tool.capability in chosen]
