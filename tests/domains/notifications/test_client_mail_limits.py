@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.core import plans
 from chalicelib.core.jobs import JOB_HANDLERS, MAIL_CLIENT, VISITOR_EVENTS, Queue
-from chalicelib.domains.notifications.flows import client_events, suppressions
+from chalicelib.domains.notifications.flows import client_events, mail_gate
 from chalicelib.domains.notifications.store import client_mails, mail_rates
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
@@ -67,7 +67,7 @@ class TestAnAddress:
     def test_that_is_suppressed_gets_nothing(
         self, inbox: Inbox, salon: Salon, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(suppressions, "is_suppressed", lambda address: address == ADA)
+        monkeypatch.setattr(mail_gate, "is_suppressed", lambda address: address == ADA)
         book(salon, HOURS[0])
         run_until_idle()
         assert mails_to(inbox) == []
@@ -174,7 +174,7 @@ class TestARepeatedJob:
     def test_that_withheld_its_mail_is_counted_once(
         self, job: jobs.JobRow, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(suppressions, "is_suppressed", lambda _: True)
+        monkeypatch.setattr(mail_gate, "is_suppressed", lambda _: True)
         for _ in range(3):
             client_events.mail_client(job)
         assert withheld(owner)["byBounce"] == 1

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.jobs import JOB_HANDLERS, MAIL_INVITATION
-from chalicelib.domains.notifications.flows import suppressions
+from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError
@@ -81,7 +81,7 @@ def test_an_expired_invitation_is_not_mailed(inbox: Inbox, owner: Owner, time: T
 def test_an_address_that_is_suppressed_gets_no_mail(
     inbox: Inbox, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suppressions, "is_suppressed", lambda address: address == IVY)
+    monkeypatch.setattr(mail_gate, "is_suppressed", lambda address: address == IVY)
     invite(owner)
     invite(owner, "ivo@example.com")
     assert mailed(inbox) == []

@@ -13,7 +13,7 @@ from moto import mock_aws
 import app
 from chalicelib.core import retry
 from chalicelib.domains.identity.store import accounts
-from chalicelib.domains.notifications.flows import suppressions
+from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.domains.notifications.store.suppressions import SuppressionRow
 from chalicelib.engine.tables import ControlRow
 from tests.conftest import Owner, Time, as_operator
@@ -55,10 +55,10 @@ class TestSuppressions:
     def test_a_permanent_bounce_and_a_complaint_suppress_the_address(
         self, made: Callable[[str], dict[str, Any]], wrapped: Callable[[Any], Any]
     ) -> None:
-        assert not suppressions.is_suppressed(VISITOR)
+        assert not mail_gate.is_suppressed(VISITOR)
         assert report(wrapped(made("one"))) == []
-        assert suppressions.is_suppressed(f" {VISITOR.upper()}")
-        assert not suppressions.is_suppressed("bob@example.com")
+        assert mail_gate.is_suppressed(f" {VISITOR.upper()}")
+        assert not mail_gate.is_suppressed("bob@example.com")
 
     @pytest.mark.parametrize(
         "harmless",
@@ -72,16 +72,16 @@ class TestSuppressions:
     )
     def test_other_reports_suppress_nothing(self, harmless: Callable[[], Any]) -> None:
         assert report(harmless()) == []
-        assert not suppressions.is_suppressed(VISITOR)
+        assert not mail_gate.is_suppressed(VISITOR)
 
     def test_the_address_that_was_mailed_is_suppressed_and_not_the_one_it_forwards_to(self) -> None:
         assert report(bounced("one", final_recipient="ada@elsewhere.example")) == []
-        assert suppressions.is_suppressed(VISITOR)
-        assert not suppressions.is_suppressed("ada@elsewhere.example")
+        assert mail_gate.is_suppressed(VISITOR)
+        assert not mail_gate.is_suppressed("ada@elsewhere.example")
 
     def test_an_address_with_an_international_domain_is_suppressed_in_both_forms(self) -> None:
         assert report(bounced("one", recipient="ada@xn--e1afmkfd.xn--p1ai")) == []
-        assert suppressions.is_suppressed("ada@пример.рф")
+        assert mail_gate.is_suppressed("ada@пример.рф")
 
     def test_the_row_has_the_hash_of_the_address_and_not_the_address(self) -> None:
         assert report(bounced("one")) == []
@@ -93,19 +93,19 @@ class TestSuppressions:
     def test_a_suppression_ends(self, made: Callable[[str], Any], days: int, time: Time) -> None:
         assert report(made("one")) == []
         time.pass_by(days=days - 1)
-        assert suppressions.is_suppressed(VISITOR)
+        assert mail_gate.is_suppressed(VISITOR)
         time.pass_by(days=1)
-        assert not suppressions.is_suppressed(VISITOR)
+        assert not mail_gate.is_suppressed(VISITOR)
 
     def test_a_bounce_does_not_shorten_the_time_after_a_complaint(self, time: Time) -> None:
         assert report(complained("one"), bounced("two")) == []
         time.pass_by(days=91)
-        assert suppressions.is_suppressed(VISITOR)
+        assert mail_gate.is_suppressed(VISITOR)
 
     def test_the_operator_allows_an_address_again(self) -> None:
         assert report(bounced("one")) == []
         assert as_operator("allow_mail", email=VISITOR) == {"wasSuppressed": True}
-        assert not suppressions.is_suppressed(VISITOR)
+        assert not mail_gate.is_suppressed(VISITOR)
         assert as_operator("allow_mail", email=VISITOR) == {"wasSuppressed": False}
 
     def test_a_suppressed_member_gets_no_mail(
@@ -132,35 +132,35 @@ class TestSuppressions:
             sns.publish(TopicArn=topic, Message=json.dumps(bounced("one")))
             (message,) = sqs.receive_message(QueueUrl=url)["Messages"]
         assert report(message["Body"]) == []
-        assert suppressions.is_suppressed(VISITOR)
+        assert mail_gate.is_suppressed(VISITOR)
 
 
 class TestPauses:
     def test_more_than_five_percent_of_bounces_pause_the_mails_to_visitors(self) -> None:
         send_many("ws", 60)
         bounce_many("ws", 3)
-        assert not suppressions.is_paused("ws")
+        assert not mail_gate.is_paused("ws")
         bounce_many("ws", 4)
-        assert suppressions.is_paused("ws")
-        assert not suppressions.is_paused("other")
+        assert mail_gate.is_paused("ws")
+        assert not mail_gate.is_paused("other")
 
     def test_bounces_of_fewer_than_fifty_mails_pause_nothing(self) -> None:
         send_many("ws", 49)
         bounce_many("ws", 49)
-        assert not suppressions.is_paused("ws")
+        assert not mail_gate.is_paused("ws")
 
     def test_a_second_complaint_pauses_the_mails(self) -> None:
         send_many("ws", 20)
         assert report(complained("sent-1", "ws")) == []
-        assert not suppressions.is_paused("ws")
+        assert not mail_gate.is_paused("ws")
         assert report(complained("sent-2", "ws")) == []
-        assert suppressions.is_paused("ws")
+        assert mail_gate.is_paused("ws")
 
     def test_the_same_report_counts_once(self) -> None:
         send_many("ws", 20)
         again = complained("sent-1", "ws")
         assert report(again, again, in_envelope(again)) == []
-        assert not suppressions.is_paused("ws")
+        assert not mail_gate.is_paused("ws")
 
     def test_a_mail_that_ses_did_not_try_to_deliver_does_not_count(self) -> None:
         send_many("ws", 50)
@@ -168,7 +168,7 @@ class TestPauses:
             bounced(f"sent-{each}", "ws", subtype="OnAccountSuppressionList") for each in range(50)
         )
         assert report(*skipped) == []
-        assert not suppressions.is_paused("ws")
+        assert not mail_gate.is_paused("ws")
 
     def test_mails_to_members_do_not_count(self) -> None:
         assert report(*(sent(f"sent-{each}") for each in range(50))) == []
@@ -180,17 +180,17 @@ class TestPauses:
         assert report(complained("sent-1", "ws")) == []
         time.pass_by(days=31)
         assert report(sent("new", "ws"), complained("new", "ws")) == []
-        assert not suppressions.is_paused("ws")
+        assert not mail_gate.is_paused("ws")
 
     def test_the_operator_resumes_the_mails_and_counting_begins_again(self, owner: Owner) -> None:
         workspace = owner.workspace.id
         send_many(workspace, 60)
         bounce_many(workspace, 10)
-        assert suppressions.is_paused(workspace)
+        assert mail_gate.is_paused(workspace)
         assert as_operator("resume_mail", workspaceId=workspace) == {"wasPaused": True}
-        assert not suppressions.is_paused(workspace)
+        assert not mail_gate.is_paused(workspace)
         assert report(bounced("sent-11", workspace)) == []
-        assert not suppressions.is_paused(workspace)
+        assert not mail_gate.is_paused(workspace)
         assert as_operator("resume_mail", workspaceId=workspace) == {"wasPaused": False}
 
 
@@ -218,13 +218,13 @@ class TestFaults:
     ) -> None:
         caplog.set_level(logging.INFO)
         assert report(body, bounced("one")) == []
-        assert suppressions.is_suppressed(VISITOR)
+        assert mail_gate.is_suppressed(VISITOR)
         assert VISITOR not in caplog.text
         assert "no report" in caplog.text or "Bounce" in body
 
     def test_a_report_with_a_malformed_workspace_is_dropped(self) -> None:
         assert report(bounced("one", "ws#other")) == []
-        assert not suppressions.is_suppressed(VISITOR)
+        assert not mail_gate.is_suppressed(VISITOR)
 
     def test_a_failure_of_the_database_keeps_only_the_reports_that_it_concerns(self) -> None:
         with failing("UpdateItem", 50, unreachable):
@@ -232,9 +232,9 @@ class TestFaults:
                 "message-0",
                 "message-2",
             ]
-        assert not suppressions.is_suppressed(VISITOR)
+        assert not mail_gate.is_suppressed(VISITOR)
         assert report(bounced("one")) == []
-        assert suppressions.is_suppressed(VISITOR)
+        assert mail_gate.is_suppressed(VISITOR)
 
     @pytest.mark.parametrize("operation", ["TransactWriteItems", "Query", "UpdateItem"])
     def test_a_report_that_fails_at_any_write_counts_once_when_it_comes_again(
@@ -245,7 +245,7 @@ class TestFaults:
         with failing(operation, 50, unreachable):
             assert report(complained("sent-2", "ws")) == ["message-0"]
         assert report(complained("sent-2", "ws")) == []
-        assert suppressions.is_paused("ws")
+        assert mail_gate.is_paused("ws")
 
     def test_a_message_of_the_other_queue_runs_the_jobs(self) -> None:
         event = batch("wake")

@@ -28,11 +28,9 @@ pytestmark = pytest.mark.usefixtures("database")
 PACKAGE = Path(chalicelib.__file__).parent
 GATE = "domains/notifications/flows/mail_gate.py"
 SENDERS = {
-    "domains/notifications/flows/client_mails.py": {"deliver"},
-    "domains/notifications/flows/invitation_mails.py": {"deliver"},
-    "domains/notifications/flows/password_mails.py": {"deliver"},
-    "domains/notifications/flows/proof_mails.py": {"deliver"},
-    "domains/notifications/flows/sending.py": {"deliver"},
+    "domains/notifications/flows/client_events.py": {"deliver"},
+    "domains/notifications/flows/account_mails.py": {"deliver"},
+    "domains/notifications/flows/member_messages.py": {"deliver"},
 }
 """Modules that send mails, with the function of the gate that they call."""
 

@@ -26,7 +26,7 @@ from chalicelib.core.events import (
 )
 from chalicelib.core.jobs import EVENT_KINDS
 from chalicelib.core.manifest import Manifest
-from chalicelib.domains.notifications.flows import suppressions
+from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from infra.deploy.package import build as package
@@ -209,4 +209,4 @@ def test_event_is_mailed_to_the_client_from_the_zip_alone(event_type: str, stage
 def test_report_of_a_bounced_mail_is_recorded_from_the_zip_alone(stage: Stage) -> None:
     report = ses_reports.batch(ses_reports.bounced("message-1", stage.workspace_id))
     assert stage.run("run_events", report) == {}
-    assert suppressions.is_suppressed(ses_reports.VISITOR)
+    assert mail_gate.is_suppressed(ses_reports.VISITOR)

@@ -3,6 +3,10 @@
 A mail is counted once, in the transaction that admits it, however often its job runs. One that was
 sent is not sent again, unless the answer of the mail server was lost. Beyond its budget, a mail
 that a stranger causes is withheld, and another one waits for the next window (ADR 73).
+
+Checks before each mail: whether the address or the workspace may be mailed.
+
+Check ``is_suppressed`` before every mail, and ``is_paused`` before a mail to a visitor.
 """
 
 import logging
@@ -20,15 +24,25 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
-from chalicelib.domains.notifications.flows import suppressions
 from chalicelib.domains.notifications.rules import mail_budgets
 from chalicelib.domains.notifications.rules.mail_budgets import BUDGETS, MailClass
-from chalicelib.domains.notifications.store import client_mails
+from chalicelib.domains.notifications.store import client_mails, mail_rates, suppressions
 from chalicelib.domains.notifications.store.client_mails import Reason
 from chalicelib.engine import limits
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail, MailDelayedError, MailRefusedError
+
+
+def is_suppressed(address: str) -> bool:
+    """Return whether an address gets no mail, because one bounced or was complained of."""
+    return bool(suppressions.find(address))
+
+
+def is_paused(workspace_id: str) -> bool:
+    """Return whether the mails of a workspace to visitors are paused, until an operator resumes."""
+    return mail_rates.pause_reason(workspace_id) is not None
+
 
 _ANY = 1_000_000
 LONGEST_WAIT = timedelta(days=1)
@@ -116,8 +130,8 @@ def admit(  # noqa: PLR0913  what decides on a mail
         "too_late": lambda: clock.now() >= until,
         "unproved": lambda: account is not None and not account.is_proved,
         "unsupported": lambda: not mail.takes(address),
-        "by_bounce": lambda: suppressions.is_suppressed(address),
-        "by_pause": lambda: workspace_id is not None and suppressions.is_paused(workspace_id),
+        "by_bounce": lambda: is_suppressed(address),
+        "by_pause": lambda: workspace_id is not None and is_paused(workspace_id),
     }
     if reason := next((reason for reason, applies in checks.items() if applies()), None):
         return _withhold(workspace_id, mail_class, mail_id, reason)

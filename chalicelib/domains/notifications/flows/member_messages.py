@@ -1,4 +1,10 @@
-"""Sends messages to members, each by one channel.
+"""Messages to members about events in their workspace. An event makes jobs, which send them.
+
+Find the members to notify of events, and make a job for each message.
+
+A message has the same id each time, so one that waits is not made twice.
+
+Sends messages to members, each by one channel.
 
 A message has no text of its own: it is made from the live record. A member, an account or a choice
 that has ended by then ends the message. If an answer is lost, a message may be sent twice.
@@ -8,22 +14,36 @@ shorter than they ask for. Its pauses double, since each is as long as the messa
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from chalicelib.core import clock
+from pydantic.alias_generators import to_camel
+
+from chalicelib.application import records
+from chalicelib.core import clock, deadline
 from chalicelib.core.clock import iso
-from chalicelib.core.events import MESSAGE_KINDS
-from chalicelib.core.jobs import NOTIFY_DIGEST, NOTIFY_MEMBER, Job, Postponed, job_handler
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.events import INTERNAL_TYPES, MESSAGE_KINDS
+from chalicelib.core.jobs import (
+    MEMBERSHIP_ENDED,
+    NOTIFY_DIGEST,
+    NOTIFY_MEMBER,
+    PEOPLE_EVENTS,
+    Job,
+    Postponed,
+    job_handler,
+)
 from chalicelib.core.settings import settings
-from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.billing.rules.spending import LOW_BALANCES
+from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.notifications.flows import (
+    choosing,
     mail_gate,
     telegram_chats,
-    told_records,
     unsubscribing,
 )
 from chalicelib.domains.notifications.rules import messages
@@ -31,11 +51,122 @@ from chalicelib.domains.notifications.rules.messages import Message
 from chalicelib.domains.notifications.store import choices, telegram_links, windows
 from chalicelib.domains.notifications.store.choices import Channel, Choices
 from chalicelib.engine import jobs
+from chalicelib.engine.events import wake
+from chalicelib.engine.events.outbox import Event
+from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing.registry import listing_of
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail, MailDelayedError
 from chalicelib.gateways.telegram import TelegramError
 from chalicelib.lib.localized import Language
+
+PARALLEL_WRITES = 8
+
+
+@job_handler(PEOPLE_EVENTS)
+def make_messages(job: Job) -> None:
+    """Make a job for each message that a member wants.
+
+    If it is killed and runs again, it makes the same jobs. Those that have already run are then
+    sent twice, and both mails have the same id.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    members = choosing.members(job.workspace_id)
+    made: list[JobRow] = []
+    for number, values in enumerate(job.payload["events"]):
+        event = Event(*values)
+        for name in (name for name, kind in MESSAGE_KINDS.items() if kind.type == event.type):
+            for member, chosen in members:
+                for channel in chosen.channels(name):
+                    message = {
+                        "kind": name,
+                        "recordId": event.id,
+                        "accountId": member.account.id,
+                        "channel": channel,
+                        "at": job.payload["at"],
+                    }
+                    message_id = f"{job.job_id}-{number}-{name}-{member.account.id}-{channel}"
+                    made.append(_row(job.workspace_id, message, message_id))
+    deadline.map_in_threads(jobs.schedule, made, PARALLEL_WRITES)
+    if made:
+        wake.wake()
+
+
+def _row(workspace_id: str, message: dict[str, str], message_id: str) -> JobRow:
+    due_at = datetime.fromisoformat(message["at"])
+    return jobs.row(NOTIFY_MEMBER, workspace_id, message, due_at, job_id=message_id)
+
+
+Record = dict[str, Any]
+
+
+def read_records(workspace_id: str, event_type: str, record_id: str) -> Record | None:
+    """Return the record of an event, or None if it is deleted.
+
+    Raises:
+        AppError: it could not be read.
+    """
+    if event_type not in INTERNAL_TYPES:
+        return records.read(workspace_id, event_type, record_id)
+    try:
+        return _READERS[event_type.partition(".")[0]](workspace_id, record_id)
+    except NotFoundError:
+        return None
+
+
+def _balance(_: str, account_id: str) -> Record:
+    wallet = ledger.wallet(account_id)
+    total = int(wallet.available + wallet.reserved)
+    return {"status": "low" if total < LOW_BALANCES[0] else "enough", "kopecks": total}
+
+
+def _bot(workspace_id: str, agent_id: str) -> Record:
+    return {"id": agent_id, "name": listing_of("AGENT").require(workspace_id, agent_id).name}
+
+
+def _key(workspace_id: str, key_id: str) -> Record:
+    key = api_keys.by_id(key_id, workspace_id)
+    return {
+        "name": key.name,
+        "masked": key.masked,
+        "scopes": len(key.scopes),
+        "email": accounts.get(key.account_id).email,
+    }
+
+
+def _connection(workspace_id: str, connection_id: str) -> Record:
+    connection = connections.by_id(connection_id, workspace_id)
+    return {
+        "name": connection.client_name,
+        "host": connection.client_host,
+        "scopes": len(connection.scopes),
+        "email": accounts.get(connection.account_id).email,
+    }
+
+
+def _member(workspace_id: str, account_id: str) -> Record:
+    account, membership = accounts.get(account_id), workspaces.membership(account_id, workspace_id)
+    role = membership.role if membership else None
+    return {"name": account.name, "email": account.email, "role": role}
+
+
+def _webhook(workspace_id: str, webhook_id: str) -> Record | None:
+    row = listing_of("WEBHOOK").find(workspace_id, webhook_id)
+    return row and {to_camel(name): value for name, value in row.values.items()}
+
+
+_READERS: Mapping[str, Callable[[str, str], Record | None]] = {
+    "balance": _balance,
+    "bot": _bot,
+    "connection": _connection,
+    "key": _key,
+    "member": _member,
+    "webhook": _webhook,
+}
+"""Functions that read the record of an internal type, by the noun of the type."""
+
 
 FIRST_PAUSE = timedelta(minutes=1)
 """Pause of a message that is delayed for the first time."""
@@ -104,7 +235,7 @@ def _send_or_postpone(job: Job, send: Callable[[Job, _Recipient], None]) -> None
 
 def _send_message(job: Job, recipient: _Recipient) -> None:
     at, kind = datetime.fromisoformat(job.payload["at"]), MESSAGE_KINDS[recipient.kind]
-    record = told_records.read(job.workspace_id, kind.type, job.payload["recordId"])
+    record = read_records(job.workspace_id, kind.type, job.payload["recordId"])
     if record is None or (kind.status and record["status"] != kind.status):
         return
     if messages.is_about_nobody(recipient.kind, record):
@@ -193,3 +324,15 @@ def _send_mail(recipient: _Recipient, message: Message, message_id: str) -> None
 def _form_title(workspace_id: str, form_id: Any) -> str | None:  # noqa: ANN401  a value of the record
     form = listing_of("FORM").find(workspace_id, form_id) if form_id else None
     return form.title if form else None
+
+
+@job_handler(MEMBERSHIP_ENDED)
+def remove_telegram_link(job: Job) -> None:
+    """Remove the chat and the choices of a former member. It may run more than once.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    account_id, ended_at = job.payload["accountId"], job.payload["endedAt"]
+    telegram_chats.end_link(job.workspace_id, account_id, datetime.fromisoformat(ended_at))
+    choosing.remove(job.workspace_id, account_id)

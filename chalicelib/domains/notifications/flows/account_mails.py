@@ -1,0 +1,163 @@
+"""Mails to people about their accounts: invitations, passwords and proofs of an address.
+
+Mails invitations to a workspace.
+
+The mail is made from the live invitation, so one that was used or revoked meanwhile is not sent.
+
+Mails the link by which an account proves its address.
+
+It is the one mail that an account gets before. It has no text of a person, because whoever made the
+account may have typed the address of another.
+"""
+
+from datetime import datetime
+from typing import cast
+from zoneinfo import ZoneInfo
+
+from chalicelib.core.jobs import (
+    MAIL_INVITATION,
+    MAIL_PASSWORD_RESET,
+    MAIL_PASSWORD_SET,
+    MAIL_PROOF,
+    Job,
+    job_handler,
+)
+from chalicelib.core.principals import PLATFORM
+from chalicelib.core.settings import settings
+from chalicelib.domains.identity.flows import email_proofs, invitations, password_resets
+from chalicelib.domains.identity.flows.invitations import OpenInvitation
+from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.identity.store import invitations as rows
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.notifications.flows import mail_gate
+from chalicelib.domains.notifications.flows.mail_gate import Verdict
+from chalicelib.domains.notifications.rules.messages import TEMPLATES, mailed_name
+from chalicelib.gateways import mail
+from chalicelib.gateways.mail import Mail
+from chalicelib.lib import localized
+from chalicelib.lib.localized import Language
+from chalicelib.lib.markup import mails
+
+
+@job_handler(MAIL_INVITATION)
+def mail_invitation(job: Job) -> None:
+    """Mail an invitation, unless it was sent before, no longer works, or its address gets no mail.
+
+    Raises:
+        MailDelayedError: the mail may be sent later.
+        UnavailableError: the database is unavailable.
+    """
+    invitation_id = job.payload["invitationId"]
+    found = invitations.working(rows.by_id(job.workspace_id, invitation_id))
+    if found is None or not mail.is_on():
+        return
+    until = found.row.created_at + mail_gate.LONGEST_WAIT
+    mail_gate.deliver(
+        _invitation_mail(found, f"invitation-{invitation_id}"),
+        "account",
+        until,
+        note=lambda verdict: rows.note_mail(found.row, verdict.state, verdict.reason),
+    )
+
+
+def _invitation_mail(invitation: OpenInvitation, mail_id: str) -> Mail:
+    row, workspace, inviter = invitation.row, invitation.workspace, invitation.inviter
+    chosen = inviter.language or localized.language_of_country(workspace.country)
+    language = cast("Language", chosen)
+    local = row.expires_at.astimezone(ZoneInfo(workspace.timezone))
+    shown = mails.render(
+        TEMPLATES,
+        "invitation",
+        language,
+        workspace=mailed_name(workspace.name),
+        inviter=mailed_name(inviter.name),
+        until=f"{localized.weekday_and_time(language, local)} ({workspace.timezone})",
+        page_url=invitations.page_url(invitations.mailed_token(row.invitation_id)),
+    )
+    return Mail(
+        id=mail_id,
+        recipient=row.email,
+        content=shown,
+        sender_name=workspace.name,
+        workspace_id=workspace.id,
+    )
+
+
+@job_handler(MAIL_PASSWORD_RESET)
+def mail_password_reset(job: Job) -> None:
+    """Mail a link for a new password if a proved account has the requested address.
+
+    Raises:
+        MailDelayedError: the mail may be sent later.
+        UnavailableError: the database is unavailable.
+    """
+    reset_id = job.payload["resetId"]
+    token = password_resets.token(reset_id)
+    found = password_resets.working(token)
+    if found is None or not mail.is_on():
+        return
+    row, account = found
+    language = cast("Language", account.language or row.language)
+    url = password_resets.page_url(token)
+    message = _password_mail(f"password-reset-{reset_id}", "password_reset", account, language, url)
+    mail_gate.deliver(message, "account", row.expires_at, account=account)
+
+
+@job_handler(MAIL_PASSWORD_SET)
+def mail_password_set(job: Job) -> None:
+    """Tell the owner of an account that its password was changed.
+
+    Raises:
+        MailDelayedError: the mail may be sent later.
+        UnavailableError: the database is unavailable.
+    """
+    account = accounts.get(job.payload["accountId"])
+    if account.disabled_at is not None or not mail.is_on():
+        return
+    homes = [workspace.country for workspace, _ in workspaces.of_account(account.id)]
+    language = account.language or localized.language_of_country(homes[0] if homes else "")
+    url = settings().public_url + password_resets.REQUEST_PAGE
+    mail_id = f"password-set-{job.job_id}"
+    message = _password_mail(mail_id, "password_set", account, cast("Language", language), url)
+    until = datetime.fromisoformat(job.payload["setAt"]) + mail_gate.LONGEST_WAIT
+    mail_gate.deliver(message, "account", until, account=account)
+
+
+def _password_mail(
+    mail_id: str, kind: str, account: AccountRow, language: Language, url: str
+) -> Mail:
+    shown = mails.render(TEMPLATES, kind, language, email=account.email, page_url=url)
+    return Mail(
+        id=mail_id,
+        recipient=account.email,
+        content=shown,
+    )
+
+
+@job_handler(MAIL_PROOF)
+def mail_proof(job: Job) -> None:
+    """Mail the link to an account that has not proved its address, once.
+
+    Raises:
+        MailDelayedError: the mail may be sent later.
+        UnavailableError: the database is unavailable.
+    """
+    account = accounts.get(job.payload["accountId"])
+    if account.is_proved or account.disabled_at or account.proof_mailed_at or not mail.is_on():
+        return
+    language = cast("Language", account.language or "en")
+    page_url = email_proofs.page_url(account)
+    shown = mails.render(TEMPLATES, "proof", language, email=account.email, page_url=page_url)
+    message = Mail(
+        id=f"proof-{account.id}",
+        recipient=account.email,
+        content=shown,
+        workspace_id=job.workspace_id if job.workspace_id != PLATFORM else None,
+    )
+    until = datetime.fromisoformat(job.payload["at"]) + mail_gate.LONGEST_WAIT
+
+    def note(verdict: Verdict) -> None:
+        if verdict.state == "sent":
+            accounts.note_proof_mailed(account)
+
+    mail_gate.deliver(message, "account", until, note=note)
