@@ -12,7 +12,7 @@ from chalicelib.core import clock
 from chalicelib.core.operations import load_all
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.text import SEARCH_FOLDING
-from chalicelib.domains.identity.flows import email_claims
+from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.store import accounts, workspaces
 
 _KEY = {"pk": {"S": "FOLDING"}, "sk": {"S": "-"}}
@@ -47,7 +47,7 @@ def schedule(client: Any, prefix: str) -> int:  # noqa: ANN401  boto3 creates it
         if item["sk"]["S"] == workspaces.SORT_KEY:
             found_jobs.append(refolding.job(row_id, due))
         elif not item["email"]["S"].isascii():
-            found_jobs.append(email_claims.job(row_id))
+            found_jobs.append(emails.claim_job(row_id))
     for job in found_jobs:
         client.put_item(TableName=f"{prefix}-control", Item=job.serialize())
     version = {"version": {"N": str(SEARCH_FOLDING)}}

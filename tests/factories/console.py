@@ -21,7 +21,7 @@ from chalicelib.core.principals import PLATFORM, VisitorPrincipal
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.contacts.store.clients import new_client
-from chalicelib.domains.identity.flows import email_proofs
+from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.flows import password_resets as reset_flows
 from chalicelib.domains.identity.store import accounts, invitations, password_resets, workspaces
 from chalicelib.domains.leads.store.forms import FORMS
@@ -204,7 +204,7 @@ class Place:
     def proof(self) -> str:
         """The token by which the owner proves the address of the account."""
         owner = accounts.get(workspaces.get(self.workspace_id).owner_id)
-        return email_proofs.page_url(owner).rpartition("/")[2]
+        return emails.proof_page_url(owner).rpartition("/")[2]
 
     def filled(self, fields: dict[str, str]) -> dict[str, str]:
         """Return the fields of a form, with this workspace's id for a value such as ``{page}``."""

@@ -7,7 +7,7 @@ from typing import Any
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
-from chalicelib.domains.identity.flows import email_proofs
+from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.lib.tokens import REFRESH_PREFIX
 from tests.conftest import PASSWORD, Owner, as_operator, in_console
@@ -72,7 +72,7 @@ class WorkspaceIds:
             member_id=accounts.by_email(member).id,
             open_invitation=as_operator("invite_member", **guest)["id"],
             invitation_token=to_other["url"].rpartition("/")[2],
-            proof_token=email_proofs.page_url(owner).rpartition("/")[2],
+            proof_token=emails.proof_page_url(owner).rpartition("/")[2],
         )
 
     @classmethod

@@ -48,7 +48,7 @@ from chalicelib.domains.contacts.store import clients, erasures
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.operations import uploads
 from chalicelib.domains.files.store import files
-from chalicelib.domains.identity.flows.email_claims import CLAIM_EMAIL
+from chalicelib.domains.identity.flows.emails import CLAIM_EMAIL
 from chalicelib.domains.identity.store import (
     accounts,
     api_keys,

@@ -17,7 +17,7 @@ from chalicelib.domains.catalog.operations import categories
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES
-from chalicelib.domains.identity.flows import email_claims
+from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.knowledge.flows import search
 from chalicelib.domains.knowledge.store import indexes
@@ -112,7 +112,7 @@ def claim_email(stage: Stage) -> Steps:
     account = as_operator("create_account", email=address, password="correct horse")["accountId"]
     found = claim(accounts.EMAIL_CLAIM, accounts.email_hash(address), account)
     found.delete()  # Earlier releases claimed it under the folded address only.
-    jobs.schedule(email_claims.job(account))
+    jobs.schedule(emails.claim_job(account))
     yield
     assert ClaimRow.find(found.pk, found.sk) is not None
 

@@ -39,7 +39,7 @@ from chalicelib.domains.bookings.store.bookings import (
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.flows.contacts import Contact
-from chalicelib.domains.identity.flows.zones import Timezone
+from chalicelib.domains.identity.flows.periods import Timezone
 from chalicelib.domains.sites.store.sites import SUSPENDED
 from chalicelib.engine import jobs, limits
 from chalicelib.engine.events import wake

@@ -28,7 +28,7 @@ from chalicelib.domains.bookings.rules.schedule import (
 from chalicelib.domains.bookings.store import bookings, resources
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
-from chalicelib.domains.identity.flows.zones import Timezone
+from chalicelib.domains.identity.flows.periods import Timezone
 from chalicelib.engine.unit import UnitOfWork
 
 MAX_RULES = 400

@@ -21,8 +21,8 @@ from chalicelib.domains.bookings.flows.slot_months import SlotOut, SlotResource
 from chalicelib.domains.bookings.rules.slots import NoSlotReason, Query, Slot
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
-from chalicelib.domains.identity.flows import zones
-from chalicelib.domains.identity.flows.zones import Timezone
+from chalicelib.domains.identity.flows import periods
+from chalicelib.domains.identity.flows.periods import Timezone
 from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 
@@ -102,7 +102,7 @@ def slot_list(ctx: Context, search: Search, args: SlotsRange, limit: int | None)
     """
     bound = search.candidates.bound
     zone = calendars.zones(
-        bound, args.resource_id, args.timezone, lambda: zones.of_workspace(ctx)
+        bound, args.resource_id, args.timezone, lambda: periods.zone_of_workspace(ctx)
     ).effective
     span = _span(args, zone)
     query = Query(span.start, span.end, epoch_ms(clock.now()))

@@ -35,8 +35,8 @@ from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.domains.files.flows import images
 from chalicelib.domains.files.flows.images import ImageIn, ImageOut
 from chalicelib.domains.files.store.images import ImageMap
-from chalicelib.domains.identity.flows import zones
-from chalicelib.domains.identity.flows.zones import Timezone
+from chalicelib.domains.identity.flows import periods
+from chalicelib.domains.identity.flows.periods import Timezone
 from chalicelib.engine import jobs
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork, cascade_over
@@ -229,7 +229,7 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
     """Create a resource. It has slots only in its opening hours (svc_set_availability)."""
     service_ids, rows = args.service_ids or (), Rows()
     with deadline.side_by_side() as start:
-        timezone = start(lambda: args.timezone or zones.of_workspace(ctx))
+        timezone = start(lambda: args.timezone or periods.zone_of_workspace(ctx))
         number = start(lambda: resources.number_at_end(ctx.workspace_id))
         rows.read(SERVICES.key(ctx.workspace_id, each) for each in service_ids)
     resource = RESOURCES.new(

@@ -20,7 +20,7 @@ from chalicelib.domains.bookings.store import booking_periods
 from chalicelib.domains.bookings.store.booking_periods import BookingEntry
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bookings.store.resources import ResourceRow
-from chalicelib.domains.identity.flows import zones
+from chalicelib.domains.identity.flows import periods
 from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 
@@ -105,7 +105,7 @@ def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
     Cancelled bookings and no-shows are left out. A busy period has the first bookings of each day,
     and the number of all.
     """
-    zone = zones.of_workspace(ctx)
+    zone = periods.zone_of_workspace(ctx)
     today = clock.local_day(clock.now(), zone)
     days = _days(args, today)
     spans = [zoned_times.span_of_days(day, day, zone) for day in days]

@@ -19,7 +19,7 @@ from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.store import bookings, time_off
 from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.bookings.store.time_off import TimeOff, TimeOffRow
-from chalicelib.domains.identity.flows import zones
+from chalicelib.domains.identity.flows import periods
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import Span
@@ -116,7 +116,7 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
     resource = RESOURCES.find(ctx.workspace_id, args.resource_id) if args.resource_id else None
     if args.resource_id and resource is None:
         return TimeOffList(time_off=[], total=0)
-    timezone = resource.timezone if resource else zones.of_workspace(ctx)
+    timezone = resource.timezone if resource else periods.zone_of_workspace(ctx)
     first = epoch_ms(clock.moment_of(args.from_, timezone)) if args.from_ else 0
     last = epoch_ms(clock.moment_of(args.to, timezone, end=True)) if args.to else time_off.LATEST
     found = [
@@ -153,7 +153,7 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
         resource = None
         if args.resource_id is not None:
             resource = RESOURCES.require(unit.workspace_id, args.resource_id)
-        timezone = resource.timezone if resource else zones.of_workspace(ctx)
+        timezone = resource.timezone if resource else periods.zone_of_workspace(ctx)
         period = _period(args, timezone)
         row = time_off.new_row(
             unit.workspace_id,

@@ -1,16 +1,43 @@
-"""Changes of connections that follow from changes of accounts, members and plans."""
+"""Changes of connections that follow from changes of accounts, members and plans.
+
+Accounts that may hold API keys and connections of a workspace.
+"""
 
 from collections.abc import Iterable
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError
-from chalicelib.core.principals import PLATFORM
+from chalicelib.core.errors import ConflictError, ForbiddenError
+from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.unit import AuditEvent
-from chalicelib.domains.identity.store import connections
+from chalicelib.domains.identity.store import connections, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.connections import ConnectionRow
 from chalicelib.engine import locks
 from chalicelib.engine.unit import UnitOfWork, run_unit
+
+
+def check_holder(account: AccountRow, workspace_id: str, what: str) -> None:
+    """Check that an account may manage a workspace. ``what`` names what it wants, such as "keys".
+
+    The call was authorized earlier, so the membership is read again here, after the lock row was
+    read. Removing a member saves the lock row. A removal after this read therefore conflicts with
+    the commit. Disabling an account does not save the lock row, so the commit must also require
+    that the account is not disabled.
+
+    Raises:
+        ForbiddenError: the account neither owns nor manages the workspace.
+        ConflictError: the account is disabled.
+    """
+    membership = workspaces.membership(account.id, workspace_id)
+    if membership is None or not Role(membership.role).includes(Role.MANAGER):
+        holders = "the owner and the managers of a workspace"
+        msg = f"{what.capitalize()} are for {holders}. Ask one of them."
+        raise ForbiddenError(msg)
+    if account.disabled_at is not None:
+        msg = f"The account {account.email} is disabled, and can have no {what}."
+        raise ConflictError(msg)
+
 
 MAX_LIVE_TOGETHER = 90
 """Limit of live keys and connections of a workspace together.

@@ -16,7 +16,7 @@ from chalicelib.core.jobs import MAIL_PASSWORD_SET, MAIL_PROOF
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional, without_link
-from chalicelib.domains.identity.flows import email_proofs
+from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.flows.connections import stage_endings
 from chalicelib.domains.identity.flows.memberships import stage_revocations
 from chalicelib.domains.identity.rules import passwords
@@ -168,7 +168,7 @@ def prove_email(ctx: Context, args: EmailProof) -> OwnAccountResult:
     Whoever reads the mail but cannot sign in proves nothing for the person who made the account.
     """
     account = accounts.get(ctx.principal.account_id)
-    if not email_proofs.is_genuine(args.token, account):
+    if not emails.is_genuine(args.token, account):
         raise NotFoundError("This link is not for the account that is signed in.")
     if not account.is_proved:
         accounts.stage_proof(ctx.unit, account)

@@ -22,7 +22,7 @@ from chalicelib.core.wire.schema import (
     Wire,
     optional,
 )
-from chalicelib.domains.identity.flows.zones import Timezone
+from chalicelib.domains.identity.flows.periods import Timezone
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.domains.identity.store.connections import ConnectionRow

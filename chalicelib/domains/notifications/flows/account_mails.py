@@ -24,7 +24,7 @@ from chalicelib.core.jobs import (
 )
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.settings import settings
-from chalicelib.domains.identity.flows import email_proofs, invitations, password_resets
+from chalicelib.domains.identity.flows import emails, invitations, password_resets
 from chalicelib.domains.identity.flows.invitations import OpenInvitation
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store import invitations as rows
@@ -146,7 +146,7 @@ def mail_proof(job: Job) -> None:
     if account.is_proved or account.disabled_at or account.proof_mailed_at or not mail.is_on():
         return
     language = cast("Language", account.language or "en")
-    page_url = email_proofs.page_url(account)
+    page_url = emails.proof_page_url(account)
     shown = mails.render(TEMPLATES, "proof", language, email=account.email, page_url=page_url)
     message = Mail(
         id=f"proof-{account.id}",

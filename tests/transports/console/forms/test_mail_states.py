@@ -6,7 +6,7 @@ import pytest
 
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
-from chalicelib.domains.identity.flows import email_proofs
+from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.store import accounts, invitations
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.notifications.store.client_mails import Reason
@@ -55,7 +55,7 @@ def test_the_list_of_invitations_says_what_became_of_the_mail(world: World) -> N
 def test_a_person_proves_the_address_by_the_mailed_link_after_signing_in(world: World) -> None:
     account = accounts.by_email("boss@example.com")
     account.update([AccountRow.awaits_proof.set(True)])
-    path = urlsplit(email_proofs.page_url(account)).path
+    path = urlsplit(emails.proof_page_url(account)).path
     guest = Person("boss@example.com")
     assert "/console/sign-in?next=" in guest.get(path).headers["Location"]
     boss, other = world.person("boss"), world.person("member")

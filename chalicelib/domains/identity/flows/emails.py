@@ -1,0 +1,55 @@
+"""Addresses of accounts: proofs by a mailed link, and claims under the current key."""
+
+import hmac
+
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.principals import PLATFORM
+from chalicelib.core.settings import settings
+from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.engine import jobs
+from chalicelib.engine.jobs import JobRow
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways.master_key import derived_token
+from chalicelib.lib import emails
+
+CLAIM_EMAIL = "claim-email"
+
+
+def claim_job(account_id: str) -> JobRow:
+    """Return the job for an account."""
+    return jobs.row(CLAIM_EMAIL, PLATFORM, {"accountId": account_id}, job_id=account_id)
+
+
+@job_handler(CLAIM_EMAIL)
+def claim_email(task: Job) -> None:
+    """Claim an address under its current key, unless it is claimed."""
+
+    def stage(unit: UnitOfWork) -> None:
+        claim = accounts.unclaimed_email(accounts.get(task.payload["accountId"]))
+        if claim is not None:
+            unit.create(claim)
+
+    run_unit(PLATFORM, None, stage)
+
+
+PROOF_PAGE = "/console/account/proof/{token}"
+
+
+def proof_page_url(account: AccountRow) -> str:
+    """Return the URL of the page on which an account proves its address.
+
+    Raises:
+        NotConfiguredError: there is no master key.
+        UnavailableError: the master key cannot be read.
+    """
+    return settings().public_url + PROOF_PAGE.format(token=_token(account))
+
+
+def is_genuine(token: str, account: AccountRow) -> bool:
+    """Whether a token was mailed to an account."""
+    return hmac.compare_digest(_token(account).encode(), token.encode())
+
+
+def _token(account: AccountRow) -> str:
+    return derived_token(f"proof:{account.id}:{emails.key(account.email)}")
