@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.domains.webhooks.flows.turns import TURN
-from chalicelib.domains.webhooks.rules.retries import PAUSES
+from chalicelib.domains.webhooks.rules import PAUSES
 from chalicelib.gateways.post import PostReply
 from chalicelib.gateways.public_http import UpstreamError
 from chalicelib.transports.schedules import run_event_jobs

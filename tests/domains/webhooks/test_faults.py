@@ -10,7 +10,7 @@ from chalicelib.application import records
 from chalicelib.core import deadline
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.jobs import DELIVER_WEBHOOK, WEBHOOK_EVENTS
-from chalicelib.domains.webhooks.flows import fan_out, turns
+from chalicelib.domains.webhooks.flows import turns
 from chalicelib.domains.webhooks.operations import deliveries as operations
 from chalicelib.domains.webhooks.store import deliveries as deliveries_store
 from chalicelib.engine import jobs
@@ -56,7 +56,7 @@ def test_a_job_of_events_that_runs_twice_sends_each_event_once(
 ) -> None:
     submit(things.form, name="Ada", email="ada@example.com")
     (job,) = (each for each in jobs.of_workspace(owner.workspace.id) if each.kind == WEBHOOK_EVENTS)
-    fan_out.make_deliveries(job)
+    turns.make_deliveries(job)
     run_until_idle()
     assert receiver.types == ["lead.created"]
 
@@ -123,7 +123,7 @@ def test_a_turn_with_a_slow_receiver_ends_before_another_worker_can_take_it(
     receiver.answer = answer
     for _ in range(20):
         send_test(webhook)
-    operations.deliver(fan_out.turn(owner.workspace.id, webhook["webhookId"], time.now))
+    operations.deliver(turns.turn(owner.workspace.id, webhook["webhookId"], time.now))
     assert max(sent) + timedelta(seconds=15) <= turns.TURN
 
 
@@ -136,7 +136,7 @@ def test_an_event_whose_outcome_is_not_stored_is_sent_once_a_turn_and_then_rests
 ) -> None:
     monkeypatch.setattr(deliveries_store, "note_attempt", lambda *_, **__: None)
     sent = [send_test(webhook) for _ in range(turns.BATCH + 1)]
-    turn = fan_out.turn(owner.workspace.id, webhook["webhookId"], time.now)
+    turn = turns.turn(owner.workspace.id, webhook["webhookId"], time.now)
     operations.deliver(turn)
     assert sorted(each.event_id for each in receiver.requests) == sorted(sent[: turns.BATCH])
     operations.deliver(turn)
@@ -251,7 +251,7 @@ def test_events_within_a_second_share_their_turn(
         submit(things.form, name="Ada", email=f"ada{number}@example.com")
         for job in jobs.of_workspace(owner.workspace.id):
             if job.kind == WEBHOOK_EVENTS:
-                jobs.attempt(job, fan_out.make_deliveries)
+                jobs.attempt(job, turns.make_deliveries)
     kinds = [job.kind for job in jobs.of_workspace(owner.workspace.id)]
     assert kinds.count(DELIVER_WEBHOOK) == 1
     run_until_idle()

@@ -4,11 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chalicelib.domains.webhooks.rules.retries import (
-    PAUSES,
-    is_to_be_switched_off,
-    next_attempt,
-)
+from chalicelib.domains.webhooks.rules import PAUSES, is_to_be_switched_off, next_attempt
 
 NOW = datetime(2027, 1, 15, 12, tzinfo=UTC)
 

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from chalicelib.domains.webhooks.rules.signatures import signed_headers
-from chalicelib.domains.webhooks.rules.webhook_secrets import webhook_secret
+from chalicelib.domains.webhooks.rules import signed_headers, webhook_secret
 
 MASTER_KEY = bytes(range(32))
 OLD, NEW = (webhook_secret(MASTER_KEY, "ws1", "ep1", version) for version in (1, 2))

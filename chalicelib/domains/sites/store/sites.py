@@ -14,7 +14,7 @@ from pynamodb.attributes import (
 from chalicelib.core import clock
 from chalicelib.core.jobs import KNOWLEDGE_STALE
 from chalicelib.core.settings import settings
-from chalicelib.domains.sites.rules import site_urls
+from chalicelib.domains.sites.rules import hostnames
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.index_entries import NAME_BYTES
@@ -129,13 +129,13 @@ class SiteRow(Record):
         """URL at which visitors find the site: on its own domain once that is active."""
         chosen = settings()
         if (host := self.active_host) is not None:
-            return site_urls.own_url(host, chosen.public_url, local=chosen.site_hosts == "local")
-        return site_urls.site_url(self.slug, chosen.public_url, chosen.sites_domain)
+            return hostnames.own_url(host, chosen.public_url, local=chosen.site_hosts == "local")
+        return hostnames.site_url(self.slug, chosen.public_url, chosen.sites_domain)
 
     def page_slug(self, url: str | None) -> str | None:
         """Return the slug of the site's page with a URL: "" for the home page, None for others."""
         chosen = settings()
-        return site_urls.page_slug(
+        return hostnames.page_slug(
             url, chosen.public_url, self.slug, self.active_host, chosen.sites_domain
         )
 
@@ -170,7 +170,7 @@ def find_urls(workspace_id: str) -> list[str]:
     chosen = settings()
     active = [site for site in SITES.latest(workspace_id, MAX_FOUND) if site.status != SUSPENDED]
     platform = [
-        site_urls.site_url(site.slug, chosen.public_url, chosen.sites_domain) for site in active
+        hostnames.site_url(site.slug, chosen.public_url, chosen.sites_domain) for site in active
     ]
     return list(dict.fromkeys([*platform, *(site.url for site in active)]))
 

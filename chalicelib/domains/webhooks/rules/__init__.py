@@ -1,1 +1,0 @@
-"""Rules for webhooks, without I/O."""
