@@ -58,7 +58,7 @@ from chalicelib.domains.identity.store import (
     password_resets,
     workspaces,
 )
-from chalicelib.domains.knowledge.flows import index_building, source_texts
+from chalicelib.domains.knowledge.flows import indexing
 from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.notifications.store import (
@@ -256,8 +256,8 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     uploads.LAPSED: "announced uploads are not exported",
     rehosting.ORPHAN: "objects that no record names are not exported",
     html.UNUSED: "as above",
-    source_texts.UNUSED: "as above",
-    index_building.UNUSED: "indexes are not exported",
+    indexing.UNUSED_TEXT: "as above",
+    indexing.UNUSED_INDEX: "indexes are not exported",
     KNOWLEDGE_STALE: "made again for the bots",
     MEMBERSHIP_ENDED: "what it removes is not exported",
     covers.UNUSED: "the blog is the platform's own",

@@ -24,7 +24,7 @@ from chalicelib.domains.clients.flows.tracing import has_personal_data
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FileRow
-from chalicelib.domains.knowledge.flows.source_texts import TEXT_TYPE
+from chalicelib.domains.knowledge.flows.indexing import TEXT_TYPE
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LeadRow
 from chalicelib.domains.sites.flows.page_objects import HTML_TYPE

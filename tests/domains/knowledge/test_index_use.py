@@ -8,9 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chalicelib.core.errors import UnavailableError
-from chalicelib.domains.knowledge.flows import index_cache, index_file, search
-from chalicelib.domains.knowledge.flows.index_cache import IndexCache
-from chalicelib.domains.knowledge.flows.index_file import Passage
+from chalicelib.domains.knowledge.flows import search
+from chalicelib.domains.knowledge.flows.search import IndexCache, Passage
 from chalicelib.domains.knowledge.rules import passages
 from chalicelib.gateways.object_store import FolderStore, object_store
 from tests.domains.knowledge.conftest import Bot
@@ -23,7 +22,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> IndexCache:
     made = IndexCache(tmp_path)
     monkeypatch.setattr(search, "index_cache", lambda: made)
     monkeypatch.setattr(search, "LOADING_SECONDS", PATIENCE)
-    monkeypatch.setattr(index_cache, "MAX_FILES", 3)
+    monkeypatch.setattr(search, "MAX_FILES", 3)
     return made
 
 
@@ -99,7 +98,7 @@ def test_copies_are_limited_in_number_and_the_oldest_goes(
 def test_copies_are_limited_in_bytes(
     cache: IndexCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_cache, "MAX_BYTES", 10)
+    monkeypatch.setattr(search, "MAX_BYTES", 10)
     for name in "abc":
         object_store().put(f"w/{name}", name.encode() * 5, "")
         cache.request(f"w/{name}").result()
@@ -112,7 +111,7 @@ TEXTS = st.text(max_size=300) | st.text(alphabet="\"'*()^:-+{}ANDORNEAабв _\0
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("index") / "i.sqlite"
-    path.write_bytes(index_file.build([Passage("s", "Bread", "", "We sell rye bread.")]))
+    path.write_bytes(search.build([Passage("s", "Bread", "", "We sell rye bread.")]))
     return path
 
 
@@ -124,13 +123,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @example(question=" ".join(f"word{number}" for number in range(2000)))
 @example(question="a" * 100_000)
 def test_no_question_makes_a_search_fail(built: Path, question: str) -> None:
-    index_file.search(built, question, 5, lambda _: True)
+    search.search(built, question, 5, lambda _: True)
 
 
 @given(texts=st.lists(TEXTS, max_size=5))
 def test_any_text_can_be_indexed(texts: list[str]) -> None:
     whole = [passages.normal_form(text) for text in texts]
-    index_file.build(Passage("s", text, "", text) for text in whole)
+    search.build(Passage("s", text, "", text) for text in whole)
 
 
 @given(text=st.text(alphabet="ab .!\n", max_size=5000))
@@ -146,7 +145,7 @@ def test_a_platform_without_full_text_search_scans_the_passages(
     bot.add("Цены", text="Ржаной хлеб стоит 240 рублей.")
     bot.add("Other", text="We deliver.")
     bot.run_jobs()
-    monkeypatch.setattr(index_file, "has_fts5", lambda: False)
+    monkeypatch.setattr(search, "has_fts5", lambda: False)
     assert bot.finds("Сколько стоит хлеб?") == ["Цены"], "a file with full-text search"
     bot.add("Ещё", text="Хлеб каждый день.")
     bot.run_jobs()

@@ -2,9 +2,14 @@
 
 import pytest
 
-from chalicelib.domains.knowledge.rules import documents, quotas
-from chalicelib.domains.knowledge.rules.documents import Document
-from chalicelib.domains.knowledge.rules.passages import MAX_LENGTH, MIN_LENGTH, normal_form, split
+from chalicelib.domains.knowledge.rules import passages, quotas
+from chalicelib.domains.knowledge.rules.passages import (
+    MAX_LENGTH,
+    MIN_LENGTH,
+    Document,
+    normal_form,
+    split,
+)
 
 SENTENCE = "Words of a sentence are here. "
 
@@ -75,9 +80,9 @@ def test_a_text_must_fit_beside_the_other_sources_in_bytes(text: str, *, fits: b
 
 def test_an_index_is_built_again_when_a_document_changes() -> None:
     one = Document("s", "Title", "https://example.com", "k")
-    known = documents.fingerprint([one])
-    assert known == documents.fingerprint([one])
+    known = passages.fingerprint([one])
+    assert known == passages.fingerprint([one])
     changed = [one._replace(**{field: "other"}) for field in Document._fields]
-    assert len({known, *(documents.fingerprint([each]) for each in changed)}) == 5
-    assert documents.is_page(documents.page_source("p"))
-    assert not documents.is_page("p")
+    assert len({known, *(passages.fingerprint([each]) for each in changed)}) == 5
+    assert passages.is_page(passages.page_source("p"))
+    assert not passages.is_page("p")

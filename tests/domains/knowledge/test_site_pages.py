@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.errors import AppError
-from chalicelib.domains.knowledge.flows import index_building, index_file
+from chalicelib.domains.knowledge.flows import indexing, search
 from tests.conftest import as_operator
 from tests.domains.knowledge.conftest import Bot
 from tests.factories import pages, sites
@@ -91,17 +91,17 @@ def test_a_change_that_commits_while_its_job_runs_is_not_lost(
     page = pages.create(bot.api, site, "About")
     pages.save(bot.api, page, HTML)
     due = bot.time.now
-    build = index_building._refresh
+    build = indexing._refresh
 
     def build_and_change(*arguments: Any) -> bool:
         done = build(*arguments)
-        monkeypatch.setattr(index_building, "_refresh", build)
+        monkeypatch.setattr(indexing, "_refresh", build)
         after, bot.time.now = bot.time.now, due
         pages.save(bot.api, page, "<p>Печём торты.</p>")
         bot.time.now = after
         return done
 
-    monkeypatch.setattr(index_building, "_refresh", build_and_change)
+    monkeypatch.setattr(indexing, "_refresh", build_and_change)
     bot.run_jobs()
     bot.run_jobs(minutes=7)
     assert bot.finds("торт") == ["About"]
@@ -113,7 +113,7 @@ def test_one_bot_whose_index_fails_does_not_keep_others_from_theirs(
     other = make_bot("Other")
     for each in (bot, other):
         each.add(text="We sell bread.")
-    build = index_building._refresh
+    build = indexing._refresh
 
     def refuse(workspace_id: str, bot_id: str, *rest: Any) -> bool:
         if bot_id == bot.id:
@@ -121,7 +121,7 @@ def test_one_bot_whose_index_fails_does_not_keep_others_from_theirs(
         return build(workspace_id, bot_id, *rest)
 
     with monkeypatch.context() as broken:
-        broken.setattr(index_building, "_refresh", refuse)
+        broken.setattr(indexing, "_refresh", refuse)
         bot.run_jobs()
     assert (bot.finds("bread"), other.finds("bread")) == ([], ["Delivery"])
     bot.run_jobs(hours=1)
@@ -133,17 +133,17 @@ def test_an_index_of_older_pages_does_not_replace_one_that_was_published_meanwhi
 ) -> None:
     page = pages.create(bot.api, site, "About")
     pages.save(bot.api, page, HTML)
-    read = index_building._published
+    read = indexing._published
 
     def read_before_another_process(workspace_id: str) -> Any:
-        monkeypatch.setattr(index_building, "_published", read)
-        monkeypatch.setattr(index_building, "_LOCKS", [Lock()])  # those of another process
+        monkeypatch.setattr(indexing, "_published", read)
+        monkeypatch.setattr(indexing, "_LOCKS", [Lock()])  # those of another process
         found = read(workspace_id)
         pages.save(bot.api, page, "<p>Печём торты.</p>")
-        index_building.refresh(workspace_id, [bot.id])
+        indexing.refresh(workspace_id, [bot.id])
         return found
 
-    monkeypatch.setattr(index_building, "_published", read_before_another_process)
+    monkeypatch.setattr(indexing, "_published", read_before_another_process)
     bot.run_jobs()
     assert (bot.finds("хлеб"), bot.finds("торт")) == ([], ["About"])
     bot.run_jobs()
@@ -156,8 +156,8 @@ def test_many_changes_at_once_build_an_index_once(
     for number in range(12):
         pages.save(bot.api, pages.create(bot.api, site, f"Page {number}"), HTML)
     built: list[object] = []
-    build = index_file.build
-    monkeypatch.setattr(index_file, "build", lambda found: built.append(1) or build(found))
+    build = search.build
+    monkeypatch.setattr(search, "build", lambda found: built.append(1) or build(found))
     assert bot.run_jobs()["knowledge-stale"] > 1
     assert len(built) == 1
     assert len(bot.find("хлеб", limit=20)) == 12

@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from chalicelib.core.settings import settings
-from chalicelib.domains.knowledge.flows import fetching
+from chalicelib.domains.knowledge.flows import indexing
 from chalicelib.domains.knowledge.rules import parsing
 from chalicelib.engine import audit, limits
 from chalicelib.gateways import isolation
@@ -203,7 +203,7 @@ def test_a_job_that_runs_again_after_its_commit_reads_nothing(bot: Bot, net: Int
     server = net.serve(URL, http_response(b"<p>Bread"))
     bot.add("Page", url=URL)
     with pytest.MonkeyPatch.context() as killed:
-        killed.setattr(fetching, "refresh", lambda *_: 1 / 0)
+        killed.setattr(indexing, "refresh", lambda *_: 1 / 0)
         bot.run_jobs()
     bot.run_jobs(minutes=30)
     assert len(server.requests) == 1
