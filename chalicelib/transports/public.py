@@ -17,7 +17,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Operation, ServedAs
 from chalicelib.domains.leads.flows import form_checks, form_html
 from chalicelib.domains.leads.flows.submissions import PublicForm, SubmissionResult, public_form
-from chalicelib.domains.leads.rules import form_fields, form_texts
+from chalicelib.domains.leads.rules import form_fields
 from chalicelib.domains.sites.operations import visits
 from chalicelib.lib import crawlers
 from chalicelib.transports import booking_calendar, form_data, rest
@@ -176,7 +176,7 @@ def _failure(request: HttpRequest, sent: Mapping[str, Any] | None, error: AppErr
     """Return the failure in the form's language; JSON answers also have the error code."""
     form = _find_form(request)
     language = form.language if form else _language(request)
-    message = form_texts.for_failure(language, error.code)
+    message = form_fields.for_failure(language, error.code)
     if error.status not in _ACTIONABLE_STATUSES:
         error.message = message
     answer = failure(error, request.request_id)

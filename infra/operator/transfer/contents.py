@@ -44,7 +44,7 @@ from chalicelib.domains.catalog.store import products
 from chalicelib.domains.chat.flows import dialogs
 from chalicelib.domains.chat.store import chat_sessions, messages, open_streams, proposals
 from chalicelib.domains.chat.store.dialogs import TotalsRow
-from chalicelib.domains.contacts.store import clients, erasures
+from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.operations import uploads
 from chalicelib.domains.files.store import files
@@ -150,7 +150,7 @@ PLAIN = (
     Kind(time_off.TimeOffRow, "TIME_OFF"),
     Kind(booking_pages.BookingPageRow, "BOOKING_PAGE"),
     Kind(budgets.BudgetRow, "BUDGET", _without_holds),
-    Kind(erasures.ErasedRow, erasures.PARTITION),
+    Kind(clients.ErasedRow, clients.ERASED),
 )
 """Classes with a single partition each."""
 LEAD_DATA = Kind(leads.DataRow, "LEAD#DATA")

@@ -20,7 +20,7 @@ from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.operations import load_all
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent
-from chalicelib.domains.contacts.store import erasures
+from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
@@ -61,7 +61,7 @@ def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[
     account = _owner(found, owner)
     mark, resumed = _mark(found, is_copy=ids == "new")
     rewriting = _rewriting(found, mark)
-    erased = erasures.ids(found.workspace_id)
+    erased = clients.erased_ids(found.workspace_id)
     if rewriting.ids is not None:
         erased = {rewriting.ids.of(each) for each in erased}
     restoring = Restoring(path, mark.workspace_id, rewriting, mark.slugs, Erased(erased))

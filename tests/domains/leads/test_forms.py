@@ -14,7 +14,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.leads.flows import lead_quota, submissions
 from chalicelib.domains.leads.flows.submissions import public_form
-from chalicelib.domains.leads.rules import form_texts
+from chalicelib.domains.leads.rules import form_fields
 from chalicelib.engine import limits
 from chalicelib.engine.listing import queries
 from tests.conftest import Api, Owner, Time, all_rows, as_operator, in_console
@@ -202,8 +202,8 @@ class TestSubmit:
         own = made(api, successMessage="Ждём вас!")
         messages = [public_form(each).success_message for each in (form, russian, own)]
         assert messages == [
-            form_texts.text("en", "received"),
-            form_texts.text("ru", "received"),
+            form_fields.form_text("en", "received"),
+            form_fields.form_text("ru", "received"),
             "Ждём вас!",
         ]
 

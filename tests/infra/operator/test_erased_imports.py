@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib.core.operations import load_all
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
-from chalicelib.domains.contacts.store import erasures
+from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.unit import run_unit
 from tests.conftest import as_operator
@@ -85,7 +85,7 @@ def test_an_erasure_is_known_wherever_the_workspace_is_moved_to(
     run("export", "--workspace", bakery.workspace, "--out", str(newer))
     in_an_empty_place(empty, bakery.owner_email)
     run("import", str(newer))
-    assert erasures.ids(bakery.workspace)
+    assert clients.erased_ids(bakery.workspace)
     copy = run("import", str(file), "--ids", "new")["workspaceId"]
     assert left(copy, ["Zoe Ray", "zoe.ray"]) == {}
 

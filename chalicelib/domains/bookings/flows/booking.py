@@ -30,7 +30,7 @@ from chalicelib.domains.bookings.store.resources import ResourceRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.flows.contacts import Contact, Match
-from chalicelib.domains.contacts.store import named_contacts
+from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.contacts.store.clients import ClientRow
 from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.engine import jobs
@@ -148,7 +148,7 @@ def book(
         if request.contact.phone
         else None,
         notes=request.notes,
-        named_contacts=named_contacts.added(
+        named_contacts=clients.added(
             None,
             contacts.contacts_in([request.notes or ""], workspace.country),
             besides=request.contact.identity.values(),

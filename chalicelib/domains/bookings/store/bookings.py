@@ -22,7 +22,7 @@ from pynamodb.attributes import (
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules.slots import BusyEntry
-from chalicelib.domains.contacts.store.named_contacts import NAMED, contact_lookup
+from chalicelib.domains.contacts.store.clients import NAMED, contact_lookup
 from chalicelib.engine.claims import exact_hash
 from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.declaration import INDEX_SLOTS, SortIndex

@@ -46,7 +46,7 @@ from chalicelib.domains.chat.store import chat_sessions, messages, open_streams
 from chalicelib.domains.chat.store.chat_sessions import SessionBusyError, SessionRow
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.chat.store.open_streams import OpenStreamsRow
-from chalicelib.domains.contacts.store import named_contacts
+from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine import limits
@@ -243,7 +243,7 @@ class CheckedMessage:
             stored = unused.pop() if unused else find_dialog(self.bot, self.session)
             dialog = stored or self._new_dialog(exchange)
             number = dialog.record_message(text, now)
-            dialog.named_contacts = named_contacts.added(dialog.named_contacts, named)
+            dialog.named_contacts = clients.added(dialog.named_contacts, named)
             if number + 1 != exchange.number:
                 raise SessionBusyError
             counts, today = Increments(unit.tenant), clock.local_day(now, workspace.timezone)

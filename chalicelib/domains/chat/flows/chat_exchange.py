@@ -45,7 +45,7 @@ from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.chat.store.messages import Ended, MessageRow, MessageStatus
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.flows.contacts import Contact
-from chalicelib.domains.contacts.store import named_contacts
+from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.flows import lead_quota
@@ -117,7 +117,7 @@ def stage_lead(  # noqa: PLR0913, PLR0917  the fields of a lead
         **contact._asdict(),
         source=sources.source_of(dialog.page_url, None, {}) | {"name": LEAD_SOURCE},
         source_name=LEAD_SOURCE,
-        named_contacts=named_contacts.added(
+        named_contacts=clients.added(
             None, contacts.contacts_in([text], workspace.country), besides=contact.identity.values()
         ),
         day=clock.local_day(at, workspace.timezone).isoformat(),

@@ -57,7 +57,7 @@ from chalicelib.domains.chat.store.proposals import (
     ProposalRow,
 )
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.leads.flows import cart
+from chalicelib.domains.leads.flows import submissions
 from chalicelib.domains.leads.rules.form_fields import FieldSpec
 from chalicelib.domains.leads.store.forms import FORMS, FormRow
 from chalicelib.engine.listing.query import Query as ListQuery
@@ -563,8 +563,8 @@ def _products(workspace_id: str, lines: Sequence[OrderLine]) -> list[tuple[Produ
             fewer = "None" if product.stock <= 0 else f"Fewer than {quantity}"
             msg = f"{fewer} of {product.name} are in stock."
             raise ToolError(msg)
-        if quantity > cart.MAX_QUANTITY:
-            msg = f"An order may have {cart.MAX_QUANTITY} pieces of a product."
+        if quantity > submissions.MAX_QUANTITY:
+            msg = f"An order may have {submissions.MAX_QUANTITY} pieces of a product."
             raise ToolError(msg)
         found[product.id] = (product, quantity)
     return list(found.values())

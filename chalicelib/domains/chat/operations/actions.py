@@ -38,7 +38,7 @@ from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.chat.store.proposals import LatestRow, ProposalId, ProposalRow
 from chalicelib.domains.contacts.flows import contacts
-from chalicelib.domains.contacts.store import named_contacts
+from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.flows import submissions
@@ -335,7 +335,7 @@ def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionR
 
 def _note_contacts(ctx: Context, dialog: DialogRow, given: Iterable[str | None]) -> None:
     """Stage the contacts that a visitor typed into a card, so that an erasure finds the dialog."""
-    known = named_contacts.added(dialog.named_contacts, given)
+    known = clients.added(dialog.named_contacts, given)
     if known != dialog.named_contacts:
         dialog.named_contacts = known
         ctx.unit.save(dialog)

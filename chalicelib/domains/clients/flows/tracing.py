@@ -15,8 +15,7 @@ from chalicelib.core.text import fold
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.contacts.store import clients
-from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
-from chalicelib.domains.contacts.store.named_contacts import NAMED
+from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, NAMED, PHONE, ClientRow
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.lib import emails, phones

@@ -22,8 +22,8 @@ from chalicelib.core.wire.schema import (
     optional,
 )
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
-from chalicelib.domains.contacts.flows.clients import ClientOut
-from chalicelib.domains.contacts.store import clients, named_contacts
+from chalicelib.domains.contacts.flows.contacts import ClientOut
+from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store.leads import LEADS
@@ -192,7 +192,7 @@ def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
     former = [getattr(client, name) for name in (EMAIL, PHONE) if name in changes]
     for name, value in changes.items():
         setattr(client, name, value)
-    client.named_contacts = named_contacts.added(
+    client.named_contacts = clients.added(
         client.named_contacts, former, besides=(client.email, client.phone)
     )
     ctx.unit.save(client)

@@ -21,7 +21,7 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS, AwaitedBookingR
 from chalicelib.domains.chat.flows import dialogs
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.clients.flows.tracing import Found, Trace
-from chalicelib.domains.contacts.store import clients, erasures
+from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import leads
@@ -268,7 +268,7 @@ def _commit_records(ctx: Context, ids: list[str], wipe: Callable[[UnitOfWork], N
     def stage(unit: UnitOfWork) -> None:
         wipe(unit)
         for each in ids:
-            unit.save(erasures.row(unit.workspace_id, each))
+            unit.save(clients.erased_row(unit.workspace_id, each))
 
     _commit(ctx, ids, stage)
 

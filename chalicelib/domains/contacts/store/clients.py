@@ -1,8 +1,19 @@
-"""Rows of clients: one per person, found by e-mail address or phone number (ADR 19)."""
+"""Rows of clients: one per person, found by e-mail address or phone number (ADR 19).
 
-from collections.abc import Mapping
+Contacts in a record, in addition to the e-mail address and phone that it is indexed by (ADR 38).
+
+Examples are an e-mail address in the text of a form, and a client's former phone number. Each has a
+lookup row, which is written in the record's transaction. An erasure finds the record by it.
+
+Ids of records whose person was erased.
+
+They are kept for good, so that the import of an older export does not bring the person back. An id
+says nothing about the person.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from pynamodb.attributes import (
     ListAttribute,
@@ -14,7 +25,7 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
-from chalicelib.domains.contacts.store.named_contacts import NAMED, contact_lookup
+from chalicelib.core.text import fold
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.events import changes
@@ -25,6 +36,43 @@ from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import emails
+
+R = TypeVar("R", bound=Record)
+
+NAMED = "named"
+"""Name of the lookup from such a contact to records."""
+MAX_NAMED = 30
+"""Maximum number of contacts kept per record. Transactions are limited in size."""
+
+
+def added(
+    known: Collection[str] | None,
+    new: Iterable[str | None],
+    *,
+    besides: Iterable[str | None] = (),
+) -> list[str] | None:
+    """Return the known and new contacts, without those in ``besides``. None if there are none.
+
+    ``besides`` has the contacts that the record is indexed by.
+    """
+    indexed = {emails.key(each) for each in besides if each}
+    found: dict[str, str] = {}
+    for each in filter(None, (*(known or ()), *new)):
+        found.setdefault(emails.key(each), each)
+    kept = [each for key, each in found.items() if key not in indexed]
+    return kept[:MAX_NAMED] or None
+
+
+def contact_lookup(
+    name: str, value: Callable[[R], str | Sequence[str] | None], *, unique: bool = False
+) -> Lookup[R]:
+    """Return a look-up from e-mail addresses or phone numbers to records.
+
+    The release before this one stored addresses folded, and under the hash of the folded text.
+    """
+    return Lookup(name, value, unique, key=emails.key, former_key=fold, exact=True)
+
 
 EMAIL = "email"
 PHONE = "phone"
@@ -167,3 +215,20 @@ def count(
 def new_client(workspace_id: str, **attributes: Any) -> ClientRow:  # noqa: ANN401  the row's attributes
     """Return a new client, active now. The caller stages it."""
     return CLIENTS.new(workspace_id, last_activity=clock.now(), **attributes)
+
+
+ERASED = "ERASED"
+
+
+class ErasedRow(ContentRow):
+    """An erased record. Its sort key is the record's id."""
+
+
+def erased_row(workspace_id: str, record_id: str) -> ErasedRow:
+    """Return the row of an erased record. The caller stages it with the erasure."""
+    return ErasedRow(f"W#{workspace_id}#{ERASED}", record_id)
+
+
+def erased_ids(workspace_id: str) -> set[str]:
+    """Return the ids of a workspace's erased records."""
+    return {each.sk for each in ErasedRow.partition(f"W#{workspace_id}#{ERASED}")}

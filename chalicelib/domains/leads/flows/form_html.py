@@ -24,8 +24,8 @@ from chalicelib.domains.leads.rules.form_fields import (
     MAX_TEXT,
     MAX_TEXTAREA,
     FieldSpec,
+    form_text,
 )
-from chalicelib.domains.leads.rules.form_texts import text
 from chalicelib.lib.markup import css, templates
 
 if TYPE_CHECKING:
@@ -171,13 +171,13 @@ def thanks_page(message: str, language: str, back_url: str | None) -> str:
     ``back_url`` is the browser's ``Referer``. No field of the form can set it.
     """
     is_heading = len(message) <= _MAX_HEADING and "\n" not in message
-    title = text(language, "thanks")
+    title = form_text(language, "thanks")
     return _page("thanks", language, back_url, title=title, message=message, is_heading=is_heading)
 
 
 def failure_page(message: str, language: str, back_url: str | None) -> str:
     """Return the page after a failure for which the form cannot be shown again."""
-    title = text(language, "not_sent")
+    title = form_text(language, "not_sent")
     return _page("failure", language, back_url, title=title, message=message)
 
 
@@ -191,7 +191,7 @@ def _page(template: str, language: str, back_url: str | None = None, **values: o
 
 def _render(name: str, language: str, **values: object) -> str:
     template = _templates().get_template(f"{name}.html")
-    return template.render(lang=language, translate=partial(text, language), **values)
+    return template.render(lang=language, translate=partial(form_text, language), **values)
 
 
 @cache
@@ -202,7 +202,7 @@ def _templates() -> "Environment":
 @cache
 def _script(language: str) -> str:
     script = (_FOLDER / "static" / "embed.js").read_text().strip()
-    return script.replace("OFFLINE", text(language, "offline"))
+    return script.replace("OFFLINE", form_text(language, "offline"))
 
 
 def _form(

@@ -1,13 +1,19 @@
-"""Forms that visitors submit. One unit of work stores and counts the lead and client."""
+"""Forms that visitors submit. One unit of work stores and counts the lead and client.
+
+Read the products of an order from a submission.
+
+The visitor sends product ids and quantities. Names and prices come from the catalogue; submitted
+names and prices are ignored.
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from pydantic import Field
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
@@ -15,15 +21,15 @@ from chalicelib.core.clock import iso
 from chalicelib.core.errors import FieldError
 from chalicelib.core.limits import Limit
 from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.flows.contacts import Contact
-from chalicelib.domains.contacts.store import named_contacts
+from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.leads.flows import cart, lead_quota
+from chalicelib.domains.leads.flows import lead_quota
 from chalicelib.domains.leads.rules import form_fields
-from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
-from chalicelib.domains.leads.rules.form_texts import text
+from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec, form_text
 from chalicelib.domains.leads.store import crm_metrics, leads
 from chalicelib.domains.leads.store.forms import FORMS, FormRow
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
@@ -32,6 +38,76 @@ from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
 from chalicelib.engine import limits
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib import sources
+
+MAX_LINES = 50
+MAX_QUANTITY = 10_000
+
+
+def read_cart(
+    workspace_id: str, submitted: object, language: str
+) -> tuple[list[dict[str, Any]], list[FieldError]]:
+    """Return the lines of an order with current names and prices, and the errors.
+
+    ``submitted`` is a list of objects with ``productId`` and ``quantity``, or such a list as JSON
+    text. All products are read in one request.
+    """
+
+    def field_error(path: str, key: str) -> FieldError:
+        message = form_text(language, f"cart_{key}", lines=MAX_LINES, quantity=MAX_QUANTITY)
+        return FieldError(f"{CART}{path}", message)
+
+    if submitted in (None, "", []):
+        return [], []
+    lines = _parse_lines(submitted)
+    if lines is None:
+        return [], [field_error("", "list")]
+    if len(lines) > MAX_LINES:
+        return [], [field_error("", "many")]
+    ids = [line.get("productId") for line in lines]
+    found = PRODUCTS.fetch(workspace_id, {each for each in ids if _is_id(each)})
+    products = {product.id: product for product in found if product.status == "active"}
+    items: list[dict[str, Any]] = []
+    errors: list[FieldError] = []
+    for number, line in enumerate(lines):
+        product = products.get(str(line.get("productId")))
+        quantity = _parse_quantity(line.get("quantity", 1))
+        if product is None:
+            errors.append(field_error(f".{number}.productId", "product"))
+        elif quantity is None:
+            errors.append(field_error(f".{number}.quantity", "quantity"))
+        else:
+            items.append(
+                {
+                    "productId": product.id,
+                    "name": product.name,
+                    "quantity": quantity,
+                    "price": int(product.price),
+                }
+            )
+    return items, errors
+
+
+def _parse_lines(submitted: object) -> list[dict[str, Any]] | None:
+    if isinstance(submitted, str):
+        try:
+            submitted = from_json(submitted)
+        except ValueError:
+            return None
+    if not isinstance(submitted, list) or not all(isinstance(line, dict) for line in submitted):
+        return None
+    return submitted
+
+
+def _is_id(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= 64  # noqa: PLR2004  schema.Id
+
+
+def _parse_quantity(value: object) -> int | None:
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) <= 6:  # noqa: PLR2004  digits
+        value = int(value)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return int(value) if whole and 1 <= value <= MAX_QUANTITY else None  # type: ignore[operator,call-overload]  # it is an int
+
 
 FORM_SUBMISSIONS_PER_DAY = Limit(
     "form-day",
@@ -110,7 +186,7 @@ def _open_site(workspace_id: str, form: FormRow, rows: Rows) -> SiteRow | None:
 
 
 def _message(form: FormRow) -> str:
-    message: str = form.success_message or text(form.language, "received")
+    message: str = form.success_message or form_text(form.language, "received")
     return message
 
 
@@ -190,7 +266,7 @@ def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
     workspace_id = ctx.workspace_id
     data, errors = form_fields.validate(form.specs, values, form.language)
     contact = contacts.contact_of(*form_fields.contact(form.specs, data), workspace.country)
-    items, cart_errors = cart.read(workspace_id, values.get(CART), form.language)
+    items, cart_errors = read_cart(workspace_id, values.get(CART), form.language)
     data |= {CART: items} if items else {}
     errors = [*errors, *cart_errors]
     key = _submission_key(ctx, form, data, proposal_id)
@@ -257,7 +333,7 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
         over_quota=submitted.over_quota() or None,
         source=source,
         source_name=source["name"],
-        named_contacts=named_contacts.added(
+        named_contacts=clients.added(
             None,
             contacts.contacts_in(leads.texts_in(_without_cart(data)), workspace.country),
             besides=contact.identity.values(),

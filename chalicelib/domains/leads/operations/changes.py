@@ -19,7 +19,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import IF_VERSION, IfVersion, Patch, optional, wire_name
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.flows.contacts import Contact
-from chalicelib.domains.contacts.store import clients, named_contacts
+from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.contacts.store.clients import CLIENTS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
@@ -118,7 +118,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     if contact.identity != former.identity:
         _assign_client(ctx, lead, contact, former, workspace)
     texts = leads.texts_in({k: v for k, v in lead.whole_data.items() if k != CART})
-    lead.named_contacts = named_contacts.added(
+    lead.named_contacts = clients.added(
         lead.named_contacts,
         [*former.identity.values(), *contacts.contacts_in(texts, workspace.country)],
         besides=contact.identity.values(),

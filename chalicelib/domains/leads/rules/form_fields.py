@@ -1,16 +1,50 @@
-"""Fields of a capture form. Submitted values are validated and cleaned by field type."""
+"""Fields of a capture form. Submitted values are validated and cleaned by field type.
+
+Texts of capture forms for visitors, in the language of the form.
+"""
 
 import re
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
+from functools import cache
 from itertools import chain, count
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from chalicelib.core.errors import FieldError, ValidationError
 from chalicelib.core.text import BIDI_CONTROL, CONTROL, clean_typed, cut_bytes, is_visible
-from chalicelib.domains.leads.rules.form_texts import text
-from chalicelib.lib import emails, phones, slugs
+from chalicelib.lib import emails, phones, po_files, slugs
+
+LOCALE = Path(__file__).parent / "locale"
+"""Folder of the PO files, with one folder per language."""
+
+
+@cache
+def catalogue(language: str) -> po_files.Catalogue:
+    """Return the texts of forms in ``ru`` or ``en``, by key."""
+    return po_files.read(LOCALE, language, "forms")
+
+
+def form_text(language: str, key: str, **values: object) -> str:
+    """Return a text with values in its placeholders."""
+    return str(catalogue(language).texts[key]).format(**values)
+
+
+def for_failure(language: str, code: str) -> str:
+    """Return the message for an error code. Programs read the code itself."""
+    return form_text(language, _FAILURES.get(code, "failed"))
+
+
+_FAILURES = {
+    "not_found": "not_found",
+    "payload_too_large": "payload_too_large",
+    "rate_limited": "rate_limited",
+    "too_fast": "too_fast",
+    "unsupported_media_type": "malformed",
+    "validation_error": "malformed",
+}
+
 
 CART = "items"
 """Name of the lines of an order among the values. No field can have this name."""
@@ -76,14 +110,14 @@ def validate(
         try:
             value = _clean(field, values.get(field.name), language)
         except _InvalidValueError as error:
-            message = text(language, error.key, **error.values)
+            message = form_text(language, error.key, **error.values)
             errors.append(FieldError(field.name, message))
             continue
         if value is not None:
             data[field.name] = value
         elif field.required:
             key = _MISSING.get(field.type, "required")
-            message = text(language, key, options=_format_options(field.options))
+            message = form_text(language, key, options=_format_options(field.options))
             errors.append(FieldError(field.name, message))
     return data, errors
 
@@ -100,7 +134,7 @@ def rejection(
     looks = [
         labels.get(e.field) or f"{e.field}: {e.message}".rstrip(".") for e in errors[:_MAX_LABELS]
     ]
-    return ValidationError(text(language, "check", labels=", ".join(looks)), errors=errors)
+    return ValidationError(form_text(language, "check", labels=", ".join(looks)), errors=errors)
 
 
 def contact(

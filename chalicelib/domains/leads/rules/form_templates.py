@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from chalicelib.domains.leads.rules.form_texts import text
+from chalicelib.domains.leads.rules.form_fields import form_text
 
 
 class TemplateField(NamedTuple):
@@ -58,7 +58,7 @@ TEMPLATES: Mapping[str, Sequence[TemplateField]] = {
 
 def title(template: str, language: str) -> str:
     """Return the title of a template's form."""
-    return text(language, f"template_{template}")
+    return form_text(language, f"template_{template}")
 
 
 def fields(template: str, language: str) -> list[dict[str, Any]]:
@@ -66,10 +66,10 @@ def fields(template: str, language: str) -> list[dict[str, Any]]:
     return [
         {
             "name": field.name,
-            "label": text(language, f"label_{field.name}"),
+            "label": form_text(language, f"label_{field.name}"),
             "type": field.type,
             "required": field.required,
-            "options": [text(language, each) for each in field.options],
+            "options": [form_text(language, each) for each in field.options],
         }
         for field in TEMPLATES[template]
     ]

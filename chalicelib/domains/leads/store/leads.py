@@ -14,8 +14,8 @@ from pynamodb.attributes import (
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.core.text import fold
-from chalicelib.domains.contacts.store import named_contacts
-from chalicelib.domains.contacts.store.named_contacts import NAMED, contact_lookup
+from chalicelib.domains.contacts.store import clients
+from chalicelib.domains.contacts.store.clients import NAMED, contact_lookup
 from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.events import changes, changes_others, is_new
@@ -261,7 +261,7 @@ def restore_emails(lead: LeadRow) -> bool:
         return False
     lead.email = restored.get(lead.email, lead.email)
     named = [restored.get(each, each) for each in named]
-    lead.named_contacts = named_contacts.added(None, named, besides=(lead.email, lead.phone))
+    lead.named_contacts = clients.added(None, named, besides=(lead.email, lead.phone))
     return True
 
 
