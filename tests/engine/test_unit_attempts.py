@@ -19,7 +19,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.jobs import Queue
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.domains.catalog.store.products import PRODUCTS
-from chalicelib.domains.files.store.images import ImageMap
+from chalicelib.domains.files.store.files import ImageMap
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import audit, indexing, jobs, transactions
 from chalicelib.engine.claims import ClaimRow, claim

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from chalicelib.core.clock import iso
 from chalicelib.core.wire import parsing
 from chalicelib.domains.billing.rules.pricing import TokenUsage
-from chalicelib.domains.bots.rules.channels import TEST
+from chalicelib.domains.bots.rules import TEST_CHANNEL
 from chalicelib.domains.chat.flows import chat
 from chalicelib.domains.chat.flows.chat_answer import (
     Answer,
@@ -71,7 +71,7 @@ def _in_console(request: HttpRequest, args: ChatRequest) -> bool:
 
     A request that only claims the test channel counts as a program's.
     """
-    if args.channel != TEST or not {"cookie", CSRF_HEADER} & request.headers.keys():
+    if args.channel != TEST_CHANNEL or not {"cookie", CSRF_HEADER} & request.headers.keys():
         return False
     from chalicelib.transports.console import access  # visitors do not need it
 

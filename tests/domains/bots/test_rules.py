@@ -2,8 +2,7 @@
 
 import pytest
 
-from chalicelib.domains.bots.rules.answer_costs import rubles_per_thousand
-from chalicelib.domains.bots.rules.capabilities import Capability, normalize
+from chalicelib.domains.bots.rules import Capability, normalize_capabilities, rubles_per_thousand
 
 
 @pytest.mark.parametrize(
@@ -28,4 +27,4 @@ def test_thousand_answers_cost_3000_input_and_200_output_tokens_each(
 def test_capabilities_have_one_order_and_bookings_need_free_times(
     chosen: list[Capability], expected: list[Capability]
 ) -> None:
-    assert normalize(chosen) == expected
+    assert normalize_capabilities(chosen) == expected

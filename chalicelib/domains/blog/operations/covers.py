@@ -9,8 +9,7 @@ from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.flows.rehosting import RejectedImage, StoredObject
 from chalicelib.domains.files.rules import images
 from chalicelib.domains.files.store import files
-from chalicelib.domains.files.store.files import FILES
-from chalicelib.domains.files.store.images import ImageMap, is_image
+from chalicelib.domains.files.store.files import FILES, ImageMap, is_image
 from chalicelib.engine import file_uses, jobs
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.object_store import delete_unused, object_store

@@ -12,7 +12,7 @@ from pynamodb.attributes import (
 
 from chalicelib.core.errors import ConcurrentUpdateError, call
 from chalicelib.core.principals import PLATFORM
-from chalicelib.domains.files.store.images import ImageMap
+from chalicelib.domains.files.store.files import ImageMap
 from chalicelib.engine.claims import name_hash
 from chalicelib.engine.file_uses import ShownFiles
 from chalicelib.engine.listing.declaration import SortIndex

@@ -34,7 +34,7 @@ from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.domains.files.flows import images
 from chalicelib.domains.files.flows.images import ImageIn, ImageOut
-from chalicelib.domains.files.store.images import ImageMap
+from chalicelib.domains.files.store.files import ImageMap
 from chalicelib.domains.identity.flows import periods
 from chalicelib.domains.identity.flows.periods import Timezone
 from chalicelib.engine import jobs

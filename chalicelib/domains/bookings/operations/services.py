@@ -35,7 +35,7 @@ from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.files.flows import images
 from chalicelib.domains.files.flows.images import ImageOut, Images
-from chalicelib.domains.files.store.images import ImageMap
+from chalicelib.domains.files.store.files import ImageMap
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib.contact_fields import Tags

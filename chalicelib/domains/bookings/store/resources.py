@@ -20,7 +20,7 @@ from pynamodb.expressions.condition import Condition
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError
 from chalicelib.domains.bookings.rules.schedule import Schedule
-from chalicelib.domains.files.store.images import SHOWN_IMAGES, ImageMap
+from chalicelib.domains.files.store.files import SHOWN_IMAGES, ImageMap
 from chalicelib.engine.listing import ordering
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import NAME_BYTES

@@ -12,7 +12,7 @@ from pynamodb.attributes import (
 
 from chalicelib.core.text import fold
 from chalicelib.domains.bookings.rules.slots import ServiceRules
-from chalicelib.domains.files.store.images import SHOWN_IMAGES, ImageMap
+from chalicelib.domains.files.store.files import SHOWN_IMAGES, ImageMap
 from chalicelib.engine.listing import lookups, ordering
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import BY_ROW, NAME_BYTES, token_values

@@ -14,8 +14,8 @@ from chalicelib.core.text import is_visible
 from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional, printable
 from chalicelib.domains.billing.rules.spending import first_daily_limit
 from chalicelib.domains.billing.store import budgets, ledger
-from chalicelib.domains.bots.rules import capabilities
-from chalicelib.domains.bots.rules.capabilities import CAPABILITIES, DEFAULT, Capability
+from chalicelib.domains.bots import rules
+from chalicelib.domains.bots.rules import CAPABILITIES, DEFAULT_CAPABILITIES, Capability
 from chalicelib.domains.bots.store import agents, bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.identity.store import workspaces
@@ -79,7 +79,9 @@ ModelName = Annotated[
     AfterValidator(_model),
 ]
 Capabilities = Annotated[
-    list[Capability], Field(max_length=len(CAPABILITIES)), AfterValidator(capabilities.normalize)
+    list[Capability],
+    Field(max_length=len(CAPABILITIES)),
+    AfterValidator(rules.normalize_capabilities),
 ]
 PrivacyUrl = Annotated[
     str,
@@ -193,7 +195,7 @@ def _check_model(ctx: Context, name: str) -> None:
 
 def _check_capabilities(ctx: Context, agent: AgentRow) -> None:
     """Warn if the bot has capabilities that its model cannot use."""
-    needed = [each for each in agent.capabilities if each not in DEFAULT]
+    needed = [each for each in agent.capabilities if each not in DEFAULT_CAPABILITIES]
     if needed and not llm.takes_tools(agent.model):
         ctx.warn(
             f'The model "{agent.model}" cannot call tools, so these capabilities do not work with '

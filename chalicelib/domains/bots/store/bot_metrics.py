@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Literal, get_args
 
-from chalicelib.domains.bots.rules.channels import TEST
+from chalicelib.domains.bots.rules import TEST_CHANNEL
 from chalicelib.domains.identity.store import workspace_metrics
 from chalicelib.engine.metrics import Increments
 
@@ -52,7 +52,7 @@ def count(
     counts: Increments, agent_id: str, channel: str, day: date, measures: Mapping[str, int]
 ) -> None:
     """Add to the measures of a bot. Started dialogs are also counted for the workspace."""
-    if channel == TEST:
+    if channel == TEST_CHANNEL:
         counts.add(subject(agent_id, test=True), day, measures)
     else:
         counts.add(subject(agent_id), day, measures, channel=channel)

@@ -41,7 +41,7 @@ from chalicelib.domains.catalog.store.products import (
 )
 from chalicelib.domains.files.flows import images
 from chalicelib.domains.files.flows.images import ImageOut, Images
-from chalicelib.domains.files.store.images import ImageMap
+from chalicelib.domains.files.store.files import ImageMap
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import barcodes
 

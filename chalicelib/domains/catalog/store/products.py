@@ -12,7 +12,7 @@ from pynamodb.attributes import (
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.text import fold, line_fold
-from chalicelib.domains.files.store.images import SHOWN_IMAGES, ImageMap
+from chalicelib.domains.files.store.files import SHOWN_IMAGES, ImageMap
 from chalicelib.engine.listing import ordering
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import EntryRow, partition_of

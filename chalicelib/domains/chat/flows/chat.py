@@ -33,7 +33,7 @@ from chalicelib.domains.billing.flows.funds import Funds
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.billing.rules.spending import InsufficientBalanceError, SpendingError
 from chalicelib.domains.bots.flows import bots
-from chalicelib.domains.bots.rules.channels import TEST, Channel
+from chalicelib.domains.bots.rules import TEST_CHANNEL, Channel
 from chalicelib.domains.bots.store import bot_keys, bot_metrics, visits
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.chat.flows import chat_exchange, chat_prompt, chat_request
@@ -120,7 +120,7 @@ class CheckedMessage:
         if self.dialog is not None:
             return cast("Channel", self.dialog.channel)
         channel = self.args.channel or "api"
-        return "api" if channel == TEST and not self.caller.in_console else channel
+        return "api" if channel == TEST_CHANNEL and not self.caller.in_console else channel
 
     def store(self) -> Exchange:
         """Hold the money for an answer, and store the message.

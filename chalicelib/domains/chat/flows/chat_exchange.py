@@ -33,7 +33,7 @@ from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Settled, Stage
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.bots.rules.channels import TEST, Channel
+from chalicelib.domains.bots.rules import TEST_CHANNEL, Channel
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.chat.flows import chat_request
 from chalicelib.domains.chat.flows.chat_request import ChatContact, ChatRequest
@@ -68,7 +68,7 @@ def contact_of(request: ChatRequest, country: str, channel: str) -> Contact | No
     Details in the widget's form take precedence over details in the message. The channel ``test``
     creates no leads.
     """
-    if channel == TEST:
+    if channel == TEST_CHANNEL:
         return None
     form, text = request.contact or ChatContact(), request.message
     email = form.email or emails.first_email_in(text)

@@ -10,7 +10,7 @@ from chalicelib.core import clock, deadline
 from chalicelib.core.errors import NotConfiguredError, ValidationError
 from chalicelib.core.settings import settings
 from chalicelib.domains.billing.rules.pricing import TokenUsage
-from chalicelib.domains.bots.rules.capabilities import PROPOSING, Capability
+from chalicelib.domains.bots.rules import PROPOSING, Capability
 from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows import chat_facts, chat_tools
 from chalicelib.domains.chat.flows.chat_tools import Tool

@@ -24,7 +24,7 @@ from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.billing.rules.pricing import TokenUsage
-from chalicelib.domains.bots.rules.channels import Channel
+from chalicelib.domains.bots.rules import Channel
 from chalicelib.domains.chat.rules import call_budget
 from chalicelib.domains.chat.rules.call_budget import EndReason
 from chalicelib.domains.chat.store import chat_sessions, messages, proposals

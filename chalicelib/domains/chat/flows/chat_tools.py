@@ -38,7 +38,7 @@ from chalicelib.domains.bookings.flows import calendars, visitor_bookings
 from chalicelib.domains.bookings.flows.calendars import Search
 from chalicelib.domains.bookings.rules.slots import Query, Slot
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
-from chalicelib.domains.bots.rules.capabilities import PROPOSING, Capability
+from chalicelib.domains.bots.rules import PROPOSING, Capability
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.catalog.store.products import ProductRow

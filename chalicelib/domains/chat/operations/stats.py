@@ -14,7 +14,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.core.wire.times import Day
-from chalicelib.domains.bots.rules.channels import CHANNELS, TEST, Channel
+from chalicelib.domains.bots.rules import CHANNELS, TEST_CHANNEL, Channel
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.bots.store.bot_metrics import STAGES, Stage
@@ -170,7 +170,9 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
         ),
         avg_first_token_ms=round(totals[bot_metrics.FIRST_TOKEN_MS] / answers) if answers else None,
         by_channel={
-            channel: ChannelCounts.of(trials.totals if channel == TEST else channels[channel])
+            channel: ChannelCounts.of(
+                trials.totals if channel == TEST_CHANNEL else channels[channel]
+            )
             for channel in CHANNELS
         },
         series=[

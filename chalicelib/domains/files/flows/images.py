@@ -10,8 +10,7 @@ from chalicelib.core.errors import ValidationError
 from chalicelib.core.wire.schema import Id, Wire, exactly_one, optional
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.flows.rehosting import ImportedImage
-from chalicelib.domains.files.store.files import FILES
-from chalicelib.domains.files.store.images import ImageMap, is_image
+from chalicelib.domains.files.store.files import FILES, ImageMap, is_image
 
 MAX_IMAGES = 10
 

@@ -26,10 +26,10 @@ from chalicelib.domains.files.store.files import (
     FOLDERS,
     FileRow,
     FolderRow,
+    is_image,
     root_folder,
     used_bytes,
 )
-from chalicelib.domains.files.store.images import is_image
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork

@@ -1,14 +1,17 @@
-"""Files and folders of a workspace, pending uploads, and the storage in use."""
+"""Files and folders of a workspace, pending uploads, and the storage in use.
+
+Images that records show, as their rows store them.
+"""
 
 from collections.abc import Collection
 from typing import Any
 
-from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import MapAttribute, NumberAttribute, UnicodeAttribute
 
 from chalicelib.core.errors import AppError
 from chalicelib.core.text import fold
 from chalicelib.domains.files.rules import stored_files
-from chalicelib.engine.file_uses import FILE
+from chalicelib.engine.file_uses import FILE, ShownFiles
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import NAME_BYTES
 from chalicelib.engine.listing.listing import Listing
@@ -170,3 +173,27 @@ def upload(workspace_id: str, upload_id: str, **attributes: Any) -> UploadRow:  
 def find_upload(workspace_id: str, upload_id: str) -> UploadRow | None:
     """Return an announced upload, or None if it is completed, expired or unknown."""
     return UploadRow.find(f"W#{workspace_id}#UPLOAD", upload_id)
+
+
+class ImageMap(MapAttribute[str, Any]):
+    """An image that a record shows: its file, public URL, and size in pixels."""
+
+    file_id = UnicodeAttribute()
+    url = UnicodeAttribute()
+    width = NumberAttribute()
+    height = NumberAttribute()
+
+
+def _remove_image(record: Any, file_id: str) -> None:  # noqa: ANN401  a record of any noun with images
+    record.images = [image for image in record.images if image.file_id != file_id]
+
+
+SHOWN_IMAGES: ShownFiles[Any] = ShownFiles(
+    lambda r: [image.file_id for image in r.images], _remove_image
+)
+"""Access to the files of a record with a list of ``images``, for its noun's listing."""
+
+
+def is_image(file: FileRow) -> bool:
+    """Return whether a record can show a file. Only a re-encoded image has a known size."""
+    return bool(file.width)

@@ -1,1 +1,0 @@
-"""Pure logic without I/O."""

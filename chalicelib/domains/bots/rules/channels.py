@@ -1,8 +1,0 @@
-"""Channels of communication between visitors and bots."""
-
-from typing import Literal, get_args
-
-Channel = Literal["widget", "api", "page", "test"]
-CHANNELS: tuple[Channel, ...] = get_args(Channel)
-TEST: Channel = "test"
-"""The channel for trials by the workspace's members. It creates no leads, and totals exclude it."""
