@@ -1,6 +1,8 @@
 """Downloads from URLs that users provide, protected against server-side request forgery.
 
 Each connection, also that of a redirect, is one that ``gateways.public_http`` has checked.
+
+Conditional requests: whether a body has changed since it was downloaded (RFC 9110, 13).
 """
 
 import gzip
@@ -9,8 +11,9 @@ import io
 import re
 import string
 from contextlib import suppress
+from email.message import Message
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from urllib.parse import quote, urljoin
 
 from chalicelib.gateways.public_http import (
@@ -23,9 +26,32 @@ from chalicelib.gateways.public_http import (
     requested,
     too_large,
 )
-from chalicelib.gateways.validators import Validators
 from chalicelib.lib import public_urls
 from chalicelib.lib.public_urls import PublicUrl
+
+_SENDABLE = re.compile("[ -~]{1,500}")
+"""Values of headers that may be sent back: visible ASCII."""
+
+
+class Validators(NamedTuple):
+    """Headers of a response by which a later request finds out whether its body has changed."""
+
+    url: str
+    etag: str = ""
+    last_modified: str = ""
+
+    @classmethod
+    def of(cls, url: str, headers: Message) -> Self:
+        """Return the validators of an answer, without values that cannot be sent back."""
+        values = (str(headers.get(name, "")).strip() for name in ("ETag", "Last-Modified"))
+        return cls(url, *(value if _SENDABLE.fullmatch(value) else "" for value in values))
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """The headers that request the body only if it has changed."""
+        headers = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {name: value for name, value in headers.items() if value}
+
 
 MAX_BYTES = 10 * 2**20
 """Largest body in bytes, both compressed and decompressed."""

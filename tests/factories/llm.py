@@ -10,9 +10,9 @@ from chalicelib.gateways.llm import (
     ModelError,
     Stop,
     TextDelta,
-    chat_completions,
-    converse,
+    bedrock,
     event_stream,
+    openai,
 )
 from chalicelib.gateways.llm.answers import Answer
 from chalicelib.gateways.llm.messages import Message, ToolSpec
@@ -34,14 +34,14 @@ def read_chunks(
 ) -> Iterator[Event]:
     """Read an answer in the format of chat completions."""
     answer = Answer(asked, tools, final=final)
-    return chat_completions.read(event_stream.read(blocks), answer)
+    return openai.read_stream(event_stream.read(blocks), answer)
 
 
 def read_frames(
     blocks: Iterable[bytes], tools: Sequence[ToolSpec] = (), *, final: bool = False
 ) -> Iterator[Event]:
     """Read an answer in the format of ConverseStream."""
-    return converse.read(bedrock_api.parsed(blocks), Answer(ASKED, tools, final=final))
+    return bedrock.read_stream(bedrock_api.parsed(blocks), Answer(ASKED, tools, final=final))
 
 
 def model(openai: OpenAiApi, **bounds: float) -> OpenAiModel:

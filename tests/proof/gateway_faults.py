@@ -26,9 +26,9 @@ from chalicelib.gateways import (
     site_hosts,
     telegram,
 )
+from chalicelib.gateways.fetch import Validators
 from chalicelib.gateways.llm import ModelError
 from chalicelib.gateways.llm.demo import DemoModel
-from chalicelib.gateways.validators import Validators
 from tests.factories.products import png
 from tests.fakes.receiver import OK
 from tests.proof.faults import DETAIL, Fault, Proceed, raising

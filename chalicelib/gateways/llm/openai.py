@@ -2,10 +2,19 @@
 
 Answers are streamed. If a server refuses an optional part of the request, the request is sent
 again without that part.
+
+Requests and responses of OpenAI's chat completions API, without I/O.
+
+Compatible servers differ. A stream may contain empty ``choices``, may report its usage several
+times, and may lack the usage and ``[DONE]``. A server without streaming answers with one JSON
+object. Tool calls arrive whole or in fragments, with or without ids. An error may arrive inside the
+stream, as an object, as an event of type ``error``, or as a finish reason.
 """
 
+import codecs
+import json
 import logging
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any
@@ -20,20 +29,289 @@ from chalicelib.gateways.llm import (
     STREAM_SECONDS,
     Event,
     ModelError,
+    ProviderUsage,
+    StopReason,
     attempts,
     event_stream,
     observed_limits,
 )
-from chalicelib.gateways.llm.answers import Answer
+from chalicelib.gateways.llm.answers import Answer, CallParts
 from chalicelib.gateways.llm.api_key import ApiKey
 from chalicelib.gateways.llm.cancellation import Cancellation, watch
-from chalicelib.gateways.llm.chat_completions import read, sent_messages, sent_tools
-from chalicelib.gateways.llm.messages import Message, ToolSpec
+from chalicelib.gateways.llm.event_stream import ServerEvent
+from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec, complete_results
 from chalicelib.gateways.llm.provider_errors import (
     NEW_MAX_TOKENS,
     ErrorReport,
     ProviderFailedError,
 )
+
+_END = "[DONE]"
+_DONE: dict[str, Any] = {"choices": [{"finish_reason": "stop"}]}
+
+_REASONS: dict[str, StopReason] = {
+    "stop": "end",
+    "eos": "end",
+    "tool_calls": "tools",
+    "function_call": "tools",
+    "length": "length",
+    "model_length": "length",
+    "max_tokens": "length",
+    **dict.fromkeys(["blocklist", "content_filter", "prohibited_content"], "filtered"),
+    **dict.fromkeys(["recitation", "refusal", "safety", "sensitive", "spii"], "filtered"),
+}
+"""``finish_reason`` of a choice -> our reason. Some servers send the reasons of their models."""
+
+
+_FAILURES = frozenset(
+    {
+        *("abort", "cancelled", "error", "failed", "insufficient_system_resource"),
+        *("network_error", "timeout"),
+    }
+)
+"""``finish_reason`` of an answer that the provider could not finish."""
+
+
+def sent_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Return the messages of a request. Each result of a tool call becomes a message."""
+    return [sent for message in complete_results(messages) for sent in _sent(message)]
+
+
+def _sent(message: Message) -> Iterator[dict[str, Any]]:
+    if message.role == "tool":
+        for result in message.results:
+            yield {
+                "role": "tool",
+                "tool_call_id": result.id,
+                "name": result.name,
+                "content": result.content,
+            }
+        return
+    sent: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.calls:
+        extra = message.extra or {}
+        extras = extra.get("calls", {})
+        sent["tool_calls"] = [_sent_call(call, extras.get(call.id)) for call in message.calls]
+        if reasoning := extra.get("reasoning_content"):
+            sent["reasoning_content"] = reasoning
+    yield sent
+
+
+def _sent_call(call: ToolCall, extra_content: object) -> dict[str, Any]:
+    """Return a call as a server expects it. Many servers refuse invalid arguments."""
+    arguments = call.arguments if call.parsed() is not None else "{}"
+    sent = {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }
+    return {**sent, "extra_content": extra_content} if extra_content else sent
+
+
+def sent_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
+    """Return the tools of a request."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.schema,
+            },
+        }
+        for tool in tools
+    ]
+
+
+def read_stream(events: Iterable[ServerEvent], answer: Answer) -> Iterator[Event]:
+    """Yield the answer as its events arrive.
+
+    Reading continues after the finish reason, because the last usage counts and may follow it.
+
+    Raises:
+        ModelError: ``garbage``, or ``unavailable`` if the answer ends early.
+        ProviderFailedError: the answer contains an error.
+    """
+    calls = _Calls(answer)
+    reasoning_content: list[str] = []
+    # JSON may escape an emoji as two surrogates, and a provider may send them in two events.
+    surrogates = codecs.getincrementaldecoder("utf-16-le")("replace")
+    try:
+        for chunk in _chunks(events):
+            delta, reason = _delta(chunk)
+            reasoning, text = _content(delta)
+            if reasoning:
+                yield answer.reasoning(reasoning)
+                reasoning_content.append(_text(delta, "reasoning_content"))
+            if piece := surrogates.decode(text.encode("utf-16-le", "surrogatepass")):
+                yield from answer.text(piece)
+            if not answer.reason:
+                calls.read(delta)
+            answer.reason = answer.reason or reason
+            answer.usage = _usage(chunk) or answer.usage
+    except (ModelError, ProviderFailedError):
+        if not answer.reason:  # After the end, only the usage is missing.
+            raise
+    if kept := "".join(reasoning_content):
+        answer.extra["reasoning_content"] = kept
+    yield from answer.end()
+
+
+class _Calls:
+    """The tool calls of an answer, by their index."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._by_index: dict[int, CallParts] = {}
+
+    def read(self, delta: dict[str, Any]) -> None:
+        """Read the fragments of calls in a delta, or the whole calls in a message."""
+        fragments = delta.get("tool_calls")
+        for position, fragment in enumerate(fragments if isinstance(fragments, list) else ()):
+            if isinstance(fragment, dict):
+                index = fragment.get("index")
+                self._read(index if isinstance(index, int) else position, fragment)
+
+    def _read(self, index: int, fragment: dict[str, Any]) -> None:
+        function = fragment.get("function")
+        function = function if isinstance(function, dict) else {}
+        id_, name = _text(fragment, "id"), _text(function, "name")
+        call = self._by_index.get(index)
+        if call is None or _begins_another(call, id_, name):
+            call = self._by_index[index] = self._answer.begin_call(id_, name)
+        call.name = call.name or name
+        call.extra = fragment.get("extra_content") or call.extra
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        if isinstance(arguments, str):
+            self._answer.add_arguments(call, arguments)
+
+
+def _begins_another(call: CallParts, id_: str, name: str) -> bool:
+    """Return whether a fragment begins another call at the index of this one.
+
+    Ollama sends all calls at index 0. The id is in the first fragment of a call, or in none.
+    Servers without ids send whole calls, so a second name belongs to another call.
+    """
+    return id_ != call.id if id_ else bool(name and call.name and not call.id)
+
+
+def _chunks(events: Iterable[ServerEvent]) -> Iterator[dict[str, Any]]:
+    """Yield the chunks of an event stream, or the one object of an answer that is not streamed."""
+    has_any = False
+    for event in events:
+        for value in _values(event.data):
+            if value == _END:
+                yield _DONE
+                return
+            _raise_error(value, event)
+            if value is None or (event.type and not isinstance(value, dict)):
+                continue  # such as a ping
+            if not isinstance(value, dict):
+                raise ModelError("garbage", "The provider sent no JSON of a chat completion.")
+            yield value
+            has_any = True
+    if not has_any:
+        raise ModelError("garbage", "There is no answer in what the provider sent.")
+
+
+def _values(data: bytes) -> list[object]:
+    """Return the JSON values of an event: one, none for an empty event, or its text if invalid.
+
+    A server that sends no blank lines has a value in each line of what the standard calls an event.
+    """
+    if data.strip() in {b"", b"ping"}:
+        return []
+    for parts in ([data], data.split(b"\n")):
+        with suppress(ValueError, RecursionError):
+            return [
+                _END if part.strip() == b"[DONE]" else json.loads(part)
+                for part in parts
+                if part.strip()
+            ]
+    return [data.decode(errors="replace")]
+
+
+def _raise_error(value: object, event: ServerEvent) -> None:
+    """Raise ``ProviderFailedError`` if an event is an error."""
+    if event.type.lower() in {"error", "exception"}:
+        raise ProviderFailedError(ErrorReport.of(value))
+    if not isinstance(value, dict):
+        return
+    is_error = "error" in (value.get("object"), value.get("type")) or value.get("error")
+    if is_error or ("choices" not in value and value.keys() & {"detail", "message"}):
+        raise ProviderFailedError(ErrorReport.of(value))
+
+
+def _delta(chunk: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
+    """Return the delta of a chunk or the message of an answer, and the reason if it ends.
+
+    Raises:
+        ProviderFailedError: the provider could not finish the answer.
+    """
+    choices = [each for each in _dicts(chunk.get("choices")) if not each.get("index")]
+    match choices[:1]:
+        case [{"delta": dict(delta), **choice}]:
+            return delta, _reason(choice)
+        case [{"message": dict(message), **choice}]:
+            return message, _reason(choice) or "end"
+        case [dict(other)]:
+            return {}, _reason(other)
+        case _:
+            return {}, None
+
+
+def _reason(choice: Mapping[Any, Any]) -> StopReason | None:
+    finish_reason = str(choice.get("finish_reason") or "").casefold().partition(":")[0]
+    if finish_reason in _FAILURES or choice.get("error"):
+        raise ProviderFailedError(ErrorReport.of(choice.get("error") or finish_reason))
+    return _REASONS.get(finish_reason, "other") if finish_reason else None
+
+
+def _content(delta: dict[str, Any]) -> tuple[str, str]:
+    """Return the reasoning and the text of a delta.
+
+    Servers use two names for the reasoning, and some send both. Mistral sends a list of parts.
+    """
+    content = delta.get("content")
+    content = [content] if isinstance(content, dict) else content
+    if not isinstance(content, list):
+        reasoning = _text(delta, "reasoning_content") or _text(delta, "reasoning")
+        return reasoning, _text(delta, "content")
+    reasoning, text = "", ""
+    for part in content:
+        match part:
+            case {"type": "thinking", "thinking": list(thoughts)}:
+                reasoning += "".join(_text(each, "text") for each in thoughts)
+            case str(piece) | {"type": "text" | "output_text", "text": str(piece)}:
+                text += piece
+    return reasoning, text
+
+
+def _text(value: object, name: str) -> str:
+    text = value.get(name) if isinstance(value, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def _usage(chunk: dict[str, Any]) -> ProviderUsage | None:
+    """Return the usage in a chunk, or None if it is missing or invalid.
+
+    It is beside the choices, in the choice (Moonshot) or in ``x_groq``.
+    """
+    places = [chunk, *_dicts(chunk.get("choices")), *_dicts([chunk.get("x_groq")])]
+    for place in places:
+        match place.get("usage"):
+            case {"prompt_tokens": int(tokens_in), "completion_tokens": int(tokens_out)} if (
+                min(tokens_in, tokens_out) >= 0
+            ):
+                return ProviderUsage(tokens_in, tokens_out)
+    return None
+
+
+def _dicts(values: object) -> list[dict[str, Any]]:
+    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
+
 
 CONNECT_SECONDS = 5.0
 BYTES_PER_OUTPUT_TOKEN = 4096
@@ -148,7 +426,7 @@ class OpenAiModel:
             received = event_stream.read(_blocks(response, deadline, budget))
             events = attempts.paced(received, answer, cancellation, self._read_seconds)
             try:
-                yield from read(events, answer)
+                yield from read_stream(events, answer)
             except ProviderFailedError as failure:
                 if failure.report.code == "tool_use_failed" and "tool_choice" in body:
                     del body["tools"], body["tool_choice"]  # for the next attempt

@@ -25,8 +25,8 @@ def test_the_catalogue_is_consistent(spec: ModelSpec) -> None:
 
 def test_no_two_models_share_a_name() -> None:
     assert len(CATALOGUE) == sum(
-        map(len, (getattr(models.tariffs, n) for n in ("BEDROCK_BY_PROFILE", "BEDROCK", "OPENAI")))
-    ) + len(models.tariffs.DEMO)
+        map(len, (getattr(models, n) for n in ("BEDROCK_BY_PROFILE", "BEDROCK", "OPENAI")))
+    ) + len(models.DEMO)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_tools_are_for_models_that_can_call_them_in_a_stream(name: str, takes_to
 
 
 def test_every_model_without_tools_is_in_the_catalogue() -> None:
-    assert CATALOGUE.keys() >= models.tariffs.WITHOUT_TOOLS
+    assert CATALOGUE.keys() >= models.WITHOUT_TOOLS
 
 
 def test_a_name_with_a_vendor_has_the_tariff_of_the_catalogue_and_is_sent_whole() -> None:

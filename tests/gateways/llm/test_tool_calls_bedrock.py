@@ -9,8 +9,7 @@ from botocore.exceptions import ClientError
 
 from chalicelib.gateways.llm import Event, ModelError, ProviderUsage, Reasoning, Stop, TextDelta
 from chalicelib.gateways.llm.answers import MAX_ARGUMENTS, MAX_CALLS, MAX_NAME
-from chalicelib.gateways.llm.bedrock import BedrockModel
-from chalicelib.gateways.llm.converse import ANSWER_NOW, NO_CONTENT, request
+from chalicelib.gateways.llm.bedrock import ANSWER_NOW, NO_CONTENT, BedrockModel, converse_request
 from chalicelib.gateways.llm.messages import (
     NO_RESULT,
     Message,
@@ -190,11 +189,13 @@ class TestRequest:
             "description": "Find products.",
             "inputSchema": {"json": {"type": "object", "properties": {"q": {}}}},
         }
-        assert request("m", ASKED, 50, [FIND])["toolConfig"] == {"tools": [{"toolSpec": spec}]}
-        assert "toolConfig" not in request("m", ASKED, 50)
+        assert converse_request("m", ASKED, 50, [FIND])["toolConfig"] == {
+            "tools": [{"toolSpec": spec}]
+        }
+        assert "toolConfig" not in converse_request("m", ASKED, 50)
 
     def test_calls_and_results_are_sent_back_in_turns(self) -> None:
-        turns = request("m", [*ANSWERED, Message("user", "And?")], 50, [FIND])["messages"]
+        turns = converse_request("m", [*ANSWERED, Message("user", "And?")], 50, [FIND])["messages"]
         used = {"toolUseId": "tooluse_1", "name": "find", "input": {"q": "rye"}}
         content = [{"text": "Rye, 120"}]
         result = {"toolUseId": "tooluse_1", "content": content, "status": "success"}
@@ -217,7 +218,7 @@ class TestRequest:
         ]
         found = [
             (each["toolUseId"], each["content"][0]["text"], each["status"])
-            for each in tool_blocks(request("m", asked, 50, [FIND]), "toolResult")
+            for each in tool_blocks(converse_request("m", asked, 50, [FIND]), "toolResult")
         ]
         assert found == [
             ("tooluse_1", NO_RESULT, "error"),
@@ -230,21 +231,21 @@ class TestRequest:
     ) -> None:
         later = ToolCall("tooluse_2", "find", BUN)
         asked = [*ANSWERED, Message("assistant", "", calls=(later,))]
-        body = request("m", asked, 50, [FIND], final=True)
+        body = converse_request("m", asked, 50, [FIND], final=True)
         first, last = (each["content"] for each in tool_blocks(body, "toolResult"))
         assert first == [{"text": "Rye, 120"}]
         assert last == [{"text": NO_RESULT}, {"text": ANSWER_NOW}]
         assert "toolConfig" in body
 
     def test_a_final_request_without_calls_before_it_offers_no_tools(self) -> None:
-        assert "toolConfig" not in request("m", ASKED, 50, [FIND], final=True)
+        assert "toolConfig" not in converse_request("m", ASKED, 50, [FIND], final=True)
 
     @pytest.mark.parametrize(
         "written", ["{'q': rye}", "[1]", "{", '{"q": 1e999}', '{"q":"\\ud83e"}']
     )
     def test_names_and_arguments_that_converse_refuses_are_replaced(self, written: str) -> None:
         call = ToolCall("tooluse_1", "find.all products", written)
-        body = request("m", [*ASKED, Message("assistant", "", calls=(call,))], 50, [FIND])
+        body = converse_request("m", [*ASKED, Message("assistant", "", calls=(call,))], 50, [FIND])
         (used,) = tool_blocks(body, "toolUse")
         assert used == {"toolUseId": "tooluse_1", "name": "find_all_products", "input": {}}
 
@@ -264,7 +265,7 @@ class TestRequest:
         assert isinstance(call, ToolCall)
         assert isinstance(stopped, Stop)
         answer = Message("assistant", "", calls=(call,), extra=stopped.extra)
-        content = request("m", [*ASKED, answer], 50, [FIND])["messages"][1]["content"]
+        content = converse_request("m", [*ASKED, answer], 50, [FIND])["messages"][1]["content"]
         signed = {"text": "They want rye.", "signature": "c2lnbmVk"}
         assert content[:2] == [
             {"reasoningContent": {"reasoningText": signed}},

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from chalicelib.gateways.llm import Event, ModelError, ProviderUsage, Stop, TextDelta
 from chalicelib.gateways.llm.answers import MAX_ARGUMENTS, MAX_CALLS, MAX_NAME
-from chalicelib.gateways.llm.chat_completions import sent_messages
-from chalicelib.gateways.llm.converse import request
+from chalicelib.gateways.llm.bedrock import converse_request
 from chalicelib.gateways.llm.messages import (
     NO_RESULT,
     Message,
@@ -20,6 +19,7 @@ from chalicelib.gateways.llm.messages import (
     count_input,
     count_tokens,
 )
+from chalicelib.gateways.llm.openai import sent_messages
 from tests.factories.llm import ASKED, events, fail, model, read_chunks, speak
 from tests.fakes import openai_api
 from tests.fakes.openai_api import DONE, OpenAiApi, event, piece, usage
@@ -274,7 +274,7 @@ def test_any_fragments_give_calls_that_can_be_sent_back_or_a_failure(
     answer = Message("assistant", "", calls=received, extra=stop.extra)
     assert count_input([answer])
     assert json.dumps(sent_messages([*ASKED, answer]), ensure_ascii=False).encode()
-    assert request("m", [*ASKED, answer], 50, [FIND])
+    assert converse_request("m", [*ASKED, answer], 50, [FIND])
 
 
 class TestLimits:

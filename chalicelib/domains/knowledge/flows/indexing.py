@@ -48,9 +48,9 @@ from chalicelib.engine import jobs, limits, locks
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import fetch, isolation
+from chalicelib.gateways.fetch import Validators
 from chalicelib.gateways.object_store import delete_unused, object_store
 from chalicelib.gateways.public_http import FetchError
-from chalicelib.gateways.validators import Validators
 from chalicelib.lib import extracts
 
 UNUSED_TEXT = "knowledge-text-unused"
