@@ -2,6 +2,11 @@
 
 The index keys, the entries, the look-ups and the counters of a record follow from it. Units of work
 write them (``engine.indexing``), and ``engine.listing.queries`` reads pages with them.
+
+Rules by which changes of records become events (ADR 60).
+
+A noun declares its events: each has a rule that compares a record before and after a unit of work.
+So jobs, cascades, chats and commands emit the same events as calls.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,7 +22,6 @@ from chalicelib.core.clock import epoch_ms
 from chalicelib.core.text import cut_bytes, search_fold
 from chalicelib.engine.file_uses import ShownFiles
 from chalicelib.engine.listing import counters, lookups
-from chalicelib.engine.listing.events import EventRules
 from chalicelib.engine.listing.index_entries import (
     ENTRY_ATTRIBUTES,
     INLINE_TEXT_BYTES,
@@ -35,6 +39,39 @@ from chalicelib.engine.listing.index_entries import (
 from chalicelib.engine.listing.lookups import Lookup, SideRow
 from chalicelib.engine.reading import Cost, Key, fetch
 from chalicelib.engine.tables import ContentRow, Facets, Record
+
+Rule = Callable[[Any, Any], bool]
+"""Whether a change is an event. The record before it is None for a new record."""
+EventRules = Mapping[str, Rule]
+"""The rules of a noun, by the names of its events."""
+
+
+def is_new(before: Record | None, after: Record) -> bool:  # noqa: ARG001  a rule
+    """Whether the record is created."""
+    return before is None
+
+
+def changes(*names: str) -> Rule:
+    """Return the rule for changes of any of these attributes of an existing record."""
+    return lambda before, after: before is not None and _differ(before, after, names)
+
+
+def changes_others(*names: str) -> Rule:
+    """Return the rule for changes of any attribute of an existing record but these.
+
+    Attributes that all records have, such as times and index keys, do not count.
+    """
+
+    def rule(before: Record | None, after: Record) -> bool:
+        own = type(after).get_attributes().keys() - Record.get_attributes().keys() - {*names}
+        return before is not None and _differ(before, after, own)
+
+    return rule
+
+
+def _differ(before: Record, after: Record, names: Iterable[str]) -> bool:
+    return any(getattr(before, name) != getattr(after, name) for name in names)
+
 
 R = TypeVar("R", bound=Record)
 

@@ -17,17 +17,27 @@ Index scans, and full scans of up to ``CONSISTENT_ROWS``, are consistent: the ne
 record that was just created. Full scans of larger partitions, and the entries that an index scan of
 them skips, are read eventually consistently at half the units. They may miss changes of the last
 second.
+
+Search among index entries, whose texts may be cut.
+
+Reading the entries of a large partition in ranges of keys, side by side (ADR 52).
+
+DynamoDB does not report the middle of a partition, so the bounds are guessed: from the first and
+the last key, and then from how many entries the first page of a range had. A wrong guess costs
+time but no correctness, because every key is in exactly one range.
 """
 
-from collections.abc import Collection, Iterable
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
-from chalicelib.core import deadline
-from chalicelib.core.text import search_words
-from chalicelib.engine.listing import lookups, text_search
+from chalicelib.core import deadline, retry
+from chalicelib.core.text import is_found, search_words
+from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.counters import NounCounts, ReadCounts
 from chalicelib.engine.listing.declaration import INDEX_SLOTS, Declaration, SortIndex
 from chalicelib.engine.listing.filters import Filters
@@ -35,17 +45,171 @@ from chalicelib.engine.listing.index_entries import (
     BY_ROW,
     SEPARATOR,
     IndexEntry,
+    TextRow,
     entry_options,
     group,
+    may_contain,
     partition_of,
     read_entries,
     texts_partition,
 )
 from chalicelib.engine.listing.index_ranges import IndexRange, id_bounds, key_bounds
-from chalicelib.engine.listing.parallel_scan import ID_DIGITS, NUMBER_DIGITS, ParallelScan
 from chalicelib.engine.listing.query import Plan, Query, ResultPage
-from chalicelib.engine.reading import Cost, Item, MergedPartitions, Partition
-from chalicelib.engine.tables import Record
+from chalicelib.engine.reading import Cost, Item, Key, MergedPartitions, Partition, fetch
+from chalicelib.engine.tables import ContentRow, Record
+
+FETCHED_TEXTS = 100
+"""Up to this many long texts are fetched by their keys. For more, all of them are searched."""
+
+
+def matches(
+    rows: Iterable[IndexEntry], wanted: str, texts: Partition, *, consistent: bool
+) -> list[IndexEntry]:
+    """Return the entries that match a search. The whole texts of cut entries are read."""
+    found = [(entry, entry.matches(wanted)) for entry in rows]
+    unsure = [entry.id for entry, matched in found if entry.cut and not matched]
+    long = _search_long_texts(wanted, unsure, texts, consistent=consistent) if unsure else set()
+    return [entry for entry, matched in found if matched or entry.id in long]
+
+
+def _search_long_texts(
+    wanted: str, ids: list[str], texts: Partition, *, consistent: bool
+) -> set[str]:
+    if len(ids) <= FETCHED_TEXTS:
+        rows = fetch((Key(TextRow, texts.pk, each) for each in ids), texts.cost)
+        return {
+            row.sk
+            for row in rows
+            if isinstance(row, TextRow) and is_found(row.whole.split("\n"), wanted)
+        }
+    items = texts.items(
+        filter_condition=may_contain(TextRow.whole, wanted), consistent_read=consistent
+    )
+    return {item["sk"]["S"] for item in items if is_found(item["whole"]["S"].split("\n"), wanted)}
+
+
+RANGES = 8
+"""Ranges that are read at the same time, and into how many one is cut."""
+UNITS_A_SECOND = 3_000
+"""Read units that DynamoDB serves a second from one partition. Faster scans would be throttled."""
+UNITS_AT_ONCE = 3_000
+"""Units that a scan may read without a pause. It is what about 150,000 entries cost."""
+PAGES_A_RANGE = 2
+"""Pages that a range should have. Ranges of less would end with many short pages."""
+DIGITS = 14
+"""Characters of a key that are compared with bounds: a number, or the time and more of an id."""
+ID_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+NUMBER_DIGITS = "0123456789abcdef"
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """A range of keys, whose entries presumably end at ``end``. ``start`` is a key to resume at."""
+
+    low: str
+    high: str
+    end: int
+    start: Item | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelScan:
+    """A scan of about ``rows`` entries within ``bounds``, whose keys begin with ``digits``.
+
+    ``options`` are those of each Query, and ``read`` makes entries of its items.
+    """
+
+    partition: Partition
+    bounds: IndexRange
+    rows: int
+    digits: str
+    options: dict[str, Any]
+    read: Callable[[Iterable[Item]], Iterable[IndexEntry]]
+
+    def entries(self) -> list[IndexEntry]:
+        """Return the entries, in no order. One that moves meanwhile is returned once at most."""
+        found: dict[str, IndexEntry] = {}
+        begun, units = time.monotonic(), self.partition.cost.units
+        left, pending = self.rows, self._first_ranges()
+        while pending:
+            answers = deadline.map_in_threads(self._page, pending, RANGES)
+            for _, entries in answers:
+                found.update((entry.id, entry) for entry in entries)
+            left -= sum(answer["ScannedCount"] for answer, _ in answers)
+            pending = [
+                rest
+                for each, (answer, _) in zip(pending, answers, strict=True)
+                for rest in self._rest(each, answer, max(left, 0))
+            ]
+            ahead = (self.partition.cost.units - units - UNITS_AT_ONCE) / UNITS_A_SECOND
+            if pending and (pause := ahead - (time.monotonic() - begun)) > 0:
+                retry.sleep(deadline.remaining(pause))
+        return list(found.values())
+
+    def _first_ranges(self) -> list[_Range]:
+        """Cut the space between the first and the last key evenly."""
+        ends = deadline.map_in_threads(self._end, [False, True], 2)
+        if None in ends:
+            return []
+        first, last = (end or "" for end in ends)
+        whole = _Range(first, (self.bounds.most or "") + "~", self._position(last))
+        begin = self._position(first)
+        return list(self._cut(whole, begin, (whole.end - begin) / RANGES, RANGES))
+
+    def _end(self, descending: bool) -> str | None:  # noqa: FBT001  called by map_in_threads
+        """Return the first or the last key within the bounds, if there are any."""
+        options = self.bounds.options(descending=descending)
+        items = self.partition.items(1, consistent_read=True, **options)
+        return next((item["r"]["S"] for item in items), None)
+
+    def _page(self, each: _Range) -> tuple[Item, list[IndexEntry]]:
+        """Read one page of a range, up to a megabyte."""
+        keys = ContentRow.r.between(each.low, each.high)
+        options = self.options | {"range_key_condition": keys, "exclusive_start_key": each.start}
+        answer = self.partition.query(**options)
+        return answer, list(self.read(answer.pop("Items")))
+
+    def _rest(self, each: _Range, answer: Item, rows_left: int) -> Iterator[_Range]:
+        """Yield the ranges that remain after a page of a range.
+
+        They are as wide as some pages would be if the entries stayed as dense as in this page.
+        """
+        start = answer.get("LastEvaluatedKey")
+        if start is None:
+            return
+        key = start["r"]["S"]
+        begin = self._position(key)
+        width = max(1, begin - self._position(each.low))
+        pages = min((each.end - begin) / width, rows_left / max(1, answer["ScannedCount"]))
+        pieces = max(1, min(RANGES, int(pages / PAGES_A_RANGE)))
+        rest = _Range(key, each.high, each.end, start)
+        yield from self._cut(rest, begin, width * pages / pieces, pieces)
+
+    def _cut(self, whole: _Range, begin: int, width: float, pieces: int) -> Iterator[_Range]:
+        """Cut a range after each ``width``. The last piece is what remains."""
+        low, start = whole.low, whole.start
+        bounds = {begin + int(width * number) for number in range(1, pieces)}
+        for bound in sorted(bound for bound in bounds if begin < bound < whole.end):
+            high = self._key(bound)
+            yield _Range(low, high, bound, start)
+            low, start = high, None
+        yield _Range(low, whole.high, whole.end, start)
+
+    def _position(self, key: str) -> int:
+        """Return the beginning of a key as a number."""
+        base, number = len(self.digits), 0
+        for character in key[:DIGITS].ljust(DIGITS, self.digits[0]):
+            number = number * base + min(bisect_left(self.digits, character), base - 1)
+        return number
+
+    def _key(self, position: int) -> str:
+        """Return the beginning of the keys from a position on. No key is as short."""
+        characters = []
+        for _ in range(DIGITS):
+            position, digit = divmod(position, len(self.digits))
+            characters.append(self.digits[digit])
+        return "".join(reversed(characters))
+
 
 SMALL_ROWS = 500
 """Partitions up to this size are scanned whole, for about 25 read units."""
@@ -394,7 +558,7 @@ class _PageReader(Generic[R]):
         if not wanted:
             return list(rows)
         place = Partition(texts_partition(self.workspace_id, self.listing.noun), self.cost)
-        return text_search.matches(rows, wanted, place, consistent=consistent)
+        return matches(rows, wanted, place, consistent=consistent)
 
     def _records(self, ids: Iterable[str]) -> list[R]:
         return self.listing.fetch(self.workspace_id, ids, self.cost)

@@ -25,8 +25,7 @@ from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.contacts.store.clients import NAMED, contact_lookup
 from chalicelib.engine.claims import exact_hash
 from chalicelib.engine.history import HistoryRow
-from chalicelib.engine.listing.declaration import INDEX_SLOTS, SortIndex
-from chalicelib.engine.listing.events import changes, is_new
+from chalicelib.engine.listing.declaration import INDEX_SLOTS, SortIndex, changes, is_new
 from chalicelib.engine.listing.index_entries import BY_ROW, group, partition_of
 from chalicelib.engine.listing.index_ranges import IndexRange, key_bounds
 from chalicelib.engine.listing.listing import Listing

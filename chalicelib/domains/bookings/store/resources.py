@@ -21,7 +21,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError
 from chalicelib.domains.bookings.rules.schedule import Schedule
 from chalicelib.domains.files.store.files import SHOWN_IMAGES, ImageMap
-from chalicelib.engine.listing import ordering
+from chalicelib.engine.listing import query
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import NAME_BYTES
 from chalicelib.engine.listing.listing import Listing
@@ -206,7 +206,7 @@ def require_hours_unchanged(unit: UnitOfWork, resource_id: str, hours: ScheduleR
 def number_at_end(workspace_id: str) -> int:
     """Return the sort order that puts a new resource last."""
     last = RESOURCES.along(workspace_id, IN_ORDER, 1, descending=True)
-    return last[0].number + ordering.STEP if last else 0
+    return last[0].number + query.STEP if last else 0
 
 
 def _schedule_key(workspace_id: str, resource_id: str) -> Key:

@@ -13,7 +13,7 @@ from pynamodb.attributes import (
 from chalicelib.core.text import fold
 from chalicelib.domains.bookings.rules.slots import ServiceRules
 from chalicelib.domains.files.store.files import SHOWN_IMAGES, ImageMap
-from chalicelib.engine.listing import lookups, ordering
+from chalicelib.engine.listing import lookups, query
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import BY_ROW, NAME_BYTES, token_values
 from chalicelib.engine.listing.listing import Listing
@@ -101,7 +101,7 @@ SERVICES = register_listing(
 def number_at_end(workspace_id: str) -> int:
     """Return the sort order that puts a new service last."""
     last = SERVICES.along(workspace_id, IN_ORDER, 1, descending=True)
-    return last[0].number + ordering.STEP if last else 0
+    return last[0].number + query.STEP if last else 0
 
 
 class Bindings:

@@ -21,8 +21,8 @@ from chalicelib.domains.catalog.store import categories, products
 from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.files.flows.images import existing_images
-from chalicelib.engine.listing import ordering
-from chalicelib.engine.listing.ordering import SortPosition
+from chalicelib.engine.listing import query
+from chalicelib.engine.listing.query import SortPosition
 from chalicelib.engine.locks import LockRow, lock_key
 from chalicelib.engine.reading import fetch
 
@@ -110,7 +110,7 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
     found, lock = _read_products(ctx, args)
     first_other = products.first_position_except(ctx.workspace_id, args.ids, args.category_id)
     positions = [SortPosition(int(found[i].sort_order), i) for i in args.ids]
-    numbers = ordering.first_in_order(positions, first_other)
+    numbers = query.first_in_order(positions, first_other)
     if any(abs(number) > MAX_SORT_ORDER for number in numbers.values()):
         raise ConflictError("No room is left before the first product; raise its sortOrder first.")
     if numbers:

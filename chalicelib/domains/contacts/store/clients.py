@@ -27,8 +27,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.text import fold
 from chalicelib.engine.listing import lookups
-from chalicelib.engine.listing.declaration import SortIndex
-from chalicelib.engine.listing.events import changes
+from chalicelib.engine.listing.declaration import SortIndex, changes
 from chalicelib.engine.listing.index_entries import IndexEntry
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow

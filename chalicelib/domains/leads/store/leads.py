@@ -17,8 +17,7 @@ from chalicelib.core.text import fold
 from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.contacts.store.clients import NAMED, contact_lookup
 from chalicelib.engine.history import HistoryRow
-from chalicelib.engine.listing.declaration import SortIndex
-from chalicelib.engine.listing.events import changes, changes_others, is_new
+from chalicelib.engine.listing.declaration import SortIndex, changes, changes_others, is_new
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing

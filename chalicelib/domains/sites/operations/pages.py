@@ -31,7 +31,7 @@ from chalicelib.domains.sites.flows.page_objects import MAX_HTML_BYTES, read_htm
 from chalicelib.domains.sites.store import pages
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
-from chalicelib.engine.listing import ordering
+from chalicelib.engine.listing import query
 from chalicelib.lib import slugs
 
 MAX_DESIGN_SYSTEM_BYTES = 64 * 1024
@@ -284,7 +284,7 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
         project_id=site.id,
         title=title,
         slug=slug or new_slugs.choose(ctx, options, taken),
-        sort_order=int(site.last_sort_order or 0) + ordering.STEP,
+        sort_order=int(site.last_sort_order or 0) + query.STEP,
     )
     pages.set_site(page, site)
     ctx.unit.create(page, taken={"slug": _slug_taken_error(slug)} if slug else {})
