@@ -4,6 +4,8 @@ It supports both eras of MCP: clients that begin with a handshake (``initialize`
 clients, whose requests are self-contained. ``respond`` dispatches by era and method, and uses no
 HTTP framework. ``serve`` first makes the checks whose failures are returned in the failure
 envelope.
+
+JSON-RPC 2.0 as the tool server uses it: errors and batches.
 """
 
 import base64
@@ -33,16 +35,6 @@ from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.core.text import nearest
-from chalicelib.core.wire.json_rpc import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    PARSE_ERROR,
-    Answer,
-    RpcError,
-    error_body,
-    respond_to_batch,
-)
 from chalicelib.core.wire.text_arguments import read_texts
 from chalicelib.domains.oauth.rules import resources
 from chalicelib.transports import edge, prompts, tools
@@ -56,6 +48,65 @@ from chalicelib.transports.http import (
     log,
     parse_json,
 )
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+MAX_BATCH = 20
+"""Maximum number of messages of a batch."""
+_MAX_ERROR_BYTES = 2_000
+"""Answers of a batch that are not larger are never left out."""
+
+Answer = tuple[int, bytes, dict[str, Any]]
+"""HTTP status, body, and further fields of the log line."""
+
+
+class RpcError(Exception):
+    """A JSON-RPC protocol error."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:  # noqa: ANN401  JSON
+        super().__init__(message)
+        self.code, self.message, self.data = code, message, data
+
+
+def error_body(request_id: str | int | None, error: RpcError) -> bytes:
+    """Return the JSON of an error. Its id is null if the request has no valid id."""
+    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        body["data"] = error.data
+    return to_json({"jsonrpc": "2.0", "id": request_id, "error": body})
+
+
+def respond_to_batch(
+    messages: Sequence[Any], respond: Callable[[Any], Answer], max_bytes: int
+) -> Answer:
+    """Answer the messages of a batch, one after the other, as if each came alone.
+
+    A batch that is empty, too long or contains ``initialize`` is refused whole (MCP 2025-03-26).
+    """
+    problem = None
+    if not 1 <= len(messages) <= MAX_BATCH:
+        problem = f"expected a batch of 1 to {MAX_BATCH} messages, received {len(messages)}"
+    elif any(isinstance(each, dict) and each.get("method") == "initialize" for each in messages):
+        problem = "initialize must not be part of a batch"
+    if problem:
+        return 400, error_body(None, RpcError(INVALID_REQUEST, f"Invalid request: {problem}.")), {}
+    answers: list[bytes] = []
+    operations: list[str] = []
+    for message in messages:
+        _, body, logged = respond(message)
+        if len(body) > max(max_bytes, _MAX_ERROR_BYTES):
+            msg = "This request was carried out, but the answers of the batch are too large."
+            body = error_body(message["id"], RpcError(INTERNAL_ERROR, msg))
+        max_bytes -= len(body)
+        answers += [body] if body else []
+        operations += [logged["operation"]] if "operation" in logged else []
+    more = {"operations": operations, "messages": len(messages)}
+    return (200, b"[%b]" % b",".join(answers), more) if answers else (202, b"", more)
+
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)

@@ -3,8 +3,13 @@
 Most accept and return JSON, as ``rest.serve`` does for any operation. Operations that declare
 ``served_as`` have a handler here. The handler of HTML forms returns pages to browsers without
 script.
+
+Crawlers and other programs, recognised by their ``User-Agent`` header.
+
+A booking's calendar file, served with its own media type instead of the envelope.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -19,19 +24,62 @@ from chalicelib.domains.leads.flows import form_checks, form_html
 from chalicelib.domains.leads.flows.submissions import PublicForm, SubmissionResult, public_form
 from chalicelib.domains.leads.rules import form_fields
 from chalicelib.domains.sites.operations import visits
-from chalicelib.lib import crawlers
-from chalicelib.transports import booking_calendar, form_data, rest
+from chalicelib.transports import form_data, rest
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import (
     HTML_TYPE,
     HttpRequest,
     HttpResponse,
+    etag,
     failure,
     json_object,
     media_type,
     prefers_html,
     redirect,
 )
+
+_BOT_NAMES = re.compile(
+    r"(?<!cu)bot\b|bot[/_;)-]|crawl|spider|slurp|archiver|transcoder|monitor|preview|fetch|scan"
+    r"|headless|phantomjs|puppeteer|playwright|selenium|webdriver|lighthouse|pagespeed|pingdom"
+    r"|uptime|statuscake|validator|facebookexternalhit|facebot|embedly|mediapartners|google-"
+    r"|bingpreview|yandex(?:\.com/bots|images|metrika|direct)|curl|wget|python|java/|okhttp"
+    r"|go-http|libwww|httpclient|node-fetch|axios|ruby|perl|scrapy|postman|insomnia|http_request",
+    re.IGNORECASE,
+)
+_MIN_LENGTH = 20
+"""Characters. Every browser sends a longer ``User-Agent``."""
+
+
+def is_bot(user_agent: str | None) -> bool:
+    """Whether a ``User-Agent`` names a program, is missing, or is too short for a browser."""
+    return (
+        user_agent is None
+        or len(user_agent) < _MIN_LENGTH
+        or _BOT_NAMES.search(user_agent) is not None
+    )
+
+
+MEDIA_TYPE = "text/calendar"
+
+
+def serve_calendar(operation: Operation, request: HttpRequest) -> HttpResponse:
+    """Return the file, or a failure in the envelope.
+
+    A calendar that subscribes to this URL fetches it again and receives changes to the booking.
+    """
+    response = rest.serve(operation, request)
+    if response.status != 200:  # noqa: PLR2004  the only success
+        return response
+    body = from_json(response.whole_body())["data"]["content"].encode()
+    headers = {
+        **response.headers,
+        "Content-Type": f"{MEDIA_TYPE}; charset=utf-8",
+        "Content-Disposition": 'attachment; filename="booking.ics"',
+        "Cache-Control": "private, no-cache",
+        "ETag": etag(body),
+    }
+    return response._replace(body=body, headers=headers)
+
 
 _CAMPAIGN = ("source", "medium", "campaign", "term", "content")
 _ACTIONABLE_STATUSES = frozenset({400, 415})
@@ -101,7 +149,7 @@ def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
     """
     rest.check_input(operation, request)
     sent = json_object(request.body)
-    if crawlers.is_bot(request.headers.get("user-agent")):
+    if is_bot(request.headers.get("user-agent")):
         result = visits.PageHitResult(counted=False).model_dump(by_alias=True)
         return rest.success(Reply(to_json({"data": {"status": True, **result}})))
     try:
@@ -246,11 +294,11 @@ HANDLERS: Mapping[ServedAs, PublicHandler] = {
         },
     ),
     ServedAs.CALENDAR_FILE: PublicHandler(
-        booking_calendar.serve,
+        serve_calendar,
         responses={
             "200": {
                 "description": "The file.",
-                "content": {booking_calendar.MEDIA_TYPE: {"schema": _TEXT}},
+                "content": {MEDIA_TYPE: {"schema": _TEXT}},
             }
         },
     ),

@@ -1,6 +1,8 @@
 """Base classes and field types of the models for inputs and outputs of operations.
 
 Names are camelCase in JSON and snake_case in Python. Every field has a description.
+
+Amounts of money as people write them.
 """
 
 import re
@@ -28,7 +30,37 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.core.clock import iso
 from chalicelib.core.text import BIDI_CONTROL, CONTROL, has_link, is_visible
-from chalicelib.core.wire import money
+
+_CURRENCY = re.compile(
+    r"(?:₽|руб(?:лей|ля|ль)?\.?|р\.?|rub\.?|rubles?)\s*$",
+    re.IGNORECASE,
+)
+_AMOUNT = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+
+
+def names_currency(text: str) -> bool:
+    """Return whether the text ends in a name or the sign of the ruble."""
+    return _CURRENCY.search(text) is not None
+
+
+def rubles(text: str) -> Decimal | None:
+    """Return the amount in a text such as ``1 299,90 ₽``, or None if it holds no amount."""
+    return decimal(_CURRENCY.sub("", text))
+
+
+def decimal(text: str) -> Decimal | None:
+    """Return the number in a text, or None if it holds no number.
+
+    Spaces and apostrophes may separate thousands. If the text has both a comma and a point, the
+    last one is the decimal mark. A single comma or point is the decimal mark, too.
+    """
+    compact = "".join(c for c in text if not c.isspace() and c not in "'’")
+    last = max(compact.rfind(","), compact.rfind("."))
+    if {",", "."} <= set(compact):
+        whole = compact[:last].replace(",", "").replace(".", "")
+        compact = f"{whole}.{compact[last + 1 :]}"
+    plain = compact.replace(",", ".").replace("\u2212", "-")
+    return Decimal(plain) if _AMOUNT.fullmatch(plain) else None
 
 
 class Wire(BaseModel):
@@ -325,11 +357,11 @@ def _kopecks_advice(value: object) -> dict[str, str]:
     if not isinstance(value, float | str):
         return {}
     text = str(value).strip()
-    amount = money.rubles(text)
+    amount = rubles(text)
     if amount is None or not 0 <= amount * 100 <= MAX_KOPECKS:
         return {}
     kopecks = int((amount * 100).quantize(Decimal(1), ROUND_HALF_UP))
-    if money.names_currency(text):
+    if names_currency(text):
         return {"advice": f"the unit is kopecks: {kopecks} for {text}"}
     advice = f"if that is in rubles, send kopecks: {kopecks} for {text} ₽"
     if isinstance(value, str) and value.isdecimal():

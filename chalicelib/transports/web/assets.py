@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from chalicelib.core.errors import NotFoundError
-from chalicelib.lib.markup import css
+from chalicelib.lib.markup import templates
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 
 PATH = "/assets/{name}"
@@ -48,7 +48,7 @@ def style_sheet(name: str) -> bytes:
 def minified(*names: str) -> bytes:
     """Join parts of style sheets, without comments and superfluous white space."""
     parts = [(_FOLDER / "static" / f"{name}.css").read_text() for name in names]
-    return css.minify("\n".join(parts)).encode()
+    return templates.minify_css("\n".join(parts)).encode()
 
 
 @cache

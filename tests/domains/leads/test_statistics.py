@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.lib.merge_patch import merge
+from chalicelib.domains.leads.operations.changes import merge
 from chalicelib.lib.shortening import shorten, size_of
 from chalicelib.lib.sources import source_of
 

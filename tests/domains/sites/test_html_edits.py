@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.domains.sites.rules.page_html import complete, starter, with_beacon, with_snippet
-from chalicelib.lib.crawlers import is_bot
+from chalicelib.transports.public import is_bot
 
 ADDED = '<title>T &amp; t</title><meta name="description" content="d &quot;q&quot;">'
 

@@ -26,7 +26,7 @@ from chalicelib.domains.leads.rules.form_fields import (
     FieldSpec,
     form_text,
 )
-from chalicelib.lib.markup import css, templates
+from chalicelib.lib.markup import templates
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -71,7 +71,7 @@ _MAX_HEADING = 80
 def _style_sheet(name: str) -> str:
     """Return a style sheet with one line per rule. In the file, blank lines separate rules."""
     rules = (_FOLDER / "static" / f"{name}.css").read_text().split("\n\n")
-    return "\n".join(filter(None, map(css.minify, rules)))
+    return "\n".join(filter(None, map(templates.minify_css, rules)))
 
 
 _FORM_STYLE = _style_sheet("form")

@@ -1,4 +1,7 @@
-"""Operations that change leads: status, contacts, data, notes and tags."""
+"""Operations that change leads: status, contacts, data, notes and tags.
+
+JSON merge patch (RFC 7396).
+"""
 
 from typing import Any
 
@@ -30,8 +33,21 @@ from chalicelib.domains.leads.store import crm_metrics, leads
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow, LeadStatus
 from chalicelib.lib.contact_fields import Email, Notes, PersonName, PhoneText, Tags
-from chalicelib.lib.merge_patch import merge
 from chalicelib.lib.shortening import size_of, truncated_fields
+
+
+def merge(target: Any, patch: Any) -> Any:  # noqa: ANN401  JSON
+    """Return the target with the patch applied: null removes, an object merges, the rest is set."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge(merged.get(name), value)
+    return merged
+
 
 MAX_DATA_BYTES = 32 * 1024
 """Size limit of a lead's data, as JSON."""

@@ -1,7 +1,10 @@
-"""Saving of a page's HTML, either in full or by edits that find and replace parts."""
+"""Saving of a page's HTML, either in full or by edits that find and replace parts.
+
+Search-and-replace edits of a text. Each edit applies to the result of the previous one.
+"""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import Field, model_validator
 
@@ -27,7 +30,66 @@ from chalicelib.domains.sites.operations.pages import (
     PageRef,
     existing_page,
 )
-from chalicelib.lib import text_edits
+
+
+class Edit(Protocol):
+    """An exact text to find, and its replacement for one match or for all."""
+
+    @property
+    def find(self) -> str:
+        """The text to find, not empty."""
+
+    @property
+    def replace(self) -> str:
+        """The text to insert instead."""
+
+    @property
+    def all(self) -> bool:
+        """Whether every match is replaced. If false, there must be exactly one match."""
+
+
+class MismatchError(Exception):
+    """The edit at ``index`` matched ``count`` times: not at all, or too often."""
+
+    def __init__(self, index: int, count: int) -> None:
+        super().__init__(index, count)
+        self.index = index
+        self.count = count
+
+
+class OversizeError(Exception):
+    """The text would have ``size`` bytes of UTF-8 after the edit at ``index``."""
+
+    def __init__(self, index: int, size: int) -> None:
+        super().__init__(index, size)
+        self.index = index
+        self.size = size
+
+
+def apply_edits(text: str, edits: Sequence[Edit], max_bytes: int) -> str:
+    """Return the edited text. Matches are counted from the left and do not overlap.
+
+    Args:
+        text: the text to edit.
+        edits: the edits, applied in order.
+        max_bytes: the largest size in bytes of UTF-8 after each edit. A few edits that replace many
+            matches could otherwise make the text grow exponentially.
+
+    Raises:
+        MismatchError: an edit does not match, or matches several times without ``all``.
+        OversizeError: an edit would exceed ``max_bytes``. Raised before the text is built.
+    """
+    size = len(text.encode())
+    for index, edit in enumerate(edits):
+        count = text.count(edit.find)
+        if not count or (count > 1 and not edit.all):
+            raise MismatchError(index, count)
+        size += count * (len(edit.replace.encode()) - len(edit.find.encode()))
+        if size > max_bytes:
+            raise OversizeError(index, size)
+        text = text.replace(edit.find, edit.replace)
+    return text
+
 
 MAX_EDITS = 50
 """Limit of edits in one call."""
@@ -117,8 +179,8 @@ def _apply_edits(html: str, edits: Sequence[HtmlEdit]) -> str:
         PayloadTooLargeError: the result would be too large. The message has its size.
     """
     try:
-        edited = text_edits.apply(html, edits, MAX_EDITED_BYTES)
-    except text_edits.MismatchError as error:
+        edited = apply_edits(html, edits, MAX_EDITED_BYTES)
+    except MismatchError as error:
         expected = "at least once" if edits[error.index].all else "exactly once"
         copy = f"copy it from {call('svc_get_page')}"
         hint = "lengthen it or set all: true" if error.count else copy
@@ -127,7 +189,7 @@ def _apply_edits(html: str, edits: Sequence[HtmlEdit]) -> str:
             f"find matched {error.count} times, expected {expected}; {hint}. Nothing was saved"
         )
         raise ValidationError.of(field, message) from None
-    except text_edits.OversizeError as error:
+    except OversizeError as error:
         field = f"edits.{error.index}"
         raise too_large(field, MAX_EDITED_BYTES, error.size, "it would make the HTML") from None
     check_size("edits", edited, "they would make the HTML")
