@@ -62,12 +62,12 @@ PAGES: Mapping[str, LazyHandler] = {
 """Pages by path. They answer GET and HEAD."""
 FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
     "/booking/{token}": (
-        Lazy("chalicelib.transports.web.booking_page:show"),
-        Lazy("chalicelib.transports.web.booking_page:change"),
+        Lazy("chalicelib.transports.web.managed_booking:show"),
+        Lazy("chalicelib.transports.web.managed_booking:change"),
     ),
     "/booking/confirm/{token}": (
-        Lazy("chalicelib.transports.web.booking_link:show"),
-        Lazy("chalicelib.transports.web.booking_link:book"),
+        Lazy("chalicelib.transports.web.managed_booking:show_link"),
+        Lazy("chalicelib.transports.web.managed_booking:book_by_link"),
     ),
     "/unsubscribe/{token}": (
         Lazy("chalicelib.transports.unsubscribe:show"),
@@ -100,7 +100,7 @@ for the authorization server. The service is no provider of OpenID Connect.
 OAUTH_ENDPOINTS: Mapping[str, LazyHandler] = {
     "/oauth/token": Lazy("chalicelib.transports.oauth.token:issue"),
     "/oauth/revoke": Lazy("chalicelib.transports.oauth.token:revoke"),
-    "/oauth/register": Lazy("chalicelib.transports.oauth.register:register"),
+    "/oauth/register": Lazy("chalicelib.transports.oauth.metadata:register"),
 }
 """Endpoints that OAuth clients call. They answer POST."""
 _CONSENT: LazyHandler = Lazy("chalicelib.transports.oauth.authorize:show")

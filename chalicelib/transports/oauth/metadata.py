@@ -1,12 +1,26 @@
-"""The documents by which OAuth clients discover the endpoints (RFC 9728, RFC 8414)."""
+"""The documents by which OAuth clients discover the endpoints (RFC 9728, RFC 8414).
+
+The registration endpoint (RFC 7591, 3).
+"""
 
 from typing import Any
 
 from pydantic_core import to_json
 
-from chalicelib.domains.oauth.rules import resources
+from chalicelib.core.errors import ValidationError
+from chalicelib.domains.oauth.rules import registration, resources
+from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.transports import edge
-from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.transports.http import (
+    JSON_TYPE,
+    MAX_PUBLIC_BODY_BYTES,
+    HttpRequest,
+    HttpResponse,
+    check_body,
+    etag,
+    json_object,
+)
+from chalicelib.transports.oauth.answers import failures_as_json, json_answer
 
 CACHE = "public, max-age=300"
 """A change of the service's address reaches clients after five minutes."""
@@ -31,3 +45,20 @@ def _document(content: dict[str, Any]) -> HttpResponse:
     body = to_json(content)
     headers = {"Content-Type": JSON_TYPE, "Cache-Control": CACHE, "ETag": etag(body)}
     return HttpResponse(200, body, headers)
+
+
+_CREATED = 201
+
+
+def register(request: HttpRequest) -> HttpResponse:
+    """Answer with the id of a client, which contains its metadata."""
+    return failures_as_json(_register, "invalid_client_metadata")(request)
+
+
+def _register(request: HttpRequest) -> HttpResponse:
+    check_body(request, limit=MAX_PUBLIC_BODY_BYTES)
+    try:
+        metadata = json_object(request.body)
+    except ValidationError as error:
+        raise OAuthError("invalid_client_metadata", error.message) from None
+    return json_answer(registration.register(metadata), _CREATED)

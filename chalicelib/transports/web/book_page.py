@@ -30,12 +30,7 @@ from chalicelib.domains.leads.flows import form_checks, form_html
 from chalicelib.gateways import mail
 from chalicelib.lib import zoned_times
 from chalicelib.transports import form_data
-from chalicelib.transports.http import (
-    MAX_PUBLIC_BODY_BYTES,
-    HttpRequest,
-    HttpResponse,
-    check_body,
-)
+from chalicelib.transports.http import MAX_PUBLIC_BODY_BYTES, HttpRequest, HttpResponse, check_body
 from chalicelib.transports.web import month_view, render, texts
 from chalicelib.transports.web.booking_view import (
     booking_facts,

@@ -3,6 +3,8 @@
 The texts and their plural forms are in the PO files of ``locale`` (ADR 47). Names of months and
 currency signs come from the CLDR through Babel. The Lambda zip contains Babel's data for these two
 languages only. Babel is imported when a page first needs it.
+
+Sentences of the audit log in English, made from the titles of operations.
 """
 
 import re
@@ -13,8 +15,44 @@ from pathlib import Path
 
 from chalicelib.lib import po_files
 from chalicelib.lib.localized import language_of, money
-from chalicelib.transports.web import past_tense
 from chalicelib.transports.web.languages import LANGUAGES, Language
+
+_IRREGULAR = {
+    "bind": "bound",
+    "bring": "brought",
+    "cancel": "cancelled",
+    "leave": "left",
+    "read": "read",
+    "send": "sent",
+    "set": "set",
+    "submit": "submitted",
+    "sign": "signed",
+}
+_PARTS = re.compile(r"([A-Z][a-z]+)( or ([a-z]+))?(?=[ ,]|$)(.*)", re.DOTALL)
+
+
+def sentence(title: str) -> str:
+    """Return what was done, such as ``updated a lead`` for the title ``Update a lead``.
+
+    A second verb follows "or". A title that does not begin with a verb is returned unchanged.
+    """
+    match = _PARTS.fullmatch(title)
+    if match is None:
+        return title
+    verb, _, second, rest = match.groups()
+    verbs = [_past(each) for each in (verb.lower(), second) if each]
+    return " or ".join(verbs) + rest.replace("one's own", "their own").replace(
+        "or move it", "or moved it"
+    )
+
+
+def _past(verb: str) -> str:
+    if verb in _IRREGULAR:
+        return _IRREGULAR[verb]
+    if verb.endswith("e"):
+        return f"{verb}d"
+    return f"{verb}ed"
+
 
 __all__ = ["LANGUAGES", "Language", "language_of", "money"]
 
@@ -89,7 +127,7 @@ def change_made(language: Language, operation: str, title: str | None) -> str:
     The English text is the title in the past tense. The Russian texts are in the passive voice.
     """
     described = change(language, operation, title)
-    return past_tense.sentence(described) if language == "en" else described
+    return sentence(described) if language == "en" else described
 
 
 def number(language: Language, n: int) -> str:

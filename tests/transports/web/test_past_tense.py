@@ -4,7 +4,7 @@ import pytest
 
 from chalicelib.core.operations import REGISTRY
 from chalicelib.lib import po_files
-from chalicelib.transports.web import past_tense, texts
+from chalicelib.transports.web import texts
 from chalicelib.transports.web.texts import Language
 
 
@@ -22,14 +22,14 @@ from chalicelib.transports.web.texts import Language
     ],
 )
 def test_a_title_becomes_what_somebody_did(title: str, sentence: str) -> None:
-    assert past_tense.sentence(title) == sentence
+    assert texts.sentence(title) == sentence
 
 
 def test_every_title_of_a_change_begins_with_a_verb_that_has_a_past_tense() -> None:
     titles = [entry.title for entry in REGISTRY.entries() if not entry.read_only]
     titles += map(str, po_files.read(texts.LOCALE, "en", "changes").texts.values())
     for title in titles:
-        verb = past_tense.sentence(title).partition(" ")[0]
+        verb = texts.sentence(title).partition(" ")[0]
         assert verb.endswith(("ed", "t", "read", "bound")), title
 
 

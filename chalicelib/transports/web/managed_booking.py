@@ -2,6 +2,10 @@
 
 Programs that check links send GET, which therefore changes nothing. The page needs no script and
 no session: its address is the secret.
+
+The page behind a mail's link that books what a visitor has requested.
+
+Programs that check links send GET, which therefore only shows what would be booked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,18 +19,20 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
-from chalicelib.domains.bookings.flows import booking_links
+from chalicelib.domains.bookings.flows import booking_links, visitor_bookings
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.operations.public import BookingStartedError
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.transports import form_data
 from chalicelib.transports.http import (
     MAX_PUBLIC_BODY_BYTES,
     HttpRequest,
     HttpResponse,
     check_body,
+    redirect,
 )
-from chalicelib.transports.web import month_view, render
+from chalicelib.transports.web import month_view, render, texts
 from chalicelib.transports.web.booking_view import (
     booking_facts,
     call,
@@ -34,6 +40,59 @@ from chalicelib.transports.web.booking_view import (
     moment_of,
     query_value,
 )
+
+
+def show_link(request: HttpRequest) -> HttpResponse:
+    """Show what the link books, with a button that does it."""
+    return render.private(_show_link)(request)
+
+
+def book_by_link(request: HttpRequest) -> HttpResponse:
+    """Book, and lead to the page of the booking. Repeating it has no effect."""
+    return render.private(_book)(request)
+
+
+def _show_link(request: HttpRequest) -> HttpResponse:
+    token = request.path["token"]
+    workspace_id = booking_links.parse(token).workspace_id
+    requested = visitor_bookings.require_awaited(workspace_id, token)
+    facts = booking_facts(render.preferred_language(request), requested.booking)
+    return render.notice(
+        request,
+        200,
+        icon="calendar-check",
+        title="book_link",
+        about="book_link_about",
+        button="book_link_submit",
+        facts=[(name, value) for _, name, value in facts],
+        workspace=workspaces.get(workspace_id).name,
+    )
+
+
+def _book(request: HttpRequest) -> HttpResponse:
+    check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
+    try:
+        token = request.path["token"]
+        booking_links.parse(token)
+        made = call(request, "book_by_link", {"token": token}, token)
+    except SlotUnavailableError as error:
+        return _taken(request, error)
+    return redirect(made["manageUrl"])
+
+
+def _taken(request: HttpRequest, error: SlotUnavailableError) -> HttpResponse:
+    """Say that the time is taken, with the nearest free ones."""
+    language = render.preferred_language(request)
+    free = month_view.choices(language, error.details["alternatives"])
+    return render.notice(
+        request,
+        error.status,
+        icon="triangle-alert",
+        title="book_link_taken",
+        about="book_taken",
+        facts=[(texts.translate(language, "book_nearest"), each.text) for each in free],
+    )
+
 
 ICONS = {"cancelled": "ban", "no_show": "ban", "pending_payment": "clock"}
 ANYONE = "any"
