@@ -21,7 +21,7 @@ from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
 from chalicelib.engine import audit
 from chalicelib.transports import auth
-from chalicelib.transports.console import navigation
+from chalicelib.transports.console import routes
 from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from chalicelib.transports.web import render, texts
@@ -290,7 +290,7 @@ class ConsoleRequest:
             "request": self,
             "membership": self.membership,
             "may": self.membership.may if self.membership else None,
-            "menu": navigation.menu(self.membership.may) if self.membership else [],
+            "menu": routes.menu(self.membership.may) if self.membership else [],
             "csrf": self.csrf,
             "once": token_urlsafe(18),
             "problem": problem,

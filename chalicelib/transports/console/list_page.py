@@ -1,13 +1,17 @@
-"""Pages that list records: a page number, filters, and what a wrong filter leads to."""
+"""Pages that list records: a page number, filters, and what a wrong filter leads to.
+
+Deletions of records: a page that asks first, and the form that deletes.
+"""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.core.errors import AppError, ConflictError, NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
-from chalicelib.transports.http import HttpResponse
+from chalicelib.transports.http import HttpResponse, redirect
 
 Found = dict[str, Any]
 Chosen = dict[str, str]
@@ -76,3 +80,56 @@ class ListPage:
         }
         shown |= self.values(request, found)
         return request.page(self.template, status, problem=problem, **shown)
+
+
+View = Callable[[ConsoleRequest], HttpResponse]
+
+
+def deletion(  # noqa: PLR0913  the parts of a deletion
+    template: str,
+    find: Callable[[ConsoleRequest], dict[str, Any]],
+    operation: str,
+    done: str,
+    *,
+    to: Callable[[ConsoleRequest], str] | None = None,
+    conflict: str = "",
+    **arguments: Any,  # noqa: ANN401  any JSON
+) -> tuple[View, View]:
+    """Return the functions that ask before a deletion, and delete.
+
+    The last variable of the page's path is the record. ``find`` returns what the question shows.
+    ``arguments`` are those of the operation; the names of variables of the path stand for them.
+    A record that is gone, as after a second click, leads to the list, which confirms the deletion.
+    ``to`` returns the path of the list, by default that before the record's id. ``conflict`` is the
+    key of the text for a record that cannot be deleted now.
+    """
+
+    def gone(request: ConsoleRequest) -> HttpResponse:
+        record_id = list(request.http.path.values())[-1]
+        request.require_deleted(record_id)
+        path = to(request) if to else request.path.rpartition(f"/{record_id}")[0]
+        return redirect(f"{path}?done={done}")
+
+    def confirm(request: ConsoleRequest) -> HttpResponse:
+        try:
+            return request.page(template, **find(request))
+        except NotFoundError:
+            return gone(request)
+
+    def delete(request: ConsoleRequest) -> HttpResponse:
+        variables = request.http.path
+        sent = {
+            name: variables.get(value, value) if isinstance(value, str) else value
+            for name, value in arguments.items()
+        }
+        try:
+            with suppress(NotFoundError):
+                request.call(operation, **sent)
+        except ConflictError as error:
+            if not conflict:
+                raise
+            problem = Problem(request.translate(conflict))
+            return request.page(template, error.status, problem=problem, **find(request))
+        return gone(request)
+
+    return confirm, delete

@@ -8,10 +8,9 @@ from chalicelib.domains.leads.flows.form_html import PREVIEW_STYLES
 from chalicelib.domains.leads.rules import form_templates
 from chalicelib.transports.console.bots.embed import BUILDERS
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.deletion import deletion
-from chalicelib.transports.console.list_page import ListPage
-from chalicelib.transports.console.sites import placing
-from chalicelib.transports.console.sites.placing import Snippet
+from chalicelib.transports.console.list_page import ListPage, deletion
+from chalicelib.transports.console.sites import making
+from chalicelib.transports.console.sites.making import Snippet
 from chalicelib.transports.http import HttpResponse, redirect
 
 FORMS_PER_PAGE = 20
@@ -51,9 +50,9 @@ def place(request: ConsoleRequest) -> HttpResponse:
     form = find_form(request)
     begins = form["embedHtml"].partition(' method="')[0]
     try:
-        return placing.place(request, Snippet(form["embedHtml"], begins, "</form>"))
+        return making.place(request, Snippet(form["embedHtml"], begins, "</form>"))
     except AppError as error:
-        return _embed_page(request, error.status, placing.problem(request, error))
+        return _embed_page(request, error.status, making.problem(request, error))
 
 
 def find_form(request: ConsoleRequest) -> dict[str, Any]:
@@ -103,7 +102,7 @@ def _embed_page(
         tab="embed",
         path=form_path(request, form),
         builders=BUILDERS,
-        **placing.places(request),
+        **making.places(request),
     )
     policy = response.headers["Content-Security-Policy"].replace(
         "style-src 'self'", f"style-src 'self' {PREVIEW_STYLES}"

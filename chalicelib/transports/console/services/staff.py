@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from chalicelib.transports.console.console_request import ConsoleRequest
-from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
     Field,
@@ -14,8 +13,8 @@ from chalicelib.transports.console.form_controls import (
     number,
     status_switch,
 )
-from chalicelib.transports.console.list_page import ListPage
-from chalicelib.transports.console.services.setup import (
+from chalicelib.transports.console.list_page import ListPage, deletion
+from chalicelib.transports.console.services.services import (
     MAX_CHOICES,
     booking_path,
     image_warnings,
