@@ -14,7 +14,7 @@ from chalicelib.core.jobs import PEOPLE_EVENTS, WEBHOOK_EVENTS
 from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import ApiKeyPrincipal, Audience, VisitorPrincipal
 from chalicelib.core.scopes import Scope
-from chalicelib.domains.identity.flows import invitations
+from chalicelib.domains.identity.flows import memberships
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import jobs
 from chalicelib.engine.events import subscriptions
@@ -221,7 +221,7 @@ def test_an_operation_that_writes_emits_an_event_or_has_a_reason(
         as_operator("suspend_site", id=world.things.site)
     subscriptions.forget()
     joins = operation.name == "accept_invitation"
-    home = invitations.read(ids.invitation_token).workspace.id if joins else ids.workspace_id
+    home = memberships.read(ids.invitation_token).workspace.id if joins else ids.workspace_id
     before = {job.sk for job in jobs.of_workspace(home)}
     run(operation, runner, ids)
     types = {

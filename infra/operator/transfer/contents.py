@@ -59,7 +59,7 @@ from chalicelib.domains.identity.store import (
     workspaces,
 )
 from chalicelib.domains.knowledge.flows import indexing
-from chalicelib.domains.knowledge.store import indexes
+from chalicelib.domains.knowledge.store import sources
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.notifications.store import (
     choices,
@@ -170,7 +170,7 @@ DERIVED: Mapping[type[Row], str] = {
     file_uses.FileUseRow: "from the files that records show",
     counters.CounterRow: "from the records that it counts",
     calendar_days.CalendarDayRow: "from the bookings that block",
-    indexes.IndexRow: "from the sources and the pages, by a job",
+    sources.IndexRow: "from the sources and the pages, by a job",
     files.UsageRow: "from the sizes of files and pages",
     jobs.JobRow: "from pending bookings and dialogs; jobs of deletions in progress are exported",
     workspaces.WorkspaceRow: "from its row, with the owner's account here",

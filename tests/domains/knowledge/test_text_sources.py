@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from chalicelib.domains.knowledge.rules import quotas
-from chalicelib.domains.knowledge.store import indexes
+from chalicelib.domains.knowledge.store import sources
 from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.domains.knowledge.conftest import Bot
 from tests.fakes.dynamodb_faults import TRANSACTION, closed, faulty
@@ -166,7 +166,7 @@ def test_a_process_killed_before_its_index_is_published_leaves_the_old_one(
     bot.run_jobs()
     bot.add("Two", text="Two loafs.")
     with monkeypatch.context() as killed:
-        killed.setattr("chalicelib.domains.knowledge.store.indexes.publish", lambda _: 1 / 0)
+        killed.setattr("chalicelib.domains.knowledge.store.sources.publish", lambda _: 1 / 0)
         bot.run_jobs()
     assert bot.finds("loaf") == ["One"]
     bot.run_jobs(minutes=10)
@@ -200,10 +200,10 @@ def test_an_index_of_the_time_before_the_feature_is_built_after_the_first_questi
     bot: Bot, owner: Owner
 ) -> None:
     bot.run_jobs()
-    row = indexes.find(owner.workspace.id, bot.id)
+    row = sources.find(owner.workspace.id, bot.id)
     assert row is not None
     row.delete()
     bot.run_jobs(hours=1)
     assert bot.find("Anything?") == []
     assert bot.run_jobs()["knowledge-stale"] == 1
-    assert indexes.find(owner.workspace.id, bot.id) is not None
+    assert sources.find(owner.workspace.id, bot.id) is not None

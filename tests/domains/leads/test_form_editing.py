@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.errors import ValidationError, VersionConflictError
-from chalicelib.domains.leads.rules import form_templates
+from chalicelib.domains.leads.rules import form_fields
 from chalicelib.domains.leads.rules.form_fields import name_for
 from tests.conftest import Api, Owner, in_console
 from tests.factories.examples import FORM, submit
@@ -82,15 +82,15 @@ def test_a_preview_has_neither_script_nor_url(owner: Owner, form: str) -> None:
     assert 'name="email"' in html
 
 
-@pytest.mark.parametrize("template", form_templates.TEMPLATES)
+@pytest.mark.parametrize("template", form_fields.TEMPLATES)
 @pytest.mark.parametrize("language", ["ru", "en"])
 def test_every_template_is_a_valid_form(template: str, language: str, owner: Owner) -> None:
-    fields = form_templates.fields(template, language)
-    title = form_templates.title(template, language)
+    fields = form_fields.fields(template, language)
+    title = form_fields.title(template, language)
     made = in_console(owner.workspace.id, "create_form", title=title, fields=fields)["form"]
     assert f'lang="{language}"' in made["embedHtml"]
     assert made["fields"] == [{**each, "options": each["options"] or None} for each in fields]
-    assert [each.name for each in form_templates.TEMPLATES[template] if each.required] == [
+    assert [each.name for each in form_fields.TEMPLATES[template] if each.required] == [
         each["name"] for each in made["fields"] if each["required"]
     ]
     assert not {each["name"] for each in fields} & {each["label"] for each in made["fields"]}

@@ -19,7 +19,7 @@ from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.chat.flows import chat_answer
 from chalicelib.domains.chat.flows.chat_answer import Ending
 from chalicelib.domains.knowledge.flows import search
-from chalicelib.domains.knowledge.store import indexes
+from chalicelib.domains.knowledge.store import sources
 from chalicelib.engine import jobs, transactions
 from chalicelib.engine.tables import TABLES
 from chalicelib.engine.unit import UnitOfWork, run_unit
@@ -151,9 +151,9 @@ class TestLines:
     def test_an_index_of_knowledge_that_is_not_loaded_is_counted(
         self, counted: Counted, database: None
     ) -> None:
-        row = indexes.of_bots("ws", ["bot"])["bot"]
+        row = sources.of_bots("ws", ["bot"])["bot"]
         row.key, row.fingerprint, row.passages = "ws/knowledge/bot/indexes/gone.sqlite", "", 1
-        assert indexes.publish(row)
+        assert sources.publish(row)
         assert search.find("ws", "bot", "Do you sell bread?", 5) == []
         assert counted("KnowledgeNotLoaded") == [1]
 

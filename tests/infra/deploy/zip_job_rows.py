@@ -20,7 +20,7 @@ from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.knowledge.flows import search
-from chalicelib.domains.knowledge.store import indexes
+from chalicelib.domains.knowledge.store import sources
 from chalicelib.domains.knowledge.store.sources import SOURCES
 from chalicelib.domains.notifications.store import choices, windows
 from chalicelib.domains.sites.store.pages import PAGES
@@ -251,10 +251,10 @@ def knowledge_stale(stage: Stage) -> Steps:
 def knowledge_index_unused(stage: Stage) -> Steps:
     place = (stage.workspace_id, stage.things.agent)
     run_jobs_here("knowledge-stale")
-    former = indexes.find(*place)
+    former = sources.find(*place)
     stage.api.post(knowledge_path(stage), {"title": "Hours", "text": "We open at eight."})
     run_jobs_here("knowledge-stale")
-    current = indexes.find(*place)
+    current = sources.find(*place)
     assert former
     assert current
     assert {former.key, current.key} <= object_keys()

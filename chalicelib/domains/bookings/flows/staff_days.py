@@ -8,7 +8,7 @@ from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules import schedule, slots
 from chalicelib.domains.bookings.store import resources, time_off
-from chalicelib.domains.bookings.store.booking_periods import BookingEntry
+from chalicelib.domains.bookings.store.calendar_days import BookingEntry
 from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow, ScheduleRow
 from chalicelib.domains.bookings.store.time_off import TimeOff
 from chalicelib.engine.reading import fetch

@@ -16,9 +16,9 @@ from chalicelib.core.wire.times import Day
 from chalicelib.domains.bookings.flows import staff_days
 from chalicelib.domains.bookings.flows.staff_days import StaffDayPlan, StaffPlan
 from chalicelib.domains.bookings.operations.bookings import BookingOut
-from chalicelib.domains.bookings.store import booking_periods
-from chalicelib.domains.bookings.store.booking_periods import BookingEntry
+from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.bookings.store.calendar_days import BookingEntry
 from chalicelib.domains.bookings.store.resources import ResourceRow
 from chalicelib.domains.identity.flows import periods
 from chalicelib.lib import zoned_times
@@ -110,14 +110,14 @@ def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
     days = _days(args, today)
     spans = [zoned_times.span_of_days(day, day, zone) for day in days]
     period = Span(spans[0].start, spans[-1].end)
-    entries = booking_periods.overlapping(ctx.workspace_id, period, args.resource_id)
+    entries = calendar_days.overlapping(ctx.workspace_id, period, args.resource_id)
     by_day = [
         [each for each in entries if span.start <= _begin(each, period) < span.end]
         for span in spans
     ]
     limits = _share([len(each) for each in by_day], MAX_SHOWN)
     wanted = [each for some, limit in zip(by_day, limits, strict=True) for each in some[:limit]]
-    rows = {row.id: row for row in booking_periods.records_of(ctx.workspace_id, wanted)}
+    rows = {row.id: row for row in calendar_days.records_of(ctx.workspace_id, wanted)}
     lapsed = {each.id for each in rows.values() if _is_lapsed(each)}
     staff = staff_days.all_staff(ctx.workspace_id)
     with_hours = args.view == "day" or args.resource_id is not None

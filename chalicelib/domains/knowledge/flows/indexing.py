@@ -32,15 +32,14 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import KNOWLEDGE_STALE, Job, job_handler
 from chalicelib.core.limits import Limit
 from chalicelib.domains.bots.store.agents import AGENTS
-from chalicelib.domains.files.rules import file_types
+from chalicelib.domains.files.rules import stored_files
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.knowledge.flows import search
 from chalicelib.domains.knowledge.flows.search import Passage
 from chalicelib.domains.knowledge.rules import parsing, passages, quotas
 from chalicelib.domains.knowledge.rules.passages import Document, fingerprint, page_source
-from chalicelib.domains.knowledge.store import indexes, sources
-from chalicelib.domains.knowledge.store.indexes import IndexRow
-from chalicelib.domains.knowledge.store.sources import SOURCES, SourceRow
+from chalicelib.domains.knowledge.store import sources
+from chalicelib.domains.knowledge.store.sources import SOURCES, IndexRow, SourceRow
 from chalicelib.domains.sites.flows.site_pages import NOT_FOUND_SLUG
 from chalicelib.domains.sites.store import pages
 from chalicelib.domains.sites.store.sites import SITES
@@ -144,7 +143,7 @@ def refresh(workspace_id: str, bot_ids: Sequence[str]) -> None:
         end, failures = monotonic() + SECONDS, list[Exception]()
         # The rows are read before what is indexed. An index of older data then loses against one
         # that was published meanwhile.
-        rows = indexes.of_bots(workspace_id, bot_ids)
+        rows = sources.of_bots(workspace_id, bot_ids)
         site_texts = _Pages(workspace_id)
         for bot_id, row in rows.items():
             try:
@@ -178,13 +177,13 @@ def _refresh(workspace_id: str, bot_id: str, row: IndexRow, site_texts: "_Pages"
     jobs.schedule(jobs.row(UNUSED_INDEX, workspace_id, payload, clock.now() + UNUSED_INDEX_AFTER))
     if row.key:
         object_store().put(row.key, search.build(found), INDEX_TYPE)
-    return indexes.publish(row)
+    return sources.publish(row)
 
 
 @job_handler(UNUSED_INDEX)
 def remove_unused_indexes(job: Job) -> None:
     """Remove indexes that were replaced, or never published."""
-    row = indexes.find(job.workspace_id, job.payload["agentId"])
+    row = sources.find(job.workspace_id, job.payload["agentId"])
     delete_unused(job.payload["keys"], [row.key] if row else ())
 
 
@@ -368,7 +367,7 @@ def _read_url(source: SourceRow) -> _Outcome:
         return _Outcome(problem=f"{NOT_FETCHED} {error.reason}.")
     if fetched.unchanged:
         return _Outcome()
-    mime_type = file_types.sniff(fetched.body)
+    mime_type = stored_files.sniff(fetched.body)
     parser = parsing.parser_for(mime_type)
     if parser is None:
         return _Outcome(problem=f"Expected a page, a text or a PDF, received {mime_type}.")

@@ -32,7 +32,7 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.jobs import KNOWLEDGE_STALE
 from chalicelib.domains.knowledge.rules.passages import is_page
 from chalicelib.domains.knowledge.rules.word_stems import stems
-from chalicelib.domains.knowledge.store import indexes, sources
+from chalicelib.domains.knowledge.store import sources
 from chalicelib.engine import jobs
 from chalicelib.gateways.object_store import object_store
 from chalicelib.lib import extracts
@@ -226,7 +226,7 @@ def find(workspace_id: str, bot_id: str, question: str, limit: int) -> list[Pass
     Raises:
         UnavailableError: the database cannot be read.
     """
-    row = indexes.find(workspace_id, bot_id)
+    row = sources.find(workspace_id, bot_id)
     if row is None:
         # A bot or an installation from before the first index. Later changes schedule the job.
         jobs.schedule(jobs.for_changes(KNOWLEDGE_STALE, workspace_id))

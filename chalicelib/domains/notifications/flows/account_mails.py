@@ -24,8 +24,8 @@ from chalicelib.core.jobs import (
 )
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.settings import settings
-from chalicelib.domains.identity.flows import emails, invitations, password_resets
-from chalicelib.domains.identity.flows.invitations import OpenInvitation
+from chalicelib.domains.identity.flows import emails, memberships, password_resets
+from chalicelib.domains.identity.flows.memberships import OpenInvitation
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store import invitations as rows
 from chalicelib.domains.identity.store.accounts import AccountRow
@@ -48,7 +48,7 @@ def mail_invitation(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     invitation_id = job.payload["invitationId"]
-    found = invitations.working(rows.by_id(job.workspace_id, invitation_id))
+    found = memberships.working(rows.by_id(job.workspace_id, invitation_id))
     if found is None or not mail.is_on():
         return
     until = found.row.created_at + mail_gate.LONGEST_WAIT
@@ -72,7 +72,7 @@ def _invitation_mail(invitation: OpenInvitation, mail_id: str) -> Mail:
         workspace=mailed_name(workspace.name),
         inviter=mailed_name(inviter.name),
         until=f"{localized.weekday_and_time(language, local)} ({workspace.timezone})",
-        page_url=invitations.page_url(invitations.mailed_token(row.invitation_id)),
+        page_url=memberships.page_url(memberships.mailed_token(row.invitation_id)),
     )
     return Mail(
         id=mail_id,
