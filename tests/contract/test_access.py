@@ -12,7 +12,7 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.plans import PLANS, PLANS_WITH_API
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
-from chalicelib.transports.api_docs import samples
+from chalicelib.transports.web import docs
 from tests.conftest import Answer, Api, Owner, all_rows, as_operator
 from tests.contract.conftest import World
 from tests.factories.examples import Things, every_operation, example, uses_ids
@@ -26,7 +26,7 @@ def send(api: Api, operation: Operation, arguments: dict[str, Any]) -> Answer:
     for name in operation.path_parameters:
         path = path.replace(f"{{{name}}}", rest.pop(name))
     if operation.reads_query:
-        query = {name: samples.query_text(value) for name, value in rest.items()}
+        query = {name: docs.query_text(value) for name, value in rest.items()}
         return api.call(operation.method, f"{path}?{urlencode(query)}")
     return api.call(operation.method, path, rest)
 

@@ -18,8 +18,9 @@ from chalicelib.core import manifest
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
-from chalicelib.transports.api_docs import openapi, prose, samples
-from chalicelib.transports.chat import chat_route
+from chalicelib.transports.api_docs import openapi, prose
+from chalicelib.transports.chat import chat_events
+from chalicelib.transports.web import docs
 from infra.local.reference import DOCUMENT, markdown
 from tests.conftest import Api
 from tests.contract.conftest import (
@@ -54,7 +55,7 @@ def run(runner: ExampleRunner, program: str, monkeypatch: pytest.MonkeyPatch) ->
 
 @every_example
 def test_the_curl_command_runs_as_printed(name: str, runner: ExampleRunner) -> None:
-    command = samples.curl(EACH[name])
+    command = docs.curl(EACH[name])
     assert succeeded(EACH[name], shell(runner, command))
 
 
@@ -62,14 +63,14 @@ def test_the_curl_command_runs_as_printed(name: str, runner: ExampleRunner) -> N
 def test_the_python_program_runs_as_printed(
     name: str, runner: ExampleRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    printed = run(runner, samples.python(EACH[name]), monkeypatch)
+    printed = run(runner, docs.python(EACH[name]), monkeypatch)
     kinds = ("'status': True", "BEGIN:VCALENDAR", "'type': 'done'")
     assert any(kind in printed for kind in kinds), printed
 
 
 @pytest.mark.parametrize("name", slow_but_for(QUICK, [n for n, each in EACH.items() if each.tool]))
 def test_the_tool_call_succeeds(name: str, runner: ExampleRunner) -> None:
-    message = samples.tool_call(EACH[name])
+    message = docs.tool_call(EACH[name])
     assert message is not None
     answer = runner.world.api.call("POST", "/api/mcp", runner.fill(message).encode())
     result = json.loads(answer.body)["result"]
@@ -109,7 +110,7 @@ class TestAnswers:
 
 def recording(runner: ExampleRunner, name: str) -> Any:
     """Return the answer to an example as the reference shows it."""
-    text = shell(runner, samples.curl(EACH[name]))
+    text = shell(runner, docs.curl(EACH[name]))
     for own in (runner.base_url, settings().public_url):
         text = text.replace(own, manifest.SERVER)
     for pattern, instead in OWN.items():
@@ -206,7 +207,7 @@ class TestCompleteness:
     def test_the_reference_has_every_operation_for_keys_and_visitors_and_the_chat(self) -> None:
         declared = {o.name for o in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if o.path}
         assert set(EACH) == declared | {"chat_stream"}
-        assert EACH["chat_stream"].path == chat_route.PATH
+        assert EACH["chat_stream"].path == chat_events.PATH
 
     @sweep("name", EACH)
     def test_an_area_shows_every_part_of_its_operations(self, name: str) -> None:

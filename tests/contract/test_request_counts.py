@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.transports.api_docs import samples
+from chalicelib.transports.web import docs
 from infra.bench.dynamodb.usage import metering
 from tests.contract.conftest import (
     EACH,
@@ -43,7 +43,7 @@ def record(name: str, **counts: float) -> None:
 
 def call(runner: ExampleRunner, name: str) -> None:
     """Run the example of an operation, which must succeed."""
-    answer = shell(runner, samples.curl(EACH[name]))
+    answer = shell(runner, docs.curl(EACH[name]))
     assert succeeded(EACH[name], answer)
 
 

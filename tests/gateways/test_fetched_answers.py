@@ -16,11 +16,7 @@ from hypothesis import strategies as st
 from chalicelib.core import deadline
 from chalicelib.gateways import dns, fetch, public_http
 from chalicelib.gateways.fetch import Validators
-from chalicelib.gateways.public_http import (
-    FetchError,
-    TooLargeError,
-    UpstreamError,
-)
+from chalicelib.gateways.public_http import FetchError, TooLargeError, UpstreamError
 from tests.factories.urls import HTTP, HTTPS, MB
 from tests.fakes.internet import (
     PUBLIC,

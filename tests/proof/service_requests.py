@@ -15,10 +15,11 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.gateways import telegram
-from chalicelib.transports.api_docs import openapi_failures, samples
+from chalicelib.transports.api_docs import openapi
 from chalicelib.transports.api_docs.model import OperationDoc
 from chalicelib.transports.chalice_app import MCP_PATH, TELEGRAM_PATH
 from chalicelib.transports.console.routes import ROUTES
+from chalicelib.transports.web import docs
 from tests.conftest import Answer, Api
 from tests.contract.conftest import EACH, ExampleRunner
 from tests.factories.chat import ask, read_events
@@ -77,7 +78,7 @@ def operation_requests(runner: ExampleRunner) -> Iterator[ServiceRequest]:
         yield ServiceRequest(
             " with ".join([name, *(field for field in changed if changed[field] is not None)]),
             send,
-            partial(_check_envelope, openapi_failures.codes(openapi_failures.errors_of(operation))),
+            partial(_check_envelope, openapi.failure_codes(openapi.errors_of(operation))),
             repeat=send if repeats else None,
             is_changed=bool(changed),
         )
@@ -111,7 +112,7 @@ def _send_example(runner: ExampleRunner, document: OperationDoc, **changed: Any)
         url = url.replace(f"{{{name}}}", value)
     api = runner.world.api if document.needs_key else Api(None)
     if query:
-        url += "?" + urlencode({name: samples.query_text(each) for name, each in sent.items()})
+        url += "?" + urlencode({name: docs.query_text(each) for name, each in sent.items()})
         sent = {}
     return api.call(document.method, url, sent or None, {"Idempotency-Key": KEY})
 
@@ -128,7 +129,7 @@ def _check_envelope(codes: dict[str, list[str]], answer: Answer) -> None:
 
 
 def _chats(runner: ExampleRunner) -> Iterator[ServiceRequest]:
-    codes = openapi_failures.codes(iter(openapi_failures.CHAT))
+    codes = openapi.failure_codes(iter(openapi.CHAT))
     agent = runner.world.things.agent
     said = {
         "chat": ("Do you sell bread?", {}),
@@ -159,7 +160,7 @@ def _check_chat(codes: dict[str, list[str]], answer: Answer) -> None:
 def _tools(runner: ExampleRunner) -> Iterator[ServiceRequest]:
     """The tool server shares the operations, so a list, a read and a write are enough."""
     for name in ("list_sites", "create_site"):
-        message = samples.tool_call(EACH[name])
+        message = docs.tool_call(EACH[name])
         assert message is not None
         body = runner.fill(message).encode()
         yield _tool_request(runner, f"tool of {name}", body)
@@ -181,8 +182,8 @@ def _tool_request(runner: ExampleRunner, name: str, body: bytes) -> ServiceReque
     return ServiceRequest(name, lambda: runner.world.api.call("POST", MCP_PATH, body), check)
 
 
-_EVERY_CODE = openapi_failures.codes(
-    error for operation in REGISTRY for error in openapi_failures.errors_of(operation)
+_EVERY_CODE = openapi.failure_codes(
+    error for operation in REGISTRY for error in openapi.errors_of(operation)
 )
 
 
@@ -239,7 +240,7 @@ def _submit(person: Person, path: str, fields: dict[str, str]) -> Answer:
 
 def check_page(answer: Answer) -> None:
     """Check that a page has a documented status, and a text unless it leads elsewhere."""
-    statuses = {"200", "303", "304", "422", *openapi_failures.STATUSES}
+    statuses = {"200", "303", "304", "422", *openapi.STATUSES}
     require(str(answer.status) in statuses, answer)
     require(answer.status in {303, 304} or bool(answer.body), answer)
 

@@ -8,13 +8,16 @@ from typing import Generic, Self, TypeVar
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.engine.listing.declaration import Declaration
-from chalicelib.engine.listing.index_entries import BY_ROW, group, may_contain, token
-from chalicelib.engine.listing.index_ranges import (
+from chalicelib.engine.listing.index_entries import (
+    BY_ROW,
     Bounds,
     IndexRange,
     as_number,
+    group,
     id_bounds,
     key_bounds,
+    may_contain,
+    token,
 )
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.tables import ContentRow, Record

@@ -45,15 +45,17 @@ from chalicelib.engine.listing.index_entries import (
     BY_ROW,
     SEPARATOR,
     IndexEntry,
+    IndexRange,
     TextRow,
     entry_options,
     group,
+    id_bounds,
+    key_bounds,
     may_contain,
     partition_of,
     read_entries,
     texts_partition,
 )
-from chalicelib.engine.listing.index_ranges import IndexRange, id_bounds, key_bounds
 from chalicelib.engine.listing.query import Plan, Query, ResultPage
 from chalicelib.engine.reading import Cost, Item, Key, MergedPartitions, Partition, fetch
 from chalicelib.engine.tables import ContentRow, Record

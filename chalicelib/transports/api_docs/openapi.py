@@ -1,26 +1,160 @@
-"""OpenAPI 3.1 document, generated from the registry; inputs and records are named components."""
+"""OpenAPI 3.1 document, generated from the registry; inputs and records are named components.
+
+Failures in the OpenAPI document: statuses, error codes, and the codes of each operation.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from chalicelib import SERVICE, VERSION
-from chalicelib.core import areas, idempotency_keys
+from chalicelib.core import areas, errors, idempotency_keys
 from chalicelib.core.manifest import SERVER
 from chalicelib.core.operations import REGISTRY, Operation, ServedAs
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.json_schema import NULL_OMITS, REF, components, json_schema
 from chalicelib.core.wire.schema import Wire
+from chalicelib.domains.billing.rules.spending import (
+    DailyLimitError,
+    InsufficientBalanceError,
+    MonthlyLimitError,
+    WeeklyLimitError,
+)
 from chalicelib.domains.chat.flows.chat import MESSAGES
+from chalicelib.domains.chat.flows.chat_prompt import MessageTooLongError
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
+from chalicelib.domains.chat.store.chat_sessions import SessionBusyError
 from chalicelib.transports import form_data, public, rest
-from chalicelib.transports.api_docs import openapi_failures
-from chalicelib.transports.api_docs.openapi_failures import STATUSES
-from chalicelib.transports.chat import chat_events, chat_route
+from chalicelib.transports.chat import chat_events
 from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE
+
+STATUSES = {
+    "400": "The input is invalid; `errors` lists the fields.",
+    "401": "The key is missing or invalid.",
+    "403": "The plan, the scope or the account's role does not allow it.",
+    "404": "Nothing in the workspace has this id.",
+    "405": "The path does not accept this method; `Allow` lists those it accepts.",
+    "409": "The request conflicts with the current state.",
+    "413": "The body, a field or the answer is too large.",
+    "415": "The operation does not accept the type of the body.",
+    "429": "Too many requests; `Retry-After` is the time to wait in seconds.",
+    "500": "An internal error; report the `requestId`.",
+    "502": "An external service did not answer correctly.",
+    "503": "Unavailable, overloaded or not configured; has `Retry-After` if a retry may help.",
+}
+
+_ALWAYS: tuple[type[errors.AppError], ...] = (
+    errors.ValidationError,
+    errors.NotFoundError,
+    errors.MethodNotAllowedError,
+    errors.PayloadTooLargeError,
+    errors.RateLimitedError,
+    errors.InternalError,
+    errors.UnavailableError,
+)
+CHAT: tuple[type[errors.AppError], ...] = (
+    *_ALWAYS,
+    MessageTooLongError,
+    errors.ForbiddenError,
+    errors.IdempotencyMismatchError,
+    errors.InProgressError,
+    errors.StorageLimitError,
+    SessionBusyError,
+    errors.UnsupportedMediaTypeError,
+    DailyLimitError,
+    WeeklyLimitError,
+    MonthlyLimitError,
+    InsufficientBalanceError,
+    errors.NotConfiguredError,
+)
+"""Errors that the bot chat returns before the first byte of its stream."""
+
+
+def errors_of(operation: Operation) -> Iterator[type[errors.AppError]]:
+    """Yield the errors of an operation: those its declaration implies, and those it lists."""
+    yield from _ALWAYS
+    if Audience.KEY in operation.audience:
+        yield from (errors.UnauthorizedError, errors.PlanRequiredError)
+    if operation.scope is not None:
+        yield errors.InsufficientScopeError
+        if operation.scope.admin_only:
+            yield errors.AdminRequiredError
+    if not operation.reads_query:
+        yield errors.UnsupportedMediaTypeError
+    if not operation.read_only:
+        yield errors.StorageLimitError
+    if operation.accepts_idempotency_key:
+        yield from (errors.IdempotencyMismatchError, errors.InProgressError)
+    if operation.open_world:
+        yield from (errors.UpstreamFailedError, errors.NotConfiguredError)
+    yield from operation.errors
+
+
+def failure_codes(which: Iterator[type[errors.AppError]]) -> dict[str, list[str]]:
+    """Return the codes of these errors by their HTTP status, both in ascending order."""
+    found: dict[str, set[str]] = {}
+    for error in which:
+        found.setdefault(str(error.status), set()).add(error.code)
+    return {status: sorted(found[status]) for status in sorted(found)}
+
+
+def catalogue(operations: Iterable[Operation]) -> list[dict[str, Any]]:
+    """Return every error code of the API and the chat with its meaning, sorted by status."""
+    every: set[type[errors.AppError]] = {*CHAT, *_REFUSALS}
+    every.update(*map(errors_of, operations))
+    listed = sorted(every, key=lambda error: (error.status, error.code))
+    return [
+        {"code": each.code, "status": each.status, "description": _meaning(each)} for each in listed
+    ]
+
+
+_REFUSALS = (errors.UnauthorizedError, errors.ForbiddenError)
+"""Errors that paths without an operation return."""
+
+
+def _meaning(error: type[errors.AppError]) -> str:
+    return " ".join((error.__doc__ or "").replace("``", "`").split())
+
+
+def schema(warnings: dict[str, Any], error_codes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the schema of the failure envelope; ``warnings`` is the schema of that field.
+
+    ``error_codes`` is the result of ``catalogue``.
+    """
+    text = {"type": "string"}
+    field = {
+        "type": "object",
+        "properties": {"field": text, "message": text},
+        "required": ["field", "message"],
+    }
+    data = {
+        "type": "object",
+        "required": ["status", "message", "code", "requestId"],
+        "properties": {
+            "status": {"type": "boolean", "description": "false: the call failed."},
+            "message": {
+                **text,
+                "description": "The expected value, the received value and what to do.",
+            },
+            "code": {
+                **text,
+                "description": "Stable code.",
+                "examples": sorted(each["code"] for each in error_codes),
+            },
+            "errors": {
+                "type": "array",
+                "items": field,
+                "description": "The invalid fields, on 400 only.",
+            },
+            "warnings": warnings,
+            "requestId": {**text, "description": "Quote it when you report a problem."},
+        },
+    }
+    return {"type": "object", "required": ["data"], "properties": {"data": data}}
+
 
 _SECURITY = "apiKey"
 
@@ -61,7 +195,7 @@ def document() -> dict[str, Any]:
     The reference is built from this document alone.
     """
     operations = _shown()
-    codes = openapi_failures.catalogue(operations)
+    codes = catalogue(operations)
     names, schemas = components(
         [*(each.input for each in operations if _has_named_body(each)), ChatRequest],
         [
@@ -90,7 +224,7 @@ def document() -> dict[str, Any]:
     for operation in operations:
         entry = _operation(operation, names)
         paths.setdefault(operation.path, {})[operation.method.lower()] = entry
-    paths[chat_route.PATH] = {"post": _chat(names[ChatRequest])}
+    paths[chat_events.PATH] = {"post": _chat(names[ChatRequest])}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -113,7 +247,7 @@ def document() -> dict[str, Any]:
             "schemas": {
                 **schemas,
                 **chat_events.schemas(),
-                "Failure": openapi_failures.schema(_WARNINGS, codes),
+                "Failure": schema(_WARNINGS, codes),
             },
             "responses": {
                 f"Failure{status}": {
@@ -149,7 +283,7 @@ def _access_sentence(operation: Operation) -> str:
 
 def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
     tool = f" Tool: `{operation.tool}`." if operation.tool else ""
-    codes = openapi_failures.codes(openapi_failures.errors_of(operation))
+    codes = failure_codes(errors_of(operation))
     entry: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [_area(operation)],
@@ -239,7 +373,7 @@ def _chat(body: str) -> dict[str, Any]:
             "contentSchema": {"$ref": f"{REF}{chat_events.EVENT}"},
         }
     }
-    codes = openapi_failures.codes(iter(openapi_failures.CHAT))
+    codes = failure_codes(iter(CHAT))
     entry = {
         "operationId": "chat_stream",
         "tags": [areas.CHAT.name],

@@ -18,7 +18,7 @@ from chalicelib.domains.identity.operations import invitations as operations
 from chalicelib.domains.identity.store import accounts, invitations, workspaces
 from chalicelib.domains.identity.store.invitations import InvitationRow
 from chalicelib.engine import audit
-from chalicelib.engine.conditional_updates import update_if
+from chalicelib.engine.transactions import update_if
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import PASSWORD, Owner, Time, all_rows, as_operator, run_concurrently
 from tests.factories.console import begun

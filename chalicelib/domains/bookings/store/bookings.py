@@ -26,8 +26,13 @@ from chalicelib.domains.contacts.store.clients import NAMED, contact_lookup
 from chalicelib.engine.claims import exact_hash
 from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.declaration import INDEX_SLOTS, SortIndex, changes, is_new
-from chalicelib.engine.listing.index_entries import BY_ROW, group, partition_of
-from chalicelib.engine.listing.index_ranges import IndexRange, key_bounds
+from chalicelib.engine.listing.index_entries import (
+    BY_ROW,
+    IndexRange,
+    group,
+    key_bounds,
+    partition_of,
+)
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing

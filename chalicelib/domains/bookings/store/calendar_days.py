@@ -22,8 +22,7 @@ from pynamodb.attributes import UnicodeAttribute, VersionAttribute
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store.bookings import BLOCKING, BOOKINGS, MAX_LENGTH, BookingRow
-from chalicelib.engine.listing.index_entries import BY_ROW, partition_of
-from chalicelib.engine.listing.index_ranges import IndexRange, key_bounds
+from chalicelib.engine.listing.index_entries import BY_ROW, IndexRange, key_bounds, partition_of
 from chalicelib.engine.reading import Cost, Item, Key, Partition, Rows
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
