@@ -1,9 +1,4 @@
-"""Estimate of what a bot's answers cost with a model.
-
-Channels of communication between visitors and bots.
-
-Capabilities of bots: what a bot may look up, propose and request while it answers.
-"""
+"""Rules of bots: their channels, their capabilities, and the estimated cost of answers."""
 
 from collections.abc import Collection
 from typing import Final, Literal, get_args

@@ -1,12 +1,10 @@
-"""Signatures of webhooks by the specification Standard Webhooks.
+"""Rules of webhooks: signing secrets, signatures, and when a delivery is sent again.
 
-Specification: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+Signatures follow the specification Standard Webhooks:
+https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 
-When a delivery is sent again, and when a webhook is switched off.
-
-Signing secrets of webhooks.
-
-No secret is stored. Each one is computed from the service's master key and the webhook's version.
+No secret is stored. Each secret is computed from the service's master key and the webhook's
+version.
 To rotate a secret, increase the version. During the rotation, sign with both versions.
 """
 

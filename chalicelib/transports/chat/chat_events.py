@@ -1,8 +1,4 @@
-"""Schemas of the chat stream's events, for the OpenAPI document.
-
-``chat_stream.encode`` writes the events.
-
-Route of the bot chat: preflight, refusals, and headers for streams and pages of any origin.
+"""The route of the chat stream, and the schemas of its events.
 
 The chat is not an API Gateway route, because API Gateway buffers answers. On AWS a separate
 function serves it (``function_url``); locally, the development server does. Both call ``answer``

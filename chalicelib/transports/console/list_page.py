@@ -1,7 +1,4 @@
-"""Pages that list records: a page number, filters, and what a wrong filter leads to.
-
-Deletions of records: a page that asks first, and the form that deletes.
-"""
+"""Declarations of console pages that list records, and of those that delete one."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress

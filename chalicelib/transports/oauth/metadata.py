@@ -1,6 +1,6 @@
-"""The documents by which OAuth clients discover the endpoints (RFC 9728, RFC 8414).
+"""Discovery documents and the registration endpoint for OAuth clients.
 
-The registration endpoint (RFC 7591, 3).
+Documents: RFC 9728 and RFC 8414. Registration: RFC 7591, 3.
 """
 
 from typing import Any

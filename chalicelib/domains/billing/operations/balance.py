@@ -1,9 +1,7 @@
-"""Read and change the balance of an account.
+"""Balances of accounts, and the spending of a workspace's bots.
 
 The operator credits and adjusts balances. A session reads the balance of its own account. There
 is no tool or API route for these operations.
-
-Spending of a workspace's bots, by bot and by day.
 """
 
 import hashlib

@@ -1,7 +1,4 @@
-"""Read the public settings of a bot: the content of its widget, and its allowed origins.
-
-The operation that a bot's widget calls when a visit reaches a new stage.
-"""
+"""Operations of a bot's widget: read the bot's public settings, and count visits."""
 
 from datetime import timedelta
 from functools import partial

@@ -1,6 +1,7 @@
-"""Permanent deletion of files. Records that show a file block its deletion or lose it (ADR 18).
+"""Permanent deletion of files, and deletion of folders.
 
-Deletion of folders. The content of a folder is never deleted: it moves elsewhere.
+Records that show a file block its deletion or lose it (ADR 18). The content of a folder is never
+deleted: it moves to another folder.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,14 +1,10 @@
-"""Reads the pages and files that sources name, in jobs.
+"""Jobs that read the sources of bots and build their indexes.
 
 A page is read again once a day, with the question to its server whether it has changed. The text of
 an earlier read answers until a later one succeeds.
 
-Texts of sources in the object store.
-
 An object is stored before a record names it. A job that is scheduled before removes it if none
 does, for example because the process died.
-
-Builds the indexes of a workspace's bots after something in them has changed (ADR 56).
 
 A change of a bot, a source, a page or a site is followed by a job for the workspace
 (``followed_by`` of the listings). The job compares each bot's index with what it would contain now,

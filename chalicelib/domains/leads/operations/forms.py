@@ -1,7 +1,4 @@
-"""Operations that list, create and delete capture forms.
-
-Read and change one form, for the console.
-"""
+"""Operations that list, create, change and delete capture forms."""
 
 from collections import Counter
 from datetime import timedelta
