@@ -155,7 +155,7 @@ class PolicyCheck:
         uses = self._uses | recorded
         functions, whole = generated(), passed and is_whole(config)
         self._faults = [*faults(functions, uses, whole=whole)]
-        if whole:
+        if whole and not self._faults:
             NEEDS.parent.mkdir(exist_ok=True)
             NEEDS.write_text(json.dumps(first_needs(functions, uses), indent=2))
         if self._faults and passed:

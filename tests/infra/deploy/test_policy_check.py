@@ -13,7 +13,7 @@ from tests.conftest import Api, Owner, as_operator
 from tests.factories.chat import ask, new_bot
 from tests.support import aws_calls
 from tests.support.aws_calls import API, CHAT, EVENTS, JOBS, Gateway, Right, Use, entered, rights
-from tests.support.policy_check import PolicyCheck, faults, generated, is_whole
+from tests.support.policy_check import PolicyCheck, faults, first_needs, generated, is_whole
 
 TABLES = "arn:aws:dynamodb:eu-central-1:123456789012:table/"
 READ = Right("dynamodb:GetItem", TABLES + "workspace-test-identity")
@@ -203,6 +203,15 @@ def config(**options: Any) -> Any:
         ArgsSource=pytest.Config.ArgsSource,
         getini=lambda _: ["-ra", "-m", "not slow"],
     )
+
+
+def test_each_right_has_the_test_that_first_needed_it() -> None:
+    model = Use(aws_calls.MODELS, Right("secretsmanager:GetSecretValue", aws_calls.MODEL_KEY))
+    uses = {Use(API, READ): TEST, Use(CHAT, Gateway(aws_calls.MODELS)): "chat", model: TEST}
+    assert first_needs(generated(), uses) == {
+        "api_handler Identity dynamodb:GetItem": TEST,
+        "chat-stream ModelKey secretsmanager:GetSecretValue": "chat",
+    }
 
 
 class TestWholeRun:
