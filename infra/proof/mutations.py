@@ -44,8 +44,12 @@ class Suite(NamedTuple):
 
 
 def _rules(*domains: str, more: Iterable[str] = ()) -> Suite:
-    """Return the suite of the rules of domains, with more tests than theirs."""
-    modules = tuple(f"{DOMAINS}/{domain}/rules/*.py" for domain in domains)
+    """Return the suite of the rules of domains, with more tests than theirs.
+
+    The rules of a domain are a module or a folder of modules.
+    """
+    rules = [f"{DOMAINS}/{domain}/rules" for domain in domains]
+    modules = tuple(f"{each}/*.py" if (ROOT / each).is_dir() else f"{each}.py" for each in rules)
     return Suite(modules, (*(f"tests/domains/{domain}" for domain in domains), *more))
 
 

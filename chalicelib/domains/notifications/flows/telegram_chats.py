@@ -33,8 +33,8 @@ MAX_ID = 2**52
 """Largest id of a chat, which has at most 52 significant bits (Bot API, Chat)."""
 MAX_NAME = 64
 """Longest name of a person that is kept."""
-LOCALE = Path(__file__).parent / "locale"
-"""Folder of the PO files, with one folder per language."""
+LOCALE = Path(__file__).parents[1] / "rules" / "locale"
+"""Folder of the PO files, with one folder per language. Those of messages are there as well."""
 
 Command = Literal["start", "stop", "other"]
 Answer = Literal["linked", "wrong_code", "too_many_codes", "stopped", "help"]
