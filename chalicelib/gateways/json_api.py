@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from chalicelib import USER_AGENT
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
-from chalicelib.gateways.public_http import retry_after_seconds
+from chalicelib.gateways.retry_after import retry_after_seconds
 
 MAX_BYTES = 2**20
 """Largest answer in bytes. Real ones take less than a tenth."""

@@ -23,8 +23,8 @@ from chalicelib.gateways.public_http import (
     open_connection,
     open_socket,
     requested,
-    retry_after_seconds,
 )
+from chalicelib.gateways.retry_after import retry_after_seconds
 from chalicelib.lib import public_urls
 from chalicelib.lib.public_urls import PublicUrl
 

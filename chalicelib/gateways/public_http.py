@@ -3,57 +3,28 @@
 A host is resolved once. All of its IP addresses must be public, and the connection uses one of the
 checked addresses, so a second DNS answer cannot redirect it to an internal host.
 Tests replace ``connect`` and ``_tls``, and the resolver in ``gateways.dns``.
-
-The header ``Retry-After`` of other services' answers.
 """
 
 import gzip
 import http.client
 import io
-import re
 import socket
 import ssl
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from functools import cache
 from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
 from chalicelib import USER_AGENT
-from chalicelib.core import clock
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
 from chalicelib.gateways import dns
 from chalicelib.lib import public_urls
 from chalicelib.lib.public_urls import PublicUrl
-
-LONGEST_WAIT = 86_400
-"""Upper limit in seconds. Larger values are reduced to it."""
-
-
-def retry_after_seconds(header: str | None) -> int | None:
-    """Parse the header, which is in seconds or a date (RFC 9110, 10.2.3).
-
-    Returns:
-        Seconds from 1 to ``LONGEST_WAIT``; None if there is no valid value.
-    """
-    text = (header or "").strip()
-    if re.fullmatch(r"[0-9]{1,18}", text):
-        wait = int(text)
-    else:
-        try:
-            moment = parsedate_to_datetime(text)
-        except (ValueError, OverflowError):  # a year or a zone of many digits
-            return None
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        wait = round((moment - clock.now()).total_seconds())
-    return min(max(wait, 1), LONGEST_WAIT)
-
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -14,8 +14,8 @@ import click
 from chalicelib.core.errors import AppError
 from chalicelib.core.text import fold
 from chalicelib.core.wire import parsing
-from chalicelib.domains.catalog.operations.bulk import MAX_BATCH_PRODUCTS, OK
-from chalicelib.domains.catalog.operations.upsert import ItemById, UpsertItem
+from chalicelib.domains.catalog.operations.batches import MAX_BATCH_PRODUCTS, OK
+from chalicelib.domains.catalog.operations.upsert_items import ItemById, UpsertItem
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from infra.operator import product_csv, spreadsheet_cells
 from infra.operator.product_csv import Row, TableError, Unit

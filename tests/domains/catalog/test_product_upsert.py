@@ -13,7 +13,7 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.domains.catalog.operations import upsert as module
 from chalicelib.domains.catalog.operations.products import ProductPatch
-from chalicelib.domains.catalog.operations.upsert import UpsertItem
+from chalicelib.domains.catalog.operations.upsert_items import UpsertItem
 from chalicelib.engine import audit, limits
 from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork

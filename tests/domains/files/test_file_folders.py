@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domains.files.operations import deletion, folders
+from chalicelib.domains.files.operations import folder_deletion, folders
 from chalicelib.engine import jobs
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Time, run_concurrently
@@ -124,8 +124,8 @@ class TestDeleteFolder:
     def test_the_content_moves_to_the_given_target(
         self, to_root: bool, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(deletion, "FILES_PER_TRANSACTION", 2)
-        monkeypatch.setattr(deletion, "FOLDERS_PER_TRANSACTION", 1)
+        monkeypatch.setattr(folder_deletion, "FILES_PER_TRANSACTION", 2)
+        monkeypatch.setattr(folder_deletion, "FOLDERS_PER_TRANSACTION", 1)
         target = None if to_root else folder(api, "target")["id"]
         gone = folder(api, "gone")
         inside = [folder(api, name, parentId=gone["id"]) for name in ("1", "2", "3")]

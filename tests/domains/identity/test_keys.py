@@ -15,7 +15,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.domains.identity.flows import memberships
 from chalicelib.domains.identity.operations import accounts as accounts_domain
-from chalicelib.domains.identity.operations import keys
+from chalicelib.domains.identity.operations import key_list, keys
 from chalicelib.domains.identity.store import accounts, api_keys
 from chalicelib.engine import audit
 from chalicelib.lib import tokens
@@ -183,7 +183,7 @@ class TestCreateKey:
     def test_number_of_live_keys_is_limited(
         self, theirs: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for module in (keys, keys):
+        for module in (keys, key_list):
             monkeypatch.setattr(module, "MAX_LIVE_KEYS", 2)
         make(theirs)
         make(theirs)

@@ -5,31 +5,20 @@ is no tool or API route for these operations.
 """
 
 import hashlib
-from collections import Counter
-from datetime import timedelta
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError, to_json
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, IdempotencyMismatchError, NotFoundError
 from chalicelib.core.idempotency_keys import IdempotencyKey
 from chalicelib.core.operations import MANAGED, OPERATOR, operation
 from chalicelib.core.principals import Role, SessionPrincipal
-from chalicelib.core.wire.schema import (
-    MAX_KOPECKS,
-    Id,
-    NoInput,
-    Timestamp,
-    Wire,
-    optional,
-    printable,
-)
-from chalicelib.domains.billing.store import ledger, spent
+from chalicelib.core.wire.schema import MAX_KOPECKS, Id, Timestamp, Wire, optional, printable
+from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.billing.store.ledger import LedgerEntryRow, WalletRow
-from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.identity.store import accounts
 from chalicelib.engine.listing.registry import listing_of
 from chalicelib.lib.contact_fields import Email
 
@@ -265,62 +254,3 @@ def _statement_rows(account_id: str, args: StatementQuery) -> tuple[list[LedgerE
     if len(rows) == args.limit:
         return rows, rows[-1].seq
     return rows, read[-1].seq if read else 0
-
-
-PERIOD_DAYS = 30
-
-
-class BotSpending(Wire):
-    """Spending of a bot in the period."""
-
-    agent_id: Id = Field(description="Bot.")
-    agent_name: str | None = Field(description="Name of the bot; null if it was deleted.")
-    kopecks: int = Field(description="Charged amount in kopecks.")
-    answers: int = Field(description="Number of paid answers.")
-    days: list[int] = Field(description="Kopecks on each day of the period.")
-
-
-class Spending(Wire):
-    """Spending of all bots of a workspace in the period."""
-
-    timezone: str = Field(description="The time zone of the days.")
-    days: list[str] = Field(description="The last 30 days, today included.")
-    kopecks: int = Field(description="Charged amount in kopecks.")
-    answers: int = Field(description="Number of paid answers.")
-    bots: list[BotSpending] = Field(description="Bots that spent something, the highest first.")
-
-
-@operation(title="Read what bots spend", role=Role.OWNER)
-def get_spending(ctx: Context, args: NoInput) -> Spending:
-    """Return what each bot of the workspace spent on each of the last 30 days.
-
-    It reads the counters of the days in one query, and the names of the bots in one request.
-    Answers are counted on the day on which they began.
-    """
-    zone = workspaces.get(ctx.workspace_id).timezone
-    today = clock.local_day(clock.now(), zone)
-    days = spent.read(ctx.workspace_id, today - timedelta(PERIOD_DAYS - 1), today)
-    kopecks, answers = Counter[str](), Counter[str]()
-    for of_day in days.values():
-        for agent_id, amount in of_day.items():
-            kopecks[agent_id] += amount.kopecks
-            answers[agent_id] += amount.answers
-    names = {bot.id: bot.name for bot in listing_of("AGENT").fetch(ctx.workspace_id, answers)}
-    nothing = spent.Spent(0, 0)
-    bots = [
-        BotSpending(
-            agent_id=agent_id,
-            agent_name=names.get(agent_id),
-            kopecks=kopecks[agent_id],
-            answers=answers[agent_id],
-            days=[of_day.get(agent_id, nothing).kopecks for of_day in days.values()],
-        )
-        for agent_id in sorted(answers, key=lambda each: (-kopecks[each], each))
-    ]
-    return Spending(
-        timezone=zone,
-        days=[str(day) for day in days],
-        kopecks=kopecks.total(),
-        answers=answers.total(),
-        bots=bots,
-    )

@@ -15,7 +15,7 @@ from chalicelib.core.errors import ConflictError, ValidationError, call
 from chalicelib.domains.bookings.flows import calendars
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.calendars import Candidate, Search, Zones
-from chalicelib.domains.bookings.flows.slot_months import SlotOut, SlotResource
+from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
 from chalicelib.domains.bookings.rules import slots
 from chalicelib.domains.bookings.rules.slots import (
     BusyEntry,

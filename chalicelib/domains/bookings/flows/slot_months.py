@@ -1,56 +1,19 @@
-"""The free times of one month, for a calendar in which a visitor chooses a day and a time.
-
-Wire models of slots.
-"""
+"""The free times of one month, for a calendar in which a visitor chooses a day and a time."""
 
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date, timedelta
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import Field
 
 from chalicelib.core import clock
-from chalicelib.core.clock import epoch_ms, moment_at
-from chalicelib.core.wire.schema import Id, Pattern, Timestamp, Wire, optional
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.wire.schema import Pattern, Wire, optional
 from chalicelib.core.wire.times import Day
 from chalicelib.domains.bookings.flows.calendars import PERMANENT_REASONS, Search
+from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
 from chalicelib.domains.bookings.rules.slots import NoSlotReason, Query, Slot
-from chalicelib.lib import zoned_times
-
-
-class SlotOut(Wire):
-    """A time that can be booked."""
-
-    start_at: Timestamp = Field(description="Start.")
-    end_at: Timestamp = Field(description="End.")
-    start_local: str = Field(description="Start with the offset of the zone.")
-    weekday: str = Field(description="mon to sun, in that zone.")
-    resource_ids: list[Id] = Field(description="Resources that are free then.")
-    free: int = Field(description="Free seats of all of them.")
-
-    @classmethod
-    def of(cls, slot: Slot, zone: str) -> Self:
-        """Return the wire form of a slot, with local times in a zone."""
-        start = moment_at(slot.start)
-        local = zoned_times.local_time(start, zone)
-        return cls.model_construct(
-            start_at=start,
-            end_at=moment_at(slot.end),
-            start_local=local.text,
-            weekday=local.weekday,
-            resource_ids=list(slot.seats),
-            free=sum(slot.seats.values()),
-        )
-
-
-class SlotResource(Wire):
-    """A resource that slots name."""
-
-    id: Id = Field(description="Resource id.")
-    name: str = Field(description="Name.")
-    timezone: str = Field(description="IANA time zone.")
-
 
 Month = Annotated[str, Pattern("[0-9]{4}-(0[1-9]|1[0-2])", "a month such as 2030-01")]
 

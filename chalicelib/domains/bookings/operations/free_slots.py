@@ -17,7 +17,7 @@ from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import calendars
 from chalicelib.domains.bookings.flows.calendars import PERMANENT_REASONS, Search
-from chalicelib.domains.bookings.flows.slot_months import SlotOut, SlotResource
+from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
 from chalicelib.domains.bookings.rules.slots import NoSlotReason, Query, Slot
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow

@@ -25,7 +25,8 @@ from chalicelib.domains.bookings.flows import (
 )
 from chalicelib.domains.bookings.flows.calendars import Search
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
-from chalicelib.domains.bookings.flows.slot_months import MonthOfSlots, MonthQuery, SlotResource
+from chalicelib.domains.bookings.flows.slot_months import MonthOfSlots, MonthQuery
+from chalicelib.domains.bookings.flows.slot_records import SlotResource
 from chalicelib.domains.bookings.flows.visitor_bookings import (
     BookingAwaitsMail,
     MadeBooking,

@@ -1,24 +1,19 @@
-"""List, read, create and update services.
-
-Deletion of services.
-"""
+"""List, read, create and update services."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from chalicelib.application import descriptions
 from chalicelib.application.context import Context
-from chalicelib.core import clock, deadline
+from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
-    DeletedResult,
     Id,
     Kopecks,
     ListQuery,
@@ -33,7 +28,7 @@ from chalicelib.core.wire.schema import (
     require_ordered_bounds,
 )
 from chalicelib.domains.bookings.flows import binding
-from chalicelib.domains.bookings.store import bookings, services
+from chalicelib.domains.bookings.store import services
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import REMINDERS, SERVICES, ServiceRow
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
@@ -339,36 +334,3 @@ def _check_leaving(ctx: Context, site_id: str | None) -> None:
         )
         raise ConflictError(msg)
     ctx.unit.require(site, SiteRow.pk.exists() & (SiteRow.status != SUSPENDED))
-
-
-KEPT_AFTER_DELETION = timedelta(days=30)
-
-
-class ServiceDelete(Wire):
-    """Id of a service to delete."""
-
-    id: Id = Field(description="Service id.")
-    dry_run: bool = Field(default=False, description="Only report.")
-
-
-class ServiceDeleted(DeletedResult):
-    """Result of a deletion, with the number of remaining bookings."""
-
-    future_bookings: int = Field(description="Upcoming bookings, which stay.")
-
-
-@operation(
-    tool=True,
-    rest="POST /api/services/delete",
-    scope=Scope.SERVICES_WRITE,
-    example={"id": "SERVICE_ID"},
-    role=Role.MANAGER,
-)
-def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
-    """Delete a service. It has no more slots; its bookings stay."""
-    with deadline.side_by_side() as start:
-        counted = start(lambda: bookings.future_count(ctx.workspace_id, service_id=args.id))
-        service = SERVICES.require(ctx.workspace_id, args.id)
-        upcoming = counted.result()
-    ctx.unit.soft_delete(service, until=clock.now() + KEPT_AFTER_DELETION)
-    return ServiceDeleted(id=service.id, deleted=not args.dry_run, future_bookings=upcoming)

@@ -1,7 +1,4 @@
-"""List, read, create and update bots; and set their access, for the operator.
-
-List the models that bots can use.
-"""
+"""List, read, create and update bots; and set their access, for the operator."""
 
 from typing import Annotated
 
@@ -9,7 +6,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import ConflictError, NotConfiguredError
+from chalicelib.core.errors import ConflictError
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
@@ -28,47 +25,7 @@ from chalicelib.engine.listing.query import Query
 from chalicelib.engine.listing.registry import listing_of
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import models
-from chalicelib.gateways.llm.models import ModelSpec
 from chalicelib.lib import origins, public_urls
-
-
-class ModelOut(Wire):
-    """A model. Prices are in kopecks for 1,000,000 tokens."""
-
-    name: str = Field(description="Model name to set in a bot.")
-    provider: str = Field(description="Provider: bedrock, openai or demo.")
-    context_tokens: int = Field(description="Maximum tokens of input and answer together.")
-    max_output_tokens: int = Field(description="Maximum tokens of an answer.")
-    input_price: int = Field(description="Kopecks for 1,000,000 tokens of input.")
-    output_price: int = Field(description="Kopecks for 1,000,000 tokens of output.")
-
-
-class ModelList(Wire):
-    """The known models."""
-
-    models: list[ModelOut] = Field(description="The models, by name.")
-
-
-@operation(rest="GET /api/agents/models", scope=Scope.AGENTS_READ, role=Role.MANAGER, example={})
-def list_models(ctx: Context, args: NoInput) -> ModelList:
-    """List the models that bots can use here, with their limits and prices.
-
-    Any other name is passed to the provider unchanged, and charged at the highest tariff.
-    """
-    found = [spec for name in sorted(models.CATALOGUE) if (spec := _usable(name))]
-    return ModelList(models=[ModelOut.from_row(spec._asdict()) for spec in found])
-
-
-def _usable(name: str) -> ModelSpec | None:
-    """Return the model, or None if its provider is not configured.
-
-    Catalogue prices in micro-kopecks per token equal kopecks per million tokens.
-    """
-    try:
-        return llm.resolve(name)
-    except NotConfiguredError:
-        return None
-
 
 MAX_AGENTS = 100
 """Maximum number of bots in a workspace. The list returns all of them without pages."""

@@ -24,7 +24,7 @@ from chalicelib.engine import limits
 from chalicelib.gateways.barcodes import LookupFailedError
 from chalicelib.gateways.llm import FailureKind, ModelError, complete, drafting_model, drafts
 from chalicelib.gateways.llm.drafts import DraftError, DraftRequest, Kind
-from chalicelib.gateways.public_http import LONGEST_WAIT
+from chalicelib.gateways.retry_after import LONGEST_WAIT
 from chalicelib.lib import trees
 from chalicelib.lib.barcodes import Barcode
 

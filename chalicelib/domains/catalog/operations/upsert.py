@@ -2,8 +2,6 @@
 
 Items without images share transactions. An item with images has a transaction of its own, because
 its images add rows. All images of a call are fetched first, in parallel, under one deadline.
-
-Items of an upsert: the values of a product, with its SKU or its id.
 """
 
 from collections import Counter
@@ -21,101 +19,33 @@ from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
-from chalicelib.core.text import line_fold
 from chalicelib.core.wire import batch_items
 from chalicelib.core.wire.batch_items import FailsAlone, InvalidItem
-from chalicelib.core.wire.schema import Id, Kopecks, Partial, Pattern, SortOrder, Wire, optional
-from chalicelib.domains.catalog.operations.bulk import (
+from chalicelib.core.wire.schema import Id, Wire
+from chalicelib.domains.catalog.operations.batches import (
     MAX_BATCH_PRODUCTS,
     OK,
     BatchSummary,
     commit_outcomes,
     in_item_order,
 )
-from chalicelib.domains.catalog.operations.products import (
-    MAX_SKU,
-    BarcodeText,
-    Description,
-    Name,
-    Sku,
-    Status,
-    Stock,
-    to_attributes,
+from chalicelib.domains.catalog.operations.products import to_attributes
+from chalicelib.domains.catalog.operations.upsert_items import (
+    Item,
+    ItemById,
+    UpsertItem,
+    key_of,
+    new_sku,
+    sku_of,
 )
 from chalicelib.domains.catalog.store import categories, products
 from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
-from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow, SkuTakenError
+from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.files.flows import images, rehosting
-from chalicelib.domains.files.flows.images import Images
 from chalicelib.domains.files.flows.rehosting import RejectedImage, StoredObject
 from chalicelib.engine.listing import query
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.unit import UnitOfWork, in_batches
-
-
-class ProductItem(Partial):
-    """Values of a product. Omitted fields stay as they are."""
-
-    name: Name = optional("Name; a new product needs it.")
-    price: Kopecks = optional("In kopecks; a new product needs it.")
-    description: Description | None = optional("Description.")
-    stock: Stock | None = optional("null: not tracked.")
-    category_id: Id | None = optional("Product category id.")
-    images: Images | None = optional("Replaces all.")
-    barcode: BarcodeText | None = optional("8, 12-14 digits.")
-    status: Status = optional("inactive hides it; a new one is active if omitted.")
-    sort_order: SortOrder = optional("Position in the list; a new one is last if omitted.")
-
-
-class UpsertItem(ProductItem):
-    """A product by its SKU. Omitted fields stay as they are."""
-
-    sku: Sku = Field(description="SKU of the product, ignoring case; a new one gets it.")
-
-
-class ItemById(ProductItem):
-    """A product by its id. Omitted fields stay as they are."""
-
-    id: Annotated[str, Pattern("[0-9A-HJKMNP-TV-Z]{26}", "the id of a product")] = Field(
-        description="Id of the product; a new one gets it."
-    )
-    sku: Sku = optional("SKU that the product gets.")
-
-
-Item = UpsertItem | ItemById
-
-
-def key_of(item: Item | InvalidItem) -> str:
-    """Return the key that identifies an item in a call: its id, or its SKU in normal form."""
-    return item.id if isinstance(item, ItemById) else line_fold(sku_of(item))
-
-
-def sku_of(item: Item | InvalidItem) -> str:
-    """Return the SKU of an item as it was sent, or an empty string."""
-    match item:
-        case UpsertItem() | ItemById():
-            return item.sku or ""
-        case InvalidItem():
-            return item.text(MAX_SKU, "sku")
-        case _:
-            return ""
-
-
-def new_sku(item: Item, holders: Mapping[str, str]) -> dict[str, str]:
-    """Return the SKU that an item gives to the product with its id, or nothing.
-
-    ``holders`` has the ids of products by SKU.
-
-    Raises:
-        SkuTakenError: another product has it.
-    """
-    if not isinstance(item, ItemById) or item.sku is None:
-        return {}
-    if (holder := holders.get(item.sku, item.id)) != item.id:
-        msg = "Another product has this SKU, ignoring case. Send another SKU."
-        raise SkuTakenError(msg, product_id=holder)
-    return {"sku": item.sku}
-
 
 PRODUCTS_PER_TRANSACTION = 10
 """Products in one transaction.

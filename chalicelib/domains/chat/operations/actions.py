@@ -2,11 +2,6 @@
 
 A confirmed booking is the visitors' own operation, and a confirmed order is a submission of the
 bot's form. One transaction carries it out and ends the proposal.
-
-The link in a mail that books what a visitor has requested.
-
-The link is a page of the service, so the operation has no REST route. It is in this domain because
-the booking may be a bot's proposal, which ends in the same transaction.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,7 +18,7 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire import parsing
 from chalicelib.core.wire.schema import Id, Wire, optional
-from chalicelib.domains.bookings.flows import booking_links, visitor_bookings
+from chalicelib.domains.bookings.flows import visitor_bookings
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.visitor_bookings import (
     BookingAwaitsMail,
@@ -352,41 +347,3 @@ def _count(ctx: Context, dialog: DialogRow, workspace: WorkspaceRow) -> None:
     measures = {bot_metrics.CONFIRMED: 1}
     bot_metrics.count(counts, dialog.agent_id, dialog.channel, today, measures)
     counts.stage(ctx.unit)
-
-
-BOOKINGS = Limit("link-bookings", "bookings by links a minute", 30, timedelta(minutes=1))
-
-
-class BookingLinkRef(Wire):
-    """The token of a link that books."""
-
-    token: Annotated[str, StringConstraints(max_length=100)] = Field(
-        description="Token of the link."
-    )
-
-
-class BookedByLink(Wire):
-    """A booking that a link has made."""
-
-    booking: PublicBookingOut = Field(description="The booking.")
-    manage_url: str = Field(description="URL of the page that moves and cancels it. A secret.")
-
-
-def _workspace(args: BookingLinkRef) -> str:
-    return booking_links.parse(args.token).workspace_id
-
-
-@operation(
-    title="Book by a mail's link",
-    audience=PUBLIC,
-    resolve=_workspace,
-    limit=BOOKINGS,
-    errors=(ChangedError, SlotUnavailableError),
-)
-def book_by_link(ctx: Context, args: BookingLinkRef) -> BookedByLink:
-    """Book what a visitor has requested. The link proves the visitor's address, and works once."""
-    requested, made = visitor_bookings.book_by_link(ctx, args.token)
-    if requested.proposal is not None:
-        stage_booked(ctx, requested.proposal, made)
-    manage_url = booking_links.page_url(ctx.workspace_id, made.row) or ""
-    return BookedByLink(booking=PublicBookingOut.of(made.row), manage_url=manage_url)

@@ -1,42 +1,26 @@
-"""Permanent deletion of files, and deletion of folders.
-
-Records that show a file block its deletion or lose it (ADR 18). The content of a folder is never
-deleted: it moves to another folder.
-"""
+"""Permanent deletion of files. Records that show a file block its deletion or lose it (ADR 18)."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import count
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import ConflictError, CycleError, ValidationError
+from chalicelib.core.errors import ConflictError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.text import fold
-from chalicelib.core.wire.schema import NULL_IS_A_VALUE, DeletedResult, Id, Wire, optional
-from chalicelib.domains.files.operations.folders import (
-    TOO_DEEP,
-    FolderForest,
-    FolderRef,
-    NameTakenError,
-    name_taken_error,
-)
+from chalicelib.core.wire.schema import DeletedResult, Id, Wire
 from chalicelib.domains.files.store import files
-from chalicelib.domains.files.store.files import FILES, FOLDERS, FolderRow
+from chalicelib.domains.files.store.files import FILES
 from chalicelib.engine import file_uses, jobs
-from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.listing.query import Query
 from chalicelib.engine.listing.registry import listing_of
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.tables import Record
-from chalicelib.engine.unit import UnitOfWork, cascade, run_job_unit
+from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.object_store import delete_unused
-from chalicelib.lib import trees
 
 PURGE = "file-purge"
 MAX_LISTED_USES = 20
@@ -156,138 +140,3 @@ def purge_file(job: Job) -> None:
         stage = partial(_stage_removal, file_id=file_id, names=records[:RECORDS_PER_TRANSACTION])
         run_job_unit(job, stage)
     delete_unused(job.payload["keys"])
-
-
-CASCADE = "folder-cascade"
-MAX_MOVES_IN_CALL = 2_000
-"""Files that the call itself moves. The scheduled job moves the rest."""
-FOLDERS_PER_TRANSACTION = 25
-"""Folders moved in one transaction. Each adds its record and the look-up rows of both its names."""
-FILES_PER_TRANSACTION = 80
-
-
-class FolderDelete(FolderRef):
-    """Arguments of a folder's deletion, with the new place of its content."""
-
-    move_to: Annotated[Id | None, NULL_IS_A_VALUE] = optional(
-        "Folder that its files and folders move to; null is the root. Without it, only an empty "
-        "folder is deleted."
-    )
-    dry_run: bool = Field(default=False, description="Only report what would happen.")
-
-
-class FolderDeleted(DeletedResult):
-    """Result of a deletion, with the number of moved files and folders."""
-
-    moved_files: int = Field(description="Number of files moved out of the folder.")
-    moved_folders: int = Field(description="Number of folders moved out of it, with their content.")
-
-
-class FolderNotEmptyError(ConflictError):
-    """The folder is not empty. It contains ``files`` files and ``folders`` folders."""
-
-    code = "folder_not_empty"
-
-    def __init__(self, message: str, *, files: int, folders: int) -> None:
-        super().__init__(message, details={"files": files, "folders": folders})
-
-
-@operation(
-    rest="POST /api/file-folders/delete",
-    scope=Scope.FILES_WRITE,
-    example={"id": "FOLDER_ID", "moveTo": None},
-    errors=(CycleError, FolderNotEmptyError, NameTakenError),
-)
-def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
-    """Delete a folder and move its content to moveTo. Without moveTo the folder must be empty.
-
-    Files are never deleted and keep their URLs. Try dryRun first to see what would move.
-    """
-    forest = FolderForest(ctx.workspace_id)
-    folder, subfolders = forest.folder(args.id), forest.children(args.id)
-    files = counters.read_value(ctx.workspace_id, FILES.noun, "place", folder.id)
-    if "move_to" in args.model_fields_set:
-        _check_target(forest, folder, subfolders, args.move_to)
-    elif files or subfolders:
-        msg = (
-            f"The folder has {files} file(s) and {len(subfolders)} folder(s) in it. Send moveTo to "
-            "move them: a folder id, or null for the root."
-        )
-        raise FolderNotEmptyError(msg, files=files, folders=len(subfolders))
-    ctx.unit.delete(folder)
-    ctx.unit.save(forest.lock)
-    job = jobs.row(CASCADE, ctx.workspace_id, {"folderId": folder.id, "moveTo": args.move_to})
-    ctx.unit.create_job(job, at_once=files <= MAX_MOVES_IN_CALL)
-    return FolderDeleted(
-        id=folder.id, deleted=not args.dry_run, moved_files=files, moved_folders=len(subfolders)
-    )
-
-
-def _check_target(
-    forest: FolderForest, folder: FolderRow, subfolders: list[FolderRow], target: str | None
-) -> None:
-    """Raise an error if the content of a folder cannot move to the target."""
-    if target is not None:
-        forest.folder(target)
-    if trees.is_cycle(forest.parents, folder.id, target):
-        raise CycleError.of("moveTo", "expected a folder outside the deleted one")
-    taken = {fold(sibling.name) for sibling in forest.children(target)}
-    for subfolder in subfolders:
-        if fold(subfolder.name) in taken:
-            raise name_taken_error(subfolder.name)
-        if forest.problem(subfolder.id, target) == "depth":
-            raise ValidationError.of("moveTo", TOO_DEEP)
-
-
-@job_handler(CASCADE)
-def empty_folder(job: Job) -> None:
-    """Move the content of a deleted folder, including files added at the same moment.
-
-    The job runs right after the deletion, or else in the scheduled runner. Nothing new can be
-    added.
-    """
-    deleted_id, target = job.payload["folderId"], job.payload["moveTo"]
-    for move in (_move_folders, _move_files):
-        cascade(job, partial(move, deleted_id=deleted_id, target=target))
-    counter = FILES.noun, "place", deleted_id
-    run_job_unit(job, lambda unit: unit.delete_counter(*counter))
-
-
-def _move_folders(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
-    """Stage the move of some folders; return whether there were any.
-
-    If a folder no longer fits in the target, because the tree has changed, it moves to the root. If
-    its name is taken there, it is renamed.
-    """
-    forest = FolderForest(unit.tenant)
-    subfolders = forest.children(deleted_id)[:FOLDERS_PER_TRANSACTION]
-    names: dict[str | None, set[str]] = {}
-    for folder in subfolders:
-        parent = None if forest.problem(folder.id, target) else target
-        taken = names.setdefault(
-            parent, {fold(sibling.name) for sibling in forest.children(parent)}
-        )
-        folder.parent_id, folder.name = parent, _free_name(folder.name, taken)
-        taken.add(fold(folder.name))
-        unit.save(folder)
-    if subfolders:
-        unit.save(forest.lock)
-    return bool(subfolders)
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    options = (name if number == 1 else f"{name[:90]} ({number})" for number in count(1))
-    return next(option for option in options if fold(option) not in taken)
-
-
-def _move_files(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
-    """Stage the move of some files, to the root if the target is gone; return if there were any."""
-    parent = FOLDERS.find(unit.tenant, target) if target else None
-    if parent is not None:
-        unit.require(parent)
-    query = Query(1, FILES_PER_TRANSACTION, "createdAt", filters={"place": deleted_id})
-    found = FILES.page(unit.tenant, query).records
-    for file in found:
-        file.folder_id = parent.id if parent else None
-        unit.save(file)
-    return bool(found)

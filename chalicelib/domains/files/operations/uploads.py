@@ -1,13 +1,9 @@
-"""Uploads of files: small ones in one call, large ones in two steps, and the operator's.
-
-Search for free stock photos that illustrate cards.
-"""
+"""Uploads of files: small ones in one call, large ones in two steps, and the operator's."""
 
 import base64
 import binascii
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated
 
 from pydantic import Field
 
@@ -16,13 +12,11 @@ from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, PayloadTooLargeError, ValidationError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Timestamp, Title, Wire, optional
-from chalicelib.domains.files.flows import photos, rehosting, storage
-from chalicelib.domains.files.flows.photos import PhotoOut
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.domains.files.flows import rehosting, storage
 from chalicelib.domains.files.flows.rehosting import StoredObject
 from chalicelib.domains.files.flows.storage import QuotaExceededError
 from chalicelib.domains.files.operations.files import FileName, FileOut, FileResult
@@ -34,7 +28,6 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.object_store import object_store
-from chalicelib.gateways.photos import MAX_PAGE, MAX_SIZE, Orientation
 
 MAX_DIRECT_BYTES = 4_000_000
 """Size limit of a file sent within a call. Lambda accepts payloads of 6 MB, in base64."""
@@ -280,52 +273,3 @@ def expire_upload(job: Job) -> None:
 
     run_job_unit(job, stage)
     object_store().delete(job.payload["key"])
-
-
-class CardImageQuery(Wire):
-    """Search terms and paging of a photo search."""
-
-    query: Title = Field(description="Search terms; English finds most.")
-    page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = Field(default=1, description="From 1.")
-    size: Annotated[int, Field(ge=1, le=MAX_SIZE)] = Field(
-        default=MAX_SIZE, description="Photos per page."
-    )
-    orientation: Orientation | None = optional("Orientation.")
-
-
-class PhotoList(Wire):
-    """One page of photos."""
-
-    images: list[PhotoOut] = Field(
-        description="The photos of this page. There are fewer than size if some cannot be used."
-    )
-    page: int = Field(description="The page returned.")
-    size: int = Field(description="The page size used.")
-    total: int = Field(description="Number of matching photos. At most 20 pages can be read.")
-    has_more: bool = Field(description="Whether there is a next page.")
-
-
-@operation(
-    tool=True,
-    rest="GET /api/card-images/search",
-    scope=None,
-    title="Search stock photos",
-    open_world=True,
-    limit=HEAVY,
-    example={"query": "bread", "page": 2, "size": 2},
-)
-def search_card_images(ctx: Context, args: CardImageQuery) -> PhotoList:
-    """Search free stock photos for cards. Send a photo's url as an image's url.
-
-    Show its attribution, as licences require.
-    """
-    found = photos.search(
-        ctx.workspace_id, args.query, page=args.page, size=args.size, orientation=args.orientation
-    )
-    return PhotoList(
-        images=[PhotoOut.model_validate(photo) for photo in found.photos],
-        page=found.page,
-        size=found.size,
-        total=found.total,
-        has_more=found.has_more,
-    )

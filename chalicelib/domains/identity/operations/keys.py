@@ -1,11 +1,7 @@
-"""API keys. The console and the operator create keys with the same operation.
+"""API keys. The console and the operator create keys with the same operation."""
 
-List of a workspace's API keys: their owners, scopes and states.
-"""
-
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
@@ -25,77 +21,10 @@ from chalicelib.domains.identity.flows.connections import check_holder, check_ro
 from chalicelib.domains.identity.flows.memberships import stage_revocations
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
-from chalicelib.domains.identity.store.api_keys import ApiKeyRow, KeyState
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine import locks
 from chalicelib.engine.events.outbox import Event
 from chalicelib.lib import tokens
-
-
-class KeyOwner(Wire):
-    """Account that owns a key."""
-
-    id: Id = Field(description="Account id.")
-    name: str = Field(description="Its name.")
-    email: str = Field(description="Its e-mail address.")
-
-
-class KeyOut(Wire):
-    """An API key without its token. The token is not stored; only its creator has it."""
-
-    id: Id = Field(description="Key id.")
-    name: str = Field(description="Name of the key.")
-    masked: str = Field(description="Masked token: prefix and last four characters.")
-    scopes: list[str] = Field(description="Scopes of the key.")
-    state: KeyState = Field(description="live, expired or revoked.")
-    account: KeyOwner | None = Field(description="Account that owns the key.")
-    created_at: Timestamp = Field(description="When it was created.")
-    expires_at: Timestamp | None = Field(description="When it expires, or null for never.")
-    revoked_at: Timestamp | None = Field(description="When it was revoked, or null.")
-    last_used_at: Timestamp | None = Field(
-        description="When it was last used, within ten minutes; null for never."
-    )
-
-    @classmethod
-    def of(cls, key: ApiKeyRow, owners: Mapping[str, AccountRow]) -> Self:
-        """Return the wire form of a stored key. ``owners`` are accounts by id."""
-        owner = owners.get(key.account_id)
-        shown = owner and KeyOwner.model_validate(owner)
-        return cls.from_row(key.attribute_values, id=key.key_id, state=key.state, account=shown)
-
-
-class KeyListQuery(Wire):
-    """Arguments of listing a workspace's keys."""
-
-    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
-
-
-class KeyList(Wire):
-    """All keys of a workspace."""
-
-    keys: list[KeyOut] = Field(
-        description="All keys, newest first, including revoked and expired ones."
-    )
-    live: int = Field(description="Number of live keys.")
-    most: int = Field(description="Maximum number of live keys.")
-
-
-@operation(
-    title="List API keys",
-    audience=MANAGED,
-    role=Role.MANAGER,
-    resolve=lambda args: workspaces.get(args.workspace_id or "").id,
-)
-def list_keys(ctx: Context, args: KeyListQuery) -> KeyList:
-    """List all API keys of a workspace, newest first, without their tokens."""
-    rows = api_keys.of_workspace(ctx.workspace_id)[::-1]
-    owners = accounts.of_ids(key.account_id for key in rows)
-    return KeyList(
-        keys=[KeyOut.of(key, owners) for key in rows],
-        live=sum(key.live for key in rows),
-        most=MAX_LIVE_KEYS,
-    )
-
 
 MAX_LIVE_KEYS = 50
 """Limit of live keys in one workspace."""

@@ -2,8 +2,6 @@
 
 A member of any role may change the own choices, so the change is declared as one of an account
 (``platform``), like that of the member's Telegram chat.
-
-Commands of the operator that end what reports of bounces and complaints have led to.
 """
 
 from typing import Annotated
@@ -15,17 +13,16 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.events import MESSAGE_KINDS
-from chalicelib.core.operations import OPERATOR, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.plans import CLIENT_MAILS_A_DAY
 from chalicelib.core.principals import PLATFORM, Role
-from chalicelib.core.wire.schema import Id, NoInput, Wire, optional
+from chalicelib.core.wire.schema import NoInput, Wire, optional
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.notifications.flows import choosing
 from chalicelib.domains.notifications.rules.mail_budgets import Pause, Suppression
 from chalicelib.domains.notifications.store import client_mails, mail_rates, suppressions
 from chalicelib.domains.notifications.store.choices import Choices
 from chalicelib.gateways import mail
-from chalicelib.lib.contact_fields import Email
 from chalicelib.lib.localized import Language
 
 
@@ -136,54 +133,3 @@ def _workspace(ctx: Context) -> str:
     if workspace_id == PLATFORM:
         raise ForbiddenError("Choose a workspace first.")
     return workspace_id
-
-
-class MailResume(Wire):
-    """A workspace whose mails to visitors are to be sent again."""
-
-    workspace_id: Id = Field(description="Workspace id.")
-
-
-class MailResumed(Wire):
-    """Result of resuming mails."""
-
-    was_paused: bool = Field(description="Whether the mails were paused.")
-
-
-class MailAllow(Wire):
-    """An address that is to get mails again."""
-
-    email: Email = Field(description="E-mail address.")
-
-
-class MailAllowed(Wire):
-    """Result of allowing mails to an address."""
-
-    was_suppressed: bool = Field(description="Whether the address was suppressed.")
-
-
-@operation(
-    title="Resume mails to visitors",
-    audience=OPERATOR,
-    resolve=lambda args: workspaces.get(args.workspace_id).id,
-    idempotent=True,
-)
-def resume_mail(ctx: Context, args: MailResume) -> MailResumed:
-    """Send a workspace's mails to visitors again, after bounces or complaints have paused them.
-
-    Bounces and complaints are counted from zero again. Find out first where the addresses came
-    from: the mails are paused again if the rates stay high.
-    """
-    return MailResumed(was_paused=mail_rates.stage_resumption(ctx.unit))
-
-
-@operation(title="Allow mails to an address", audience=OPERATOR, platform=True, idempotent=True)
-def allow_mail(ctx: Context, args: MailAllow) -> MailAllowed:
-    """Send mails to an address again that is suppressed after a bounce or a complaint.
-
-    After a complaint, do so only at the wish of the person.
-    """
-    found = suppressions.find(args.email)
-    for row in found:
-        ctx.unit.delete(row)
-    return MailAllowed(was_suppressed=bool(found))

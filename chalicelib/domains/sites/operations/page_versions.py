@@ -1,9 +1,6 @@
-"""Earlier versions of a page's HTML: list, read and restore them.
+"""Earlier versions of a page's HTML: list, read and restore them."""
 
-Names of those who saved the versions of a page.
-"""
-
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field
 
@@ -16,8 +13,6 @@ from chalicelib.core.wire.schema import IF_VERSION, Id, IfVersion, Timestamp, Wi
 from chalicelib.domains.files.flows.storage import QuotaExceededError
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.domains.files.store.files import MAX_FILES_PER_TEXT
-from chalicelib.domains.identity.flows import names
-from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.sites.flows.page_objects import read_html, stage_html
 from chalicelib.domains.sites.operations.pages import (
     PageRecord,
@@ -28,42 +23,6 @@ from chalicelib.domains.sites.operations.pages import (
 from chalicelib.domains.sites.store import page_versions
 from chalicelib.domains.sites.store.page_versions import MAX_BYTES, MAX_VERSIONS, VersionRow
 from chalicelib.gateways.object_store import object_store
-
-
-class PageSaver(Wire):
-    """A caller who saved a version."""
-
-    saved_by: str = Field(description="The caller, as versions name it.")
-    kind: Literal["account", "key", "app"] = Field(description="account, key or app.")
-    name: str = Field(description="Name of the account, the key or the app.")
-
-
-class PageSavers(Wire):
-    """The callers who saved a page's versions."""
-
-    savers: list[PageSaver] = Field(description="Those whose names are known.")
-
-
-@operation(role=Role.MANAGER, title="Name who saved a page's versions", example={"id": "PAGE_ID"})
-def list_page_savers(ctx: Context, args: PageRef) -> PageSavers:
-    """Return the names of the accounts, keys and apps that saved a page's versions."""
-    page = existing_page(ctx, args.id)
-    versions = page_versions.within_limits(page_versions.read_all(ctx.workspace_id, page.id))
-    callers = {version.saved_by for version in versions if version.saved_by}
-    parts = {caller: caller.partition(":")[::2] for caller in callers}
-    keys = names.of_keys(ctx.workspace_id, {n for kind, n in parts.values() if kind == "key"})
-    people = accounts.of_ids({n for kind, n in parts.values() if kind == "account"})
-    found = []
-    for caller, (kind, caller_id) in sorted(parts.items()):
-        if kind == "key" and caller_id in keys:
-            key = keys[caller_id]
-            found.append(
-                PageSaver(saved_by=caller, kind="app" if key.is_app else "key", name=key.name)
-            )
-        elif kind == "account" and caller_id in people:
-            found.append(PageSaver(saved_by=caller, kind="account", name=people[caller_id].name))
-    return PageSavers(savers=found)
-
 
 VERSION_ID = Field(description="Id of the version.")
 

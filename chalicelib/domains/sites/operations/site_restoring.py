@@ -1,7 +1,4 @@
-"""Return of a deleted site with its pages and forms, within 30 days of its deletion.
-
-Deleted sites and pages that can still be restored, for the console.
-"""
+"""Return of a deleted site with its pages and forms, within 30 days of its deletion."""
 
 from typing import TypeVar
 
@@ -9,13 +6,12 @@ from pydantic import Field
 
 from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
-from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, NotFoundError, call
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
+from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.files.flows import storage
 from chalicelib.domains.files.flows.storage import QuotaExceededError
 from chalicelib.domains.sites.flows.undoing import (
@@ -25,7 +21,7 @@ from chalicelib.domains.sites.flows.undoing import (
     first_batch,
 )
 from chalicelib.domains.sites.operations.deletion import FORM, has_contents
-from chalicelib.domains.sites.operations.pages import PageListQuery, PageRecord
+from chalicelib.domains.sites.operations.pages import PageRecord
 from chalicelib.domains.sites.operations.sites import SiteOut
 from chalicelib.domains.sites.store import pages
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
@@ -37,56 +33,6 @@ from chalicelib.engine.listing.registry import listing_of
 from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork, cascade
 from chalicelib.lib import slugs
-
-MAX_SHOWN = 100
-"""Deleted records in one answer, the latest first."""
-
-
-class Deleted(Wire):
-    """A deleted site or page."""
-
-    id: Id = Field(description="Id, for the call that restores it.")
-    title: str = Field(description="Title.")
-    slug: str = Field(description="Slug that it had.")
-    restorable_until: Timestamp = Field(description="Time until which it can be restored.")
-
-
-class DeletedList(Wire):
-    """Deleted sites or pages."""
-
-    deleted: list[Deleted] = Field(description="The latest 100 of them, the latest first.")
-
-
-class DeletedPages(DeletedList):
-    """Deleted pages of a site."""
-
-    project: SiteOut = Field(description="The site.")
-
-
-@operation(example={}, role=Role.MANAGER)
-def list_deleted_sites(ctx: Context, args: NoInput) -> DeletedList:
-    """List the sites that were deleted in the last 30 days, with their pages and forms."""
-    found = SITES.fetch_deleted(ctx.workspace_id, SITES.deleted_ids(ctx.workspace_id, ""))
-    return DeletedList(deleted=_listed([site for site in found if site.deletion_id is not None]))
-
-
-@operation(role=Role.MANAGER, example={"projectId": "SITE_ID"})
-def list_deleted_pages(ctx: Context, args: PageListQuery) -> DeletedPages:
-    """List the pages of a site that were deleted in the last 30 days, but not with the site."""
-    site = SITES.require(ctx.workspace_id, args.project_id)
-    found = PAGES.fetch_deleted(ctx.workspace_id, PAGES.deleted_ids(ctx.workspace_id, site.id))
-    return DeletedPages(deleted=_listed(found), project=SiteOut.of(site))
-
-
-def _listed(found: list[SiteRow] | list[PageRow]) -> list[Deleted]:
-    """Return the wire form of the records that can still be restored."""
-    now = clock.now()
-    rows = sorted((row for row in found if row.expires > now), key=lambda row: row.expires)
-    return [
-        Deleted(id=row.id, title=row.title, slug=row.slug, restorable_until=row.expires)
-        for row in rows[: -MAX_SHOWN - 1 : -1]
-    ]
-
 
 RESTORE = "site-restore"
 R = TypeVar("R", bound=Record)

@@ -1,7 +1,4 @@
-"""Sites, called projects in the API: list, create and update sites, and switch visit counting.
-
-Suspension of sites by the operator.
-"""
+"""Sites, called projects in the API: list, create and update sites, and switch visit counting."""
 
 from typing import Annotated, Literal, Self
 
@@ -9,8 +6,8 @@ from pydantic import Field, StringConstraints
 
 from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
-from chalicelib.core.errors import NotFoundError, SlugTakenError, ValidationError
-from chalicelib.core.operations import OPERATOR, operation
+from chalicelib.core.errors import SlugTakenError, ValidationError
+from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
@@ -248,50 +245,3 @@ def toggle_site_stats(ctx: Context, args: SiteStats) -> SiteStatsResult:
     site.stats_enabled = args.provided().get("enabled", not site.stats_enabled)
     ctx.unit.save(site)
     return SiteStatsResult.from_row(site.values)
-
-
-class AnySiteRef(Wire):
-    """Reference to a site of any workspace."""
-
-    id: Id = Field(description="Site id.")
-
-
-class SiteStatus(Wire):
-    """Status of a site after the operation."""
-
-    id: Id = Field(description="Site id.")
-    status: str = Field(description="active, inactive or suspended.")
-
-
-class SiteStatusResult(Wire):
-    """A site's status."""
-
-    site: SiteStatus = Field(description="The site.")
-
-
-def _workspace_of(args: AnySiteRef) -> str:
-    workspace_id = SITES.workspace_of(args.id)
-    if workspace_id is None:
-        msg = f'No site has the id "{args.id}".'
-        raise NotFoundError(msg)
-    return workspace_id
-
-
-@operation(audience=OPERATOR, resolve=_workspace_of, idempotent=True)
-def suspend_site(ctx: Context, args: AnySiteRef) -> SiteStatusResult:
-    """Suspend a site, whatever its status. Only resuming it ends the suspension."""
-    site = SITES.require(ctx.workspace_id, args.id)
-    if site.status != SUSPENDED:
-        site.status_when_resumed, site.status = site.status, SUSPENDED
-        ctx.unit.save(site)
-    return SiteStatusResult(site=SiteStatus.from_row(site.values))
-
-
-@operation(audience=OPERATOR, resolve=_workspace_of, idempotent=True)
-def resume_site(ctx: Context, args: AnySiteRef) -> SiteStatusResult:
-    """Restore a suspended site's former status. A site that is not suspended stays unchanged."""
-    site = SITES.require(ctx.workspace_id, args.id)
-    if site.status == SUSPENDED:
-        site.status, site.status_when_resumed = site.status_when_resumed or "active", None
-        ctx.unit.save(site)
-    return SiteStatusResult(site=SiteStatus.from_row(site.values))

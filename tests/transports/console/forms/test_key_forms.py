@@ -8,11 +8,11 @@ import pytest
 
 from chalicelib.core import clock
 from chalicelib.core.settings import settings
-from chalicelib.domains.identity.operations import keys
+from chalicelib.domains.identity.operations import key_list
 from chalicelib.domains.identity.operations import keys as identity_keys
 from chalicelib.domains.identity.store import api_keys
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
-from chalicelib.transports.console.settings import keys as key_pages
+from chalicelib.transports.console.settings import keys
 from chalicelib.transports.console.settings.keys import preset
 from tests.conftest import Answer, Api, Time, all_rows, as_operator
 from tests.factories.console import Person, World
@@ -126,7 +126,7 @@ class TestKeys:
     def test_only_the_latest_inactive_keys_are_shown(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(key_pages, "MAX_INACTIVE_SHOWN", 2)
+        monkeypatch.setattr(keys, "MAX_INACTIVE_SHOWN", 2)
         boss = world.person("boss")
         for number in range(3):
             boss.post(
@@ -145,7 +145,7 @@ class TestKeys:
     def test_a_message_is_shown_when_the_workspace_has_the_maximum_number_of_keys(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for module in (identity_keys, keys):
+        for module in (identity_keys, key_list):
             monkeypatch.setattr(module, "MAX_LIVE_KEYS", 1)
         boss, path = world.person("boss"), f"{world.here.path}/keys"
         page = text(boss.get(path))

@@ -1,0 +1,43 @@
+"""Wire models of slots."""
+
+from typing import Self
+
+from pydantic import Field
+
+from chalicelib.core.clock import moment_at
+from chalicelib.core.wire.schema import Id, Timestamp, Wire
+from chalicelib.domains.bookings.rules.slots import Slot
+from chalicelib.lib import zoned_times
+
+
+class SlotOut(Wire):
+    """A time that can be booked."""
+
+    start_at: Timestamp = Field(description="Start.")
+    end_at: Timestamp = Field(description="End.")
+    start_local: str = Field(description="Start with the offset of the zone.")
+    weekday: str = Field(description="mon to sun, in that zone.")
+    resource_ids: list[Id] = Field(description="Resources that are free then.")
+    free: int = Field(description="Free seats of all of them.")
+
+    @classmethod
+    def of(cls, slot: Slot, zone: str) -> Self:
+        """Return the wire form of a slot, with local times in a zone."""
+        start = moment_at(slot.start)
+        local = zoned_times.local_time(start, zone)
+        return cls.model_construct(
+            start_at=start,
+            end_at=moment_at(slot.end),
+            start_local=local.text,
+            weekday=local.weekday,
+            resource_ids=list(slot.seats),
+            free=sum(slot.seats.values()),
+        )
+
+
+class SlotResource(Wire):
+    """A resource that slots name."""
+
+    id: Id = Field(description="Resource id.")
+    name: str = Field(description="Name.")
+    timezone: str = Field(description="IANA time zone.")

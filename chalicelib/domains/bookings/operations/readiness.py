@@ -1,0 +1,85 @@
+"""List the services that cannot be booked, and what each of them lacks."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
+from chalicelib.core.wire.schema import Id, Wire
+from chalicelib.domains.bookings.rules import schedule
+from chalicelib.domains.bookings.store import resources
+from chalicelib.domains.bookings.store.resources import ResourceRow, ScheduleRow
+from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
+
+MAX_SERVICES = 100
+ACTIVE = "active"
+
+Lack = Literal["inactive", "no_resource", "inactive_resource", "no_hours", "does_not_fit"]
+
+
+class UnbookableQuery(Wire):
+    """Services to check."""
+
+    ids: Annotated[list[Id], Field(max_length=MAX_SERVICES)] = Field(description="Service ids.")
+
+
+class UnbookableService(Wire):
+    """A service that cannot be booked on any day, and the first reason."""
+
+    service_id: Id = Field(description="Service id.")
+    reason: Lack = Field(
+        description=(
+            "inactive; no_resource: bound to none; inactive_resource: bound to inactive ones only; "
+            "no_hours: no opening hours; does_not_fit: longer than any opening hours."
+        )
+    )
+    resource_id: Id | None = Field(description="First resource with the problem, or null.")
+
+
+class UnbookableServices(Wire):
+    """Services that cannot be booked."""
+
+    services: list[UnbookableService] = Field(description="In the order of the ids.")
+
+
+@operation(title="List services that cannot be booked", role=Role.MEMBER)
+def list_unbookable_services(ctx: Context, args: UnbookableQuery) -> UnbookableServices:
+    """List the services without slots on any day. Time off and bookings are not considered."""
+    services = SERVICES.fetch(ctx.workspace_id, args.ids)
+    bound = dict.fromkeys(each for service in services for each in service.resource_ids)
+    found = resources.find_with_schedules(ctx.workspace_id, bound) if bound else []
+    by_id = {resource.id: (resource, hours) for resource, hours in found}
+    checked = [
+        _lack(service, [by_id[each] for each in service.resource_ids if each in by_id])
+        for service in services
+    ]
+    return UnbookableServices(services=[each for each in checked if each is not None])
+
+
+def _lack(
+    service: ServiceRow, bound: Sequence[tuple[ResourceRow, ScheduleRow | None]]
+) -> UnbookableService | None:
+    """Return what a service lacks with its existing resources, or None if it can be booked."""
+
+    def lack(reason: Lack, resource: ResourceRow | None = None) -> UnbookableService:
+        return UnbookableService(
+            service_id=service.id, reason=reason, resource_id=resource.id if resource else None
+        )
+
+    if service.status != ACTIVE:
+        return lack("inactive")
+    if not bound:
+        return lack("no_resource")
+    active = [(each, hours) for each, hours in bound if each.status == ACTIVE]
+    if not active:
+        return lack("inactive_resource", bound[0][0])
+    opened = [(each, resources.schedule_of(hours)) for each, hours in active]
+    with_hours = [(each, hours) for each, hours in opened if hours.has_hours]
+    if not with_hours:
+        return lack("no_hours", active[0][0])
+    if not any(schedule.fits(hours, int(service.duration_min)) for _, hours in with_hours):
+        return lack("does_not_fit", with_hours[0][0])
+    return None

@@ -1,0 +1,109 @@
+"""Read and change one form, for the console."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field
+
+from chalicelib.application.context import Context
+from chalicelib.core.errors import VersionConflictError
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
+from chalicelib.core.wire.schema import IF_VERSION, IfVersion, Patch, Title, Wire, optional
+from chalicelib.domains.leads.flows.form_html import preview_html
+from chalicelib.domains.leads.operations.forms import (
+    MAX_FIELDS,
+    FieldName,
+    FormFieldIn,
+    FormOut,
+    FormRef,
+    RedirectUrl,
+    SuccessMessage,
+    check_unique,
+)
+from chalicelib.domains.leads.rules import form_fields
+from chalicelib.domains.leads.store.forms import FORMS, FormRow
+from chalicelib.domains.leads.store.leads import LEADS
+from chalicelib.domains.sites.store.sites import SITES, SUSPENDED
+from chalicelib.engine.listing import counters
+
+
+class FormDraftField(FormFieldIn):
+    """A field of a form that is being edited."""
+
+    name: FieldName | None = optional(  # type: ignore[assignment]  # new fields have no name yet
+        "Name of an existing field, under which its values are stored. Omitted: a new field, whose "
+        "name is made from its label."
+    )
+
+
+def _with_names(fields: list[FormDraftField]) -> list[FormDraftField]:
+    """Return the fields with a name for each new one. Two fields with one name are refused."""
+    taken = [field.name for field in fields if field.name]
+    check_unique(taken)
+    named = []
+    for field in fields:
+        name = field.name or form_fields.name_for(field.label or "", taken)
+        taken.append(name)
+        named.append(field.model_copy(update={"name": name}))
+    return named
+
+
+class FormDetail(FormOut):
+    """A form, with what an editor of it needs."""
+
+    version: int = Field(description="Increases with every change. Send it as ifVersion.")
+    preview_html: str = Field(description="HTML of the form without its script.")
+
+    @classmethod
+    def read(cls, workspace_id: str, form: FormRow) -> Self:
+        """Return the wire form of a form, with the number of its leads."""
+        site = SITES.find(workspace_id, form.project_id) if form.project_id else None
+        count = counters.read_value(workspace_id, LEADS.noun, "form_id", form.id)
+        is_active = site is None or site.status != SUSPENDED
+        made: dict[str, Any] = dict(FormOut.of(form, is_active=is_active, submissions=count))
+        html = preview_html(form.title, form.specs, form.language)
+        return cls(**made, version=form.revision, preview_html=html)
+
+
+class FormDetailResult(Wire):
+    """One form."""
+
+    form: FormDetail = Field(description="The form.")
+
+
+class FormPatch(Patch, FormRef):
+    """Changes to a form."""
+
+    title: Title = optional("Shown to visitors.")
+    fields: Annotated[
+        list[FormDraftField],
+        Field(min_length=1, max_length=MAX_FIELDS),
+        AfterValidator(_with_names),
+    ] = optional("All fields, in order. A field that is left out is removed.")
+    success_message: SuccessMessage | None = optional("null: the default one.")
+    redirect_url: RedirectUrl | None = optional("null: no redirect.")
+    if_version: IfVersion = IF_VERSION
+
+
+@operation(role=Role.MEMBER, example={"id": "FORM_ID"})
+def get_form(ctx: Context, args: FormRef) -> FormDetailResult:
+    """Return one form with its version and the HTML to embed."""
+    form = FORMS.require(ctx.workspace_id, args.id)
+    return FormDetailResult(form=FormDetail.read(ctx.workspace_id, form))
+
+
+@operation(
+    role=Role.MANAGER,
+    idempotent=True,
+    example={"id": "FORM_ID", "successMessage": "Thank you, we will call you."},
+    errors=(VersionConflictError,),
+)
+def update_form(ctx: Context, args: FormPatch) -> FormDetailResult:
+    """Change a form; omitted values stay unchanged. Leads keep the values of removed fields."""
+    form = FORMS.require(ctx.workspace_id, args.id)
+    form.require_version(args.if_version)
+    for name, value in args.changes.items():
+        stored = [field.stored for field in args.fields] if name == "fields" else value
+        setattr(form, name, stored)
+    ctx.unit.save(form)
+    return FormDetailResult(form=FormDetail.read(ctx.workspace_id, form))

@@ -1,0 +1,61 @@
+"""Commands of the operator that end what reports of bounces and complaints have led to."""
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core.operations import OPERATOR, operation
+from chalicelib.core.wire.schema import Id, Wire
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.notifications.store import mail_rates, suppressions
+from chalicelib.lib.contact_fields import Email
+
+
+class MailResume(Wire):
+    """A workspace whose mails to visitors are to be sent again."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+
+
+class MailResumed(Wire):
+    """Result of resuming mails."""
+
+    was_paused: bool = Field(description="Whether the mails were paused.")
+
+
+class MailAllow(Wire):
+    """An address that is to get mails again."""
+
+    email: Email = Field(description="E-mail address.")
+
+
+class MailAllowed(Wire):
+    """Result of allowing mails to an address."""
+
+    was_suppressed: bool = Field(description="Whether the address was suppressed.")
+
+
+@operation(
+    title="Resume mails to visitors",
+    audience=OPERATOR,
+    resolve=lambda args: workspaces.get(args.workspace_id).id,
+    idempotent=True,
+)
+def resume_mail(ctx: Context, args: MailResume) -> MailResumed:
+    """Send a workspace's mails to visitors again, after bounces or complaints have paused them.
+
+    Bounces and complaints are counted from zero again. Find out first where the addresses came
+    from: the mails are paused again if the rates stay high.
+    """
+    return MailResumed(was_paused=mail_rates.stage_resumption(ctx.unit))
+
+
+@operation(title="Allow mails to an address", audience=OPERATOR, platform=True, idempotent=True)
+def allow_mail(ctx: Context, args: MailAllow) -> MailAllowed:
+    """Send mails to an address again that is suppressed after a bounce or a complaint.
+
+    After a complaint, do so only at the wish of the person.
+    """
+    found = suppressions.find(args.email)
+    for row in found:
+        ctx.unit.delete(row)
+    return MailAllowed(was_suppressed=bool(found))

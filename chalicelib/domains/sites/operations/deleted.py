@@ -1,0 +1,62 @@
+"""Deleted sites and pages that can still be restored, for the console."""
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
+from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
+from chalicelib.domains.sites.operations.pages import PageListQuery
+from chalicelib.domains.sites.operations.sites import SiteOut
+from chalicelib.domains.sites.store.pages import PAGES, PageRow
+from chalicelib.domains.sites.store.sites import SITES, SiteRow
+
+MAX_SHOWN = 100
+"""Deleted records in one answer, the latest first."""
+
+
+class Deleted(Wire):
+    """A deleted site or page."""
+
+    id: Id = Field(description="Id, for the call that restores it.")
+    title: str = Field(description="Title.")
+    slug: str = Field(description="Slug that it had.")
+    restorable_until: Timestamp = Field(description="Time until which it can be restored.")
+
+
+class DeletedList(Wire):
+    """Deleted sites or pages."""
+
+    deleted: list[Deleted] = Field(description="The latest 100 of them, the latest first.")
+
+
+class DeletedPages(DeletedList):
+    """Deleted pages of a site."""
+
+    project: SiteOut = Field(description="The site.")
+
+
+@operation(example={}, role=Role.MANAGER)
+def list_deleted_sites(ctx: Context, args: NoInput) -> DeletedList:
+    """List the sites that were deleted in the last 30 days, with their pages and forms."""
+    found = SITES.fetch_deleted(ctx.workspace_id, SITES.deleted_ids(ctx.workspace_id, ""))
+    return DeletedList(deleted=_listed([site for site in found if site.deletion_id is not None]))
+
+
+@operation(role=Role.MANAGER, example={"projectId": "SITE_ID"})
+def list_deleted_pages(ctx: Context, args: PageListQuery) -> DeletedPages:
+    """List the pages of a site that were deleted in the last 30 days, but not with the site."""
+    site = SITES.require(ctx.workspace_id, args.project_id)
+    found = PAGES.fetch_deleted(ctx.workspace_id, PAGES.deleted_ids(ctx.workspace_id, site.id))
+    return DeletedPages(deleted=_listed(found), project=SiteOut.of(site))
+
+
+def _listed(found: list[SiteRow] | list[PageRow]) -> list[Deleted]:
+    """Return the wire form of the records that can still be restored."""
+    now = clock.now()
+    rows = sorted((row for row in found if row.expires > now), key=lambda row: row.expires)
+    return [
+        Deleted(id=row.id, title=row.title, slug=row.slug, restorable_until=row.expires)
+        for row in rows[: -MAX_SHOWN - 1 : -1]
+    ]

@@ -1,0 +1,29 @@
+"""The header ``Retry-After`` of other services' answers."""
+
+import re
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from chalicelib.core import clock
+
+LONGEST_WAIT = 86_400
+"""Upper limit in seconds. Larger values are reduced to it."""
+
+
+def retry_after_seconds(header: str | None) -> int | None:
+    """Parse the header, which is in seconds or a date (RFC 9110, 10.2.3).
+
+    Returns:
+        Seconds from 1 to ``LONGEST_WAIT``; None if there is no valid value.
+    """
+    text = (header or "").strip()
+    if re.fullmatch(r"[0-9]{1,18}", text):
+        wait = int(text)
+    else:
+        try:
+            moment = parsedate_to_datetime(text)
+        except (ValueError, OverflowError):  # a year or a zone of many digits
+            return None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        wait = round((moment - clock.now()).total_seconds())
+    return min(max(wait, 1), LONGEST_WAIT)
