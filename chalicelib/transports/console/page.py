@@ -1,14 +1,12 @@
 """A page of the console: the handlers of a path, and who may open it."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.lazy import Lazy
 
-if TYPE_CHECKING:
-    from chalicelib.transports.console.console_request import ConsoleRequest  # noqa: F401  ruff does not see its use below
-
-View = Lazy[["ConsoleRequest"], HttpResponse]
+View = Lazy[[Any], HttpResponse]
+"""A handler. Its argument is the console's request, whose module imports the routes."""
 
 MAX_FORM_BYTES = 64_000
 

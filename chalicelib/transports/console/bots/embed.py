@@ -9,8 +9,8 @@ from chalicelib.core.settings import settings
 from chalicelib.transports.chat import chat_events
 from chalicelib.transports.console.bots.bots import agent, bot_page
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.sites import making
-from chalicelib.transports.console.sites.making import Snippet
+from chalicelib.transports.console.sites import placing
+from chalicelib.transports.console.sites.placing import Snippet
 from chalicelib.transports.http import HttpResponse
 
 BUILDERS = ("tilda", "wordpress", "wix", "html")
@@ -25,9 +25,9 @@ def show(request: ConsoleRequest) -> HttpResponse:
 def place(request: ConsoleRequest) -> HttpResponse:
     """Add the embed code to a page of one of the workspace's sites."""
     try:
-        return making.place(request, _snippet(agent(request)))
+        return placing.place(request, _snippet(agent(request)))
     except AppError as error:
-        return _page(request, error.status, making.problem(request, error))
+        return _page(request, error.status, placing.problem(request, error))
 
 
 def _tag(bot: dict[str, Any], *attributes: str) -> str:
@@ -50,7 +50,7 @@ def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) 
         code_text=_tag(bot),
         preview=_preview(request, bot) if shows_chat else "",
         builders=BUILDERS,
-        **making.places(request),
+        **placing.places(request),
     )
     return _allow_chat(response) if shows_chat and settings().chat_url else response
 

@@ -9,8 +9,8 @@ from chalicelib.domains.leads.rules import form_fields
 from chalicelib.transports.console.bots.embed import BUILDERS
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.list_page import ListPage, deletion
-from chalicelib.transports.console.sites import making
-from chalicelib.transports.console.sites.making import Snippet
+from chalicelib.transports.console.sites import placing
+from chalicelib.transports.console.sites.placing import Snippet
 from chalicelib.transports.http import HttpResponse, redirect
 
 FORMS_PER_PAGE = 20
@@ -50,9 +50,9 @@ def place(request: ConsoleRequest) -> HttpResponse:
     form = find_form(request)
     begins = form["embedHtml"].partition(' method="')[0]
     try:
-        return making.place(request, Snippet(form["embedHtml"], begins, "</form>"))
+        return placing.place(request, Snippet(form["embedHtml"], begins, "</form>"))
     except AppError as error:
-        return _embed_page(request, error.status, making.problem(request, error))
+        return _embed_page(request, error.status, placing.problem(request, error))
 
 
 def find_form(request: ConsoleRequest) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _embed_page(
         tab="embed",
         path=form_path(request, form),
         builders=BUILDERS,
-        **making.places(request),
+        **placing.places(request),
     )
     policy = response.headers["Content-Security-Policy"].replace(
         "style-src 'self'", f"style-src 'self' {PREVIEW_STYLES}"

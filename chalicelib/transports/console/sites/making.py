@@ -1,10 +1,7 @@
-"""Pages that create sites and pages of them, and delete both.
-
-The part of embed pages that places a form or a bot on a page of one of the workspace's sites.
-"""
+"""Pages that create sites and pages of them, and delete both."""
 
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError, NotFoundError, VersionConflictError
@@ -106,88 +103,3 @@ confirm_delete_site, delete_site = deletion(
     conflict="site_is_restoring",
     id="site",
 )
-
-
-MAX_SITES = 100
-TRIES = 3
-"""Attempts to save a page that another person saves at the same moment."""
-
-
-class Snippet(NamedTuple):
-    """HTML to place. A page that has text from ``begins`` through ``ends`` has it already."""
-
-    html: str
-    begins: str
-    ends: str
-
-
-class Placed(NamedTuple):
-    """Address of the page in the console, and whether its HTML changed."""
-
-    site: str
-    page: str
-    changed: bool
-
-
-def places(request: ConsoleRequest) -> dict[str, Any]:
-    """Return the sites, and the pages of the chosen or else the latest one, for the template."""
-    if not request.current_membership.may("save_page_html"):
-        return {"sites": None}
-    sites = request.call("list_sites", size=MAX_SITES, sortBy="updatedAt")["projects"]
-    chosen = request.query_value("site") or request.form_value("site")
-    site = next((each for each in sites if each["id"] == chosen), sites[0] if sites else None)
-    pages = request.call("list_pages", projectId=site["id"])["pages"] if site else []
-    return {
-        "sites": [(each["id"], each["title"]) for each in sites],
-        "site": site,
-        "pages": [(page["id"], page["title"]) for page in pages],
-        "page": request.form_value("page"),
-    }
-
-
-def place(request: ConsoleRequest, snippet: Snippet) -> HttpResponse:
-    """Place a snippet on the chosen page, and show the page with its earlier versions.
-
-    Raises:
-        NotFoundError: the page is gone.
-        AppError: the page could not be saved.
-    """
-    placed = _save(request, request.form_value("page"), snippet)
-    path = f"{request.current_membership.path}/sites/{placed.site}/pages/{placed.page}"
-    return redirect(f"{path}?done={'placed' if placed.changed else 'placed_already'}")
-
-
-def problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return what an embed page says of a placement that failed."""
-    if error.code == NotFoundError.code:
-        text = request.translate("wrong_page")
-        return Problem(request.translate("wrong_fields"), {"page": text})
-    known = {"quota_exceeded", "payload_too_large", "version_conflict"}
-    if error.code in known:
-        return Problem(request.translate(f"place_{error.code}"))
-    return request.problem(error)
-
-
-def _save(request: ConsoleRequest, page_id: str, snippet: Snippet) -> Placed:
-    for attempt in range(TRIES):
-        page = request.call("get_page", id=page_id)["page"]
-        stored = page["html"]
-        blank = not stored.strip()
-        before = page_html.starter(page["title"], request.language) if blank else stored
-        html = page_html.with_snippet(before, *snippet)
-        if html == stored:
-            return Placed(page["projectId"], page["id"], changed=False)
-        try:
-            request.call(
-                "save_page_html",
-                id=page["id"],
-                html=html,
-                ifVersion=page["version"],
-                returnHtml=False,
-            )
-        except ConflictError:
-            if attempt + 1 == TRIES:
-                raise
-            continue
-        return Placed(page["projectId"], page["id"], changed=True)
-    raise AssertionError

@@ -6,7 +6,7 @@ from typing import Any
 from chalicelib.core.errors import AppError, NotFoundError, VersionConflictError
 from chalicelib.domains.sites.rules import side_by_side
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.sites import making
+from chalicelib.transports.console.sites import placing
 from chalicelib.transports.console.sites.sites import site_path
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -38,7 +38,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
         problem = Problem(request.translate("page_changed_meanwhile"))
         return _page(request, error.status, page, typed, problem, rows=rows, is_compared=True)
     except AppError as error:
-        return _page(request, error.status, page, typed, making.problem(request, error))
+        return _page(request, error.status, page, typed, placing.problem(request, error))
     return redirect(f"{site_path(request)}/pages/{page['id']}/html?done=page_saved")
 
 
