@@ -40,31 +40,35 @@ def shortened(
     ``form`` returns the wire form of a record. It receives ``description`` and
     ``description_truncated`` as arguments. ``remedy`` explains how to get a whole text.
     """
-    shown, cut = [], 0
+    summaries, cut = [], 0
     for record in records:
         text = getattr(record, "description", None) or ""
-        made: dict[str, Any] = {}
+        overrides: dict[str, Any] = {}
         if len(text) > MAX_LISTED:
             cut += 1
-            made = {
+            overrides = {
                 "description": shortening.truncate(text, MAX_LISTED),
                 "description_truncated": True,
             }
-        shown.append(form(record, **made))
+        summaries.append(form(record, **overrides))
     if cut:
         ctx.warn(f"The description of {cut} {noun}(s) is cut to {MAX_LISTED} characters; {remedy}.")
-    return shown
+    return summaries
 
 
 def require_whole(
-    sent: str | None, stored: str | None, *, field: str = "description", length: int = MAX_LISTED
+    new_text: str | None,
+    stored_text: str | None,
+    *,
+    field: str = "description",
+    length: int = MAX_LISTED,
 ) -> None:
     """Refuse to replace a text with the cut form that a list returned.
 
     Raises:
         ValidationError: the rest of the stored text would be lost.
     """
-    if shortening.is_truncated(sent, stored, (length,)):
+    if shortening.is_truncated(new_text, stored_text, (length,)):
         raise cut_error(field)
 
 

@@ -101,25 +101,25 @@ def invoke(  # noqa: PLR0913  the parts of a call
     try:
         authorize(operation, principal)
         limit = operation.limit if principal.limited else None
-        counted: Future[RateLimitStatus | None] | None = None
+        limit_check: Future[RateLimitStatus | None] | None = None
         with deadline.side_by_side() as start:
             try:
                 if limit is not None and not limit.by_input:
-                    counted = start(partial(limits.take, limit, principal.rate_limit_key))
+                    limit_check = start(partial(limits.take, limit, principal.rate_limit_key))
                 raw = read()
                 list_name = partial(call_name, operation, naming)
                 filtered_list = list_name if operation.returns_list else None
                 notes = parsing.unknown_fields(operation.input, raw, filtered_list=filtered_list)
                 args = parsing.parse(operation.input, raw, drop_empty=operation.drops_empty_texts)
                 if limit is not None and limit.by_input:
-                    counted = start(partial(_count, limit, principal, args))
+                    limit_check = start(partial(_count, limit, principal, args))
                 tenant = _tenant(operation, principal, args)
             except ValidationError:
-                if counted is None:
+                if limit_check is None:
                     _check_used_up(limit, principal)
                 raise
             finally:  # If the limit is reached, that is the error of the call.
-                status = counted.result() if counted else None
+                status = limit_check.result() if limit_check else None
         call = _Call(operation, principal, args, tenant, request_id, notes, naming, check)
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
             return call.run(None)._replace(rate_limit=status)
@@ -308,17 +308,20 @@ class _Call(NamedTuple):
         except IdempotencyKeyExistsError:
             return self._replay(record, idempotency.find(tenant, record))
         except Exception:
-            stored = idempotency.find(tenant, record)
-            if stored is None or stored.is_pending:
+            stored_record = idempotency.find(tenant, record)
+            if stored_record is None or stored_record.is_pending:
                 if marks:
                     idempotency.clear_in_progress(tenant, record, owner=self.request_id)
                 raise
-            return self._replay(record, stored)
+            return self._replay(record, stored_record)
 
-    def _replay(self, record: IdempotencyRecord, stored: IdempotencyRecord | None) -> Reply:
-        found = record.require_answer(stored)
-        body = found.body
-        if found.object_key is not None and (body := object_store().get(found.object_key)) is None:
+    def _replay(self, record: IdempotencyRecord, stored_record: IdempotencyRecord | None) -> Reply:
+        complete_record = record.require_answer(stored_record)
+        body = complete_record.body
+        if (
+            complete_record.object_key is not None
+            and (body := object_store().get(complete_record.object_key)) is None
+        ):
             raise UnavailableError
         if self.operation.secret is not None:
             details = from_json(body or b"{}")["data"]
@@ -329,7 +332,7 @@ class _Call(NamedTuple):
                 " is lost, revoke what was created and create another with a new key."
             )
             raise AlreadyCreatedError(msg, details=details)
-        return Reply(body or b"", replayed=True, status=found.status)
+        return Reply(body or b"", replayed=True, status=complete_record.status)
 
     def _record_with_answer(
         self, unit: UnitOfWork, record: IdempotencyRecord, result: Wire, body: bytes

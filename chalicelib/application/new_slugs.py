@@ -9,15 +9,15 @@ from chalicelib.lib import slugs
 def choose(
     ctx: Context,
     options: Sequence[str],
-    taken: Container[str],
+    used_slugs: Container[str],
     reserved: Container[str] = frozenset(),
 ) -> str:
     """Return the first free slug of ``slugs.candidates``.
 
     The answer has a warning if that is not the first candidate, which the title produces.
     """
-    chosen = slugs.first_free(options, taken, reserved)
-    if chosen != options[0]:
+    slug = slugs.first_free(options, used_slugs, reserved)
+    if slug != options[0]:
         why = "reserved" if options[0] in reserved else "taken"
-        ctx.warn(f'The slug "{options[0]}" is {why}; "{chosen}" is used instead.')
-    return chosen
+        ctx.warn(f'The slug "{options[0]}" is {why}; "{slug}" is used instead.')
+    return slug

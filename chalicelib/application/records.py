@@ -28,5 +28,5 @@ def read(workspace_id: str, event_type: str, record_id: str) -> dict[str, Any] |
         result = operation.handler(ctx, parsing.parse(operation.input, {"id": record_id}))
     except NotFoundError:
         return None
-    found: dict[str, Any] = result.model_dump(mode="json", by_alias=True)[declared.record]
-    return found
+    record: dict[str, Any] = result.model_dump(mode="json", by_alias=True)[declared.record]
+    return record

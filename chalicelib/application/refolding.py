@@ -36,7 +36,7 @@ SECONDS = 30.0
 log = logging.getLogger(__name__)
 
 
-def job(workspace_id: str, due: datetime, noun: str = "", after: str = "") -> JobRow:
+def job(workspace_id: str, due: datetime, noun: str = "", after_id: str = "") -> JobRow:
     """Return the job for a workspace's records, starting at a noun.
 
     Args:
@@ -44,10 +44,10 @@ def job(workspace_id: str, due: datetime, noun: str = "", after: str = "") -> Jo
         due: when the first job of the workspace is due. Later jobs of the workspace get the same
             time, so that scheduling a slice again replaces its job instead of adding another.
         noun: the noun to start at. The job also covers the nouns after it. Default: all nouns.
-        after: id of the last processed record of the noun.
+        after_id: id of the last processed record of the noun.
     """
-    payload = {"noun": noun, "after": after, "due": due.isoformat()}
-    return jobs.row(REFOLD, workspace_id, payload, due, job_id=f"{workspace_id}-{noun}-{after}")
+    payload = {"noun": noun, "after": after_id, "due": due.isoformat()}
+    return jobs.row(REFOLD, workspace_id, payload, due, job_id=f"{workspace_id}-{noun}-{after_id}")
 
 
 @job_handler(REFOLD)
@@ -57,28 +57,28 @@ def refold(task: Job) -> None:
     After ``SECONDS``, schedule another job for the remaining records.
     """
     end = monotonic() + SECONDS
-    noun, after = task.payload["noun"] or min(NOUNS), task.payload["after"]
-    while following := _fold_slice(task.workspace_id, noun, after):
-        noun, after = following
+    noun, after_id = task.payload["noun"] or min(NOUNS), task.payload["after"]
+    while following := _fold_slice(task.workspace_id, noun, after_id):
+        noun, after_id = following
         if monotonic() >= end:
             due = datetime.fromisoformat(task.payload["due"])
-            jobs.schedule(job(task.workspace_id, due, noun, after))
+            jobs.schedule(job(task.workspace_id, due, noun, after_id))
             return
 
 
-def _fold_slice(workspace_id: str, noun: str, after: str) -> tuple[str, str] | None:
+def _fold_slice(workspace_id: str, noun: str, after_id: str) -> tuple[str, str] | None:
     """Fold a slice of a noun's records again.
 
     Returns the noun and the record after which to continue, or None at the end.
     """
     listing = listing_of(noun)
-    found = listing.after(workspace_id, after, SLICE)
-    for record in found:
+    records = listing.after(workspace_id, after_id, SLICE)
+    for record in records:
         stage = partial(_fold_again, listing=listing, record_id=record.id)
         run_unit(workspace_id, None, stage)
-    if len(found) == SLICE:
-        return noun, found[-1].id
-    following = min((each for each in NOUNS if each > noun), default=None)
+    if len(records) == SLICE:
+        return noun, records[-1].id
+    following = min((candidate for candidate in NOUNS if candidate > noun), default=None)
     return (following, "") if following else None
 
 
@@ -102,14 +102,14 @@ def _fold_again(unit: UnitOfWork, listing: Listing[Any], record_id: str) -> None
 def _stage_rows(unit: UnitOfWork, listing: Listing[Any], record: Any) -> None:  # noqa: ANN401  of any noun
     listing.set_index_keys(record)
     missing, obsolete = _unique_row_changes(unit.tenant, listing, record)
-    displaced = [each.displaced for each in listing.lookups if each.displaced]
+    displaced = [lookup.displaced for lookup in listing.lookups if lookup.displaced]
     actions = record.changes({*ENTRY_ATTRIBUTES, *displaced})
     # ``x`` marks a search text that is too long for the index entry and has a row of its own.
     if record.x is None and "x" in (record.stored or {}):
         obsolete.append(TextRow(texts_partition(unit.tenant, listing.noun), record.id))
-    written = (TextRow, EntryRow) if actions else TextRow
+    row_types = (TextRow, EntryRow) if actions else TextRow
     sides = listing.side_rows(unit.tenant, record).values()
-    rows: list[Row] = [side.row for side in sides if isinstance(side.row, written)]
+    rows: list[Row] = [side.row for side in sides if isinstance(side.row, row_types)]
     for lookup in listing.lookups:
         rows += lookups.moved_rows(lookup, unit.tenant, listing.noun, record)
     unchanged = type(record).version == record.version

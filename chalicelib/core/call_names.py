@@ -25,7 +25,7 @@ def by_tool(message: str) -> str:
 
 def by_route(message: str) -> str:
     """Return the message with routes, such as ``GET /api/projects/list``."""
-    return _CALL.sub(lambda found: _routes().get(found[1], found[1]), message)
+    return _CALL.sub(lambda match: _routes().get(match[1], match[1]), message)
 
 
 def call_name(entry: Entry, naming: Naming) -> str:

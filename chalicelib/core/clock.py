@@ -57,8 +57,8 @@ def moment_of(when: date, timezone: str, *, end: bool = False) -> datetime:
 def using(source: Callable[[], datetime]) -> Iterator[None]:
     """Replace the clock for the length of a ``with`` block, in every thread."""
     global _source  # noqa: PLW0603  the clock is process-wide by intent
-    before, _source = _source, source
+    previous_source, _source = _source, source
     try:
         yield
     finally:
-        _source = before
+        _source = previous_source

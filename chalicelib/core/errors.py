@@ -63,7 +63,7 @@ class AppError(Exception):
     def reword(self, rewrite: Callable[[str], str]) -> None:
         """Rewrite the error's messages, for example to use the caller's names for operations."""
         self.message = rewrite(self.message)
-        self.errors = tuple(each._replace(message=rewrite(each.message)) for each in self.errors)
+        self.errors = tuple(error._replace(message=rewrite(error.message)) for error in self.errors)
 
 
 class InternalError(AppError):

@@ -50,11 +50,11 @@ def split(
     """
     if not operation.accepts_idempotency_key or FIELD not in arguments:
         return arguments, None
-    rest = dict(arguments)
-    key = rest.pop(FIELD)
+    remaining_arguments = dict(arguments)
+    key = remaining_arguments.pop(FIELD)
     if key is not None and not isinstance(key, str):
         raise ValidationError.of(FIELD, f"expected text of 1 to {MAX_LENGTH} characters")
-    return rest, key or None
+    return remaining_arguments, key or None
 
 
 def fingerprint(args: "Wire") -> str:

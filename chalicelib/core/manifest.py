@@ -61,10 +61,10 @@ def manifest() -> Manifest:
     """
     if find_spec("chalicelib.manifest") is None:
         return Manifest("")
-    made = Manifest(*import_module("chalicelib.manifest").MANIFEST)
-    made = made._replace(operations=tuple(map(PackedEntry._make, made.operations)))
-    if "AWS_LAMBDA_FUNCTION_NAME" in os.environ or made.digest == digest_of(sources()):
-        return made
+    packed = Manifest(*import_module("chalicelib.manifest").MANIFEST)
+    packed = packed._replace(operations=tuple(map(PackedEntry._make, packed.operations)))
+    if "AWS_LAMBDA_FUNCTION_NAME" in os.environ or packed.digest == digest_of(sources()):
+        return packed
     return Manifest("")
 
 
@@ -83,11 +83,11 @@ def digest_of(files: Iterable[tuple[str, bytes]]) -> str:
     """Return the digest of a package's modules, without the manifest itself."""
     from hashlib import sha256  # Lambda functions do not need it
 
-    whole = sha256()
+    digest = sha256()
     for name, content in sorted(files):
         if name != MODULE:
-            whole.update(f"{name}\0{len(content)}\0".encode() + content)
-    return whole.hexdigest()
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
 
 
 class Declarations(Mapping[str, V]):

@@ -191,8 +191,8 @@ class Registry:
     The modules of operations in the manifest are imported on first access.
     """
 
-    def __init__(self, known: Iterable[Entry] = ()) -> None:
-        self._entries = {entry.name: entry for entry in known}
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self._entries = {entry.name: entry for entry in entries}
         self._declared: Declarations[Operation] = Declarations(
             {name: entry.module for name, entry in self._entries.items()}
         )
@@ -219,7 +219,7 @@ class Registry:
 
     def of(self, *audiences: Audience) -> list[Operation]:
         """Return the operations for the given audiences."""
-        return [each for each in self if each.audience & set(audiences)]
+        return [operation for operation in self if operation.audience & set(audiences)]
 
     def add(self, operation: Operation) -> None:
         """Add an operation.
@@ -310,7 +310,9 @@ class Declaration(Options):
         hints = get_type_hints(handler)
         outputs = get_args(hints["return"]) or (hints["return"],)
         inferred = {Audience.KEY: path, Audience.SESSION: self.role}
-        audience = frozenset(self.audience or (each for each in inferred if inferred[each]))
+        audience = frozenset(
+            self.audience or (surface for surface in inferred if inferred[surface])
+        )
         if not audience or (self.role is None) is (Audience.SESSION in audience):
             msg = f"{name}: declare role= if and only if the audience has sessions"
             raise TypeError(msg)

@@ -164,8 +164,8 @@ class VisitorPrincipal(Principal):
     @property
     def share_subjects(self) -> tuple[str, ...]:
         """The visitor, and the visitor's network if there is one."""
-        own = (self.rate_limit_key,)
-        return (*own, f"network:{self.network}") if self.network else own
+        subjects = (self.rate_limit_key,)
+        return (*subjects, f"network:{self.network}") if self.network else subjects
 
     @property
     def audit_actor(self) -> str:

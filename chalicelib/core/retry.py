@@ -73,14 +73,14 @@ def retry_on_conflict(
         except ConcurrentUpdateError as error:
             conflict = error
         policy, now = retry_policy(), deadline.monotonic()
-        left = started + policy.seconds - now
-        if deadline.passed() or left <= 0 or number + 1 == policy.attempts:
+        seconds_left = started + policy.seconds - now
+        if deadline.passed() or seconds_left <= 0 or number + 1 == policy.attempts:
             break
         longest = FIRST_PAUSE * 2 ** min(number, 16)
         if policy.proportional:
             factor = min(MAX_PAUSE_FACTOR, 2 ** (number + 1))
             longest = max(FIRST_PAUSE, factor * (now - attempt_started))
-        pause_up_to(min(longest, policy.longest_pause, left))
+        pause_up_to(min(longest, policy.longest_pause, seconds_left))
     raise UnavailableError from conflict
 
 

@@ -53,13 +53,13 @@ def expand(grants: tuple[str, ...]) -> frozenset[Scope]:
 
     ``*:read`` and ``*:write`` cover every area.
     """
-    held: set[Scope] = set()
+    scopes: set[Scope] = set()
     for grant in grants:
         if grant in PATTERNS:
-            held.update(scope for scope in Scope if scope.value.endswith(grant.removeprefix("*")))
+            scopes.update(scope for scope in Scope if scope.value.endswith(grant.removeprefix("*")))
         else:
-            held.add(Scope(grant))
-    return frozenset(held)
+            scopes.add(Scope(grant))
+    return frozenset(scopes)
 
 
 def parse_grants(grants: Iterable[str]) -> list[str]:
@@ -68,15 +68,15 @@ def parse_grants(grants: Iterable[str]) -> list[str]:
     Raises:
         ValueError: a name is not a scope, or there are no names.
     """
-    known = [*PATTERNS, *(scope.value for scope in Scope)]
-    wanted = {grant.strip() for grant in grants} - {""}
-    if unknown := sorted(wanted - set(known)):
-        msg = f"unknown scope {', '.join(unknown)}; expected some of {', '.join(known)}"
+    valid_grants = [*PATTERNS, *(scope.value for scope in Scope)]
+    requested_grants = {grant.strip() for grant in grants} - {""}
+    if unknown := sorted(requested_grants - set(valid_grants)):
+        msg = f"unknown scope {', '.join(unknown)}; expected some of {', '.join(valid_grants)}"
         raise ValueError(msg)
-    if not wanted:
-        msg = f"no scope given; expected some of {', '.join(known)}"
+    if not requested_grants:
+        msg = f"no scope given; expected some of {', '.join(valid_grants)}"
         raise ValueError(msg)
-    return [grant for grant in known if grant in wanted]
+    return [grant for grant in valid_grants if grant in requested_grants]
 
 
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -288,20 +288,20 @@ def _webhooks_to_loopback(environment: Mapping[str, str]) -> bool:
             this machine; or it has another value.
     """
     env = environment.get
-    chosen = _flag("WEBHOOKS_TO_LOOPBACK", env("WEBHOOKS_TO_LOOPBACK"))
+    is_on = _flag("WEBHOOKS_TO_LOOPBACK", env("WEBHOOKS_TO_LOOPBACK"))
     emulated = urlsplit(env("AWS_ENDPOINT_URL", "")).hostname in {"127.0.0.1", "localhost"}
     local = emulated or (
         not env("AWS_LAMBDA_FUNCTION_NAME")
         and env("AWS_ENDPOINT_URL_DYNAMODB")
         and env("OBJECT_STORE", "").startswith("file://")
     )
-    if chosen and not local:
+    if is_on and not local:
         msg = (
             "WEBHOOKS_TO_LOOPBACK: expected 1 under make dev or with an emulator of AWS only, "
             "because users could send requests to the machine that serves them. Unset it."
         )
         raise ValueError(msg)
-    return chosen
+    return is_on
 
 
 def _flag(name: str, text: str | None) -> bool:

@@ -114,15 +114,15 @@ def _divide(folded: str) -> str:
     return collapse_spaces(_BETWEEN_WORDS.sub(" ", folded))
 
 
-def is_found(lines: Iterable[str], wanted: str) -> bool:
+def is_found(lines: Iterable[str], query: str) -> bool:
     """Whether folded lines of one record match a search, which ``search_words`` returned.
 
     They match if one of them contains the search as it stands, such as a part of a number. They
     also match if each word of the search begins a word of any line.
     """
     divided = [_divide(line) for line in lines]
-    return any(wanted in line for line in divided) or all(
-        any(_begins_word(word, line) for line in divided) for word in wanted.split()
+    return any(query in line for line in divided) or all(
+        any(_begins_word(word, line) for line in divided) for word in query.split()
     )
 
 
@@ -140,9 +140,9 @@ def collapse_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the known name that is closest to a mistyped one, if any is close."""
-    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.6)), None)
+    return next(iter(get_close_matches(name, list(names), n=1, cutoff=0.6)), None)
 
 
 def cut_bytes(text: str, limit: int) -> str:
@@ -164,8 +164,8 @@ def one_line(text: str, limit: int) -> str:
     White space becomes single spaces. Other control characters and bidi controls are removed. The
     result is empty if no visible character remains.
     """
-    shown = BIDI_CONTROL.sub("", CONTROL.sub("", collapse_spaces(text)))
-    line = collapse_spaces(shown)[:limit].rstrip()
+    visible = BIDI_CONTROL.sub("", CONTROL.sub("", collapse_spaces(text)))
+    line = collapse_spaces(visible)[:limit].rstrip()
     return line if is_visible(line) else ""
 
 
@@ -199,7 +199,7 @@ def clean_digits(text: str) -> str:
     if cleaned.isascii():
         return cleaned
     plain = cleaned.translate(_FULL_WIDTH)
-    return "".join(str(unicodedata.decimal(each, each)) for each in plain)
+    return "".join(str(unicodedata.decimal(digit, digit)) for digit in plain)
 
 
 def _cleaned(character: str) -> str:
@@ -235,4 +235,4 @@ def unlinked(text: str) -> str:
     """Return a text with a space after each dot that may make a link, and without ``://``."""
     if not has_link(text):
         return text
-    return _LINK.sub(lambda found: f"{found[0].rstrip(_SLASHES)} ", _ZERO_WIDTH.sub("", text))
+    return _LINK.sub(lambda match: f"{match[0].rstrip(_SLASHES)} ", _ZERO_WIDTH.sub("", text))

@@ -53,21 +53,21 @@ class IdempotencyRecord:
         """Return the record for a part of the call that is committed separately."""
         return replace(self, scope=f"{self.scope}#{name}")
 
-    def require_answer(self, stored: "IdempotencyRecord | None") -> "IdempotencyRecord":
-        """Return ``stored``, the record found for this key, if it has the answer to this call.
+    def require_answer(self, stored_record: "IdempotencyRecord | None") -> "IdempotencyRecord":
+        """Return ``stored_record``, the record found for this key, if it has the answer to this call.
 
         Raises:
             IdempotencyMismatchError: the key was used with other arguments.
             InProgressError: the first call is still running, or no record was found.
         """
-        if stored is not None and stored.fingerprint != self.fingerprint:
+        if stored_record is not None and stored_record.fingerprint != self.fingerprint:
             msg = (
                 "This idempotency key was used with other arguments. Use a new key for a new call."
             )
             raise IdempotencyMismatchError(msg)
-        if stored is None or stored.is_pending:
+        if stored_record is None or stored_record.is_pending:
             msg = (
                 "A call with this idempotency key is still running. Repeat it later for the answer."
             )
             raise InProgressError(msg, headers={"Retry-After": "1"})
-        return stored
+        return stored_record

@@ -94,7 +94,7 @@ def page(  # noqa: PLR0913  the filters of a page
     oldest = clock.now() - RETENTION
     lowest, highest = id_bounds((max(first or oldest, oldest), last))
     # "~" sorts after every character of an id.
-    top = min(each for each in (before, highest and highest + "~", "~") if each is not None)
+    top = min(bound for bound in (before, highest and highest + "~", "~") if bound is not None)
     if (lowest or "") > top:
         return AuditPage([], None)
     items = Partition(_partition(workspace_id), Cost(), AuditRow).items(

@@ -56,9 +56,9 @@ def cached(
         ttl_of_none: how long None, the result of an empty search, is cached. Defaults to ``ttl``.
     """
     place = f"CACHE#{kind}#{hashlib.sha256(key.encode()).hexdigest()}"
-    kept = _read(place)
-    if kept is not None:
-        return cast("J", json.loads(kept))
+    stored_json = _read(place)
+    if stored_json is not None:
+        return cast("J", json.loads(stored_json))
     value = produce()
     body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if len(body.encode()) <= MAX_BYTES:

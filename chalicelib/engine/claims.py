@@ -36,8 +36,8 @@ class ClaimRow(IdentityRow):
     @classmethod
     def workspace_of(cls, kind: str, name: str) -> str | None:
         """Return the workspace of a claimed name, or None."""
-        held = cls.find_claim(kind, name)
-        return held.workspace_id if held else None
+        claim = cls.find_claim(kind, name)
+        return claim.workspace_id if claim else None
 
     @classmethod
     def taken(cls, kind: str, names: Iterable[str]) -> set[str]:
@@ -56,14 +56,14 @@ def claim_key(kind: str, name: str) -> tuple[str, str]:
     return f"CLAIM#{kind}#{name}", SORT_KEY
 
 
-def name_hash(text: str, within: str = "") -> str:
+def name_hash(text: str, group: str = "") -> str:
     """Return the hash under which a text is claimed. Texts that compare equal share it.
 
     A hash is needed because folding can make a text too long for a key: U+FDFA becomes 18 letters.
     """
-    return exact_hash(fold(text), within)
+    return exact_hash(fold(text), group)
 
 
-def exact_hash(key: str, within: str = "") -> str:
+def exact_hash(key: str, group: str = "") -> str:
     """Return the hash of a key that must not be folded, such as that of an e-mail address."""
-    return hashlib.sha256(f"{within}\0{key}".encode()).hexdigest()
+    return hashlib.sha256(f"{group}\0{key}".encode()).hexdigest()

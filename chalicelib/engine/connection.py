@@ -193,8 +193,8 @@ def is_passing(error: BaseException) -> bool:
 
 def _status(error: ClientError) -> int:
     """Return the HTTP status. PynamoDB's wrapper has it only in the exception that caused it."""
-    for each in (error, error.__cause__):
-        metadata = (getattr(each, "response", None) or {}).get("ResponseMetadata", {})
+    for failure in (error, error.__cause__):
+        metadata = (getattr(failure, "response", None) or {}).get("ResponseMetadata", {})
         if status := metadata.get("HTTPStatusCode"):
             return int(status)
     return 500 if error_code(error) == "InternalServerError" else 400

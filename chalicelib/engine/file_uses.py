@@ -83,14 +83,14 @@ def rows(workspace_id: str, changes: Changes, created: Iterable[str] = ()) -> Fi
     """Return the rows to write. Files ``created`` by the same unit need no higher version."""
     put: list[FileUseRow] = []
     deleted: list[FileUseRow] = []
-    shown = dict.fromkeys(created, False)
+    is_in_use = dict.fromkeys(created, False)
     for record, files in changes.items():
         for file_id, is_shown in files.items():
             (put if is_shown else deleted).append(use_row(workspace_id, file_id, record))
             if is_shown:
-                shown.setdefault(file_id, True)
+                is_in_use.setdefault(file_id, True)
     pk = files_partition(workspace_id)
-    raised = [FileVersionRow(pk, file_id) for file_id, there in shown.items() if there]
+    raised = [FileVersionRow(pk, file_id) for file_id, there in is_in_use.items() if there]
     return FileUseRows(put, deleted, raised)
 
 
@@ -109,17 +109,24 @@ class FileUseTracker:
             self.created.add(row.sk)
 
     def note(
-        self, record: str, shown: ShownFiles[Any], before: Record | None, after: Record | None
+        self,
+        record: str,
+        shown_files: ShownFiles[Any],
+        old_record: Record | None,
+        new_record: Record | None,
     ) -> None:
         """Register a written record. Its new files are read when the unit commits."""
-        old = set(shown.ids(before)) if before is not None else set()
-        self._records[record] = (old, lambda: shown.ids(after) if after is not None else ())
+        old = set(shown_files.ids(old_record)) if old_record is not None else set()
+        self._records[record] = (
+            old,
+            lambda: shown_files.ids(new_record) if new_record is not None else (),
+        )
 
     def changes(self) -> Changes:
         """Return the changes that the unit makes."""
-        found = {}
+        changes = {}
         for record, (old, ids) in self._records.items():
             new = set(ids())
-            if changed := sorted(old ^ new):
-                found[record] = {file_id: file_id in new for file_id in changed}
-        return found
+            if file_ids := sorted(old ^ new):
+                changes[record] = {file_id: file_id in new for file_id in file_ids}
+        return changes

@@ -70,7 +70,7 @@ def _former_place(tenant: str, name: str) -> tuple[str, str]:
 
 
 def rows(
-    tenant: str, record: IdempotencyRecord, *, owner: str, kept: timedelta = RETENTION
+    tenant: str, record: IdempotencyRecord, *, owner: str, retention: timedelta = RETENTION
 ) -> list[IdempotencyRow]:
     """Return the rows of an answer or of a mark."""
     return [
@@ -81,7 +81,7 @@ def rows(
             body=record.body,
             object_key=record.object_key,
             status=None if record.status == _OK else record.status,
-            expires=clock.now() + kept,
+            expires=clock.now() + retention,
         )
         for place in _places(tenant, record)
     ]
@@ -111,16 +111,16 @@ def find(tenant: str, record: IdempotencyRecord) -> IdempotencyRecord | None:
         row = IdempotencyRow.find(*place)
         if row is not None and (row.expires is None or clock.now() <= row.expires):
             status = _OK if row.status is None else int(row.status)
-            stored = (row.fingerprint, row.body, row.object_key, status)
-            return IdempotencyRecord(record.scope, record.key, *stored)
+            fields = (row.fingerprint, row.body, row.object_key, status)
+            return IdempotencyRecord(record.scope, record.key, *fields)
     return None
 
 
 def mark_in_progress(
-    tenant: str, record: IdempotencyRecord, *, owner: str, kept: timedelta = IN_PROGRESS_FOR
+    tenant: str, record: IdempotencyRecord, *, owner: str, retention: timedelta = IN_PROGRESS_FOR
 ) -> bool:
-    """Mark a key as in progress for at most ``kept``. Returns False if the key is not free."""
-    for mark in reversed(rows(tenant, record, owner=owner, kept=kept)):
+    """Mark a key as in progress for at most ``retention``. Returns False if the key is not free."""
+    for mark in reversed(rows(tenant, record, owner=owner, retention=retention)):
         try:
             mark.save(condition=is_free_for(owner))
         except PutError as error:
@@ -150,14 +150,14 @@ def answers_naming(tenant: str, words: Collection[str]) -> list[IdempotencyRow]:
     It reads all answers of the last day, in ``SHARDS`` queries. Answers stored as objects are not
     read, nor are those of the last release, which expire within a day of the upgrade.
     """
-    wanted = [each.encode() for each in words]
+    encoded_words = [word.encode() for word in words]
     with deadline.side_by_side() as start:
         shards = [
             start(partial(IdempotencyRow.partition, _partition(tenant, f"{shard:x}")))
             for shard in range(SHARDS)
         ]
         rows = [row for shard in shards for row in shard.result()]
-    return [row for row in rows if any(each in (row.body or b"") for each in wanted)]
+    return [row for row in rows if any(word in (row.body or b"") for word in encoded_words)]
 
 
 def forget_answers(tenant: str, answers: Collection[IdempotencyRow]) -> None:

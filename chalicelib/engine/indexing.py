@@ -28,12 +28,12 @@ LATE_ENTRIES = "late-entries"
 """The kind of job that writes index entries that did not fit into their transaction."""
 LATE_FILE_USES = "late-file-uses"
 """The kind of job that writes file uses that did not fit into their transaction."""
-Taken = Mapping[str, AppError | Callable[[str], AppError]]
+ClaimErrors = Mapping[str, AppError | Callable[[str], AppError]]
 """Errors for unique look-ups that another record holds, by the look-up's name.
 
 A function receives the holder's id. Without an error, the operation starts again.
 """
-NOTHING: Taken = {}
+NO_CLAIM_ERRORS: ClaimErrors = {}
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Indexer:
         """Create the tracker of the files that the tenant's records show."""
         self.file_uses = FileUseTracker(self.tenant)
 
-    def add(self, row: Row, taken: Taken) -> None:
+    def add(self, row: Row, claim_errors: ClaimErrors) -> None:
         """Prepare a record and its dependent rows for writing.
 
         Sets the record's times, revision and index keys, and counts it. Rows that are not records
@@ -63,7 +63,7 @@ class Indexer:
             row.revision = int(row.version or row.follows) + 1
             listing.set_index_keys(row)
             self._counts[listing.noun].update(listing.counters(row.facets))
-            self._sync_side_rows(listing, row.as_read, row, taken)
+            self._sync_side_rows(listing, row.as_read, row, claim_errors)
 
     def subtract(self, row: Row) -> None:
         """Subtract a record from the counters that counted it when it was read."""
@@ -74,7 +74,7 @@ class Indexer:
         """Stage the removal of the rows that depend on a record that was read."""
         self.subtract(row)
         if (listing := self.listing_of(row)) and isinstance(row, Record):
-            self._sync_side_rows(listing, row.as_read or row, None, NOTHING)
+            self._sync_side_rows(listing, row.as_read or row, None, NO_CLAIM_ERRORS)
 
     def stage(self) -> list[JobRow]:
         """Stage the dependent rows. Returns jobs for those that do not fit into the transaction."""
@@ -89,27 +89,29 @@ class Indexer:
     def _sync_side_rows(
         self,
         listing: Listing[Any],
-        before: Record | None,
-        after: Record | None,
-        taken: Taken,
+        old_record: Record | None,
+        new_record: Record | None,
+        claim_errors: ClaimErrors,
     ) -> None:
         """Stage the changes of a record's dependent rows, and register the files that it shows."""
         if listing.followed_by:
             self._followed_by[listing.followed_by] = None
-        if listing.files and (record := after or before):
+        if listing.files and (record := new_record or old_record):
             name = f"{listing.noun}#{record.id}"
-            self.file_uses.note(name, listing.files, before, after)
-        new = listing.side_rows(self.tenant, after) if after else {}
-        for side in listing.former_claims(self.tenant, before, after) if after else ():
+            self.file_uses.note(name, listing.files, old_record, new_record)
+        new = listing.side_rows(self.tenant, new_record) if new_record else {}
+        for side in (
+            listing.former_claims(self.tenant, old_record, new_record) if new_record else ()
+        ):
             new[side.row.pk, side.row.sk] = side
-        old = listing.held_side_rows(self.tenant, before, new) if before else {}
+        old = listing.held_side_rows(self.tenant, old_record, new) if old_record else {}
         for key in old.keys() - new.keys():
             row = old[key].row
             self.transaction.deletes.append((delete_stage(row), None))
         for key, side in new.items():
             if key not in old and side.unique:
                 stage = put_stage(side.row, side.free)
-                self.transaction.puts.append((stage, taken.get(side.unique)))
+                self.transaction.puts.append((stage, claim_errors.get(side.unique)))
             elif key not in old or old[key].row.serialize() != side.row.serialize():
                 put = (put_stage(side.row), None)
                 if isinstance(side.row, EntryRow):

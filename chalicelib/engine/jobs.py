@@ -227,8 +227,8 @@ def oldest_due(queue: Queue = Queue.MAIN) -> datetime | None:
             # Plain rows, because malformed jobs count, too.
             return [row.sk for row in ControlRow.query(_partition(shard, queue), due, limit=1)]
 
-    found = [sk for each in _of_every_shard(oldest) for sk in each]
-    return _due_at(min(found)) if found else None
+    due_keys = [sk for keys in _of_every_shard(oldest) for sk in keys]
+    return _due_at(min(due_keys)) if due_keys else None
 
 
 def _of_every_shard(read: Callable[[int], T]) -> list[T]:
@@ -280,10 +280,10 @@ class _Runner:
         if not leased:
             return
         begun = monotonic()
-        done = self._attempt(job)
+        is_done = self._attempt(job)
         with self._lock:
             self._spent[job.kind] += monotonic() - begun
-            if done:
+            if is_done:
                 self.finished[job.kind] += 1
 
     def _attempt(self, job: JobRow) -> bool:
@@ -334,24 +334,24 @@ def _rows(queue: Queue, shard: int, now: datetime) -> Iterator[JobRow]:
     DynamoDB filters out the rest. A ``not_before`` beyond the longest pause is malformed, so its
     job counts as due.
     """
-    found = Counter[str]()
+    counts = Counter[str]()
     start: dict[str, Any] | None = None
     while True:
-        wanted = ~JobRow.not_before.between(now + INSTANT, now + 2 * LONGEST_PAUSE)
-        if full := [kind for kind, count in found.items() if kind and count >= BATCH]:
-            wanted &= ~JobRow.kind.is_in(*full)
+        condition = ~JobRow.not_before.between(now + INSTANT, now + 2 * LONGEST_PAUSE)
+        if full := [kind for kind, count in counts.items() if kind and count >= BATCH]:
+            condition &= ~JobRow.kind.is_in(*full)
         rows = JobRow.query(
             _partition(shard, queue),
             JobRow.sk < _timestamp(now + INSTANT),
-            filter_condition=wanted,
+            filter_condition=condition,
             last_evaluated_key=start,
         )
         with reaching():
             for job in rows:
-                if found[job.kind] < BATCH:
-                    found[job.kind] += 1
+                if counts[job.kind] < BATCH:
+                    counts[job.kind] += 1
                     yield job
-                    if found[job.kind] == BATCH and job.kind:
+                    if counts[job.kind] == BATCH and job.kind:
                         break
             else:
                 return

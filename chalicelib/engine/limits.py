@@ -73,13 +73,13 @@ def take_each(subjects: Sequence[tuple[Limit, str]]) -> None:
     """
     now = clock.now()
     with deadline.side_by_side() as start:
-        counted = [start(partial(take, *each)) for each in subjects]
-    failed = [number for number, each in enumerate(counted) if each.exception() is not None]
+        counts = [start(partial(take, *subject)) for subject in subjects]
+    failed = [number for number, count in enumerate(counts) if count.exception() is not None]
     if failed:
-        for later, each in list(zip(subjects, counted, strict=True))[failed[0] + 1 :]:
-            if each.exception() is None:
+        for later, count in list(zip(subjects, counts, strict=True))[failed[0] + 1 :]:
+            if count.exception() is None:
                 give_back(*later, now)
-        counted[failed[0]].result()
+        counts[failed[0]].result()
 
 
 def of_visitor(
@@ -90,10 +90,10 @@ def of_visitor(
     ``subjects`` are those of ``Principal.share_subjects``. A network may use at most half of
     ``shared``, a limit of all visitors.
     """
-    most = NETWORK_SHARES * limit.max_requests
+    max_requests = NETWORK_SHARES * limit.max_requests
     if shared is not None:
-        most = max(limit.max_requests, min(most, shared.max_requests // 2))
-    network = replace(limit, name=f"{limit.name}-network", max_requests=most, share=limit)
+        max_requests = max(limit.max_requests, min(max_requests, shared.max_requests // 2))
+    network = replace(limit, name=f"{limit.name}-network", max_requests=max_requests, share=limit)
     return list(zip((limit, network), subjects, strict=False))
 
 
@@ -110,15 +110,15 @@ def check(limit: Limit, subject: str) -> None:
         RateLimitedError: the limit is reached.
     """
     window = _Window.of(limit, subject)
-    counted = RateLimitRow.find(window.row.pk, window.row.sk)
-    if counted is not None and counted.used >= window.max_requests:
+    row = RateLimitRow.find(window.row.pk, window.row.sk)
+    if row is not None and row.used >= window.max_requests:
         raise window.refusal
 
 
 def used(limit: Limit, subject: str, rows: Rows) -> int:
     """Return the units that a subject had used when the rows were read."""
-    counted = rows.find(RateLimitRow, key(limit, subject))
-    return int(counted.used) if counted else 0
+    row = rows.find(RateLimitRow, key(limit, subject))
+    return int(row.used) if row else 0
 
 
 def has_room(limit: Limit, subject: str, rows: Rows) -> bool:
@@ -180,9 +180,10 @@ class _Window(NamedTuple):
 
     @property
     def refusal(self) -> RateLimitedError:
-        most, wait = self.max_requests, self.wait
-        msg = f"Too many requests: {most:,} {self.limit.what} are allowed. Try again in {wait:,} s."
-        headers = {**RateLimitStatus(most, 0, wait).headers, "Retry-After": str(wait)}
+        max_requests, wait = self.max_requests, self.wait
+        allowed = f"{max_requests:,} {self.limit.what} are allowed"
+        msg = f"Too many requests: {allowed}. Try again in {wait:,} s."
+        headers = {**RateLimitStatus(max_requests, 0, wait).headers, "Retry-After": str(wait)}
         return RateLimitedError(msg, headers=headers)
 
 

@@ -25,8 +25,8 @@ def lock_row(workspace_id: str, what: str, rows: Rows | None = None) -> LockRow:
     read with them.
     """
     key = lock_key(workspace_id, what)
-    found = LockRow.find(key.pk, key.sk) if rows is None else rows.find(LockRow, key)
-    return found or LockRow(key.pk, key.sk)
+    row = LockRow.find(key.pk, key.sk) if rows is None else rows.find(LockRow, key)
+    return row or LockRow(key.pk, key.sk)
 
 
 class UnreadLockRow(ContentRow):

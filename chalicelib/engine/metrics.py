@@ -202,19 +202,19 @@ def _position(pk: str, day: date, dimension: str, value: str, limit: int) -> int
     """
     if value == OTHER:
         return OTHER
-    known = _cached_values(pk, day)
-    if not _position_is_known(known, dimension, value, limit):
-        known.update(_read_values(pk, day))
-    if not _position_is_known(known, dimension, value, limit):
-        known.update(_append(pk, day, dimension, value, limit))
-    values = known[dimension]
+    known_values = _cached_values(pk, day)
+    if not _position_is_known(known_values, dimension, value, limit):
+        known_values.update(_read_values(pk, day))
+    if not _position_is_known(known_values, dimension, value, limit):
+        known_values.update(_append(pk, day, dimension, value, limit))
+    values = known_values[dimension]
     return values.index(value) if value in values else OTHER
 
 
 def _position_is_known(
-    known: Mapping[str, list[str]], dimension: str, value: str, limit: int
+    known_values: Mapping[str, list[str]], dimension: str, value: str, limit: int
 ) -> bool:
-    values = known.get(dimension, ())
+    values = known_values.get(dimension, ())
     return value in values or len(values) >= limit
 
 

@@ -85,15 +85,15 @@ class Partition:
     def count(self, limit: int | None, **options: Any) -> int:  # noqa: ANN401  as above
         """Return the number of rows without fetching them. Counting stops soon after ``limit``."""
         start: Item | None = None
-        found = 0
-        while limit is None or found < limit:
-            rest = {} if limit is None else {"limit": limit - found}
-            answer = self.query(exclusive_start_key=start, select="COUNT", **rest, **options)
-            found += answer["Count"]
+        count = 0
+        while limit is None or count < limit:
+            page_limit = {} if limit is None else {"limit": limit - count}
+            answer = self.query(exclusive_start_key=start, select="COUNT", **page_limit, **options)
+            count += answer["Count"]
             start = answer.get("LastEvaluatedKey")
             if start is None:
                 break
-        return found
+        return count
 
     def query(self, **options: Any) -> Item:  # noqa: ANN401  as above
         """Return one page with its keys and counts, as DynamoDB answers."""
@@ -120,8 +120,8 @@ class MergedPartitions:
         """Yield up to ``limit`` items in the order of the index."""
         index, forward = options.get("index_name"), options.get("scan_index_forward", True)
         name = index.removeprefix("by_").replace("row", "r") if index else "sk"
-        found = self._each(lambda partition: list(partition.items(limit, **options)))
-        merged = merge(*found, key=lambda item: item[name]["S"], reverse=not forward)
+        sorted_lists = self._each(lambda partition: list(partition.items(limit, **options)))
+        merged = merge(*sorted_lists, key=lambda item: item[name]["S"], reverse=not forward)
         for number, item in enumerate(merged):
             if number == limit:
                 return
@@ -169,8 +169,8 @@ def fetch(keys: Iterable[Key], cost: Cost | None = None, *, consistent: bool = T
     some requests at a time. A read that is not ``consistent`` costs half the units, and may miss
     changes of the last second.
     """
-    wanted = {key.place: key.row for key in keys if is_key(key.pk, key.sk)}
-    places = list(wanted)
+    row_types = {key.place: key.row for key in keys if is_key(key.pk, key.sk)}
+    places = list(row_types)
     if not places:
         return []
     batches = [places[i : i + BATCH_GET_KEYS] for i in range(0, len(places), BATCH_GET_KEYS)]
@@ -179,15 +179,15 @@ def fetch(keys: Iterable[Key], cost: Cost | None = None, *, consistent: bool = T
         answers = deadline.map_in_threads(read, batches, PARALLEL_BATCHES)
     else:
         answers = [_batch_get(batch, consistent=consistent) for batch in batches]
-    found: dict[Place, Row] = {}
+    rows: dict[Place, Row] = {}
     for answer in (one for some in answers for one in some):
         if cost is not None:
             cost.add(answer)
         for table, items in answer["Responses"].items():
             for item in items:
                 place = Place(table, item["pk"]["S"], item["sk"]["S"])
-                found[place] = wanted[place].from_raw_data(item)
-    return [found[place] for place in wanted if place in found]
+                rows[place] = row_types[place].from_raw_data(item)
+    return [rows[place] for place in row_types if place in rows]
 
 
 def fetch_of(row: type[R], places: Iterable[tuple[str, str]]) -> list[R]:
@@ -213,19 +213,19 @@ class Rows:
     def read(self, keys: Iterable[Key]) -> None:
         """Read the rows with these keys that were not read before, as ``fetch`` of this module."""
         missing = {key.place: key for key in keys if key.place not in self._rows}
-        found = {Place.of(row): row for row in fetch(missing.values())}
-        self._rows |= {place: found.get(place) for place in missing}
+        rows = {Place.of(row): row for row in fetch(missing.values())}
+        self._rows |= {place: rows.get(place) for place in missing}
 
     def fetch(self, keys: Iterable[Key]) -> list[Row]:
         """Return the rows with these keys, in their order. Missing rows are left out."""
-        wanted = list(dict.fromkeys(keys))
-        self.read(wanted)
-        return [row for key in wanted if (row := self._rows[key.place]) is not None]
+        unique_keys = list(dict.fromkeys(keys))
+        self.read(unique_keys)
+        return [row for key in unique_keys if (row := self._rows[key.place]) is not None]
 
     def find(self, row: type[R], key: Key) -> R | None:
         """Return the row with this key, or None."""
-        found = self.fetch([key])
-        return found[0] if found and isinstance(found[0], row) else None
+        rows = self.fetch([key])
+        return rows[0] if rows and isinstance(rows[0], row) else None
 
 
 def _batch_get(places: Sequence[Place], *, consistent: bool) -> list[Item]:
@@ -247,15 +247,15 @@ def _batch_get(places: Sequence[Place], *, consistent: bool) -> list[Item]:
         with reaching():
             answer = batch_get(tables)
         answers.append(answer)
-        left = [
+        unprocessed = [
             Place(table, key["pk"]["S"], key["sk"]["S"])
             for table, part in answer.get("UnprocessedKeys", {}).items()
             for key in part["Keys"]
         ]
-        futile = futile + 1 if len(left) == len(pending) else 0
+        futile = futile + 1 if len(unprocessed) == len(pending) else 0
         if futile == retry.MAX_ATTEMPTS:
             raise UnavailableError
-        pending = left
+        pending = unprocessed
         if pending:
             retry.backoff(futile)
     return answers

@@ -42,7 +42,7 @@ def size_of(value: Any) -> int:  # noqa: ANN401  a request in DynamoDB's JSON, o
     """Return a lower bound of the bytes that DynamoDB counts for values, names included."""
     match value:
         case dict():
-            return sum(_OVERHEAD.get(n, len(n)) + size_of(each) for n, each in value.items())
+            return sum(_OVERHEAD.get(n, len(n)) + size_of(member) for n, member in value.items())
         case list() | tuple():
             return sum(map(size_of, value))
         case str():
@@ -297,16 +297,16 @@ class Record(ContentRow):
         ``among`` limits them to some attributes. So a change of one number does not write a long
         text again.
         """
-        before, after = self.stored or {}, self.serialize()
+        old, new = self.stored or {}, self.serialize()
         actions: list[Action] = []
         for name, attribute in self.get_attributes().items():
             wire = attribute.attr_name
-            if wire in {"pk", "sk", "version"} or before.get(wire) == after.get(wire):
+            if wire in {"pk", "sk", "version"} or old.get(wire) == new.get(wire):
                 continue
             if among is not None and name not in among:
                 continue
             path: Any = getattr(type(self), name)
-            actions.append(path.set(getattr(self, name)) if wire in after else path.remove())
+            actions.append(path.set(getattr(self, name)) if wire in new else path.remove())
         return actions
 
     def _too_large(self, item: dict[str, dict[str, Any]], size: int) -> PayloadTooLargeError:
@@ -341,16 +341,16 @@ class Record(ContentRow):
         They are read as one dictionary, because PynamoDB's attribute access takes ten times as
         long.
         """
-        stored = self.attribute_values
-        return {**stored, "id": stored["sk"], "version": self.revision}
+        attributes = self.attribute_values
+        return {**attributes, "id": attributes["sk"], "version": self.revision}
 
     def copied_values(self, *except_for: str) -> dict[str, Any]:
         """Return the attributes that a copy of the record gets: only those of its noun.
 
         A new attribute of the noun is also copied, unless it is named in ``except_for``.
         """
-        own = self.get_attributes().keys() - Record.get_attributes().keys() - set(except_for)
-        return {name: value for name, value in self.attribute_values.items() if name in own}
+        names = self.get_attributes().keys() - Record.get_attributes().keys() - set(except_for)
+        return {name: value for name, value in self.attribute_values.items() if name in names}
 
     @property
     def id(self) -> str:
@@ -421,7 +421,7 @@ TABLES: dict[str, type[Row]] = {
 
 def ensure_tables() -> list[str]:
     """Create missing tables, with their time-to-live. Returns the names of the created tables."""
-    made = []
+    names = []
     for row in TABLES.values():
         if not row.exists():
             create = partial(row.create_table, wait=True, billing_mode="PAY_PER_REQUEST")
@@ -429,5 +429,5 @@ def ensure_tables() -> list[str]:
                 create()
             except TableError:  # It was repeated after a lost answer, and found the table.
                 create()
-            made.append(row.Meta.table_name)
-    return made
+            names.append(row.Meta.table_name)
+    return names

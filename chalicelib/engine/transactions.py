@@ -91,8 +91,8 @@ class OutcomeUnknownError(UnavailableError):
 
 def put_stage(row: Row, condition: Condition | None = None) -> Stage:
     """Return the write of a row. If its condition fails, the error includes the stored row."""
-    shown = None if condition is None else "ALL_OLD"
-    return lambda t: t.save(row, condition=condition, return_values=shown)
+    return_values = None if condition is None else "ALL_OLD"
+    return lambda t: t.save(row, condition=condition, return_values=return_values)
 
 
 def delete_stage(row: Row) -> Stage:
@@ -150,7 +150,7 @@ class Transaction:
                 _log_size(request._commit())  # noqa: SLF001  leaving its ``with`` block calls it
             except TransactWriteError as error:
                 failed = _failed_conditions(error, errors)
-                if any(isinstance(each, _CarriedOutError) for each in failed):
+                if any(isinstance(error, _CarriedOutError) for error in failed):
                     return _adopt_versions(request)
                 unknown, last = unknown or is_unknown(error), error
                 _raise_if_final(error, failed, unknown=unknown)
@@ -190,9 +190,9 @@ def _log_size(answer: dict[str, Any]) -> None:
     DynamoDB estimates a lower and an upper bound, for tables with local indexes only.
     """
     sizes = [
-        (each["SizeEstimateRangeGB"][-1], each["ItemCollectionKey"]["pk"]["S"])
+        (collection["SizeEstimateRangeGB"][-1], collection["ItemCollectionKey"]["pk"]["S"])
         for table in (answer.get("ItemCollectionMetrics") or {}).values()
-        for each in table
+        for collection in table
     ]
     if sizes:
         gigabytes, partition = max(sizes)
@@ -212,11 +212,11 @@ def _failed_conditions(error: TransactWriteError, errors: list[OnConflict]) -> l
     ]
 
 
-def _conflict_error(on_conflict: OnConflict, held: dict[str, Any] | None) -> Exception:
-    """Return the error of a failed condition; ``held`` is the stored row, if known."""
+def _conflict_error(on_conflict: OnConflict, existing: dict[str, Any] | None) -> Exception:
+    """Return the error of a failed condition; ``existing`` is the stored row, if known."""
     if on_conflict is None or isinstance(on_conflict, Exception):
         return on_conflict or ConcurrentUpdateError()
-    return on_conflict(held["target"]["S"]) if held else ConcurrentUpdateError()
+    return on_conflict(existing["target"]["S"]) if existing else ConcurrentUpdateError()
 
 
 def _raise_if_final(error: TransactWriteError, failed: list[Exception], *, unknown: bool) -> None:
@@ -226,7 +226,7 @@ def _raise_if_final(error: TransactWriteError, failed: list[Exception], *, unkno
     carried out, the same transaction must be sent again first.
     """
     if failed:
-        raise min(failed, key=lambda each: getattr(each, "precedence", 1)) from None
+        raise min(failed, key=lambda error: getattr(error, "precedence", 1)) from None
     codes = {reason.code for reason in error.cancellation_reasons if reason is not None}
     codes.add(error_code(error))
     if codes & PARTITION_FULL:

@@ -24,7 +24,13 @@ from chalicelib.engine import audit, file_uses, idempotency, jobs
 from chalicelib.engine.events import wake
 from chalicelib.engine.events.outbox import Outbox
 from chalicelib.engine.file_uses import RAISE
-from chalicelib.engine.indexing import LATE_ENTRIES, LATE_FILE_USES, NOTHING, Indexer, Taken
+from chalicelib.engine.indexing import (
+    LATE_ENTRIES,
+    LATE_FILE_USES,
+    NO_CLAIM_ERRORS,
+    ClaimErrors,
+    Indexer,
+)
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.index_entries import EntryRow
 from chalicelib.engine.listing.registry import LISTINGS, NOUNS, listing_of
@@ -91,10 +97,10 @@ class UnitOfWork:
         row: Row,
         *,
         on_conflict: Exception | None = None,
-        taken: Taken = NOTHING,
+        claim_errors: ClaimErrors = NO_CLAIM_ERRORS,
     ) -> None:
         """Stage a new row. If its key exists at commit, ``on_conflict`` is raised."""
-        self._indexer.add(row, taken)
+        self._indexer.add(row, claim_errors)
         self._indexer.file_uses.note_creation(row)
         self._note_record(row)
         self.outbox.note(self._indexer.listing_of(row), row)
@@ -107,13 +113,13 @@ class UnitOfWork:
         if at_once:
             self.after_commit(partial(jobs.attempt, job, JOB_HANDLERS[job.kind]))
 
-    def save(self, row: Row, *, taken: Taken = NOTHING) -> None:
+    def save(self, row: Row, *, claim_errors: ClaimErrors = NO_CLAIM_ERRORS) -> None:
         """Stage the new state of a row that was read. The stored version must be unchanged.
 
         Only the changed attributes of a record are written.
         """
         self._indexer.subtract(row)
-        self._indexer.add(row, taken)
+        self._indexer.add(row, claim_errors)
         self._note_record(row)
         self.outbox.note(self._indexer.listing_of(row), row)
         if isinstance(row, Record) and row.stored:
@@ -150,9 +156,9 @@ class UnitOfWork:
 
     def soft_delete(self, record: Record, *, until: datetime, together_with: str = "") -> None:
         """Stage the move of a record to its noun's trash (``Listing.in_trash``)."""
-        kept = LISTINGS[type(record)].in_trash(self.tenant, record, until, together_with)
+        deleted_record = LISTINGS[type(record)].in_trash(self.tenant, record, until, together_with)
         self.delete(record)
-        self._transaction.puts.append((lambda t: t.save(kept), None))
+        self._transaction.puts.append((lambda t: t.save(deleted_record), None))
 
     def restore(self, record: Record, deleted: Record) -> None:
         """Stage the return of a record from the trash (``Listing.revived``)."""
@@ -206,10 +212,10 @@ class UnitOfWork:
         If so, the caller can skip preparations. ``commit_batch`` returns the outcome either way.
         """
         record = self._record and self._record.for_part(name)
-        stored = record and idempotency.find(self.tenant, record)
-        if record is None or stored is None:
+        stored_record = record and idempotency.find(self.tenant, record)
+        if record is None or stored_record is None:
             return False
-        body = record.require_answer(stored).body or b""
+        body = record.require_answer(stored_record).body or b""
         self.run_side_effect_once(name, lambda: body)
         return True
 
@@ -400,12 +406,12 @@ def _stage_late_file_uses(name: str, unit: UnitOfWork, files: list[str]) -> None
     noun, _, record_id = name.partition("#")
     listing = listing_of(noun)
     record = listing.find(unit.tenant, record_id)
-    shown: set[str] = set()
+    used_ids: set[str] = set()
     if record and listing.files:
         unit.require(record, type(record).version == record.version)
         there = listing_of(file_uses.FILE).fetch(unit.tenant, files)
-        shown = set(listing.files.ids(record)) & {file.id for file in there}
-    changes = {name: {file_id: file_id in shown for file_id in files}}
+        used_ids = set(listing.files.ids(record)) & {file.id for file in there}
+    changes = {name: {file_id: file_id in used_ids for file_id in files}}
     rows = file_uses.rows(unit.tenant, changes)
     for row in rows.put:
         unit.save(row)
@@ -417,5 +423,5 @@ def _stage_late_file_uses(name: str, unit: UnitOfWork, files: list[str]) -> None
 
 def in_batches(items: Iterable[T], size: int) -> list[list[T]]:
     """Split the items into lists of at most ``size``, for units of work with limited room."""
-    whole = list(items)
-    return [whole[start : start + size] for start in range(0, len(whole), size)]
+    elements = list(items)
+    return [elements[start : start + size] for start in range(0, len(elements), size)]

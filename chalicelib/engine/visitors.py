@@ -76,9 +76,9 @@ def _salt(day: date) -> str:
     """Return a day's salt. If several processes create one, the first one is kept."""
     ends = datetime.combine(day + timedelta(days=1), time(), clock.now().tzinfo) + FURTHEST_WEST
     row = SaltRow(f"SALT#{day.isoformat()}", SORT_KEY, salt=secrets.token_hex(32), expires=ends)
-    found = SaltRow.find(row.pk, row.sk)
-    if found is not None:
-        return str(found.salt)
+    salt_row = SaltRow.find(row.pk, row.sk)
+    if salt_row is not None:
+        return str(salt_row.salt)
     try:
         row.save(condition=SaltRow.pk.does_not_exist())
     except PutError as error:

@@ -68,7 +68,7 @@ class Found:
 def look_up(
     barcode: Barcode,
     *,
-    within: float = TOTAL_SECONDS,
+    timeout_seconds: float = TOTAL_SECONDS,
     admits: Callable[[str], bool] = lambda _: True,
 ) -> Found | None:
     """Query the sources in order and return the first article found, or None.
@@ -77,7 +77,7 @@ def look_up(
 
     Args:
         barcode: the barcode to look up.
-        within: seconds for all sources together.
+        timeout_seconds: seconds for all sources together.
         admits: returns whether the source of a given name may be queried once more now.
 
     Raises:
@@ -91,14 +91,14 @@ def look_up(
         raise ValueError(msg)
     if not sources:
         raise LookupFailedError("barcode look-ups outside are switched off on this server")
-    deadline, failures = Deadline(within), []
+    deadline, failures = Deadline(timeout_seconds), []
     for source, base in sources.items():
         if not admits(source):
             failures.append(f"{source} was asked as often as it allows for now")
             continue
         try:
-            if found := _query(source, base, _source_code(barcode), deadline):
-                return found
+            if product := _query(source, base, _source_code(barcode), deadline):
+                return product
         except JsonApiError as failure:
             failures.append(failure.reason)
     if failures:

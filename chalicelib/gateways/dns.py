@@ -32,12 +32,12 @@ Raises:
 """
 
 
-def _lookup_addresses(host: str, within: float) -> list[str]:
+def _lookup_addresses(host: str, timeout_seconds: float) -> list[str]:
     import dns.exception
     import dns.resolver
 
-    deadline = Deadline(within)
-    found: list[str] = []
+    deadline = Deadline(timeout_seconds)
+    addresses: list[str] = []
     failure: dns.exception.DNSException | None = None
     for kind in ("A", "AAAA"):
         try:
@@ -49,17 +49,17 @@ def _lookup_addresses(host: str, within: float) -> list[str]:
         except dns.exception.DNSException as error:
             failure = error
         else:
-            found += [record.address for record in answer]
-    if failure and not found:  # many name servers fail for AAAA queries only
+            addresses += [record.address for record in answer]
+    if failure and not addresses:  # many name servers fail for AAAA queries only
         raise DnsUnavailableError from failure
-    return found
+    return addresses
 
 
 lookup_addresses: Callable[[str, float], list[str]] = _lookup_addresses
 """Return the IP addresses of a host, IPv4 first. The list is empty if the host does not exist.
 
 Only name servers are queried. The hosts file and the search domains of the machine are ignored.
-Unlike the resolver of the operating system, the look-up ends after ``within`` seconds.
+Unlike the resolver of the operating system, the look-up ends after ``timeout_seconds``.
 
 Raises:
     DnsUnavailableError: no name server answered in time.

@@ -89,7 +89,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
     *,
     allow_http: bool = False,
     max_bytes: int = MAX_BYTES,
-    within: float = TOTAL_SECONDS,
+    timeout_seconds: float = TOTAL_SECONDS,
     accept: str = "*/*",
     redirects: int = MAX_REDIRECTS,
     hosts: Hosts | None = None,
@@ -105,7 +105,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
         url: a URL that ``public_urls.parse`` accepts.
         allow_http: whether http is allowed, also in redirects.
         max_bytes: largest body, decompressed.
-        within: seconds for everything, from the DNS look-up to the last byte.
+        timeout_seconds: seconds for everything, from the DNS look-up to the last byte.
         accept: value of the Accept header.
         redirects: how many redirects are followed.
         hosts: results of earlier connections in the same import or batch.
@@ -117,17 +117,17 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
         TooLargeError: more than ``max_bytes``.
         UpstreamError: no answer in time, too many redirects, a status other than 2xx, ….
     """
-    deadline, hosts = StrictDeadline(within), hosts or Hosts()
+    deadline, hosts = StrictDeadline(timeout_seconds), hosts or Hosts()
     parsed = _parse(url, allow_http=allow_http)
     for _ in range(1 + redirects):
-        known = validators if validators and validators.url == str(parsed) else None
+        stored_validators = validators if validators and validators.url == str(parsed) else None
         headers = {
             "Accept": accept,
-            **(known.conditions if known else {}),
+            **(stored_validators.conditions if stored_validators else {}),
             "Accept-Encoding": "gzip",
         }
         with (
-            clear_errors(parsed.host, within, STEP_SECONDS),
+            clear_errors(parsed.host, timeout_seconds, STEP_SECONDS),
             hosts.connect(parsed, deadline) as sock,
             requested(
                 "GET",
@@ -136,8 +136,8 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
                 BoundedSocket(sock, deadline, max_bytes, overhead=_OVERHEAD, step=STEP_SECONDS),
             ) as response,
         ):
-            if known and response.status == HTTPStatus.NOT_MODIFIED:
-                return Fetched(str(parsed), "", b"", known, unchanged=True)
+            if stored_validators and response.status == HTTPStatus.NOT_MODIFIED:
+                return Fetched(str(parsed), "", b"", stored_validators, unchanged=True)
             if response.status not in _REDIRECTS:
                 body = _body(response, parsed.host, max_bytes)
                 content_type = response.headers.get("Content-Type", "")
@@ -158,11 +158,11 @@ def fresh_seconds(cache_control: str) -> int:
 
     0 if there is none, or if the response must not be stored.
     """
-    directives = [each.strip().lower() for each in cache_control.split(",")]
+    directives = [directive.strip().lower() for directive in cache_control.split(",")]
     if "no-store" in directives or "no-cache" in directives:
         return 0
-    found = [_MAX_AGE.fullmatch(each) for each in directives]
-    return next((int(each[1]) for each in found if each), 0)
+    matches = [_MAX_AGE.fullmatch(directive) for directive in directives]
+    return next((int(match[1]) for match in matches if match), 0)
 
 
 def _parse(url: str, *, allow_http: bool) -> PublicUrl:

@@ -63,15 +63,15 @@ def call(function: str, body: bytes, *arguments: str | None) -> str:
     options: dict[str, Any] = {"capture_output": True, "timeout": SECONDS, "env": environment}
     try:
         with _ONE_AT_A_TIME, _unreadable():
-            done = subprocess.run(command, input=body, check=False, **options)  # noqa: S603  our own
+            process = subprocess.run(command, input=body, check=False, **options)  # noqa: S603  our own
     except subprocess.TimeoutExpired:
         msg = f"more than {SECONDS:g} seconds"
         raise TooSlowError(msg) from None
     try:
-        outcome = json.loads(done.stdout)
+        outcome = json.loads(process.stdout)
     except ValueError:
-        errors = done.stderr[-2000:].decode(errors="replace")
-        msg = f"the process ended with {done.returncode}: {errors}"
+        errors = process.stderr[-2000:].decode(errors="replace")
+        msg = f"the process ended with {process.returncode}: {errors}"
         raise IsolationError(msg) from None
     if "text" in outcome:
         return str(outcome["text"])
@@ -90,12 +90,12 @@ def _unreadable() -> Iterator[None]:
     if prctl is None:  # not on Linux
         yield
         return
-    before = prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0)
+    dumpable = prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0)
     prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     try:
         yield
     finally:
-        prctl(_PR_SET_DUMPABLE, before, 0, 0, 0)
+        prctl(_PR_SET_DUMPABLE, dumpable, 0, 0, 0)
 
 
 def serve() -> None:
@@ -109,8 +109,8 @@ def serve() -> None:
         text = getattr(import_module(module), name)(arguments[0], body, *arguments[1:])
         outcome = {"text": text}
     except Exception as error:  # noqa: BLE001  the parent decides what it means
-        own = type(error).__module__ == module
-        outcome = {"raised": str(error)} if own else {"failed": type(error).__name__}
+        is_declared = type(error).__module__ == module
+        outcome = {"raised": str(error)} if is_declared else {"failed": type(error).__name__}
     except BaseException as error:  # noqa: BLE001
         outcome = {"failed": type(error).__name__}
     sys.stdout.write(json.dumps(outcome))

@@ -44,14 +44,14 @@ def services(setting: str) -> dict[str, str]:
     Raises:
         ValueError: the setting is malformed.
     """
-    named = {}
+    urls = {}
     for entry in setting.split():
         name, _, url = entry.partition("=")
         if not name or not url.startswith(("https://", "http://")):
             msg = f"a service is set as <name>=<base URL>, not {entry!r}"
             raise ValueError(msg)
-        named[name] = url.rstrip("/")
-    return named
+        urls[name] = url.rstrip("/")
+    return urls
 
 
 def get_json(
@@ -199,5 +199,5 @@ def link(value: object, *schemes: str) -> str | None:
         host = parts.hostname
     except ValueError:
         return None
-    known = parts.scheme in (schemes or ("https",)) and host and "@" not in parts.netloc
-    return value if known else None
+    is_web_url = parts.scheme in (schemes or ("https",)) and host and "@" not in parts.netloc
+    return value if is_web_url else None

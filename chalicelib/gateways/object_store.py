@@ -185,8 +185,8 @@ class S3Store:
             for name in ("Content-Type", "Content-Disposition", "Cache-Control")
             if name in headers
         }
-        kept = {"ContentType": content_type, **stored_headers}
-        self._request("put_object", Key=key, Body=body, **kept)
+        options = {"ContentType": content_type, **stored_headers}
+        self._request("put_object", Key=key, Body=body, **options)
 
     def upload_request(self, key: str, size: int, seconds: int) -> UploadRequest:
         """Return a presigned PUT. The signature covers the length."""

@@ -80,11 +80,11 @@ class PhotoSource(Protocol):
         """
 
 
-def photo_source(*, within: float = TOTAL_SECONDS) -> PhotoSource:
+def photo_source(*, timeout_seconds: float = TOTAL_SECONDS) -> PhotoSource:
     """Return the provider that ``PHOTO_SOURCE`` names: ``openverse=<base URL>``.
 
     Args:
-        within: seconds that a search may take.
+        timeout_seconds: seconds that a search may take.
 
     Raises:
         NotConfiguredError: the setting is empty.
@@ -94,7 +94,7 @@ def photo_source(*, within: float = TOTAL_SECONDS) -> PhotoSource:
             msg = "Photo search is switched off on this server. Send an image URL of your own."
             raise NotConfiguredError(msg)
         case [("openverse", base)]:
-            return Openverse(base, within=within)
+            return Openverse(base, timeout_seconds=timeout_seconds)
         case _:
             msg = f"PHOTO_SOURCE is openverse=<base URL>, not {settings().photo_source!r}"
             raise ValueError(msg)
@@ -114,9 +114,9 @@ _PUBLIC_DOMAIN = frozenset({"cc0", "pdm"})
 class Openverse:
     """Openly licensed images of Flickr, Wikimedia and others (https://api.openverse.org/v1/)."""
 
-    def __init__(self, base: str, *, within: float = TOTAL_SECONDS) -> None:
+    def __init__(self, base: str, *, timeout_seconds: float = TOTAL_SECONDS) -> None:
         self._base = base
-        self._within = within
+        self._timeout_seconds = timeout_seconds
 
     def search(
         self,
@@ -141,7 +141,7 @@ class Openverse:
                 "openverse",
                 f"{self._base}/v1/images/",
                 query_params,
-                deadline=Deadline(self._within),
+                deadline=Deadline(self._timeout_seconds),
             )
             return _page(answer, page, size)
         except JsonApiError as failure:
@@ -209,6 +209,6 @@ def _credit(
     """Return a credit worded as Openverse words it: title, author, licence and its URL."""
     work = f'"{title}"' if title else "This work"
     by = f" by {author}" if author else ""
-    under = "is marked with" if license_code in _PUBLIC_DOMAIN else "is licensed under"
+    license_phrase = "is marked with" if license_code in _PUBLIC_DOMAIN else "is licensed under"
     terms = f" To view the terms, visit {url}." if url else ""
-    return f"{work}{by} {under} {license_name}.{terms}"
+    return f"{work}{by} {license_phrase} {license_name}.{terms}"

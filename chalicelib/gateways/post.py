@@ -52,7 +52,7 @@ class PostReply(NamedTuple):
 
 
 def post(
-    url: str, body: bytes, headers: Mapping[str, str], *, within: float = TOTAL_SECONDS
+    url: str, body: bytes, headers: Mapping[str, str], *, timeout_seconds: float = TOTAL_SECONDS
 ) -> PostReply:
     """POST a body to a URL that a user provided.
 
@@ -67,21 +67,25 @@ def post(
         url: a URL that ``parse_url`` accepts.
         body: the body, which is sent with its length.
         headers: names and values in ASCII without line breaks. Include the Content-Type.
-        within: seconds for everything, from the DNS look-up to the last byte.
+        timeout_seconds: seconds for everything, from the DNS look-up to the last byte.
 
     Raises:
         RefusedUrlError: malformed, or not on the public internet.
         TooLargeError: the headers of the answer are longer than ``MAX_READ``.
         UpstreamError: no status and headers in time, or no valid ones.
     """
-    begun, limit = deadline.monotonic(), StrictDeadline(within)
+    begun, limit = deadline.monotonic(), StrictDeadline(timeout_seconds)
     parsed = parse_url(url)
-    sent = {"Accept-Encoding": "identity", **headers, "Content-Length": str(len(body))}
+    request_headers = {"Accept-Encoding": "identity", **headers, "Content-Length": str(len(body))}
     with (
-        clear_errors(parsed.host, within, within),
+        clear_errors(parsed.host, timeout_seconds, timeout_seconds),
         _connect(parsed, limit) as sock,
         requested(
-            "POST", parsed, sent, BoundedSocket(sock, limit, MAX_READ, step=within), body
+            "POST",
+            parsed,
+            request_headers,
+            BoundedSocket(sock, limit, MAX_READ, step=timeout_seconds),
+            body,
         ) as response,
     ):
         return PostReply(
@@ -112,9 +116,9 @@ def parse_url(url: str) -> PublicUrl:
 def _is_own(host: str) -> bool:
     """Whether this service answers at a host. Its events would cause events there."""
     current = settings()
-    own = {urlsplit(each).hostname for each in (current.public_url, current.chat_url)}
+    own_hosts = {urlsplit(url).hostname for url in (current.public_url, current.chat_url)}
     sites = current.sites_domain
-    return host in own or bool(sites and f".{host}".endswith(f".{sites}"))
+    return host in own_hosts or bool(sites and f".{host}".endswith(f".{sites}"))
 
 
 def _connect(parsed: PublicUrl, limit: StrictDeadline) -> socket.socket:

@@ -110,9 +110,9 @@ class StrictDeadline(Deadline):
         Raises:
             TimeoutError: the deadline has passed.
         """
-        if not (left := super().left(at_most)):
+        if not (seconds := super().left(at_most)):
             raise TimeoutError
-        return left
+        return seconds
 
 
 class BoundedSocket(io.RawIOBase):
@@ -164,10 +164,10 @@ class BoundedSocket(io.RawIOBase):
 
 
 @contextmanager
-def clear_errors(host: str, within: float, step: float) -> Iterator[None]:
+def clear_errors(host: str, timeout_seconds: float, step: float) -> Iterator[None]:
     """Turn errors of libraries into an ``UpstreamError`` with a clear reason.
 
-    ``within`` and ``step`` are the time limits in seconds for the whole and for each read.
+    ``timeout_seconds`` and ``step`` are the time limits in seconds for the whole and for each read.
     """
     try:
         yield
@@ -177,7 +177,7 @@ def clear_errors(host: str, within: float, step: float) -> Iterator[None]:
     except TimeoutError:
         msg = (
             f"{host} was too slow: expected an answer within {step:g} seconds "
-            f"and all of it within {within:g}"
+            f"and all of it within {timeout_seconds:g}"
         )
         raise UpstreamError(msg) from None
     except ssl.SSLCertVerificationError:
@@ -202,16 +202,16 @@ def _addresses(parsed: PublicUrl, deadline: StrictDeadline) -> list[str]:
         UpstreamError: the host does not exist.
     """
     if parsed.is_ip_address:
-        found = [parsed.host]
+        addresses = [parsed.host]
     else:
-        found = dns.lookup_addresses(parsed.host, deadline.left(dns.TIMEOUT_SECONDS))
-    if not found:
+        addresses = dns.lookup_addresses(parsed.host, deadline.left(dns.TIMEOUT_SECONDS))
+    if not addresses:
         msg = f"no host is called {parsed.host}; check the spelling"
         raise UpstreamError(msg)
-    if not all(map(public_urls.is_public, found)):
+    if not all(map(public_urls.is_public, addresses)):
         msg = f"expected an address on the public internet; {parsed.host} is not"
         raise RefusedUrlError(msg)
-    return found[:MAX_ADDRESSES]
+    return addresses[:MAX_ADDRESSES]
 
 
 def open_socket(addresses: Sequence[str], port: int, deadline: StrictDeadline) -> socket.socket:

@@ -130,10 +130,10 @@ class CloudFrontHosts:
 
     def serve(self, host: str) -> HostState:
         """Create the tenant of a host, or attach its certificate, and return the state."""
-        found = self._find(host)
-        if found is None:
+        stored = self._find(host)
+        if stored is None:
             return self._create(host)
-        tenant, version = found
+        tenant, version = stored
         if not tenant.get("Enabled", True):
             return self._update(tenant, version, Enabled=True)
         if _is_active(tenant):
@@ -145,10 +145,10 @@ class CloudFrontHosts:
 
         CloudFront deletes a disabled tenant only after all its locations have disabled it.
         """
-        found = self._find(host)
-        if found is None:
+        stored = self._find(host)
+        if stored is None:
             return True
-        tenant, version = found
+        tenant, version = stored
         if tenant.get("Enabled", True):
             disabled = self._call(
                 "update_distribution_tenant",
@@ -168,12 +168,16 @@ class CloudFrontHosts:
 
     def _find(self, host: str) -> tuple[dict[str, Any], str] | None:
         """Return the tenant of a host and its version, or None."""
-        found = self._call("get_distribution_tenant", {_GONE}, Identifier=self._name(host))
-        return None if isinstance(found, str) else (found["DistributionTenant"], found["ETag"])
+        response = self._call("get_distribution_tenant", {_GONE}, Identifier=self._name(host))
+        return (
+            None
+            if isinstance(response, str)
+            else (response["DistributionTenant"], response["ETag"])
+        )
 
     def _create(self, host: str) -> HostState:
         refusals = {"InvalidArgument", "CNAMEAlreadyExists", "EntityAlreadyExists"}
-        made = self._call(
+        response = self._call(
             "create_distribution_tenant",
             refusals,
             DistributionId=self._distribution,
@@ -187,19 +191,19 @@ class CloudFrontHosts:
             },
             Tags={"Items": [{"Key": STAGE_TAG, "Value": self._stage}]},
         )
-        if made == "InvalidArgument":
+        if response == "InvalidArgument":
             # CloudFront has no error code of its own for a host that does not lead to it.
             return HostState("waiting", f"{host} does not lead to {self._endpoint} yet.")
-        if made == "CNAMEAlreadyExists":
+        if response == "CNAMEAlreadyExists":
             reason = f"Another distribution of CloudFront has {host}. Remove the domain there."
             return HostState("waiting", reason)
         return _MAKING
 
     def _attach_certificate(self, tenant: dict[str, Any], version: str) -> HostState:
-        found = self._call("get_managed_certificate_details", {_GONE}, Identifier=tenant["Id"])
-        if isinstance(found, str):
+        response = self._call("get_managed_certificate_details", {_GONE}, Identifier=tenant["Id"])
+        if isinstance(response, str):
             return _MAKING
-        about = found["ManagedCertificateDetails"]
+        about = response["ManagedCertificateDetails"]
         status, arn = (
             about.get("CertificateStatus", "pending-validation"),
             about.get("CertificateArn"),
@@ -214,7 +218,7 @@ class CloudFrontHosts:
         return self._update(
             tenant,
             version,
-            Domains=[{"Domain": each["Domain"]} for each in tenant["Domains"]],
+            Domains=[{"Domain": domain["Domain"]} for domain in tenant["Domains"]],
             Customizations={**tenant.get("Customizations", {}), "Certificate": {"Arn": arn}},
         )
 
@@ -258,16 +262,16 @@ class CloudFrontHosts:
 
 def site_hosts() -> SiteHosts | None:
     """Return the gateway that the settings choose, or None if sites have no hosts of their own."""
-    chosen = settings().site_hosts
-    if not chosen:
+    setting = settings().site_hosts
+    if not setting:
         return None
-    if chosen == "local":
+    if setting == "local":
         return LocalHosts()
-    return CloudFrontHosts.named(chosen, settings().stage)
+    return CloudFrontHosts.named(setting, settings().stage)
 
 
 def _is_active(tenant: dict[str, Any]) -> bool:
-    return all(each.get("Status") == "active" for each in tenant.get("Domains", ()))
+    return all(domain.get("Status") == "active" for domain in tenant.get("Domains", ()))
 
 
 @cache

@@ -114,8 +114,8 @@ def updates(offset: int, wait: int = POLL_SECONDS) -> list[dict[str, Any]]:
         NotConfiguredError: there is no bot.
     """
     args = {"offset": offset, "timeout": wait, "allowed_updates": ["message"]}
-    found: list[dict[str, Any]] = _call("getUpdates", args, within=wait + SECONDS)
-    return found
+    updates: list[dict[str, Any]] = _call("getUpdates", args, timeout_seconds=wait + SECONDS)
+    return updates
 
 
 def webhook_secret() -> str:
@@ -156,11 +156,13 @@ def webhook(token: str | None = None) -> dict[str, Any]:
 
 
 def _call(
-    method: str, args: dict[str, Any], within: float = SECONDS, token: str | None = None
+    method: str, args: dict[str, Any], timeout_seconds: float = SECONDS, token: str | None = None
 ) -> Any:  # noqa: ANN401  any JSON value
     url = f"{settings().telegram_url}/bot{token or _required_token()}/{method}"
     try:
-        answer = post_json(_SERVICE, url, args, deadline=Deadline(within), statuses={200, *_FAILED})
+        answer = post_json(
+            _SERVICE, url, args, deadline=Deadline(timeout_seconds), statuses={200, *_FAILED}
+        )
     except JsonApiError as error:
         raise TelegramError(error.reason) from None
     match answer:
@@ -178,7 +180,7 @@ def _error(method: str, status: int, description: str, parameters: object) -> Te
             case {"retry_after": int(seconds)}:
                 return BusyError(max(seconds, 1))
         return BusyError(1)
-    if any(each in description.lower() for each in _GONE.get(status, ())):
+    if any(phrase in description.lower() for phrase in _GONE.get(status, ())):
         return ChatGoneError(f"{_SERVICE} has no such chat for the bot any more")
     return TelegramError(f"{_SERVICE} refused {method} with status {status}")
 

@@ -65,8 +65,9 @@ def parse(text: str) -> Barcode:
         BarcodeError: other characters, not 8, 12, 13 or 14 digits, or a wrong check digit.
     """
     digits = _SEPARATORS.sub("", clean_digits(text))
-    if found := _NO_DIGIT.search(digits):
-        msg = f'expected 8, 12, 13 or 14 digits, received {_shown(text)}; "{found[0]}" is no digit'
+    if wrong_character := _NO_DIGIT.search(digits):
+        wrong = f'"{wrong_character[0]}" is no digit'
+        msg = f"expected 8, 12, 13 or 14 digits, received {_shown(text)}; {wrong}"
         raise BarcodeError(msg)
     if len(digits) not in FORMATS:
         msg = f"expected 8, 12, 13 or 14 digits, received {_shown(text)} ({len(digits)} digits)"
@@ -96,8 +97,8 @@ def _expanded(upc_e: str) -> str:
     if last in "012":
         digits = f"{body[:2]}{last}0000{body[2:]}"
     elif last in "34":
-        kept = int(last)
-        digits = f"{body[:kept]}00000{body[kept:]}"
+        prefix_length = int(last)
+        digits = f"{body[:prefix_length]}00000{body[prefix_length:]}"
     else:
         digits = f"{body}0000{last}"
     return f"{system}{digits}{check}"

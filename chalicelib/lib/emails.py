@@ -29,11 +29,11 @@ def normalize_email(email: str) -> str:
     local, at, domain = clean_typed(email).rpartition("@")
     local, domain = _plain_if_ascii(local), _plain_if_ascii(domain)
     try:
-        found = validate_email(f"{local}{at}{domain}", check_deliverability=False)
+        parsed_email = validate_email(f"{local}{at}{domain}", check_deliverability=False)
     except EmailNotValidError:
         msg = f'expected an address such as ada@example.com, received "{email[:80]}"'
         raise ValueError(msg) from None
-    return f"{unicodedata.normalize('NFC', local)}@{found.domain}"
+    return f"{unicodedata.normalize('NFC', local)}@{parsed_email.domain}"
 
 
 def _plain_if_ascii(part: str) -> str:

@@ -57,8 +57,8 @@ def most_relevant(question: str, texts: Sequence[str]) -> list[int]:
     """
     question_stems = stems(question)
     shared = [question_stems & stems(text) for text in texts]
-    text_counts = Counter(stem for each in shared for stem in each)
-    scores = [sum(1 / text_counts[stem] for stem in sorted(each)) for each in shared]
+    text_counts = Counter(stem for stems in shared for stem in stems)
+    scores = [sum(1 / text_counts[stem] for stem in sorted(stems)) for stems in shared]
     best = max(scores, default=0.0)
     relevant = [index for index, score in enumerate(scores) if score and score > best / 2]
     return sorted(relevant, key=lambda index: -scores[index])

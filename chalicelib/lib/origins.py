@@ -19,12 +19,14 @@ def spellings(url: str) -> tuple[str, ...]:
 
     The URL itself comes first.
     """
-    scheme, _, rest = url.partition("://")
-    host = next((name for name in LOOPBACK if re.match(rf"{re.escape(name)}(?![^:/])", rest)), None)
+    scheme, _, host_and_path = url.partition("://")
+    host = next(
+        (name for name in LOOPBACK if re.match(rf"{re.escape(name)}(?![^:/])", host_and_path)), None
+    )
     if host is None:
         return (url,)
     others = (name for name in LOOPBACK if name != host)
-    return (url, *(f"{scheme}://{name}{rest.removeprefix(host)}" for name in others))
+    return (url, *(f"{scheme}://{name}{host_and_path.removeprefix(host)}" for name in others))
 
 
 def normalize_origin(text: str) -> str:

@@ -58,7 +58,7 @@ def find_phone(text: str, country: str) -> str | None:
         return None
     spelling = _EXTENSION.sub(" доб. ", spelling)
     runs = [match[0] for match in _RUN.finditer(spelling)]
-    spellings = [each for run in runs for each in _spellings(run)]
+    spellings = [spelling for run in runs for spelling in _spellings(run)]
     # A number that no plan has may be new, or mistyped. A part of a text is then no number.
     is_whole = runs == [spelling] or (len(runs) == 1 and may_contain_phone(spelling))
     return (

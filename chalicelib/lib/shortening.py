@@ -41,26 +41,28 @@ def truncate(value: Any, length: int) -> Any:  # noqa: ANN401  JSON
         case str():
             return value if len(value) <= length else value[: length - 1] + ELLIPSIS
         case list():
-            return [truncate(each, length) for each in value[: length // 10]]
+            return [truncate(element, length) for element in value[: length // 10]]
         case dict():
             entries = list(value.items())[: length // 10]
-            return {name: truncate(each, length) for name, each in entries}
+            return {name: truncate(member, length) for name, member in entries}
         case _:
             return value
 
 
-def is_truncated(sent: Any, stored: Any, lengths: Iterable[int]) -> bool:  # noqa: ANN401  JSON
+def is_truncated(new_value: Any, stored_value: Any, lengths: Iterable[int]) -> bool:  # noqa: ANN401  JSON
     """Whether a sent value is a truncated form of the stored one, so that saving it loses data."""
-    return bool(sent != stored) and any(sent == truncate(stored, length) for length in lengths)
+    return bool(new_value != stored_value) and any(
+        new_value == truncate(stored_value, length) for length in lengths
+    )
 
 
-def truncated_fields(sent: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]:
+def truncated_fields(new_fields: Mapping[str, Any], stored_fields: Mapping[str, Any]) -> list[str]:
     """Return the paths of the fields in a merge patch that are truncated forms of stored values."""
-    found = []
-    for name, value in sent.items():
-        current = stored.get(name)
+    paths = []
+    for name, value in new_fields.items():
+        current = stored_fields.get(name)
         if isinstance(value, dict) and isinstance(current, dict):
-            found += [f"{name}.{path}" for path in truncated_fields(value, current)]
+            paths += [f"{name}.{path}" for path in truncated_fields(value, current)]
         elif is_truncated(value, current, LENGTHS):
-            found.append(name)
-    return found
+            paths.append(name)
+    return paths

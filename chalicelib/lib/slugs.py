@@ -36,10 +36,10 @@ def candidates(slug: str) -> Iterator[str]:
         yield slug[: MAX_LENGTH - len(end)].rstrip("-") + end
 
 
-def first_free(options: Sequence[str], taken: Container[str], reserved: Container[str]) -> str:
+def first_free(options: Sequence[str], used_slugs: Container[str], reserved: Container[str]) -> str:
     """Return the first option that is neither taken nor reserved, or else the last option.
 
     The last ones of ``candidates`` have random endings, so they are almost always free.
     """
-    free = (option for option in options if option not in taken and option not in reserved)
+    free = (option for option in options if option not in used_slugs and option not in reserved)
     return next(free, options[-1])

@@ -24,18 +24,18 @@ def source_of(
     ``direct``. The query and fragment of the page are removed, because they
     may contain tokens and names.
     """
-    kept = {
+    tags = {
         name: line
         for name, value in campaign.items()
         if isinstance(value, str) and (line := one_line(value, MAX_CHARACTERS))
     }
-    source, foreign = kept.get("source", "").lower(), referring_host(page, referrer)
+    source, foreign = tags.get("source", "").lower(), referring_host(page, referrer)
     is_contact = "@" in source or sum(map(str.isdigit, source)) >= PHONE_DIGITS
     return {
         "name": (source if source and not is_contact else foreign) or DIRECT,
         "page": without_query(page),
         "referrer": _host(referrer),
-        "campaign": kept or None,
+        "campaign": tags or None,
     }
 
 

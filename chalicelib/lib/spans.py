@@ -32,7 +32,7 @@ def merge(spans: Iterable[Span], *, touching: bool) -> list[Span]:
 
 
 def peaks(
-    starts: Sequence[int], before: int, after: int, spans: Iterable[tuple[int, int]]
+    starts: Sequence[int], minutes_before: int, minutes_after: int, spans: Iterable[tuple[int, int]]
 ) -> Iterator[int]:
     """Yield, for each start, the highest number of spans that overlap in its window.
 
@@ -52,12 +52,12 @@ def peaks(
     entering = next(levels, None)
     queue: deque[tuple[int, int]] = deque()
     for start in starts:
-        while entering and entering[0] < start + after:
+        while entering and entering[0] < start + minutes_after:
             _, end, level = entering
             while queue and queue[-1][1] <= level:
                 queue.pop()
             queue.append((end, level))
             entering = next(levels, None)
-        while queue and queue[0][0] <= start - before:
+        while queue and queue[0][0] <= start - minutes_before:
             queue.popleft()
         yield queue[0][1] if queue else 0

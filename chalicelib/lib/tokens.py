@@ -47,8 +47,8 @@ def successor(token: str, key: bytes) -> str:
     """
     digest = hmac.digest(key, f"oauth-refresh:{token}".encode(), "sha256")
     length = SECRET_LENGTH - FAMILY_LENGTH
-    kept = token[: -length - CHECKSUM_LENGTH]
-    body = kept + _base62(int.from_bytes(digest), length)[-length:]
+    head = token[: -length - CHECKSUM_LENGTH]
+    body = head + _base62(int.from_bytes(digest), length)[-length:]
     return body + _checksum(body)
 
 
@@ -61,8 +61,8 @@ def well_formed(token: str, prefix: str = PREFIX) -> bool:
 
 def owner_id(token: str, prefix: str) -> str | None:
     """Return the id that a token contains, or None if the token is malformed."""
-    found = token[len(prefix) : len(prefix) + ID_LENGTH]
-    return found if found.isalnum() and well_formed(token, f"{prefix}{found}_") else None
+    owner = token[len(prefix) : len(prefix) + ID_LENGTH]
+    return owner if owner.isalnum() and well_formed(token, f"{prefix}{owner}_") else None
 
 
 def family(token: str) -> str:
@@ -89,6 +89,6 @@ def _base62(number: int, length: int) -> str:
     """Return a number in base62, with at least ``length`` digits."""
     digits = ""
     while number:
-        number, rest = divmod(number, len(_ALPHABET))
-        digits = _ALPHABET[rest] + digits
+        number, remainder = divmod(number, len(_ALPHABET))
+        digits = _ALPHABET[remainder] + digits
     return digits.rjust(length, _ALPHABET[0])

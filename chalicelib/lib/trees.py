@@ -13,12 +13,12 @@ Parents = Mapping[str, str | None]
 
 def ancestors(parents: Parents, node: str) -> list[str]:
     """Return the ids above a node, its parent first."""
-    found: list[str] = []
+    path: list[str] = []
     above = parents.get(node)
     while above is not None and above in parents:
-        found.append(above)
+        path.append(above)
         above = parents[above]
-    return found
+    return path
 
 
 def depth(parents: Parents, node: str | None) -> int:
@@ -57,4 +57,4 @@ def problem(
 
 def descendants(parents: Parents, node: str) -> list[str]:
     """Return the ids below a node, on any level."""
-    return [each for each in parents if node in ancestors(parents, each)]
+    return [node_id for node_id in parents if node in ancestors(parents, node_id)]

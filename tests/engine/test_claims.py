@@ -68,4 +68,4 @@ def test_names_that_are_taken_are_found_by_one_consistent_read() -> None:
 
 def test_texts_that_compare_equal_are_one_name_within_one_group() -> None:
     assert name_hash("BAKERY") == name_hash("bakery")
-    assert name_hash("bakery", within="a") != name_hash("bakery", within="b")
+    assert name_hash("bakery", group="a") != name_hash("bakery", group="b")

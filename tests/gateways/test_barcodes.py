@@ -293,7 +293,7 @@ class TestFailing:
         for server in open_facts:
             server.breaks = breaks
         with pytest.raises(LookupFailedError) as failure:
-            look_up(BARCODE, within=0.3)
+            look_up(BARCODE, timeout_seconds=0.3)
         assert failure.value.reason == (
             "openfoodfacts did not answer in time; openbeautyfacts was not asked because the time"
             " was up; openproductsfacts was not asked because the time was up"
@@ -312,7 +312,7 @@ class TestFailing:
     ) -> None:
         open_facts[0].breaks = breaks
         with pytest.raises(LookupFailedError):
-            look_up(BARCODE, within=0.2)
+            look_up(BARCODE, timeout_seconds=0.2)
         for thread in threading.enumerate():
             if thread.name == "asking openfoodfacts":
                 thread.join(PATIENCE)

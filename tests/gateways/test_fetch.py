@@ -156,7 +156,7 @@ class TestResolving:
         monkeypatch.setattr(dns, "lookup_addresses", unavailable)
         monkeypatch.setattr(deadline, "monotonic", lambda: 100.0)
         with pytest.raises(UpstreamError, match="no name server could say where"):
-            fetch.fetch(HTTPS, within=1.5)
+            fetch.fetch(HTTPS, timeout_seconds=1.5)
 
     def test_only_the_given_address_is_connected_to(self) -> None:
         server = Server(http_response())

@@ -199,7 +199,7 @@ class TestAnswer:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(public_http, "connect", connect)
             try:
-                fetch.fetch(f"http://{PUBLIC}/", allow_http=True, within=FOR_EVER)
+                fetch.fetch(f"http://{PUBLIC}/", allow_http=True, timeout_seconds=FOR_EVER)
             except FetchError as failure:
                 assert failure.reason.startswith(PUBLIC)  # noqa: PT017  success is as good
         for peer in peers:
@@ -277,7 +277,7 @@ class TestSize:
 
         def refused() -> None:
             with pytest.raises(FetchError) as refusal:
-                fetch.fetch(HTTP, allow_http=True, max_bytes=MB, within=1.5)
+                fetch.fetch(HTTP, allow_http=True, max_bytes=MB, timeout_seconds=1.5)
             assert isinstance(refusal.value, TooLargeError) or "too slow" in refusal.value.reason
 
         assert peak_of(refused) < 8 * MB
@@ -308,7 +308,7 @@ class TestTime:
     ) -> None:
         net.serve(url, answer)
         with pytest.raises(UpstreamError, match=r"too slow: .* all of it within 0\.3$"):
-            fetch.fetch(url, allow_http=True, within=0.3)
+            fetch.fetch(url, allow_http=True, timeout_seconds=0.3)
 
     def test_the_time_limit_ends_a_slow_handshake(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
@@ -328,7 +328,7 @@ class TestTime:
         net.names["files.example.com"] = [PUBLIC]
         monkeypatch.setattr(public_http, "connect", lambda _place, _timeout: ours)
         with pytest.raises(UpstreamError, match="too slow"):
-            fetch.fetch(HTTPS, within=0.5)
+            fetch.fetch(HTTPS, timeout_seconds=0.5)
         dripping.join(PATIENCE)
         assert not dripping.is_alive(), "the connection was left open"
 
@@ -338,7 +338,7 @@ class TestTime:
         monkeypatch.setattr(fetch, "STEP_SECONDS", 0.3)
         net.serve(HTTP, silence)
         with pytest.raises(UpstreamError, match=r"expected an answer within 0\.3 seconds"):
-            fetch.fetch(HTTP, allow_http=True, within=FOR_EVER)
+            fetch.fetch(HTTP, allow_http=True, timeout_seconds=FOR_EVER)
 
     def test_the_total_time_includes_redirects(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
@@ -352,7 +352,7 @@ class TestTime:
         monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
         server = net.serve(HTTP, slowly)
         with pytest.raises(UpstreamError, match="too slow"):
-            fetch.fetch(HTTP, allow_http=True, within=FOR_EVER)
+            fetch.fetch(HTTP, allow_http=True, timeout_seconds=FOR_EVER)
         assert len(server.requests) == 3
 
     def test_the_total_time_includes_name_lookups(

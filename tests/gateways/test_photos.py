@@ -202,7 +202,7 @@ class TestFailing:
     def failure(self, within: float = FOR_EVER) -> UpstreamFailedError:
         (base,) = gateway.services(gateway.settings().photo_source).values()
         with pytest.raises(UpstreamFailedError) as failure:
-            Openverse(base, within=within).search("bread")
+            Openverse(base, timeout_seconds=within).search("bread")
         error = failure.value
         assert (error.status, error.code) == (502, "upstream_failed")
         assert error.message.startswith("The photo search failed: openverse ")

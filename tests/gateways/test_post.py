@@ -41,7 +41,7 @@ NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
 def send(url: str = HOOK, body: bytes = b'{"a":1}', within: float = 15.0) -> PostReply:
-    return post(url, body, JSON, within=within)
+    return post(url, body, JSON, timeout_seconds=within)
 
 
 class TestRequest:

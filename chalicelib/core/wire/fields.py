@@ -59,8 +59,8 @@ def _nested(annotation: Any) -> type[Wire] | None:  # noqa: ANN401  any annotati
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:  # noqa: ANN401  any annotation
-    for each in get_args(annotation):
-        yield from _kinds(each)
+    for argument in get_args(annotation):
+        yield from _kinds(argument)
     if isinstance(kind := get_origin(annotation) or annotation, type):
         yield kind
 

@@ -76,7 +76,7 @@ class _OpenApiGenerator(_SchemaGenerator):
 
 def _remove_null(declared: dict[str, Any]) -> None:
     if "anyOf" in declared:
-        options = [each for each in declared.pop("anyOf") if each != NULL]
+        options = [option for option in declared.pop("anyOf") if option != NULL]
         remaining = options[0] if len(options) == 1 else {"anyOf": options}
         declared.update(remaining | declared)
 
@@ -187,7 +187,7 @@ def _tidy(
         )
         for key, value in node.items()
         if key not in {"$defs", "title", OPENAPI_ONLY}
-        and not (key == "default" and any(value is each for each in omitted_defaults))
+        and not (key == "default" and any(value is default for default in omitted_defaults))
     }
 
 

@@ -57,7 +57,7 @@ def to_validation_error(
         unknown = list(islice(_unknown_keys(kind, data), MAX_REPORTED))
     details = failure.errors(include_url=False)[:MAX_REPORTED]
     if name:
-        details = [{**each, "loc": each["loc"] or (name,)} for each in details]
+        details = [{**detail, "loc": detail["loc"] or (name,)} for detail in details]
     errors = [
         FieldError(_field(error), _error_text(error, unknown) + _clearing_advice(kind, error))
         for error in details
@@ -102,7 +102,7 @@ def _remove_rejected(
 
 
 def _inside(locations: Iterable[_Location], step: int | str) -> list[_Location]:
-    return [each[1:] for each in locations if each and each[0] == step]
+    return [location[1:] for location in locations if location and location[0] == step]
 
 
 _EXPECTED = {
@@ -189,8 +189,8 @@ def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
             text = str(value) if abs(value) < 10**_MAX_SHOWN else "a very large one"
             return f"number {text}"
         case str():
-            shown = value if len(value) <= _MAX_SHOWN else value[:_MAX_SHOWN] + "…"
-            return f'text "{shown}"' + (
+            excerpt = value if len(value) <= _MAX_SHOWN else value[:_MAX_SHOWN] + "…"
+            return f'text "{excerpt}"' + (
                 f" ({len(value)} characters)" if len(value) > _MAX_SHOWN else ""
             )
         case Mapping():
@@ -240,7 +240,7 @@ def unknown_fields(
     Query parameters that were sent more than once are also named.
     """
     unknown = islice(_unknown_keys(model, raw), MAX_REPORTED + 1)
-    warnings = [each.warning(filtered_list) for each in unknown]
+    warnings = [unknown_key.warning(filtered_list) for unknown_key in unknown]
     if len(warnings) > MAX_REPORTED:
         warnings[MAX_REPORTED] = "More unknown fields were ignored, too."
     return [*(raw.repeated if isinstance(raw, QueryInput) else ()), *warnings]
@@ -273,13 +273,18 @@ def _misnamed_hint(location: Sequence[int | str], unknown: Iterable[_UnknownKey]
     """Name the unknown keys that may have been meant for a missing field, the most likely first."""
     *path, field = location
     candidates = [
-        each for each in unknown if each.path == tuple(path) and each.nearest_name in {None, field}
+        unknown_key
+        for unknown_key in unknown
+        if unknown_key.path == tuple(path) and unknown_key.nearest_name in {None, field}
     ]
     suffix = str(field).casefold()
     candidates.sort(
-        key=lambda each: (each.nearest_name is None, not each.key.casefold().endswith(suffix))
+        key=lambda candidate: (
+            candidate.nearest_name is None,
+            not candidate.key.casefold().endswith(suffix),
+        )
     )
-    names = ", ".join(f'"{each.key}"' for each in candidates[:_MAX_SUGGESTED])
+    names = ", ".join(f'"{candidate.key}"' for candidate in candidates[:_MAX_SUGGESTED])
     return f"; you sent {names}" if names else ""
 
 

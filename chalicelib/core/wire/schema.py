@@ -57,8 +57,8 @@ def decimal(text: str) -> Decimal | None:
     compact = "".join(c for c in text if not c.isspace() and c not in "'’")
     last = max(compact.rfind(","), compact.rfind("."))
     if {",", "."} <= set(compact):
-        whole = compact[:last].replace(",", "").replace(".", "")
-        compact = f"{whole}.{compact[last + 1 :]}"
+        integer_part = compact[:last].replace(",", "").replace(".", "")
+        compact = f"{integer_part}.{compact[last + 1 :]}"
     plain = compact.replace(",", ".").replace("\u2212", "-")
     return Decimal(plain) if _AMOUNT.fullmatch(plain) else None
 
@@ -92,9 +92,9 @@ class Wire(BaseModel):
     """Optional fields, of which a call needs at least one. ``has_at_least_one`` checks it."""
 
     @classmethod
-    def from_row(cls, stored: Mapping[str, Any], **computed: Any) -> Self:  # noqa: ANN401  fields of any type
+    def from_row(cls, attributes: Mapping[str, Any], **computed: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return a model of stored and computed values. Missing fields are null."""
-        return cls.model_validate({**_nulls_by_field(cls), **stored, **computed})
+        return cls.model_validate({**_nulls_by_field(cls), **attributes, **computed})
 
     def provided(self, *excluded: str) -> dict[str, Any]:
         """Return the fields that the caller sent, by Python name, without ``excluded``."""

@@ -31,24 +31,24 @@ def read_texts(
 def _read(field: WireField, value: object, read_json: ReadJson) -> object:
     if list not in field.kinds:
         return _read_one(field, value, read_json)
-    found = _json(value, read_json)
-    if not isinstance(found, list):
-        return None if found is None else value
-    return [_read_one(field, item, read_json) for item in found]
+    parsed = _json(value, read_json)
+    if not isinstance(parsed, list):
+        return None if parsed is None else value
+    return [_read_one(field, item, read_json) for item in parsed]
 
 
 def _read_one(field: WireField, value: object, read_json: ReadJson) -> object:
     """Read a value of a field that takes one, or an item of a list."""
     if field.nested is not None or dict in field.kinds:
-        found = _json(value, read_json)
-        if field.nested is not None and isinstance(found, Mapping):
-            return read_texts(field.nested, found, read_json)
-        return found if found is None or isinstance(found, dict) else value
+        parsed = _json(value, read_json)
+        if field.nested is not None and isinstance(parsed, Mapping):
+            return read_texts(field.nested, parsed, read_json)
+        return parsed if parsed is None or isinstance(parsed, dict) else value
     if not isinstance(value, str) or str in field.kinds or field.is_money:
         return value
-    found = _json(value.lower(), read_json)
+    parsed = _json(value.lower(), read_json)
     numbers = {int, float} if field.kinds & {int, float} else set()
-    return found if type(found) in {type(None), *numbers, *(field.kinds & {bool})} else value
+    return parsed if type(parsed) in {type(None), *numbers, *(field.kinds & {bool})} else value
 
 
 def _json(value: object, read_json: ReadJson) -> object:

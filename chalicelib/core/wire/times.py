@@ -48,10 +48,10 @@ def _iso_as(kind: type[date], value: object) -> date | None:
     if spaced := _SPACED_OFFSET.fullmatch(value):
         value = f"{spaced[1]}+{spaced[2]}"
     try:
-        found = kind.fromisoformat(value)
+        moment = kind.fromisoformat(value)
     except ValueError:
         return None
-    return found if found.year in _YEARS else None
+    return moment if moment.year in _YEARS else None
 
 
 def _day(value: object) -> date:

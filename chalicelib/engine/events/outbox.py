@@ -58,21 +58,23 @@ class Outbox:
             events += _derive(listing, record)
         if not events:
             return []
-        wanted = subscriptions.wanted(self._workspace_id)
-        chosen = {
-            WEBHOOK_EVENTS: [event for event in events if event.type in wanted.by_webhooks],
+        subscribed = subscriptions.wanted(self._workspace_id)
+        events_by_kind = {
+            WEBHOOK_EVENTS: [event for event in events if event.type in subscribed.by_webhooks],
             PEOPLE_EVENTS: [
                 event
                 for event in events
-                if event.type in wanted.by_people and not _is_covered_by_another(event, events)
+                if event.type in subscribed.by_people and not _is_covered_by_another(event, events)
             ],
-            VISITOR_EVENTS: [event for event in events if event.type in wanted.by_visitors],
+            VISITOR_EVENTS: [event for event in events if event.type in subscribed.by_visitors],
         }
         who = "visitor" if actor.startswith("visitor:") else actor
         common = {"actor": who, "at": iso(clock.now())}
         return [
-            jobs.row(kind, self._workspace_id, {"events": [list(each) for each in some], **common})
-            for kind, some in chosen.items()
+            jobs.row(
+                kind, self._workspace_id, {"events": [list(event) for event in some], **common}
+            )
+            for kind, some in events_by_kind.items()
             if some
         ]
 
@@ -80,15 +82,15 @@ class Outbox:
 def _is_covered_by_another(event: Event, events: list[Event]) -> bool:
     """Return whether members are notified by another event of the record, or not at all."""
     unless = {kind.unless for kind in MESSAGE_KINDS.values() if kind.type == event.type}
-    return any(each.id == event.id and each.type in unless for each in events)
+    return any(candidate.id == event.id and candidate.type in unless for candidate in events)
 
 
 def _derive(listing: Listing[Any], record: Record) -> Iterable[Event]:
     """Yield the events of a record that was read or created, and is about to be written."""
-    before = record.as_read
-    former = getattr(before, listing.status) if before and listing.status else None
+    old_record = record.as_read
+    former = getattr(old_record, listing.status) if old_record and listing.status else None
     if listing.status and former == getattr(record, listing.status):
         former = None
     for name, rule in listing.events.items():
-        if rule(before, record):
+        if rule(old_record, record):
             yield Event(name, record.id, record.revision, former)

@@ -72,9 +72,9 @@ _lock = Lock()
 def wanted(workspace_id: str) -> Wanted:
     """Return the types of events that a workspace wants."""
     with _lock:
-        known = _known.get(workspace_id)
-    if known is not None and clock.now() < known.until:
-        return known.wanted
+        subscription = _known.get(workspace_id)
+    if subscription is not None and clock.now() < subscription.until:
+        return subscription.wanted
     try:
         row = SubscriptionsRow.find(f"WORKSPACE#{workspace_id}", SORT_KEY)
     except (PynamoDBException, UnavailableError):

@@ -144,8 +144,8 @@ class NounCounts:
     def read_all(self) -> None:
         """Read the counters of all values, so that later calls send no request."""
         if self._all_counts is None:
-            found = read_all(*self._of_noun, self._cost)
-            self._all_counts = lambda: found
+            counts = read_all(*self._of_noun, self._cost)
+            self._all_counts = lambda: counts
 
     def _shared(self) -> Counter[str]:
         if self._main is None:

@@ -46,14 +46,16 @@ EventRules = Mapping[str, Rule]
 """The rules of a noun, by the names of its events."""
 
 
-def is_new(before: Record | None, after: Record) -> bool:  # noqa: ARG001  a rule
+def is_new(old_record: Record | None, new_record: Record) -> bool:  # noqa: ARG001  a rule
     """Whether the record is created."""
-    return before is None
+    return old_record is None
 
 
 def changes(*names: str) -> Rule:
     """Return the rule for changes of any of these attributes of an existing record."""
-    return lambda before, after: before is not None and _differ(before, after, names)
+    return lambda old_record, new_record: (
+        old_record is not None and _differ(old_record, new_record, names)
+    )
 
 
 def changes_others(*names: str) -> Rule:
@@ -62,15 +64,17 @@ def changes_others(*names: str) -> Rule:
     Attributes that all records have, such as times and index keys, do not count.
     """
 
-    def rule(before: Record | None, after: Record) -> bool:
-        own = type(after).get_attributes().keys() - Record.get_attributes().keys() - {*names}
-        return before is not None and _differ(before, after, own)
+    def rule(old_record: Record | None, new_record: Record) -> bool:
+        attributes = (
+            type(new_record).get_attributes().keys() - Record.get_attributes().keys() - {*names}
+        )
+        return old_record is not None and _differ(old_record, new_record, attributes)
 
     return rule
 
 
-def _differ(before: Record, after: Record, names: Iterable[str]) -> bool:
-    return any(getattr(before, name) != getattr(after, name) for name in names)
+def _differ(old_record: Record, new_record: Record, names: Iterable[str]) -> bool:
+    return any(getattr(old_record, name) != getattr(new_record, name) for name in names)
 
 
 R = TypeVar("R", bound=Record)
@@ -199,8 +203,8 @@ class Declaration(Generic[R]):
     def _serves_scans_along(self) -> bool:
         """Whether the indexes that ``scan_along`` requires exist: by creation and by the number."""
         slots = {self.sorts[index.sort] for index in self.indexes if index.partition_by is None}
-        along = self.number_slots.get(self.scan_along or "")
-        return along is not None and not self.parent and {"id", along} <= slots
+        slot = self.number_slots.get(self.scan_along or "")
+        return slot is not None and not self.parent and {"id", slot} <= slots
 
     def partition(self, workspace_id: str) -> str:
         """Return the partition key of the noun's live records."""
@@ -236,8 +240,8 @@ class Declaration(Generic[R]):
         n1, n2, *_ = (*(number or 0 for number in numbers), 0, 0)
         entry = IndexEntry(record.id, (n1, n2), text, cut=False)
         for slot, index in zip(INDEX_SLOTS, self.indexes, strict=False):
-            within = group(getattr(record, index.partition_by)) if index.partition_by else ""
-            setattr(record, slot, within + entry.sort_key(self.sorts[index.sort]))
+            group_prefix = group(getattr(record, index.partition_by)) if index.partition_by else ""
+            setattr(record, slot, group_prefix + entry.sort_key(self.sorts[index.sort]))
 
     def _key_prefix(self, record: R) -> str:
         """Return the prefix of the record's sort key in the compact index."""
@@ -287,45 +291,45 @@ class Declaration(Generic[R]):
                 )
         return rows
 
-    def former_claims(self, workspace_id: str, before: R | None, record: R) -> list[SideRow]:
+    def former_claims(self, workspace_id: str, old_record: R | None, record: R) -> list[SideRow]:
         """Return the rows of a record's new unique values under former keys, if those are free.
 
         An earlier release finds the record by them. A row under the current key that leads to a
         record without the value is returned as well, to be replaced: the earlier release has
         changed the value there.
         """
-        found: list[SideRow] = []
+        claims: list[SideRow] = []
         for lookup in self.lookups:
             change = lookups.key_change(lookup, workspace_id, self.noun, record)
             if not lookup.exact or change is None:
                 continue
             (value,) = lookup.values(record)
-            if before is not None and lookup.leads_to(before, value):
+            if old_record is not None and lookup.leads_to(old_record, value):
                 continue
             holders = {row.pk: row.target for row in change.existing()}
             match holders.get(change.former.pk):
                 case None:
                     change.former.key_form = lookups.FORMER
-                    found.append(SideRow(change.former, lookup.name))
+                    claims.append(SideRow(change.former, lookup.name))
                 case record.id:
-                    found.append(SideRow(change.former))
+                    claims.append(SideRow(change.former))
             if holder := holders.get(change.current.pk):
                 others = self.fetch(workspace_id, [holder])
                 if not any(lookup.leads_to(other, value) for other in others):
                     change.current.key_form = lookups.CURRENT
-                    found.append(SideRow(change.current))
-        return found
+                    claims.append(SideRow(change.current))
+        return claims
 
     def counters(self, facets: Facets) -> list[str]:
         """Return the names of the counters that count a record with these facets."""
         values = dict(zip(FACET_SLOTS, facets, strict=True))
-        kept = {self.status, *self.counted}
+        attributes = {self.status, *self.counted}
         return [
             counters.TOTAL,
             *(
                 counters.name("status" if name == self.status else name, value)
                 for name, slot in self.facet_slots.items()
-                if name in kept and (value := values[slot])
+                if name in attributes and (value := values[slot])
             ),
         ]
 
@@ -354,12 +358,12 @@ class Declaration(Generic[R]):
     ) -> list[R]:
         """Return the live records with these ids, in their order; missing ones are left out."""
         keys = (self.key(workspace_id, record_id) for record_id in ids)
-        found = fetch(keys, cost, consistent=consistent)
-        return [record for record in found if isinstance(record, self.row)]
+        records = fetch(keys, cost, consistent=consistent)
+        return [record for record in records if isinstance(record, self.row)]
 
     def lookup(self, name: str) -> Lookup[R]:
         """Return a declared look-up."""
-        (declared,) = (each for each in self.lookups if each.name == name)
+        (declared,) = (lookup for lookup in self.lookups if lookup.name == name)
         return declared
 
     def folded(self, record: R) -> str:

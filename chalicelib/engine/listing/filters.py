@@ -85,7 +85,7 @@ class Filters(Generic[R]):
     @property
     def excludes_all(self) -> bool:
         """Whether the bounds of a range admit no value."""
-        return any(None not in each and each[0] > each[1] for each in self.ranges.values())
+        return any(None not in bounds and bounds[0] > bounds[1] for bounds in self.ranges.values())
 
     @property
     def are_few(self) -> bool:
@@ -112,12 +112,12 @@ class Filters(Generic[R]):
             first, last = id_bounds(bounds)
             return (first or "") <= record.id and (last is None or record.id <= last + "~")
         number = getattr(record, self.listing.number_slots[name])
-        least, most = map(as_number, bounds)
+        lower, upper = map(as_number, bounds)
         return number is not None and (
-            (least is None or number >= least) and (most is None or number <= most)
+            (lower is None or number >= lower) and (upper is None or number <= upper)
         )
 
-    def where(self, wanted: str) -> Condition | None:
+    def where(self, words: str) -> Condition | None:
         """Return DynamoDB's filter expression for a full scan."""
         having = self.listing.having(self.equal)
         conditions: list[Condition] = [] if having is None else [having]
@@ -127,16 +127,16 @@ class Filters(Generic[R]):
         for name, bounds in self.ranges.items():
             if name not in {"created_at", self.listing.scan_along}:
                 conditions += self._bounds(name, bounds)
-        if wanted:
-            conditions.append(may_contain(ContentRow.t, wanted) | ContentRow.x.exists())
+        if words:
+            conditions.append(may_contain(ContentRow.t, words) | ContentRow.x.exists())
         return reduce(and_, conditions) if conditions else None
 
     def _bounds(self, name: str, bounds: Bounds) -> list[Condition]:
         slot = getattr(ContentRow, self.listing.number_slots[name])
-        least, most = map(as_number, bounds)
+        lower, upper = map(as_number, bounds)
         return [
-            *([slot >= least] if least is not None else []),
-            *([slot <= most] if most is not None else []),
+            *([slot >= lower] if lower is not None else []),
+            *([slot <= upper] if upper is not None else []),
         ]
 
     def scanned(self, query: Query) -> IndexRange:

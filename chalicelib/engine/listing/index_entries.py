@@ -45,8 +45,8 @@ class IndexRange:
         if self.least is not None or self.most is not None:
             # "~" sorts after every digit and after every character of an id.
             top = self.prefix + (self.most or "") + "~"
-            least = self.prefix + (self.least or "")
-            condition = slot.between(least, top) if least else slot <= top
+            lower = self.prefix + (self.least or "")
+            condition = slot.between(lower, top) if lower else slot <= top
         elif self.prefix:
             condition = slot.startswith(self.prefix)
         return condition
@@ -68,19 +68,19 @@ def as_number(bound: Any) -> int | None:  # noqa: ANN401  a number, a time or No
 
 def key_bounds(bounds: Bounds) -> tuple[str | None, str | None]:
     """Return bounds on a number as bounds on the keys of its index."""
-    least, most = map(as_number, bounds)
+    lower, upper = map(as_number, bounds)
     return (
-        None if least is None else number_key(least),
-        None if most is None else number_key(most),
+        None if lower is None else number_key(lower),
+        None if upper is None else number_key(upper),
     )
 
 
 def id_bounds(bounds: Bounds) -> tuple[str | None, str | None]:
     """Return bounds on the time of creation as bounds on ids, which begin with the time."""
-    least, most = bounds
+    lower, upper = bounds
     return (
-        None if least is None else first_id_at(least)[:10],
-        None if most is None else first_id_at(most)[:10],
+        None if lower is None else first_id_at(lower)[:10],
+        None if upper is None else first_id_at(upper)[:10],
     )
 
 
@@ -161,9 +161,9 @@ class IndexEntry(NamedTuple):
         """The folded texts, the name first."""
         return self.text.split("\n")
 
-    def matches(self, wanted: str) -> bool:
+    def matches(self, words: str) -> bool:
         """Whether the entry's texts match a search."""
-        return is_found(self.texts, wanted)
+        return is_found(self.texts, words)
 
     def sort_key(self, sort: SortKey) -> str:
         """Return the sort key of the record as text. Records with equal keys sort by id."""
@@ -177,13 +177,13 @@ class IndexEntry(NamedTuple):
         return f"{part}{SEPARATOR}{self.id}"
 
 
-def may_contain(attribute: Attribute[str], wanted: str) -> Condition:
+def may_contain(attribute: Attribute[str], search: str) -> Condition:
     """Return the condition that stored texts contain the longest words of a search.
 
     They do if they match it: whatever divides words divides them in stored texts, too. ``is_found``
     is exact.
     """
-    words = sorted(set(wanted.split()), key=len)[-MOST_WORDS:]
+    words = sorted(set(search.split()), key=len)[-MOST_WORDS:]
     conditions: list[Condition] = [attribute.contains(word) for word in words]
     return reduce(and_, conditions)
 

@@ -60,8 +60,8 @@ class Listing(Declaration[R]):
 
         Time-to-live removes records late, so the clock decides.
         """
-        found = self.row.find(self.trash(workspace_id), record_id)
-        return found if found and found.expires > clock.now() else None
+        record = self.row.find(self.trash(workspace_id), record_id)
+        return record if record and record.expires > clock.now() else None
 
     def deleted_ids(self, workspace_id: str, together_with: str) -> list[str]:
         """Return the ids of the soft-deleted records with this ``together_with``, in order.
@@ -69,7 +69,10 @@ class Listing(Declaration[R]):
         They include records that time-to-live has not removed yet.
         """
         trash = Partition(self.trash(workspace_id), Cost())
-        return [each.id for each in entries(trash, under(together_with), None, consistent=True)]
+        return [
+            index_entry.id
+            for index_entry in entries(trash, under(together_with), None, consistent=True)
+        ]
 
     def fetch_deleted(self, workspace_id: str, ids: Iterable[str]) -> list[R]:
         """Return the soft-deleted records with these ids, in their order."""
@@ -83,10 +86,10 @@ class Listing(Declaration[R]):
         ``together_with`` is the id by which ``deleted_ids`` finds the record with others.
         """
         values = _moved_values(record) | {"expires": until, "trashed_with_id": together_with}
-        kept = self.row(self.trash(workspace_id), **values)
-        kept.follows = int(record.version) - 1
-        kept.r = self.trash_order(kept)
-        return kept
+        deleted_record = self.row(self.trash(workspace_id), **values)
+        deleted_record.follows = int(record.version) - 1
+        deleted_record.r = self.trash_order(deleted_record)
+        return deleted_record
 
     @staticmethod
     def trash_order(deleted: Record) -> str:
@@ -148,7 +151,7 @@ class Listing(Declaration[R]):
         lookup: str,
         value: str,
         *,
-        within: str = "",
+        group: str = "",
         or_folded: bool = False,
     ) -> list[str]:
         """Return the ids of the records that have this value of a look-up, oldest first.
@@ -156,11 +159,13 @@ class Listing(Declaration[R]):
         ``or_folded`` adds those that an earlier release may have stored with the folded value.
         """
         declared = self.lookup(lookup)
-        ids = lookups.find(declared, workspace_id, self.noun, value, within=within)
+        ids = lookups.find(declared, workspace_id, self.noun, value, group=group)
         if len(lookups.keys(declared, workspace_id, self.noun, value)) == 1:
             return ids
-        found = self.fetch(workspace_id, ids)
-        return [each.id for each in found if declared.leads_to(each, value, or_folded=or_folded)]
+        records = self.fetch(workspace_id, ids)
+        return [
+            record.id for record in records if declared.leads_to(record, value, or_folded=or_folded)
+        ]
 
     def find_unique(self, workspace_id: str, lookup: str, values: Iterable[str]) -> dict[str, str]:
         """Return the ids of the records with these values of a unique look-up, by value."""
@@ -169,8 +174,8 @@ class Listing(Declaration[R]):
             value: lookups.unique_key(workspace_id, self.noun, lookup, declared.key(value))
             for value in values
         }
-        held = {row.pk: row.target for row in fetch(keys.values()) if isinstance(row, LookupRow)}
-        return {value: held[key.pk] for value, key in keys.items() if key.pk in held}
+        targets = {row.pk: row.target for row in fetch(keys.values()) if isinstance(row, LookupRow)}
+        return {value: targets[key.pk] for value, key in keys.items() if key.pk in targets}
 
     def after(self, workspace_id: str, record_id: str, limit: int) -> list[R]:
         """Return the first records after an id, in the order of ids. Pass "" for the first."""
@@ -201,14 +206,14 @@ class Listing(Declaration[R]):
         The arguments select entries by parent, by an attribute that is ``present``, or by values.
         For a value of a partitioned facet, only the partition of the value is read.
         """
-        place, rest = self.partition(workspace_id), dict(filters)
+        place, conditions = self.partition(workspace_id), dict(filters)
         for facet in self.partitioned:
-            if facet in rest:
-                place = partition_of(workspace_id, self.noun, facet, rest.pop(facet))
+            if facet in conditions:
+                place = partition_of(workspace_id, self.noun, facet, conditions.pop(facet))
                 break
         partition = Partition(place, Cost())
         keys = None if parent is None else under(parent)
-        where = self.having(rest)
+        where = self.having(conditions)
         if present is not None:
             has = ContentRow.c.contains(token("has", present))
             where = has if where is None else where & has
@@ -220,12 +225,12 @@ class Listing(Declaration[R]):
         index: SortIndex,
         limit: int,
         *,
-        after: R | None = None,
+        last_record: R | None = None,
         descending: bool = False,
     ) -> list[SortPosition]:
         """Return the positions of up to ``limit`` records along an index by a number.
 
-        They start after ``after``. The read is consistent, for changes that place a record between
+        They start after ``last_record``. The read is consistent, for changes that place a record between
         others.
         """
         slot = INDEX_SLOTS[self.indexes.index(index)]
@@ -233,7 +238,7 @@ class Listing(Declaration[R]):
         items = Partition(self.partition(workspace_id), Cost()).items(
             limit,
             index_name=f"by_{slot}",
-            range_key_condition=after and key > getattr(after, slot),
+            range_key_condition=last_record and key > getattr(last_record, slot),
             scan_index_forward=not descending,
             consistent_read=True,
         )
@@ -245,9 +250,9 @@ class Listing(Declaration[R]):
         Each field of the input with the name of the status, a facet or a tag filters by it, and the
         value "all" does not. ``filters`` adds or replaces some.
         """
-        named = {self.status, *self.facets, *self.tags} & type(args).model_fields.keys()
-        sent = {name: getattr(args, name) for name in named if name}
-        filters = {name: None if value == "all" else value for name, value in sent.items()}
+        names = {self.status, *self.facets, *self.tags} & type(args).model_fields.keys()
+        submitted = {name: getattr(args, name) for name in names if name}
+        filters = {name: None if value == "all" else value for name, value in submitted.items()}
         if "sort" not in selected:
             selected |= {"sort": "createdAt", "descending": True}
         selected["filters"] = {**filters, **selected.get("filters", {})}

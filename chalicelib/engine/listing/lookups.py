@@ -49,24 +49,24 @@ class Lookup(Generic[R]):
     displaced: str | None = None
     exact: bool = False
 
-    def hashes(self, value: str, within: str = "") -> tuple[str, str]:
+    def hashes(self, value: str, group: str = "") -> tuple[str, str]:
         """Return the hashes of a value under its key and under its former key, often the same."""
-        current = (exact_hash if self.exact else name_hash)(self.key(value), within)
-        former = self.former_key and name_hash(self.former_key(value), within)
+        current = (exact_hash if self.exact else name_hash)(self.key(value), group)
+        former = self.former_key and name_hash(self.former_key(value), group)
         return current, former or current
 
     def leads_to(self, record: R, value: str, *, or_folded: bool = False) -> bool:
         """Whether a record has a value. ``or_folded`` accepts it in the form of its former key."""
         return any(
-            self.key(each) == self.key(value)
-            or (or_folded and self.former_key is not None and each == self.former_key(value))
-            for each in self.values(record)
+            self.key(candidate) == self.key(value)
+            or (or_folded and self.former_key is not None and candidate == self.former_key(value))
+            for candidate in self.values(record)
         )
 
     def values(self, record: R) -> list[str]:
         """Return the values of the look-up for a record."""
-        found = self.value(record) or ()
-        return list(filter(None, [found] if isinstance(found, str) else found))
+        text = self.value(record) or ()
+        return list(filter(None, [text] if isinstance(text, str) else text))
 
 
 def id_claim(noun: str) -> str:
@@ -111,19 +111,19 @@ def rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[Sid
     if lookup.platform_wide:
         claims = [claim(lookup.name, value, record.id, workspace_id) for value in values]
         return [SideRow(row, lookup.name) for row in claims]
-    within = lookup.within(record) if lookup.within else ""
+    group = lookup.within(record) if lookup.within else ""
     forms = (CURRENT, FORMER) if lookup.exact else (None,)
-    made = [
+    lookup_rows = [
         LookupRow(key.pk, key.sk if lookup.unique else record.id, target=record.id, key_form=form)
         for value in values
-        for form, key in zip(forms, keys(lookup, workspace_id, noun, value, within), strict=False)
+        for form, key in zip(forms, keys(lookup, workspace_id, noun, value, group), strict=False)
     ]
     if not lookup.unique:
-        return [SideRow(row) for row in made]
+        return [SideRow(row) for row in lookup_rows]
     free = Row.pk.does_not_exist()
     if lookup.exact:
         free |= LookupRow.key_form == FORMER
-    return [SideRow(row, lookup.name, free) for row in made if row.key_form != FORMER]
+    return [SideRow(row, lookup.name, free) for row in lookup_rows if row.key_form != FORMER]
 
 
 class KeyChange(NamedTuple):
@@ -147,13 +147,13 @@ def key_change(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> Ke
     value = next(iter(lookup.values(record)), None)
     if not value or lookup.former_key is None or not lookup.unique:
         return None
-    within = lookup.within(record) if lookup.within else ""
-    current, former = lookup.hashes(value, within)
+    group = lookup.within(record) if lookup.within else ""
+    current, former = lookup.hashes(value, group)
     if current == former:
         return None
     rows = [
-        LookupRow(_partition(workspace_id, noun, lookup.name, each), SORT_KEY, target=record.id)
-        for each in (current, former)
+        LookupRow(_partition(workspace_id, noun, lookup.name, hashed), SORT_KEY, target=record.id)
+        for hashed in (current, former)
     ]
     return KeyChange(*rows)
 
@@ -162,27 +162,29 @@ def moved_rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> li
     """Return the rows of a record's values, not unique ones, whose keys have changed."""
     if not lookup.exact or lookup.unique:
         return []
-    found = (keys(lookup, workspace_id, noun, value) for value in lookup.values(record))
-    return [LookupRow(each[0].pk, record.id, target=record.id) for each in found if len(each) > 1]
+    keys_by_value = (keys(lookup, workspace_id, noun, value) for value in lookup.values(record))
+    return [
+        LookupRow(value_keys[0].pk, record.id, target=record.id)
+        for value_keys in keys_by_value
+        if len(value_keys) > 1
+    ]
 
 
-def keys(
-    lookup: Lookup[R], workspace_id: str, noun: str, value: str, within: str = ""
-) -> list[Key]:
+def keys(lookup: Lookup[R], workspace_id: str, noun: str, value: str, group: str = "") -> list[Key]:
     """Return the key of a value's row. For an exact look-up, the former key follows if it differs.
 
     Rows of values that are not unique have the id of their record as the sort key instead.
     """
-    hashes = lookup.hashes(value, within)
+    hashes = lookup.hashes(value, group)
     return [
-        Key(LookupRow, _partition(workspace_id, noun, lookup.name, each), SORT_KEY)
-        for each in dict.fromkeys(hashes if lookup.exact else hashes[:1])
+        Key(LookupRow, _partition(workspace_id, noun, lookup.name, hashed), SORT_KEY)
+        for hashed in dict.fromkeys(hashes if lookup.exact else hashes[:1])
     ]
 
 
-def unique_key(workspace_id: str, noun: str, name: str, value: str, within: str = "") -> Key:
+def unique_key(workspace_id: str, noun: str, name: str, value: str, group: str = "") -> Key:
     """Return the key of a unique value's row. ``fetch`` it to find whether the value is taken."""
-    return Key(LookupRow, _partition(workspace_id, noun, name, name_hash(value, within)), SORT_KEY)
+    return Key(LookupRow, _partition(workspace_id, noun, name, name_hash(value, group)), SORT_KEY)
 
 
 def _partition(workspace_id: str, noun: str, name: str, hashed: str) -> str:
@@ -195,7 +197,7 @@ def find(  # noqa: PLR0913  the parts of the look-up's key
     noun: str,
     value: str,
     *,
-    within: str = "",
+    group: str = "",
     cost: Cost | None = None,
 ) -> list[str]:
     """Return the ids of the records with a value, oldest first.
@@ -203,16 +205,16 @@ def find(  # noqa: PLR0913  the parts of the look-up's key
     Those that an exact look-up has under a former key may have another value.
     """
     if lookup.platform_wide:
-        held = ClaimRow.find_claim(lookup.name, value)
-        return [held.target] if held else []
+        claim = ClaimRow.find_claim(lookup.name, value)
+        return [claim.target] if claim else []
     cost = cost or Cost()
-    found: set[str] = set()
-    for number, key in enumerate(keys(lookup, workspace_id, noun, value, within)):
+    ids: set[str] = set()
+    for number, key in enumerate(keys(lookup, workspace_id, noun, value, group)):
         for item in Partition(key.pk, cost).items(consistent_read=True):
             row = LookupRow.from_raw_data(item)
             if may_have_value(row, is_former_key=number > 0):
-                found.add(row.target)
-    return sorted(found)
+                ids.add(row.target)
+    return sorted(ids)
 
 
 def may_have_value(row: LookupRow, *, is_former_key: bool) -> bool:

@@ -65,29 +65,29 @@ FETCHED_TEXTS = 100
 
 
 def matches(
-    rows: Iterable[IndexEntry], wanted: str, texts: Partition, *, consistent: bool
+    rows: Iterable[IndexEntry], words: str, texts: Partition, *, consistent: bool
 ) -> list[IndexEntry]:
     """Return the entries that match a search. The whole texts of cut entries are read."""
-    found = [(entry, entry.matches(wanted)) for entry in rows]
-    unsure = [entry.id for entry, matched in found if entry.cut and not matched]
-    long = _search_long_texts(wanted, unsure, texts, consistent=consistent) if unsure else set()
-    return [entry for entry, matched in found if matched or entry.id in long]
+    entries = [(entry, entry.matches(words)) for entry in rows]
+    unsure = [entry.id for entry, matched in entries if entry.cut and not matched]
+    long = _search_long_texts(words, unsure, texts, consistent=consistent) if unsure else set()
+    return [entry for entry, matched in entries if matched or entry.id in long]
 
 
 def _search_long_texts(
-    wanted: str, ids: list[str], texts: Partition, *, consistent: bool
+    words: str, ids: list[str], texts: Partition, *, consistent: bool
 ) -> set[str]:
     if len(ids) <= FETCHED_TEXTS:
-        rows = fetch((Key(TextRow, texts.pk, each) for each in ids), texts.cost)
+        rows = fetch((Key(TextRow, texts.pk, record_id) for record_id in ids), texts.cost)
         return {
             row.sk
             for row in rows
-            if isinstance(row, TextRow) and is_found(row.whole.split("\n"), wanted)
+            if isinstance(row, TextRow) and is_found(row.whole.split("\n"), words)
         }
     items = texts.items(
-        filter_condition=may_contain(TextRow.whole, wanted), consistent_read=consistent
+        filter_condition=may_contain(TextRow.whole, words), consistent_read=consistent
     )
-    return {item["sk"]["S"] for item in items if is_found(item["whole"]["S"].split("\n"), wanted)}
+    return {item["sk"]["S"] for item in items if is_found(item["whole"]["S"].split("\n"), words)}
 
 
 RANGES = 8
@@ -130,23 +130,23 @@ class ParallelScan:
 
     def entries(self) -> list[IndexEntry]:
         """Return the entries, in no order. One that moves meanwhile is returned once at most."""
-        found: dict[str, IndexEntry] = {}
+        entries_by_id: dict[str, IndexEntry] = {}
         begun, units = time.monotonic(), self.partition.cost.units
-        left, pending = self.rows, self._first_ranges()
+        rows_left, pending = self.rows, self._first_ranges()
         while pending:
             answers = deadline.map_in_threads(self._page, pending, RANGES)
             for _, entries in answers:
-                found.update((entry.id, entry) for entry in entries)
-            left -= sum(answer["ScannedCount"] for answer, _ in answers)
+                entries_by_id.update((entry.id, entry) for entry in entries)
+            rows_left -= sum(answer["ScannedCount"] for answer, _ in answers)
             pending = [
-                rest
-                for each, (answer, _) in zip(pending, answers, strict=True)
-                for rest in self._rest(each, answer, max(left, 0))
+                part
+                for range_, (answer, _) in zip(pending, answers, strict=True)
+                for part in self._rest(range_, answer, max(rows_left, 0))
             ]
             ahead = (self.partition.cost.units - units - UNITS_AT_ONCE) / UNITS_A_SECOND
             if pending and (pause := ahead - (time.monotonic() - begun)) > 0:
                 retry.sleep(deadline.remaining(pause))
-        return list(found.values())
+        return list(entries_by_id.values())
 
     def _first_ranges(self) -> list[_Range]:
         """Cut the space between the first and the last key evenly."""
@@ -154,9 +154,9 @@ class ParallelScan:
         if None in ends:
             return []
         first, last = (end or "" for end in ends)
-        whole = _Range(first, (self.bounds.most or "") + "~", self._position(last))
+        full_range = _Range(first, (self.bounds.most or "") + "~", self._position(last))
         begin = self._position(first)
-        return list(self._cut(whole, begin, (whole.end - begin) / RANGES, RANGES))
+        return list(self._cut(full_range, begin, (full_range.end - begin) / RANGES, RANGES))
 
     def _end(self, descending: bool) -> str | None:  # noqa: FBT001  called by map_in_threads
         """Return the first or the last key within the bounds, if there are any."""
@@ -164,14 +164,14 @@ class ParallelScan:
         items = self.partition.items(1, consistent_read=True, **options)
         return next((item["r"]["S"] for item in items), None)
 
-    def _page(self, each: _Range) -> tuple[Item, list[IndexEntry]]:
+    def _page(self, range_: _Range) -> tuple[Item, list[IndexEntry]]:
         """Read one page of a range, up to a megabyte."""
-        keys = ContentRow.r.between(each.low, each.high)
-        options = self.options | {"range_key_condition": keys, "exclusive_start_key": each.start}
+        keys = ContentRow.r.between(range_.low, range_.high)
+        options = self.options | {"range_key_condition": keys, "exclusive_start_key": range_.start}
         answer = self.partition.query(**options)
         return answer, list(self.read(answer.pop("Items")))
 
-    def _rest(self, each: _Range, answer: Item, rows_left: int) -> Iterator[_Range]:
+    def _rest(self, range_: _Range, answer: Item, rows_left: int) -> Iterator[_Range]:
         """Yield the ranges that remain after a page of a range.
 
         They are as wide as some pages would be if the entries stayed as dense as in this page.
@@ -181,21 +181,21 @@ class ParallelScan:
             return
         key = start["r"]["S"]
         begin = self._position(key)
-        width = max(1, begin - self._position(each.low))
-        pages = min((each.end - begin) / width, rows_left / max(1, answer["ScannedCount"]))
+        width = max(1, begin - self._position(range_.low))
+        pages = min((range_.end - begin) / width, rows_left / max(1, answer["ScannedCount"]))
         pieces = max(1, min(RANGES, int(pages / PAGES_A_RANGE)))
-        rest = _Range(key, each.high, each.end, start)
-        yield from self._cut(rest, begin, width * pages / pieces, pieces)
+        unread = _Range(key, range_.high, range_.end, start)
+        yield from self._cut(unread, begin, width * pages / pieces, pieces)
 
-    def _cut(self, whole: _Range, begin: int, width: float, pieces: int) -> Iterator[_Range]:
+    def _cut(self, full_range: _Range, begin: int, width: float, pieces: int) -> Iterator[_Range]:
         """Cut a range after each ``width``. The last piece is what remains."""
-        low, start = whole.low, whole.start
+        low, start = full_range.low, full_range.start
         bounds = {begin + int(width * number) for number in range(1, pieces)}
-        for bound in sorted(bound for bound in bounds if begin < bound < whole.end):
+        for bound in sorted(bound for bound in bounds if begin < bound < full_range.end):
             high = self._key(bound)
             yield _Range(low, high, bound, start)
             low, start = high, None
-        yield _Range(low, whole.high, whole.end, start)
+        yield _Range(low, full_range.high, full_range.end, start)
 
     def _position(self, key: str) -> int:
         """Return the beginning of a key as a number."""
@@ -270,13 +270,13 @@ class _PageReader(Generic[R]):
         if not self.listing.indexes and not self.listing.partitioned:
             return self._full_scan(consistent=True)
         self._choose_partition()
-        found = self._range_in_order() if self._only_sorts else None
-        near = self.query.offset <= FETCHED_SKIP
-        if found is not None and near and self._has_counter:
-            return self._index_scan(found, None, consistent=True)
+        index_range = self._range_in_order() if self._only_sorts else None
+        is_near = self.query.offset <= FETCHED_SKIP
+        if index_range is not None and is_near and self._has_counter:
+            return self._index_scan(index_range, None, consistent=True)
         with deadline.side_by_side() as start:
             counting = start(self._count_rows)
-            is_whole = (found is None or near) and self._begin_scan()
+            is_whole = (index_range is None or is_near) and self._begin_scan()
             rows = counting.result()
         if is_whole:
             return self._full_scan(consistent=True)
@@ -286,8 +286,8 @@ class _PageReader(Generic[R]):
         """Return the page in the way that is cheapest for the partition's number of rows."""
         consistent = rows <= CONSISTENT_ROWS
         if rows > SMALL_ROWS:
-            if self._only_sorts and (found := self._range_in_order()) is not None:
-                return self._index_scan(found, rows, consistent=consistent)
+            if self._only_sorts and (index_range := self._range_in_order()) is not None:
+                return self._index_scan(index_range, rows, consistent=consistent)
             if self.listing.scan_along in self.filters.ranges:
                 rows = self._count_along(rows)
                 consistent = rows <= CONSISTENT_ROWS
@@ -333,8 +333,8 @@ class _PageReader(Generic[R]):
         noun, values = self.listing.noun, self.filters.any_of.pop(facet)
         rows = {v: n for v in sorted(values) if (n := self.counts.of(facet, v))}
         in_order = self._only_sorts and self._range_in_order() is not None
-        most = self.query.offset + self.query.size if in_order else total
-        if sum(ROWS_A_QUERY + min(n, most) for n in rows.values()) >= total:
+        max_rows = self.query.offset + self.query.size if in_order else total
+        if sum(ROWS_A_QUERY + min(n, max_rows) for n in rows.values()) >= total:
             self.filters.any_of[facet] = values
             return total
         self.begun = None
@@ -373,20 +373,20 @@ class _PageReader(Generic[R]):
         If the entries are few, they can be read consistently. The count costs a fourth of that
         scan, and callers are not charged for it.
         """
-        found = self._along_number(self.listing.scan_along or "")
-        if found is None:
+        index_range = self._along_number(self.listing.scan_along or "")
+        if index_range is None:
             return rows
-        options, most = found.options(descending=False), CONSISTENT_ROWS + 1
-        counted = self.partition.count(most, consistent_read=False, **options)
-        return counted if counted < most else rows
+        options, max_rows = index_range.options(descending=False), CONSISTENT_ROWS + 1
+        count = self.partition.count(max_rows, consistent_read=False, **options)
+        return count if count < max_rows else rows
 
     def _narrow_range(self, rows: int, *, consistent: bool) -> IndexRange | None:
         """Return a range along an index whose records cost less to read than a full scan."""
         affordable = rows // ROWS_A_RECORD * (2 if consistent else 1)
-        for found in filter(None, map(self._along_number, self.filters.ranges)):
-            options = found.options(descending=False)
+        for index_range in filter(None, map(self._along_number, self.filters.ranges)):
+            options = index_range.options(descending=False)
             if self.partition.count(affordable, consistent_read=False, **options) < affordable:
-                return found
+                return index_range
         return None
 
     def _along_number(self, number: str) -> IndexRange | None:
@@ -394,9 +394,9 @@ class _PageReader(Generic[R]):
         bounds = self.filters.ranges[number]
         if number == "created_at":
             return IndexRange(None, "", *id_bounds(bounds))
-        wanted = self.listing.number_slots[number]
+        number_slot = self.listing.number_slots[number]
         for slot, index in self._indexes():
-            if index.partition_by is None and self.listing.sorts[index.sort] == wanted:
+            if index.partition_by is None and self.listing.sorts[index.sort] == number_slot:
                 return IndexRange(f"by_{slot}", "", *key_bounds(bounds))
         return None
 
@@ -404,28 +404,30 @@ class _PageReader(Generic[R]):
         return zip(INDEX_SLOTS, self.listing.indexes, strict=False)
 
     def _index_scan(
-        self, found: IndexRange, rows: int | None, *, consistent: bool
+        self, index_range: IndexRange, rows: int | None, *, consistent: bool
     ) -> ResultPage[R]:
         """Read the page along an index, and the total beside it unless the page is far away."""
-        read_total = partial(self._total, found, rows, consistent=consistent)
+        read_total = partial(self._total, index_range, rows, consistent=consistent)
         if self.query.offset > FETCHED_SKIP:
             total = read_total()
-            records = self._along(found, consistent=consistent) if self.query.offset < total else []
+            records = (
+                self._along(index_range, consistent=consistent) if self.query.offset < total else []
+            )
         else:
             with deadline.side_by_side() as start:
                 counting = start(read_total)
-                records = self._along(found, consistent=consistent)
+                records = self._along(index_range, consistent=consistent)
                 total = counting.result()
         return ResultPage(records, total, "index scan", self.cost)
 
-    def _along(self, found: IndexRange, *, consistent: bool) -> list[R]:
+    def _along(self, index_range: IndexRange, *, consistent: bool) -> list[R]:
         """Read the records of the page along an index. Those far before it are only counted."""
-        options = found.options(descending=self.query.descending)
+        options = index_range.options(descending=self.query.descending)
         offset, size = self.query.offset, self.query.size
         partition, start, skipped = self.partition, None, 0
         if isinstance(partition, Partition):
-            if found.index is None and self._is_own_partition:
-                return self._from_table(partition, found, consistent=consistent)
+            if index_range.index is None and self._is_own_partition:
+                return self._from_table(partition, index_range, consistent=consistent)
             skipped = offset if offset > FETCHED_SKIP else 0
             start = partition.skip(skipped, consistent_read=consistent, **options)
         if skipped and start is None:
@@ -435,72 +437,74 @@ class _PageReader(Generic[R]):
         ids = [item["sk"]["S"] for item in items]
         return self._records(ids[offset - skipped :])
 
-    def _counting_range(self, found: IndexRange) -> IndexRange:
+    def _counting_range(self, index_range: IndexRange) -> IndexRange:
         """Return the smallest index with the same order, for counting.
 
         For the table's own order, that is the keys-only index by creation, if the noun has one.
         """
-        if found.index is None and self._is_own_partition:
+        if index_range.index is None and self._is_own_partition:
             for slot, index in self._indexes():
                 if index.partition_by is None and self.listing.sorts[index.sort] == "id":
-                    return IndexRange(f"by_{slot}", SEPARATOR, found.least, found.most)
-        return found
+                    return IndexRange(f"by_{slot}", SEPARATOR, index_range.least, index_range.most)
+        return index_range
 
     @property
     def _has_counter(self) -> bool:
         """Whether counters have the total of a scan along an index."""
         return not self.filters.ranges and (self._is_own_partition or not self.filters.equal)
 
-    def _total(self, found: IndexRange, rows: int | None, *, consistent: bool) -> int:
+    def _total(self, index_range: IndexRange, rows: int | None, *, consistent: bool) -> int:
         """Return the number of records in the scanned part of an index.
 
         ``rows`` is the number of rows of the partition, if it is known.
         """
         if not self._has_counter:
-            options = self._counting_range(found).options(descending=False)
+            options = self._counting_range(index_range).options(descending=False)
             return self.partition.count(None, consistent_read=consistent, **options)
         for facet, value in self.filters.equal.items():
             return self.counts.of(facet, value)
         return self._count_rows() if rows is None else rows
 
-    def _from_table(self, partition: Partition, found: IndexRange, *, consistent: bool) -> list[R]:
+    def _from_table(
+        self, partition: Partition, index_range: IndexRange, *, consistent: bool
+    ) -> list[R]:
         """Read the records in the order of creation, which is the order of the table.
 
         The rows before the page are counted in a smaller index. That is the keys-only index if the
         noun has one, else the compact index.
         """
         offset, size = self.query.offset, self.query.size
-        way = self._counting_range(found).options(descending=self.query.descending)
+        way = self._counting_range(index_range).options(descending=self.query.descending)
         if not self.filters.ranges:
             way = {"index_name": BY_ROW, **way}
         start = partition.skip(offset, consistent_read=consistent, **way)
         if offset and start is None:
             return []
         key = start and {name: start[name] for name in ("pk", "sk")}
-        options = found.options(descending=self.query.descending)
+        options = index_range.options(descending=self.query.descending)
         items = partition.items(size, exclusive_start_key=key, consistent_read=True, **options)
         return [self.listing.row.from_raw_data(item) for item in items]
 
-    def _range_scan(self, found: IndexRange) -> ResultPage[R]:
+    def _range_scan(self, index_range: IndexRange) -> ResultPage[R]:
         """Read all records in a range, then filter, search and sort them in memory."""
-        options = found.options(descending=False)
+        options = index_range.options(descending=False)
         items = self.partition.items(consistent_read=True, **options)
         return self._page_of(self._records(item["sk"]["S"] for item in items), "range scan")
 
     def _look_up(self) -> ResultPage[R]:
         """Read the records of the ids and the look-ups, without those that no longer match."""
-        wanted = {self.listing.lookup(n): value for n, value in self.filters.lookups.items()}
-        found: list[Collection[str]] = [] if self.query.ids is None else [self.query.ids]
-        found += [
+        values = {self.listing.lookup(n): value for n, value in self.filters.lookups.items()}
+        id_sets: list[Collection[str]] = [] if self.query.ids is None else [self.query.ids]
+        id_sets += [
             lookups.find(lookup, self.workspace_id, self.listing.noun, value, cost=self.cost)
-            for lookup, value in wanted.items()
+            for lookup, value in values.items()
         ]
-        ids = set(found[0]).intersection(*found[1:])
-        keys = {lookup: lookup.key(value) for lookup, value in wanted.items()}
+        ids = set(id_sets[0]).intersection(*id_sets[1:])
+        keys = {lookup: lookup.key(value) for lookup, value in values.items()}
         records = [
             record
             for record in self._records(ids)
-            if all(key in map(each.key, each.values(record)) for each, key in keys.items())
+            if all(key in map(lookup.key, lookup.values(record)) for lookup, key in keys.items())
         ]
         return self._page_of(records, "look-up")
 
@@ -515,10 +519,12 @@ class _PageReader(Generic[R]):
         """Read every entry that passes DynamoDB's filter."""
         options = self._scan_options(consistent=consistent)
         begun, start = self.begun or ([], None)
-        whole = self.begun is not None and start is None
-        rest = () if whole else self.partition.items(exclusive_start_key=start, **options)
-        found = self._entries(chain(begun, rest))
-        return self._page_of_entries(found, consistent=consistent)
+        is_complete = self.begun is not None and start is None
+        remaining_rows = (
+            () if is_complete else self.partition.items(exclusive_start_key=start, **options)
+        )
+        entries = self._entries(chain(begun, remaining_rows))
+        return self._page_of_entries(entries, consistent=consistent)
 
     def _parallel_scan(self, partition: Partition, rows: int) -> ResultPage[R]:
         """Read every entry that passes DynamoDB's filter, in ranges that are read side by side."""
@@ -545,22 +551,22 @@ class _PageReader(Generic[R]):
         any_of = {self.listing.facet_slots[n]: v for n, v in self.filters.any_of.items()}
         return read_entries(items, any_of)
 
-    def _page_of_entries(self, found: Iterable[IndexEntry], *, consistent: bool) -> ResultPage[R]:
-        matches = self._search(found, consistent=consistent)
+    def _page_of_entries(self, entries: Iterable[IndexEntry], *, consistent: bool) -> ResultPage[R]:
+        matches = self._search(entries, consistent=consistent)
         ids = [entry.id for entry in self._sorted_page(matches)]
         return ResultPage(self._records(ids), len(matches), "full scan", self.cost)
 
-    def _sorted_page(self, found: list[IndexEntry]) -> list[IndexEntry]:
+    def _sorted_page(self, entries: list[IndexEntry]) -> list[IndexEntry]:
         query, sort = self.query, self.listing.sorts[self.query.sort]
-        found.sort(key=lambda entry: entry.sort_key(sort), reverse=query.descending)
-        return found[query.offset : query.offset + query.size]
+        entries.sort(key=lambda entry: entry.sort_key(sort), reverse=query.descending)
+        return entries[query.offset : query.offset + query.size]
 
     def _search(self, rows: Iterable[IndexEntry], *, consistent: bool) -> list[IndexEntry]:
-        wanted = search_words(self.query.search or "")
-        if not wanted:
+        words = search_words(self.query.search or "")
+        if not words:
             return list(rows)
         place = Partition(texts_partition(self.workspace_id, self.listing.noun), self.cost)
-        return matches(rows, wanted, place, consistent=consistent)
+        return matches(rows, words, place, consistent=consistent)
 
     def _records(self, ids: Iterable[str]) -> list[R]:
         return self.listing.fetch(self.workspace_id, ids, self.cost)

@@ -101,33 +101,41 @@ def between(low: int | None, high: int | None, count: int) -> list[int] | None:
     return [low + (high - low) * i // (count + 1) for i in range(1, count + 1)]
 
 
-def first_in_order(wanted: Sequence[SortPosition], rest: SortPosition | None) -> dict[str, int]:
+def first_in_order(
+    positions: Sequence[SortPosition], next_position: SortPosition | None
+) -> dict[str, int]:
     """Return the new numbers that put records into this order, before all others.
 
-    ``rest`` is the first of the others. As many records as possible keep their numbers and are left
+    ``next_position`` is the first of the others. As many records as possible keep their numbers and are left
     out of the result. If the room between two kept numbers is too small, all get new ones.
     """
-    kept = _longest_rising([position for position in wanted if rest is None or position < rest])
-    stay = {position.id for position in kept}
+    unmoved = _longest_rising(
+        [position for position in positions if next_position is None or position < next_position]
+    )
+    stay = {position.id for position in unmoved}
     numbers: dict[str, int] = {}
     low: int | None = None
-    moved: list[str] = []
-    for position in [*wanted, rest]:
-        if position is not None and position is not rest and position.id not in stay:
-            moved.append(position.id)
+    moved_ids: list[str] = []
+    for position in [*positions, next_position]:
+        if position is not None and position is not next_position and position.id not in stay:
+            moved_ids.append(position.id)
             continue
         high = None if position is None else position.number
-        room = between(low, high, len(moved)) if moved else []
+        room = between(low, high, len(moved_ids)) if moved_ids else []
         if room is None:
-            return _renumber_all(wanted, rest)
-        numbers |= zip(moved, room, strict=True)
-        low, moved = high, []
+            return _renumber_all(positions, next_position)
+        numbers |= zip(moved_ids, room, strict=True)
+        low, moved_ids = high, []
     return numbers
 
 
-def _renumber_all(wanted: Sequence[SortPosition], rest: SortPosition | None) -> dict[str, int]:
-    numbers = between(None, None if rest is None else rest.number, len(wanted)) or []
-    return dict(zip((position.id for position in wanted), numbers, strict=True))
+def _renumber_all(
+    positions: Sequence[SortPosition], next_position: SortPosition | None
+) -> dict[str, int]:
+    numbers = (
+        between(None, None if next_position is None else next_position.number, len(positions)) or []
+    )
+    return dict(zip((position.id for position in positions), numbers, strict=True))
 
 
 def _longest_rising(positions: Sequence[SortPosition]) -> list[SortPosition]:

@@ -128,8 +128,8 @@ class Answer:
         """
         if self.reason is None:
             raise ModelError("unavailable", "The provider's answer ended early.")
-        if rest := self._tags.rest():
-            yield self._text(rest)
+        if remaining_text := self._tags.rest():
+            yield self._text(remaining_text)
         is_complete = self.reason in {"end", "tools"}
         calls = self._named_calls() if is_complete and self._takes_calls else []
         yield from (call for call, _ in calls)
@@ -147,29 +147,29 @@ class Answer:
         The own count is up to 1.7 times that of a tokenizer, for Russian. Some proxies report 0.
         """
         counters = self._text_counter, self._reasoning_counter, self._call_counter
-        sent = count_input(self._messages, self._tools)
+        input_tokens = count_input(self._messages, self._tools)
         received = sum(counter.tokens for counter in counters)
         usage = self.usage
         if usage is None:
-            return ProviderUsage(sent, received, estimated=True)
+            return ProviderUsage(input_tokens, received, estimated=True)
         if 4 * usage.output_tokens < self._text_counter.tokens:
             log.warning("a reported usage is too low", extra={"reported": usage, "own": received})
-            usage = ProviderUsage(usage.input_tokens or sent, received)
+            usage = ProviderUsage(usage.input_tokens or input_tokens, received)
         return usage
 
     def _named_calls(self) -> list[tuple[ToolCall, Any]]:
         """Return the calls that have a name, with their extra. Their ids are unique in the turn."""
-        taken = {call.id for message in self._messages for call in message.calls}
-        found = []
+        used_ids = {call.id for message in self._messages for call in message.calls}
+        calls = []
         for call in self._calls:
             if len(call.name) > MAX_NAME:
                 raise _garbage("The name of a tool is too long.")
             if call.name:
                 id_ = _well_formed(call.id)
-                id_ = id_ if id_ and id_ not in taken else _new_id(taken)
-                taken.add(id_)
-                found.append((ToolCall(id_, _well_formed(call.name), call.arguments), call.extra))
-        return found
+                id_ = id_ if id_ and id_ not in used_ids else _new_id(used_ids)
+                used_ids.add(id_)
+                calls.append((ToolCall(id_, _well_formed(call.name), call.arguments), call.extra))
+        return calls
 
 
 _TAG_NAMES = ("think", "thinking", "thought", "reasoning")
@@ -234,9 +234,9 @@ class _ReasoningTags:
         return next((size for size in sizes if self._pending[-size:].lower() == tag[:size]), 0)
 
 
-def _new_id(taken: set[str]) -> str:
+def _new_id(used_ids: set[str]) -> str:
     """Return an id of nine letters and digits. Mistral accepts no other form."""
-    return next(id_ for number in count(1) if (id_ := f"call{number:05}") not in taken)
+    return next(id_ for number in count(1) if (id_ := f"call{number:05}") not in used_ids)
 
 
 def _well_formed(text: str) -> str:

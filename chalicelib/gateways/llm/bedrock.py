@@ -248,14 +248,14 @@ class _Blocks:
 
         Models without signatures refuse reasoning in a request.
         """
-        found: list[dict[str, Any]] = []
+        blocks: list[dict[str, Any]] = []
         for parts in self._reasoning.values():
             if parts.redacted:
-                found.append({"redactedContent": b"".join(parts.redacted)})
+                blocks.append({"redactedContent": b"".join(parts.redacted)})
             elif parts.signature:
                 text, signature = "".join(parts.text), "".join(parts.signature)
-                found.append({"reasoningText": {"text": text, "signature": signature}})
-        return [{"reasoningContent": each} for each in found]
+                blocks.append({"reasoningText": {"text": text, "signature": signature}})
+        return [{"reasoningContent": block} for block in blocks]
 
 
 CONNECT_SECONDS = 5.0

@@ -35,15 +35,15 @@ class Cancellation:
     def shut(self) -> None:
         """Shut the sockets of the current attempt without cancelling the stream."""
         with self._lock:
-            for each in self._sockets:
-                _shut(each)
+            for sock in self._sockets:
+                _shut(sock)
 
     def limit_reads(self, seconds: float) -> None:
         """Set how long a read of the current attempt may wait for data."""
         with self._lock:
-            for each in self._sockets:
+            for sock in self._sockets:
                 with suppress(OSError):  # The socket may be closed already.
-                    each.settimeout(seconds)
+                    sock.settimeout(seconds)
 
     def pause(self, seconds: float) -> None:
         """Wait for some seconds, or until the stream is cancelled."""

@@ -105,7 +105,7 @@ def _draft(request: drafts.DraftRequest) -> str:
     """Return the draft of a product or service as JSON, made only from the request's content."""
     looked_up = request.facts
     prompt = list(extracts.sentences(request.prompt or ""))
-    names = [request.name, looked_up.get("name"), *(each.rstrip(".!?…") for each in prompt)]
+    names = [request.name, looked_up.get("name"), *(sentence.rstrip(".!?…") for sentence in prompt)]
     cleaned = (
         drafts.clean(text, lines=False)
         for text in [*names, request.barcode, request.prompt]
@@ -113,10 +113,11 @@ def _draft(request: drafts.DraftRequest) -> str:
     )
     name = next(filter(drafts.has_visible_text, cleaned), "")
     details = [name, looked_up.get("brand"), looked_up.get("category"), request.prompt]
-    known = " ".join(text for text in details if text)
+    product_text = " ".join(text for text in details if text)
     paths = [path for _, path in request.categories]
     category = next(
-        (request.categories[index][0] for index in extracts.most_relevant(known, paths)), None
+        (request.categories[index][0] for index in extracts.most_relevant(product_text, paths)),
+        None,
     )
     card: dict[str, object] = {
         "name": name[: drafts.MAX_NAME],
@@ -124,7 +125,7 @@ def _draft(request: drafts.DraftRequest) -> str:
             name, looked_up.get("brand"), looked_up.get("description"), prompt
         ),
         "categoryId": category,
-        "tags": _tags(known),
+        "tags": _tags(product_text),
     }
     if request.kind == "service":
         card["durationMin"] = _minutes(f"{name} {request.prompt or ''}")
@@ -133,8 +134,8 @@ def _draft(request: drafts.DraftRequest) -> str:
 
 def _description(name: str, brand: str | None, fact: str | None, prompt: Iterable[str]) -> str:
     first = f"{name} ({brand})" if brand and fold(brand) not in fold(name) else name
-    rest = [fact or "", *prompt]
-    sentences = [text[0].upper() + text[1:].rstrip(".") + "." for text in [first, *rest] if text]
+    details = [fact or "", *prompt]
+    sentences = [text[0].upper() + text[1:].rstrip(".") + "." for text in [first, *details] if text]
     return " ".join(dict.fromkeys(sentences))
 
 
@@ -143,9 +144,9 @@ _DURATION = re.compile(r"(\d{1,4})\s*(?:-\s*)?(мин|min|час|hour)", re.IGNO
 
 def _minutes(text: str) -> int | None:
     """Return the duration that a text states, in minutes."""
-    if not (found := _DURATION.search(text)):
+    if not (match := _DURATION.search(text)):
         return None
-    return int(found[1]) * (60 if found[2].lower() in {"час", "hour"} else 1)
+    return int(match[1]) * (60 if match[2].lower() in {"час", "hour"} else 1)
 
 
 def _tags(text: str) -> list[str]:

@@ -135,7 +135,7 @@ def request_in(received: Sequence[Message]) -> DraftRequest | None:
         if len(received) == 2 and received[0] == _instructions(kind):  # noqa: PLR2004  system and user
             match = _FENCED.fullmatch(received[1].content)
             data = json.loads(match[1]) if match else {}
-            pairs = [(each["id"], each["path"]) for each in data.pop("categories", ())]
+            pairs = [(category["id"], category["path"]) for category in data.pop("categories", ())]
             return DraftRequest(kind, **{"language": "", **data, "categories": pairs})
     return None
 
@@ -149,21 +149,21 @@ def parse(text: str, categories: Iterable[tuple[str, str]], kind: Kind = "produc
     Raises:
         DraftError: there is no JSON object of a draft, or it lacks a name or a description.
     """
-    found = next(_objects(text[:MAX_ANSWER]), None)
-    if found is None:
+    draft = next(_objects(text[:MAX_ANSWER]), None)
+    if draft is None:
         raise DraftError("expected a JSON object with name and description")
     is_service = kind == "service"
     longest = MAX_SERVICE_NAME if is_service else MAX_NAME
-    name = _text(found, "name", longest, lines=False)
-    description = _text(found, "description", MAX_DESCRIPTION, lines=True)
-    category = found.get("categoryId")
-    known = isinstance(category, str) and category in {id_ for id_, _ in categories}
+    name = _text(draft, "name", longest, lines=False)
+    description = _text(draft, "description", MAX_DESCRIPTION, lines=True)
+    category = draft.get("categoryId")
+    is_category = isinstance(category, str) and category in {id_ for id_, _ in categories}
     return Draft(
         name,
         description,
-        category if known else None,
-        tuple(_tags(found.get("tags"))),
-        _minutes(found.get("durationMin")) if is_service else None,
+        category if is_category else None,
+        tuple(_tags(draft.get("tags"))),
+        _minutes(draft.get("durationMin")) if is_service else None,
     )
 
 
@@ -194,8 +194,8 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
             yield value
 
 
-def _text(found: Mapping[str, Any], name: str, limit: int, *, lines: bool) -> str:
-    value = found.get(name)
+def _text(draft: Mapping[str, Any], name: str, limit: int, *, lines: bool) -> str:
+    value = draft.get(name)
     if not isinstance(value, str):
         msg = f"expected {name} to be text"
         raise DraftError(msg)
@@ -211,9 +211,9 @@ def _tags(value: object) -> Collection[str]:
     if value is not None and not isinstance(value, list):
         raise DraftError("expected tags to be an array")
     tags: dict[str, str] = {}
-    for each in value or ():
-        if isinstance(each, str) and len(each) <= 2 * MAX_TAG:
-            tag = clean(each, lines=False).removeprefix("#").strip()
+    for tag_text in value or ():
+        if isinstance(tag_text, str) and len(tag_text) <= 2 * MAX_TAG:
+            tag = clean(tag_text, lines=False).removeprefix("#").strip()
             if len(tag) <= MAX_TAG and is_visible(tag) and len(tags) < MAX_TAGS:
                 tags.setdefault(fold(tag), tag)
     return tags.values()

@@ -109,25 +109,25 @@ def search_words(question: str) -> list[str]:
     return list(dict.fromkeys(map(extracts.stem, longest_first)))[:MAX_SEARCH_WORDS]
 
 
-def to_message(question: str, found: Facts) -> Message:
+def to_message(question: str, known_facts: Facts) -> Message:
     """Return the visitor's message with the facts before the question.
 
     Facts of the dialog come first, then hours, the offers that match the question, passages, and
     the other offers without their descriptions. Anything beyond ``MAX_HOURS``, ``MAX_OFFERS`` or
     ``MAX_TOKENS`` is left out.
     """
-    offers = list(dict.fromkeys(found.offers))
-    texts = [f"{each.name} {each.description}" for each in offers]
+    offers = list(dict.fromkeys(known_facts.offers))
+    texts = [f"{offer.name} {offer.description}" for offer in offers]
     matching = extracts.most_relevant(question, texts)
     others = [index for index in range(len(offers)) if index not in matching]
-    chosen = [offers[index] for index in matching[:MAX_OFFERS]]
+    matching_offers = [offers[index] for index in matching[:MAX_OFFERS]]
     brief = [offers[index]._replace(description="") for index in others]
     facts: Iterable[Fact] = chain(
-        found.dialog,
-        found.hours[:MAX_HOURS],
-        chosen,
-        found.passages,
-        brief[: MAX_OFFERS - len(chosen)],
+        known_facts.dialog,
+        known_facts.hours[:MAX_HOURS],
+        matching_offers,
+        known_facts.passages,
+        brief[: MAX_OFFERS - len(matching_offers)],
     )
     lines: list[str] = []
     room = MAX_TOKENS

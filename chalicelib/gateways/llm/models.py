@@ -305,7 +305,7 @@ def _with_vendor(name: str, providers: Sequence[Provider]) -> ModelSpec | None:
 
 def similar_names(name: str) -> list[str]:
     """Return the known names that are similar to an unknown name, the most similar first."""
-    keys = {_key(known): known for known in CATALOGUE}
+    keys = {_key(name): name for name in CATALOGUE}
     return [
         keys[key] for key in get_close_matches(_key(name), keys, n=MAX_SIMILAR_NAMES, cutoff=0.6)
     ]
@@ -325,5 +325,7 @@ def _key(name: str) -> str:
 
 
 _BY_KEY = {
-    _key(each): spec for spec in CATALOGUE.values() for each in (spec.provider_id, spec.name)
+    _key(spelling): spec
+    for spec in CATALOGUE.values()
+    for spelling in (spec.provider_id, spec.name)
 }

@@ -42,8 +42,8 @@ def context_tokens(model: str) -> int | None:
 
 def _current(model: str, limit: str) -> int | None:
     with _lock:
-        known = _limits.get((model, limit))
-    return known[1] if known and known[0] > clock.now() else None
+        observed = _limits.get((model, limit))
+    return observed[1] if observed and observed[0] > clock.now() else None
 
 
 def remember_refused(model: str, part: str) -> None:

@@ -74,7 +74,9 @@ _FAILURES = frozenset(
 
 def sent_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """Return the messages of a request. Each result of a tool call becomes a message."""
-    return [sent for message in complete_results(messages) for sent in _sent(message)]
+    return [
+        wire_message for message in complete_results(messages) for wire_message in _sent(message)
+    ]
 
 
 def _sent(message: Message) -> Iterator[dict[str, Any]]:
@@ -87,25 +89,27 @@ def _sent(message: Message) -> Iterator[dict[str, Any]]:
                 "content": result.content,
             }
         return
-    sent: dict[str, Any] = {"role": message.role, "content": message.content}
+    wire_message: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.calls:
         extra = message.extra or {}
         extras = extra.get("calls", {})
-        sent["tool_calls"] = [_sent_call(call, extras.get(call.id)) for call in message.calls]
+        wire_message["tool_calls"] = [
+            _sent_call(call, extras.get(call.id)) for call in message.calls
+        ]
         if reasoning := extra.get("reasoning_content"):
-            sent["reasoning_content"] = reasoning
-    yield sent
+            wire_message["reasoning_content"] = reasoning
+    yield wire_message
 
 
 def _sent_call(call: ToolCall, extra_content: object) -> dict[str, Any]:
     """Return a call as a server expects it. Many servers refuse invalid arguments."""
     arguments = call.arguments if call.parsed() is not None else "{}"
-    sent = {
+    wire_call = {
         "id": call.id,
         "type": "function",
         "function": {"name": call.name, "arguments": arguments},
     }
-    return {**sent, "extra_content": extra_content} if extra_content else sent
+    return {**wire_call, "extra_content": extra_content} if extra_content else wire_call
 
 
 def sent_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
@@ -152,8 +156,8 @@ def read_stream(events: Iterable[ServerEvent], answer: Answer) -> Iterator[Event
     except (ModelError, ProviderFailedError):
         if not answer.reason:  # After the end, only the usage is missing.
             raise
-    if kept := "".join(reasoning_content):
-        answer.extra["reasoning_content"] = kept
+    if reasoning_text := "".join(reasoning_content):
+        answer.extra["reasoning_content"] = reasoning_text
     yield from answer.end()
 
 
@@ -250,7 +254,7 @@ def _delta(chunk: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
     Raises:
         ProviderFailedError: the provider could not finish the answer.
     """
-    choices = [each for each in _dicts(chunk.get("choices")) if not each.get("index")]
+    choices = [choice for choice in _dicts(chunk.get("choices")) if not choice.get("index")]
     match choices[:1]:
         case [{"delta": dict(delta), **choice}]:
             return delta, _reason(choice)
@@ -283,7 +287,7 @@ def _content(delta: dict[str, Any]) -> tuple[str, str]:
     for part in content:
         match part:
             case {"type": "thinking", "thinking": list(thoughts)}:
-                reasoning += "".join(_text(each, "text") for each in thoughts)
+                reasoning += "".join(_text(thought, "text") for thought in thoughts)
             case str(piece) | {"type": "text" | "output_text", "text": str(piece)}:
                 text += piece
     return reasoning, text
@@ -310,7 +314,11 @@ def _usage(chunk: dict[str, Any]) -> ProviderUsage | None:
 
 
 def _dicts(values: object) -> list[dict[str, Any]]:
-    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
+    return (
+        [candidate for candidate in values if isinstance(candidate, dict)]
+        if isinstance(values, list)
+        else []
+    )
 
 
 CONNECT_SECONDS = 5.0
@@ -334,9 +342,9 @@ class _Adapter(requests.adapters.HTTPAdapter):
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401  passed on
         """Return the pools of connections through a proxy."""
-        known = proxy in self.proxy_manager
+        is_cached = proxy in self.proxy_manager
         manager = super().proxy_manager_for(proxy, **options)
-        if not known:
+        if not is_cached:
             _watch(manager)
         return manager
 
@@ -445,30 +453,30 @@ class OpenAiModel:
             ModelError: ``no_tools``, if tools are refused: the prompt must not promise them either.
         """
         model, is_final = body["model"], "tool_choice" in body
-        known = observed_limits.refused_parts(model)
-        refused = {*known}
+        refused_before = observed_limits.refused_parts(model)
+        refused_parts = {*refused_before}
         while True:
-            sent = _without(refused, body)
+            request_body = _without(refused_parts, body)
             with cancellation.register_sockets():
-                response = self._post(sent, key, deadline)
+                response = self._post(request_body, key, deadline)
             if response.status_code == requests.codes.ok:
-                for each in refused - known if not is_final else ():
-                    observed_limits.remember_refused(model, each)
+                for optional_part in refused_parts - refused_before if not is_final else ():
+                    observed_limits.remember_refused(model, optional_part)
                 return response
             with closing(response):
                 content = _read_beginning(response, deadline)
             report = ErrorReport.of_body(response.status_code, content)
-            part = report.refused_part(sent)
-            if is_final and report.code == "tool_use_failed" and "tools" in sent:
+            part = report.refused_part(request_body)
+            if is_final and report.code == "tool_use_failed" and "tools" in request_body:
                 part = "tools"
-            elif part is None and "response_format" in sent and report.kind == "refused":
+            elif part is None and "response_format" in request_body and report.kind == "refused":
                 # The prompt requests JSON as well, so the mode is not essential.
                 part = "response_format" if response.status_code in {400, 422} else None
             if part is None:
                 raise _failure(report, key, response)
             if part == "tools" and not is_final:
                 raise ModelError("no_tools", "The provider says that the model has no tools.")
-            refused.add(part)
+            refused_parts.add(part)
 
     def _post(self, body: dict[str, Any], key: str, deadline: Deadline) -> requests.Response:
         if deadline.passed:
@@ -527,16 +535,16 @@ def _failure(report: ErrorReport, key: str, response: requests.Response) -> Mode
     )
 
 
-def _without(refused: Collection[str], body: dict[str, Any]) -> dict[str, Any]:
-    left_out = {*refused}
-    if "tools" in refused:
+def _without(refused_parts: Collection[str], body: dict[str, Any]) -> dict[str, Any]:
+    left_out = {*refused_parts}
+    if "tools" in refused_parts:
         left_out.add("tool_choice")  # A choice without tools is refused as well.
-    if "stream" in refused:
+    if "stream" in refused_parts:
         left_out.add("stream_options")
-    sent = {name: value for name, value in body.items() if name not in left_out}
-    if "max_tokens" in refused:
-        sent[NEW_MAX_TOKENS] = body["max_tokens"]
-    return sent
+    request_body = {name: value for name, value in body.items() if name not in left_out}
+    if "max_tokens" in refused_parts:
+        request_body[NEW_MAX_TOKENS] = body["max_tokens"]
+    return request_body
 
 
 def _blocks(response: requests.Response, deadline: Deadline, budget: int) -> Iterator[bytes]:

@@ -154,7 +154,7 @@ class ErrorReport(NamedTuple):
         is_refusal = self.status in {400, 413, 422}
         return is_refusal and (self.param == "input_tokens" or is_too_long(self.message))
 
-    def refused_part(self, sent: Collection[str]) -> str | None:
+    def refused_part(self, request_parts: Collection[str]) -> str | None:
         """Return the part among ``OPTIONAL_PARTS`` that the server refuses, or None.
 
         A parameter or a code decides, and otherwise the message. A parameter inside a part, such as
@@ -164,7 +164,7 @@ class ErrorReport(NamedTuple):
         is_refusal = self.status in {400, 404, 422} or "--jinja" in self.message
         if not is_refusal or self._is_too_long:
             return None
-        parts = [part for part in OPTIONAL_PARTS if part in sent]
+        parts = [part for part in OPTIONAL_PARTS if part in request_parts]
         if self.param:
             part = "stream_options" if self.param.startswith("stream_options.") else self.param
             is_decided = self.code in _REFUSING_CODES or part in _DECIDED_BY_PARAM
@@ -198,12 +198,14 @@ def _refuses(message: str, part: str) -> bool:
     if part == "max_tokens" and NEW_MAX_TOKENS in message:
         return True
     names = _NAMES.get(part, part)
-    return any(re.search(each.format(names, _FIELD), message, re.IGNORECASE) for each in _REFUSALS)
+    return any(
+        re.search(pattern.format(names, _FIELD), message, re.IGNORECASE) for pattern in _REFUSALS
+    )
 
 
 def _code(error: dict[str, Any]) -> str:
     """Return the code or the type of an error, unless both are generic or numbers."""
-    codes = [each for each in (error.get("code"), error.get("type")) if isinstance(each, str)]
+    codes = [code for code in (error.get("code"), error.get("type")) if isinstance(code, str)]
     specific = (
         code for code in codes if code.lower() not in _GENERIC_CODES and not code.isdecimal()
     )

@@ -76,8 +76,8 @@ class Dialog(NamedTuple):
 
     def call(self, tool: str, **arguments: object) -> ToolCall:
         """Return a call to a tool, without arguments that are None."""
-        given = {name: value for name, value in arguments.items() if value is not None}
-        text = json.dumps(given, ensure_ascii=False).encode(errors="replace").decode()
+        provided = {name: value for name, value in arguments.items() if value is not None}
+        text = json.dumps(provided, ensure_ascii=False).encode(errors="replace").decode()
         return ToolCall(f"call_{len(self.results) + 1}", tool, text)
 
     def newest(
@@ -92,11 +92,11 @@ class Dialog(NamedTuple):
         Words match by their first four letters without vowels at the end, which inflected Russian
         words share. Several names are returned if the text does not decide between them.
         """
-        said = _beginnings(text)
+        question_words = _beginnings(text)
         scores: dict[str, tuple[int, bool]] = {}
         for offer in self.facts.offers:
             words = _beginnings(offer.name) if offer.kind == kind else set[str]()
-            if shared := words & said:
+            if shared := words & question_words:
                 scores[offer.name] = len(shared), shared == words
         return [name for name, score in scores.items() if score == max(scores.values())]
 
@@ -117,7 +117,7 @@ def respond(
 
     A ``final`` answer is never a call.
     """
-    dialog = _read(messages, {each.name for each in tools}, is_final=final)
+    dialog = _read(messages, {tool.name for tool in tools}, is_final=final)
     if dialog.results:
         return _report(dialog, dialog.results[-1])
     for text in dialog.request:
@@ -129,9 +129,9 @@ def respond(
 
 
 def _read(messages: Sequence[Message], tools: Collection[str], *, is_final: bool) -> Dialog:
-    users = [index for index, each in enumerate(messages) if each.role == "user"]
+    users = [index for index, message in enumerate(messages) if message.role == "user"]
     last = users[-1] if users else len(messages)
-    known, question = facts.parse(messages[last]) if users else (Facts(), "")
+    known_facts, question = facts.parse(messages[last]) if users else (Facts(), "")
     texts, answers = [question[:MAX_CHARACTERS]], [""]
     for message in reversed(messages[:last]):
         if message.role == "user":
@@ -139,12 +139,19 @@ def _read(messages: Sequence[Message], tools: Collection[str], *, is_final: bool
             answers.append("")
         elif message.role == "assistant":
             answers[-1] = answers[-1] or message.content
-    begin = next((n for n, each in enumerate(answers) if not each.endswith("?")), len(texts))
-    clocks = (frame.local_time(each.content) for each in messages if each.role == "system")
+    begin = next((n for n, answer in enumerate(answers) if not answer.endswith("?")), len(texts))
+    clocks = (frame.local_time(message.content) for message in messages if message.role == "system")
     now = next(clocks, None)
-    results = [result for each in messages[last + 1 :] for result in each.results]
+    results = [result for message in messages[last + 1 :] for result in message.results]
     return Dialog(
-        texts, texts[: begin + 1], answers[0], known, now and now.date(), results, tools, is_final
+        texts,
+        texts[: begin + 1],
+        answers[0],
+        known_facts,
+        now and now.date(),
+        results,
+        tools,
+        is_final,
     )
 
 
@@ -157,10 +164,10 @@ def _propose_order(dialog: Dialog, _: str) -> ToolCall | str | None:
     for text in dialog.request:
         items: dict[str, int] = {}
         for part in _SEPARATOR.split(text):
-            named = dialog.named("product", part)
-            if len(named) > 1:
-                return dialog.say("which_of", names=", ".join(named[:MAX_OFFERS]))
-            items |= {name[:MAX_NAME]: _quantity(part) for name in named}
+            names = dialog.named("product", part)
+            if len(names) > 1:
+                return dialog.say("which_of", names=", ".join(names[:MAX_OFFERS]))
+            items |= {name[:MAX_NAME]: _quantity(part) for name in names}
         if items:
             lines = [{"product": name, "quantity": items[name]} for name in items]
             return dialog.call(ORDER, items=lines[:MAX_ITEMS], **_person(dialog))
@@ -168,8 +175,8 @@ def _propose_order(dialog: Dialog, _: str) -> ToolCall | str | None:
 
 
 def _quantity(text: str) -> int:
-    found = _QUANTITY.search(fold(text))
-    return 1 if not found else _NUMBERS.get(found[1]) or int(found[1])
+    match = _QUANTITY.search(fold(text))
+    return 1 if not match else _NUMBERS.get(match[1]) or int(match[1])
 
 
 def _find_times(dialog: Dialog, _: str) -> ToolCall | str | None:
@@ -177,11 +184,13 @@ def _find_times(dialog: Dialog, _: str) -> ToolCall | str | None:
     slot_id = _chosen(dialog)
     if slot_id and dialog.can_call(BOOKING):
         return dialog.call(BOOKING, slotId=slot_id, **_person(dialog))
-    offered = [each.service for each in dialog.facts.dialog if isinstance(each, OfferedTimes)]
+    services_in_dialog = [
+        listing.service for listing in dialog.facts.dialog if isinstance(listing, OfferedTimes)
+    ]
     services = (
         dialog.newest(lambda text: dialog.named("service", text))
-        or offered
-        or [each.name for each in dialog.facts.offers if each.kind == "service"]
+        or services_in_dialog
+        or [offer.name for offer in dialog.facts.offers if offer.kind == "service"]
     )
     if len(services) > 1:
         return dialog.say("which_of", names=", ".join(services[:MAX_OFFERS]))
@@ -195,19 +204,21 @@ def _find_times(dialog: Dialog, _: str) -> ToolCall | str | None:
 def _chosen(dialog: Dialog) -> str | None:
     """Return the id of the listed time that the question chooses, if the dialog still has it."""
     lines, text = _LISTED.findall(dialog.answer), fold(dialog.messages[0])
-    chosen = [line for line, word in zip(lines, _ORDINALS, strict=False) if word.search(text)]
-    if not chosen and not _day(text, dialog.today):
-        chosen = [line for line in lines if any(at in line for at in _times(text))]
-    if not chosen and len(lines) == 1 and _YES.match(text):
-        chosen = lines
+    matching_lines = [
+        line for line, word in zip(lines, _ORDINALS, strict=False) if word.search(text)
+    ]
+    if not matching_lines and not _day(text, dialog.today):
+        matching_lines = [line for line in lines if any(at in line for at in _times(text))]
+    if not matching_lines and len(lines) == 1 and _YES.match(text):
+        matching_lines = lines
     ids = {
         _label(time[:16], time.split(" ", 2)[-1], language): id_
-        for each in dialog.facts.dialog
-        if isinstance(each, OfferedTimes)
-        for id_, time in each.times.items()
+        for listing in dialog.facts.dialog
+        if isinstance(listing, OfferedTimes)
+        for id_, time in listing.times.items()
         for language in LANGUAGES
     }
-    return ids.get(chosen[0]) if len(chosen) == 1 else None
+    return ids.get(matching_lines[0]) if len(matching_lines) == 1 else None
 
 
 def _label(start: str, staff: str, language: Language) -> str:
@@ -219,7 +230,7 @@ def _report(dialog: Dialog, result: ToolResult) -> ToolCall | str:
     """Return what came of the last call, or the proposal of a time that it found."""
     if result.is_error:
         errors = ((pattern.search(result.content), key) for pattern, key in _ERRORS)
-        match, key = next((each for each in errors if each[0]), (None, "failed"))
+        match, key = next((error for error in errors if error[0]), (None, "failed"))
         return dialog.say(key, **(match.groupdict() if match else {}))
     data = json.loads(result.content)
     if result.name == FIND:
@@ -232,24 +243,24 @@ def _report(dialog: Dialog, result: ToolResult) -> ToolCall | str:
 def _offer_times(dialog: Dialog, data: dict[str, Any]) -> ToolCall | str:
     """Return the proposal of the time of day that the visitor wants, or name free times."""
     times, later = data["times"], data.get("next")
-    wanted = dialog.newest(_times) or ()
-    exact = [each for each in times if each["start"][11:16] in wanted]
+    requested_times = dialog.newest(_times) or ()
+    exact = [slot for slot in times if slot["start"][11:16] in requested_times]
     if exact and dialog.can_call(BOOKING):
         return dialog.call(BOOKING, slotId=exact[0]["slotId"], **_person(dialog))
-    shown = (exact or times)[:MAX_TIMES] or [later] * bool(later)
+    slots = (exact or times)[:MAX_TIMES] or [later] * bool(later)
     price = round(data["price_rub"] * 100)
     lines = [
         _offer_line(dialog, Offer("service", data["service"], price, data["minutes"])),
         dialog.say("times" if times else "next_time" if later else "no_times"),
     ]
-    for number, each in enumerate(shown, start=1):
-        label = _label(each["start"][:16], next(iter(each["staff"]), ""), dialog.language)
+    for number, slot in enumerate(slots, start=1):
+        label = _label(slot["start"][:16], next(iter(slot["staff"]), ""), dialog.language)
         lines.append(f"{number}. {label}")
-    if shown and BOOKING not in dialog.tools:
+    if slots and BOOKING not in dialog.tools:
         lines.append(dialog.say("cannot_book"))
-    elif shown:
-        known = {"name"} < _person(dialog).keys()
-        lines.append(dialog.say(*([] if known else ["who"]), "which_time"))
+    elif slots:
+        is_named = {"name"} < _person(dialog).keys()
+        lines.append(dialog.say(*([] if is_named else ["who"]), "which_time"))
     return "\n".join(lines)
 
 
@@ -259,12 +270,12 @@ def _person(dialog: Dialog) -> dict[str, str]:
     def matched(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
         return lambda text: match[1] if (match := pattern.search(text)) else None
 
-    found = {
+    details = {
         "name": dialog.newest(matched(_NAME), dialog.messages),
         "phone": dialog.newest(matched(_PHONE), dialog.messages),
         "email": dialog.newest(emails.first_email_in, dialog.messages),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in details.items() if value}
 
 
 def _day(text: str, today: date | None) -> date | None:
@@ -292,28 +303,35 @@ def _day(text: str, today: date | None) -> date | None:
 
 def _times(text: str) -> list[str]:
     """Return the times of day that a text may mean: "at 3" is 03:00 or 15:00."""
-    found = [f"{int(hour):02}:{minute}" for hour, minute in _TIME.findall(text)]
+    times = [f"{int(hour):02}:{minute}" for hour, minute in _TIME.findall(text)]
     hours = [int(hour) for hour in _HOUR.findall(fold(text))]
-    return found or [f"{each:02}:00" for hour in hours for each in (hour, hour + 12)]
+    return times or [f"{hour_number:02}:00" for hour in hours for hour_number in (hour, hour + 12)]
 
 
 def _quote(dialog: Dialog) -> str:
     """Return the facts that match the question, a courtesy, or that the model does not know."""
-    question, known = dialog.messages[0], dialog.facts
+    question, known_facts = dialog.messages[0], dialog.facts
     stems = extracts.stems(question)
-    sentences = [text for each in known.passages for text in extracts.sentences(each.text)]
-    texts = sentences + [f"{offer.name} {offer.description}" for offer in known.offers]
+    sentences = [
+        text for passage in known_facts.passages for text in extracts.sentences(passage.text)
+    ]
+    texts = sentences + [f"{offer.name} {offer.description}" for offer in known_facts.offers]
     relevant = extracts.most_relevant(question, texts)
     lines = [sentences[n] for n in sorted(n for n in relevant if n < len(sentences))]
     lines = lines[:MAX_SENTENCES]
-    if known.hours and facts.is_about_hours(question):
-        lines += [dialog.say("hours"), *(_hours_line(dialog, each) for each in known.hours)]
-    offers = [known.offers[n - len(sentences)] for n in relevant if n >= len(sentences)]
+    if known_facts.hours and facts.is_about_hours(question):
+        lines += [
+            dialog.say("hours"),
+            *(_hours_line(dialog, day_hours) for day_hours in known_facts.hours),
+        ]
+    offers = [known_facts.offers[n - len(sentences)] for n in relevant if n >= len(sentences)]
     if not lines and not offers and stems & _OFFERS:
         kinds = [kind for kind, words in _KINDS.items() if stems & words]
-        offers = [each for each in known.offers if each.kind in kinds] or [*known.offers]
+        offers = [offer for offer in known_facts.offers if offer.kind in kinds] or [
+            *known_facts.offers
+        ]
         lines = [dialog.say("list")] if offers else []
-    lines += [_offer_line(dialog, each) for each in offers[:MAX_OFFERS]]
+    lines += [_offer_line(dialog, offer) for offer in offers[:MAX_OFFERS]]
     courtesy = next((key for key, words in _COURTESIES if words.search(fold(question))), "unknown")
     return "\n".join(dict.fromkeys(lines)) or dialog.say(courtesy)
 

@@ -102,10 +102,10 @@ def _address(text: str) -> str:
     Raises:
         MailRefusedError: it is no e-mail address.
     """
-    found = emails.find_email(text)
-    if found is None:
+    email = emails.find_email(text)
+    if email is None:
         raise MailRefusedError("A recipient or reply address is no e-mail address.")
-    return emails.mailbox(found)
+    return emails.mailbox(email)
 
 
 def _line(text: str, limit: int) -> str:

@@ -38,8 +38,8 @@ def render(folder: Path, kind: str, language: Language, /, **values: object) -> 
         jinja2.TemplateNotFound: the folder has no such kind or language.
         jinja2.UndefinedError: a template needs a value that is missing.
     """
-    written = _texts(folder).get_template(f"{kind}/{language}.txt").render(values)
-    subject, _, text = written.partition("\n")
+    message = _texts(folder).get_template(f"{kind}/{language}.txt").render(values)
+    subject, _, text = message.partition("\n")
     html = _pages(folder).get_template(f"{kind}/{language}.html")
     return RenderedMail(
         subject.strip(), f"{text.strip()}\n", html.render(values, lang=language, subject=subject)

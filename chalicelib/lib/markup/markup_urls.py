@@ -58,9 +58,9 @@ def resolve(url: str, base: str, encoding: str = "utf-8") -> str:
         base = "https:"
     if not plain or plain[0] == "#" or not (is_web(plain) if scheme else base):
         return url
-    path, mark, rest = plain.partition("?")
+    path, mark, query_and_fragment = plain.partition("?")
     try:
-        parts = urlsplit(urljoin(base, path.replace("\\", "/") + mark + rest))
+        parts = urlsplit(urljoin(base, path.replace("\\", "/") + mark + query_and_fragment))
         query = quote(parts.query, _UNQUOTED + "?", encoding, "xmlcharrefreplace")
     except ValueError:
         return url
@@ -114,7 +114,7 @@ def rewrite_srcset(text: str, change: UrlRewriter) -> str:
         bare = url.rstrip(",")
         return change(bare) + url[len(bare) :] + descriptor
 
-    return _SET.sub(lambda each: _CANDIDATE.sub(rewrite, each[0]), text)
+    return _SET.sub(lambda match: _CANDIDATE.sub(rewrite, match[0]), text)
 
 
 def rewrite_refresh(text: str, change: UrlRewriter) -> str:
@@ -122,9 +122,9 @@ def rewrite_refresh(text: str, change: UrlRewriter) -> str:
     delay = _DELAY.match(text)
     if delay is None:
         return text
-    rest = text[delay.end() :]
-    quote = rest[:1] if rest[:1] in {'"', "'"} else ""
-    url = rest[1:].partition(quote)[0] if quote else rest
+    target = text[delay.end() :]
+    quote = target[:1] if target[:1] in {'"', "'"} else ""
+    url = target[1:].partition(quote)[0] if quote else target
     new = change(url)
     # An absolute URL needs no quotes, and may contain one.
     return text if new == url else delay[0] + new
@@ -139,13 +139,13 @@ def rewrite_css(text: str, link: UrlRewriter, image: UrlRewriter) -> str:
     in_set: list[bool] = []  # of each open bracket: whether it is that of an image-set
 
     def rewrite(match: re.Match[str]) -> str:
-        rule, written = match["rule"] or match["at"], match["url"] or match["sheet"]
+        rule, url_token = match["rule"] or match["at"], match["url"] or match["sheet"]
         if match["string"] and in_set and in_set[-1]:
-            written = match["string"]
-        if not written:
+            url_token = match["string"]
+        if not url_token:
             _count_brackets(match, in_set)
             return match[0]
-        bare = written[1:-1] if written[0] in "\"'" else written
+        bare = url_token[1:-1] if url_token[0] in "\"'" else url_token
         url = _CSS_ESCAPE.sub(_css_character, bare)
         new = link(url) if rule else image(url)
         return match[0] if new == url else f'{rule or ""}url("{_css_escaped(new)}")'

@@ -206,7 +206,9 @@ class TestFailure:
         self, open_facts: Servers, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real = gateway.look_up
-        monkeypatch.setattr(gateway, "look_up", lambda barcode, **_: real(barcode, within=0.2))
+        monkeypatch.setattr(
+            gateway, "look_up", lambda barcode, **_: real(barcode, timeout_seconds=0.2)
+        )
         open_facts[0].breaks = fakes.silent
         assert "openfoodfacts did not answer in time" in look_up(api)["warnings"][0]
 

@@ -157,7 +157,7 @@ class TestFailure:
         self, openverse: FakeOpenverse, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real = flow.photo_source
-        monkeypatch.setattr(flow, "photo_source", lambda **_: real(within=0.2))
+        monkeypatch.setattr(flow, "photo_source", lambda **_: real(timeout_seconds=0.2))
         openverse.breaks = fakes.silent
         answer = refused(api)
         assert answer.status == 502

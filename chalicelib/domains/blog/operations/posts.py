@@ -243,7 +243,7 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
     _set_content(ctx, post, args.content or "")
     _set_published_at(post)
     posts.claim_slug(ctx.unit, slug)
-    ctx.unit.create(post, taken={"slug": _slug_taken_error(slug)} if args.slug else {})
+    ctx.unit.create(post, claim_errors={"slug": _slug_taken_error(slug)} if args.slug else {})
     return PostResult(post=PostSummary.of(post))
 
 
@@ -274,7 +274,7 @@ def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
         if post.published_at is not None:
             posts.keep_former_slug(ctx.unit, post, former, MAX_FORMER_SLUGS)
     _set_published_at(post)
-    ctx.unit.save(post, taken={"slug": _slug_taken_error(post.slug)})
+    ctx.unit.save(post, claim_errors={"slug": _slug_taken_error(post.slug)})
     return PostResult(post=PostSummary.of(post))
 
 

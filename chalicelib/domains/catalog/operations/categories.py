@@ -174,7 +174,9 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
         parent_id=args.parent_id,
         sort_order=number,
     )
-    ctx.unit.create(category, taken={"slug": _slug_taken_error(args.slug)} if args.slug else {})
+    ctx.unit.create(
+        category, claim_errors={"slug": _slug_taken_error(args.slug)} if args.slug else {}
+    )
     ctx.unit.save(tree.lock)
     return CategoryResult(category=CategoryOut.of(category, {}))
 
@@ -197,7 +199,7 @@ def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
         ctx.unit.save(tree.lock)
     for name, value in changes.items():
         setattr(category, name, value)
-    ctx.unit.save(category, taken={"slug": _slug_taken_error(category.slug)})
+    ctx.unit.save(category, claim_errors={"slug": _slug_taken_error(category.slug)})
     counts = categories.count_items(ctx.workspace_id, category.kind)
     return CategoryResult(category=CategoryOut.of(category, counts))
 

@@ -252,7 +252,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     advice = (
         f"Change that product instead ({call('svc_update_product')}), or send another SKU or none."
     )
-    ctx.unit.create(product, taken=_sku_taken_error(ctx, product, advice))
+    ctx.unit.create(product, claim_errors=_sku_taken_error(ctx, product, advice))
     return ProductResult(product=ProductOut.of(product))
 
 
@@ -281,7 +281,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     if delta is not None:
         product.stock += delta
     advice = "Send another SKU, or null for none."
-    ctx.unit.save(product, taken=_sku_taken_error(ctx, product, advice))
+    ctx.unit.save(product, claim_errors=_sku_taken_error(ctx, product, advice))
     return ProductResult(product=ProductOut.of(product))
 
 

@@ -150,7 +150,7 @@ def number_after(workspace_id: str, product: ProductRow) -> int:
 
     If there is no gap, return the other product's sort order; the newer id then sorts later.
     """
-    after = PRODUCTS.along(workspace_id, IN_ORDER, 1, after=product)
+    after = PRODUCTS.along(workspace_id, IN_ORDER, 1, last_record=product)
     number = int(product.sort_order)
     free_numbers = query.between(number, after[0].number if after else None, 1)
     return free_numbers[0] if free_numbers else number

@@ -145,7 +145,7 @@ def find_or_mark(  # noqa: PLR0913  the fields of a call
         InProgressError: the first call is still being answered, or has crashed recently.
         ConflictError: its dialog has been erased in the meantime.
     """
-    if idempotency.mark_in_progress(workspace_id, record, owner=owner, kept=MARKED_FOR):
+    if idempotency.mark_in_progress(workspace_id, record, owner=owner, retention=MARKED_FOR):
         return None
     found = record.require_answer(idempotency.find(workspace_id, record))
     stored = from_json(found.body or b"{}")

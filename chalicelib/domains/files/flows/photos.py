@@ -73,7 +73,7 @@ def search(  # noqa: PLR0913  the parameters of a search
         RateLimitedError: a limit of new searches is reached.
         NotConfiguredError: the search is switched off, even if a result is cached.
     """
-    source = photo_source(within=within)
+    source = photo_source(timeout_seconds=within)
 
     def request() -> dict[str, Any]:
         limits.take(WORKSPACE_LIMIT, workspace_id)

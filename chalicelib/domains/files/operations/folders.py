@@ -200,7 +200,7 @@ def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
         ctx.unit.require(tree.rows[args.parent_id])
     folder = FOLDERS.new(ctx.workspace_id, name=args.name, parent_id=args.parent_id)
     ctx.unit.save(tree.lock)
-    ctx.unit.create(folder, taken={"name": name_taken_error(args.name)})
+    ctx.unit.create(folder, claim_errors={"name": name_taken_error(args.name)})
     return FolderResult(folder=FolderOut.of(folder, {}))
 
 
@@ -221,6 +221,6 @@ def update_folder(ctx: Context, args: FolderPatch) -> FolderResult:
         ctx.unit.save(tree.lock)
     for name, value in changes.items():
         setattr(folder, name, value)
-    ctx.unit.save(folder, taken={"name": name_taken_error(folder.name)})
+    ctx.unit.save(folder, claim_errors={"name": name_taken_error(folder.name)})
     counts = counters.read_facet(ctx.workspace_id, FILES.noun, "place")
     return FolderResult(folder=FolderOut.of(folder, counts))

@@ -210,7 +210,11 @@ def _json_object(body: bytes) -> dict[str, Any]:
 def _request(url: str, max_bytes: int) -> Fetched:
     try:
         return fetch(
-            url, max_bytes=max_bytes, within=SECONDS, accept="application/json", redirects=0
+            url,
+            max_bytes=max_bytes,
+            timeout_seconds=SECONDS,
+            accept="application/json",
+            redirects=0,
         )
     except UpstreamError as error:
         msg = f"The document at {url} cannot be read: {error.reason}."

@@ -287,7 +287,7 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
         sort_order=int(site.last_sort_order or 0) + query.STEP,
     )
     pages.set_site(page, site)
-    ctx.unit.create(page, taken={"slug": _slug_taken_error(slug)} if slug else {})
+    ctx.unit.create(page, claim_errors={"slug": _slug_taken_error(slug)} if slug else {})
     if site.home_page_id is None:
         site.home_page_id, site.page_count = page.id, 1
         site.last_sort_order = page.sort_order
@@ -343,7 +343,7 @@ def update_page(ctx: Context, args: PagePatch) -> PageWritten:
     for name, value in changes.items():
         setattr(page, name, value)
     page.site.last_sort_order = max(page.site.last_sort_order or 0, page.sort_order) or None
-    ctx.unit.save(page, taken={"slug": _slug_taken_error(page.slug)})
+    ctx.unit.save(page, claim_errors={"slug": _slug_taken_error(page.slug)})
     if page.site.changes():
         ctx.unit.save(page.site)
     return PageWritten(page=PageRecord.of(page))

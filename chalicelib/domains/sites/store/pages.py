@@ -261,7 +261,7 @@ def rename(page: PageRow, slug: str) -> None:
 
 def find_former(workspace_id: str, site: SiteRow, slug: str) -> PageRow | None:
     """Return the page of a site that had a slug last, or None."""
-    ids = PAGES.find_by(workspace_id, "former-slug", slug, within=site.id)
+    ids = PAGES.find_by(workspace_id, "former-slug", slug, group=site.id)
     found = PAGES.fetch(workspace_id, ids) if ids else []
     return max(found, key=lambda page: page.updated_at, default=None)
 

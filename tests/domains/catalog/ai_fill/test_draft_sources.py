@@ -154,7 +154,8 @@ class TestPhotos:
     ) -> None:
         real = photo_gateway.photo_source
         monkeypatch.setattr(
-            "chalicelib.domains.files.flows.photos.photo_source", lambda **_: real(within=0.2)
+            "chalicelib.domains.files.flows.photos.photo_source",
+            lambda **_: real(timeout_seconds=0.2),
         )
         openverse.breaks = fakes.silent
         assert "did not answer in time" in fill(api)["warnings"][0]
