@@ -54,7 +54,7 @@ class IdempotencyRecord:
         return replace(self, scope=f"{self.scope}#{name}")
 
     def require_answer(self, stored_record: "IdempotencyRecord | None") -> "IdempotencyRecord":
-        """Return ``stored_record``, the record found for this key, if it has the answer to this call.
+        """Return the record stored under this key, if it has the response to this call.
 
         Raises:
             IdempotencyMismatchError: the key was used with other arguments.

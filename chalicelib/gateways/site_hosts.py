@@ -130,10 +130,10 @@ class CloudFrontHosts:
 
     def serve(self, host: str) -> HostState:
         """Create the tenant of a host, or attach its certificate, and return the state."""
-        stored = self._find(host)
-        if stored is None:
+        tenant_and_version = self._find(host)
+        if tenant_and_version is None:
             return self._create(host)
-        tenant, version = stored
+        tenant, version = tenant_and_version
         if not tenant.get("Enabled", True):
             return self._update(tenant, version, Enabled=True)
         if _is_active(tenant):
@@ -145,10 +145,10 @@ class CloudFrontHosts:
 
         CloudFront deletes a disabled tenant only after all its locations have disabled it.
         """
-        stored = self._find(host)
-        if stored is None:
+        tenant_and_version = self._find(host)
+        if tenant_and_version is None:
             return True
-        tenant, version = stored
+        tenant, version = tenant_and_version
         if tenant.get("Enabled", True):
             disabled = self._call(
                 "update_distribution_tenant",

@@ -55,14 +55,14 @@ def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
         msg = "This API key is not valid: mistyped, revoked or expired. Create one in the console."
         raise UnauthorizedError(msg)
     api_keys.touch(key)
-    stored = key.attribute_values  # PynamoDB's attribute access is ten times slower.
+    attributes = key.attribute_values  # PynamoDB's attribute access is ten times slower.
     return ApiKeyPrincipal(
-        workspace_id=stored["workspace_id"],
-        account_id=stored["account_id"],
-        role=stored["role"],
-        plan=stored["plan"],
-        scopes=expand(tuple(stored["scopes"])),
-        key_id=stored["key_id"],
+        workspace_id=attributes["workspace_id"],
+        account_id=attributes["account_id"],
+        role=attributes["role"],
+        plan=attributes["plan"],
+        scopes=expand(tuple(attributes["scopes"])),
+        key_id=attributes["key_id"],
         client_ip=client_ip,
     )
 
@@ -77,23 +77,23 @@ def authenticate_tool_call(headers: Mapping[str, str], client_ip: str) -> ApiKey
     token = bearer_token(headers)
     if not token.startswith(tokens.OAUTH_PREFIXES):
         return authenticate(headers, client_ip)
-    found = connections.authenticate(token)
-    if found is None:
+    token_match = connections.authenticate(token)
+    if token_match is None:
         msg = (
             "This access token is not valid: expired, or its app was disconnected. Refresh it, or "
             "connect the app again."
         )
         raise UnauthorizedError(msg)
-    connections.touch(found.connection)
-    stored = found.connection.attribute_values  # As above.
+    connections.touch(token_match.connection)
+    attributes = token_match.connection.attribute_values  # As above.
     return OAuthPrincipal(
-        workspace_id=stored["workspace_id"],
-        account_id=stored["account_id"],
-        role=stored["role"],
-        plan=stored["plan"],
-        scopes=expand(tuple(found.scopes)),
-        key_id=found.connection.id,
-        client_name=stored["client_name"],
+        workspace_id=attributes["workspace_id"],
+        account_id=attributes["account_id"],
+        role=attributes["role"],
+        plan=attributes["plan"],
+        scopes=expand(tuple(token_match.scopes)),
+        key_id=token_match.connection.id,
+        client_name=attributes["client_name"],
         client_ip=client_ip,
     )
 

@@ -235,7 +235,7 @@ def mount(app: App) -> None:
     """
     # No other type is binary, and Chalice searches the list for each response.
     app.api.binary_types[:] = [form_data.MULTIPART]
-    for entry in filter(lambda each: each.path, REGISTRY.entries()):
+    for entry in filter(lambda operation: operation.path, REGISTRY.entries()):
         if Audience.PUBLIC in entry.audience:
             serve = _operation_handler(entry, _PUBLIC_OPERATION)
             _shared_route(app, entry.name, entry.method, entry.path, serve, cors.PUBLIC)
@@ -244,9 +244,9 @@ def mount(app: App) -> None:
     _route(app, "health", "GET", "/api/health", _HEALTH)
     _route(app, "openapi_json", "GET", "/api/openapi.json", _OPENAPI)
     _route(app, "telegram_webhook", "POST", TELEGRAM_PATH, _TELEGRAM)
-    for path, (shown, submit) in {**FORM_PAGES, **BOOKING_PAGES}.items():
+    for path, (view_page, submit) in {**FORM_PAGES, **BOOKING_PAGES}.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
-        _shared_route(app, view, "GET", path, shown, cors.PUBLIC, submit)
+        _shared_route(app, view, "GET", path, view_page, cors.PUBLIC, submit)
     _shared_route(app, "mcp", "POST", MCP_PATH, _TOOL_SERVER, cors.TOOL_SERVER)
     for path, handler in PAGES.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
@@ -264,8 +264,8 @@ def mount(app: App) -> None:
                     partial(_CONSOLE, page, page_view),
                 )
             else:
-                refused = f"{REFUSING}{view}_{method.lower()}"
-                _route(app, refused, method, path, _console_refusal_handler(app))
+                refusal_name = f"{REFUSING}{view}_{method.lower()}"
+                _route(app, refusal_name, method, path, _console_refusal_handler(app))
     _shared_route(app, "widget_js", "GET", WIDGET_PATH, _WIDGET, cors.PUBLIC)
     _shared_route(app, "book_js", "GET", BOOK_SCRIPT_PATH, _BOOK_SCRIPT, cors.PUBLIC)
     for view, path in FILE_PATHS.items():
@@ -298,12 +298,14 @@ def _shared_route(  # noqa: PLR0913, PLR0917  as ``_route``, and the policy
     A page with a form also has ``post``, which answers the form.
     """
     accepted = {method: handler} | ({"POST": post} if post else {})
-    for number, (each, serve) in enumerate(accepted.items()):
-        _route(app, f"{name}_form" if number else name, each, path, serve, policy.handle)
+    for number, (content_types, serve) in enumerate(accepted.items()):
+        _route(app, f"{name}_form" if number else name, content_types, path, serve, policy.handle)
     _route(app, f"{name}_preflight", "OPTIONS", path, policy.preflight, policy.handle)
-    for refused in filter(lambda each: each not in accepted, ("GET", "POST", "DELETE")):
-        view = f"{REFUSING}{name}_{refused.lower()}"
-        _route(app, view, refused, path, _refusal_handler(app), policy.handle)
+    for refused_method in filter(
+        lambda candidate: candidate not in accepted, ("GET", "POST", "DELETE")
+    ):
+        view = f"{REFUSING}{name}_{refused_method.lower()}"
+        _route(app, view, refused_method, path, _refusal_handler(app), policy.handle)
 
 
 def _refusal_handler(app: App) -> Handler:

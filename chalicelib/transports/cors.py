@@ -81,17 +81,17 @@ def _admitted(origin: str) -> bool:
     the certificate if another site's name leads here (DNS rebinding). On http it does not notice
     that, so only pages of the own machine may.
     """
-    chosen = settings()
-    if origin in chosen.allowed_origins or origin in _own_origins():
+    current = settings()
+    if origin in current.allowed_origins or origin in _own_origins():
         return True
-    if chosen.deny_other_origins:
+    if current.deny_other_origins:
         return False
-    return chosen.public_url.startswith("https://") or origins.is_loopback(origin)
+    return current.public_url.startswith("https://") or origins.is_loopback(origin)
 
 
 def _own_origins() -> set[str]:
-    own = map(urlsplit, origins.spellings(settings().public_url))
-    return {f"{each.scheme}://{each.netloc}" for each in own}
+    urls = map(urlsplit, origins.spellings(settings().public_url))
+    return {f"{url.scheme}://{url.netloc}" for url in urls}
 
 
 TOOL_SERVER = Policy(

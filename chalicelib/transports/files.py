@@ -22,8 +22,8 @@ def serve(request: HttpRequest) -> HttpResponse:
     Raises:
         NotFoundError: the path is not that of a file, or the store is not a bucket.
     """
-    own = "thumbnail/" if "/thumbnail/" in request.route else ""
-    path = f"{request.path['folder']}/{own}{request.path['name']}"
+    folder = "thumbnail/" if "/thumbnail/" in request.route else ""
+    path = f"{request.path['folder']}/{folder}{request.path['name']}"
     url = None
     if stored_files.PATH.fullmatch(path):
         url = object_store().download_url(f"files/{path}", VALID_SECONDS)

@@ -133,7 +133,7 @@ def _parts(request: HttpRequest) -> list[_Part]:
     from python_multipart.multipart import MultipartParser, parse_options_header
 
     parts: list[_Part] = []
-    header, whole = (bytearray(), bytearray()), False
+    header, is_complete = (bytearray(), bytearray()), False
 
     def end_header() -> None:
         name, value = (bytes(text) for text in header)
@@ -142,8 +142,8 @@ def _parts(request: HttpRequest) -> list[_Part]:
             text.clear()
 
     def end() -> None:
-        nonlocal whole
-        whole = True
+        nonlocal is_complete
+        is_complete = True
 
     def write_to(where: Callable[[], bytearray]) -> Callable[[bytes, int, int], None]:
         return lambda data, start, stop: where().extend(data[start:stop])
@@ -166,7 +166,7 @@ def _parts(request: HttpRequest) -> list[_Part]:
     )
     parser.write(request.body)
     parser.finalize()
-    if not whole:
+    if not is_complete:
         msg = "it ends before its last boundary"
         raise ValueError(msg)
     return parts

@@ -226,7 +226,7 @@ def with_vary(headers: Mapping[str, str], name: str) -> dict[str, str]:
     """Return the headers with one more request header in ``Vary``."""
     if "Vary" not in headers:
         return {**headers, "Vary": name}
-    names = [each.strip() for each in headers["Vary"].split(",") if each.strip()]
+    names = [name.strip() for name in headers["Vary"].split(",") if name.strip()]
     return {**headers, "Vary": ", ".join(dict.fromkeys([*names, name]))}
 
 

@@ -90,7 +90,9 @@ def respond_to_batch(
     problem = None
     if not 1 <= len(messages) <= MAX_BATCH:
         problem = f"expected a batch of 1 to {MAX_BATCH} messages, received {len(messages)}"
-    elif any(isinstance(each, dict) and each.get("method") == "initialize" for each in messages):
+    elif any(
+        isinstance(message, dict) and message.get("method") == "initialize" for message in messages
+    ):
         problem = "initialize must not be part of a batch"
     if problem:
         return 400, error_body(None, RpcError(INVALID_REQUEST, f"Invalid request: {problem}.")), {}
@@ -347,13 +349,13 @@ def _tool_names(call: Call) -> tuple[str, ...]:
 
 
 def _list(call: Call) -> dict[str, Any]:
-    listed = Raw("tools", tools.list_bytes(_tool_names(call)))
-    return {"tools": listed, **(_CACHE if call.modern else {})}
+    tool_list = Raw("tools", tools.list_bytes(_tool_names(call)))
+    return {"tools": tool_list, **(_CACHE if call.modern else {})}
 
 
 def _list_prompts(call: Call) -> dict[str, Any]:
-    found = [prompt.definition for prompt in prompts.offered(_tool_names(call))]
-    return {"prompts": found, **(_CACHE if call.modern else {})}
+    definitions = [prompt.definition for prompt in prompts.offered(_tool_names(call))]
+    return {"prompts": definitions, **(_CACHE if call.modern else {})}
 
 
 def _get_prompt(call: Call) -> dict[str, Any]:
@@ -368,21 +370,21 @@ def _get_prompt(call: Call) -> dict[str, Any]:
 
 def _arguments(call: Call) -> dict[str, Any] | None:
     """Return the arguments, which some clients send as a text, or None if they are no object."""
-    sent = call.params.get("arguments")
-    if isinstance(sent, str):
+    arguments = call.params.get("arguments")
+    if isinstance(arguments, str):
         with suppress(ValueError):
-            sent = parse_json(sent.encode()) if sent.strip() else None
-    if sent is None:
+            arguments = parse_json(arguments.encode()) if arguments.strip() else None
+    if arguments is None:
         return {}
-    return sent if isinstance(sent, dict) else None
+    return arguments if isinstance(arguments, dict) else None
 
 
 def _call(call: Call) -> dict[str, Any]:
     name = _name(call)
     entry = tools.by_name().get(name)
     if entry is None:
-        near = nearest(name, tools.by_name())
-        hint = f'did you mean "{near}"?' if near else "tools/list returns all tools."
+        suggestion = nearest(name, tools.by_name())
+        hint = f'did you mean "{suggestion}"?' if suggestion else "tools/list returns all tools."
         raise RpcError(INVALID_PARAMS, f'Unknown tool "{name[:80]}"; {hint}')
     call.log["operation"] = entry.name
     try:

@@ -44,8 +44,12 @@ class Prompt(NamedTuple):
             "title": self.title,
             "description": self.description,
             "arguments": [
-                {"name": each.name, "description": each.description, "required": each.required}
-                for each in self.arguments
+                {
+                    "name": argument.name,
+                    "description": argument.description,
+                    "required": argument.required,
+                }
+                for argument in self.arguments
             ],
         }
 
@@ -134,11 +138,13 @@ def rendered(name: str, arguments: Mapping[str, Any], tools: Collection[str]) ->
         PromptError: there is no such prompt for the caller, or an argument is missing, unknown,
             too long, or no text.
     """
-    known = {prompt.name: prompt for prompt in offered(tools)}
-    prompt = known.get(name)
+    prompts = {prompt.name: prompt for prompt in offered(tools)}
+    prompt = prompts.get(name)
     if prompt is None:
-        near = nearest(name, known)
-        hint = f'did you mean "{near}"?' if near else "prompts/list returns all prompts."
+        suggestion = nearest(name, prompts)
+        hint = (
+            f'did you mean "{suggestion}"?' if suggestion else "prompts/list returns all prompts."
+        )
         if name in PROMPTS:
             hint = f"it needs the tools {', '.join(PROMPTS[name].tools)}, which are hidden here."
         msg = f'Unknown prompt "{name[:80]}"; {hint}'
@@ -158,8 +164,11 @@ def _values(prompt: Prompt, arguments: Mapping[str, Any]) -> dict[str, str]:
         if not isinstance(value, str) or len(value) > MAX_VALUE:
             msg = f"{name}: expected a text of at most {MAX_VALUE} characters."
             raise PromptError(msg)
-    given = {name: value.strip() for name, value in arguments.items()}
-    values = {each.name: given.get(each.name) or each.default for each in prompt.arguments}
+    provided = {name: value.strip() for name, value in arguments.items()}
+    values = {
+        argument.name: provided.get(argument.name) or argument.default
+        for argument in prompt.arguments
+    }
     if missing := [name for name, value in values.items() if not value]:
         msg = f"arguments: expected {', '.join(missing)}, received nothing."
         raise PromptError(msg)

@@ -113,19 +113,19 @@ def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
     Robots fill in the honeypot, a field that people do not see. Such a submission gets the usual
     answer, but is not stored.
     """
-    sent: Mapping[str, Any] | None = None
+    submitted: Mapping[str, Any] | None = None
     try:
         rest.check_input(operation, request)
-        sent = _sent_values(request)
-        if form_checks.is_robot(sent):
+        submitted = _sent_values(request)
+        if form_checks.is_robot(submitted):
             reply = _decoy_reply(public_form(request.path["id"]))
         else:
-            form_checks.check_fill_time(sent)
-            values = _submission_input(request, sent)
+            form_checks.check_fill_time(submitted)
+            values = _submission_input(request, submitted)
             reply = rest.call(operation, visitor(request), request, lambda: values)
         response = _success(request, reply)
     except AppError as error:
-        response = _failure(request, sent, error)
+        response = _failure(request, submitted, error)
     return response.with_log_fields(operation=operation.name)
 
 
@@ -148,13 +148,13 @@ def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
     visitor counts once for each day of the site's statistics.
     """
     rest.check_input(operation, request)
-    sent = json_object(request.body)
+    hit = json_object(request.body)
     if is_bot(request.headers.get("user-agent")):
         result = visits.PageHitResult(counted=False).model_dump(by_alias=True)
         return rest.success(Reply(to_json({"data": {"status": True, **result}})))
     try:
-        principal = visitor(request, visits.local_day(sent.get("projectId")))
-        response = rest.success(rest.call(operation, principal, request, lambda: sent))
+        principal = visitor(request, visits.local_day(hit.get("projectId")))
+        response = rest.success(rest.call(operation, principal, request, lambda: hit))
     except AppError as error:
         response = failure(error, request.request_id)
     return response.with_log_fields(operation=operation.name)
@@ -171,14 +171,14 @@ def _sent_values(request: HttpRequest) -> Mapping[str, Any]:
     return json_object(request.body)
 
 
-def _submission_input(request: HttpRequest, sent: Mapping[str, Any]) -> dict[str, Any]:
+def _submission_input(request: HttpRequest, submitted: Mapping[str, Any]) -> dict[str, Any]:
     """Return the operation's input: the values that the visitor typed, and the visit's origin.
 
     Without script, the page is the ``Referer`` header, which is often only an origin.
     """
 
     def text_of(name: str) -> str | None:
-        value = sent.get(name)
+        value = submitted.get(name)
         return value if isinstance(value, str) and value else None
 
     page = text_of(form_html.PAGE) or request.headers.get("referer")
@@ -186,7 +186,7 @@ def _submission_input(request: HttpRequest, sent: Mapping[str, Any]) -> dict[str
     campaign = {part: text_of(f"_utm_{part}") or link.get(f"utm_{part}") for part in _CAMPAIGN}
     return {
         "id": request.path["id"],
-        "values": {name: value for name, value in sent.items() if not name.startswith("_")},
+        "values": {name: value for name, value in submitted.items() if not name.startswith("_")},
         "page": page,
         "referrer": text_of(form_html.REFERRER),
         "campaign": campaign,
@@ -220,7 +220,9 @@ def _success(request: HttpRequest, reply: Reply) -> HttpResponse:
     )
 
 
-def _failure(request: HttpRequest, sent: Mapping[str, Any] | None, error: AppError) -> HttpResponse:
+def _failure(
+    request: HttpRequest, submitted: Mapping[str, Any] | None, error: AppError
+) -> HttpResponse:
     """Return the failure in the form's language; JSON answers also have the error code."""
     form = _find_form(request)
     language = form.language if form else _language(request)
@@ -230,7 +232,7 @@ def _failure(request: HttpRequest, sent: Mapping[str, Any] | None, error: AppErr
     answer = failure(error, request.request_id)
     if not prefers_html(request):
         return answer
-    if form is None or sent is None:
+    if form is None or submitted is None:
         html = form_html.failure_page(message, language, request.headers.get("referer"))
     else:
         html = form_html.error_page(
@@ -238,7 +240,7 @@ def _failure(request: HttpRequest, sent: Mapping[str, Any] | None, error: AppErr
             form.fields,
             language,
             message=error.message,
-            values=sent,
+            values=submitted,
             errors={wrong.field: wrong.message for wrong in error.errors},
         )
     return _page(error.status, html, **error.headers)._replace(log=answer.log)

@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 def run_jobs() -> dict[str, int]:
     """Run the jobs that are due, and return the number of jobs done of each kind."""
     end = time.monotonic() + TIME_LIMIT_SECONDS
-    done = jobs.run(JOB_HANDLERS, stop=lambda: time.monotonic() > end, threads=THREADS)
-    _log_run("scheduled jobs", Queue.MAIN, done)
-    return done
+    counts = jobs.run(JOB_HANDLERS, stop=lambda: time.monotonic() > end, threads=THREADS)
+    _log_run("scheduled jobs", Queue.MAIN, counts)
+    return counts
 
 
 def run_events(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,8 +50,8 @@ def run_events(event: Mapping[str, Any]) -> dict[str, Any]:
     if records and records[0]["eventSourceARN"].endswith(f"-{MAIL_QUEUE}"):
         from chalicelib.domains.notifications.flows import mail_feedback
 
-        kept = mail_feedback.receive(records)
-        return {"batchItemFailures": [{"itemIdentifier": each} for each in kept]}
+        failed_ids = mail_feedback.receive(records)
+        return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed_ids]}
     return run_event_jobs()
 
 
@@ -62,26 +62,26 @@ def run_event_jobs() -> dict[str, int]:
     """
     end = time.monotonic() + EVENT_TIME_LIMIT_SECONDS
     runners = [end] * EVENT_RUNNERS
-    done = sum(deadline.map_in_threads(_run_event_jobs, runners, EVENT_RUNNERS), Counter[str]())
-    _log_run("jobs of events", Queue.EVENTS, done)
-    return done
+    counts = sum(deadline.map_in_threads(_run_event_jobs, runners, EVENT_RUNNERS), Counter[str]())
+    _log_run("jobs of events", Queue.EVENTS, counts)
+    return counts
 
 
 def _run_event_jobs(end: float) -> Counter[str]:
     """Run the jobs of events that are due, and those that they make."""
-    done = Counter[str]()
-    while made := +Counter(_run_due_event_jobs(end)):
-        done += made
-    return done
+    counts = Counter[str]()
+    while batch_counts := +Counter(_run_due_event_jobs(end)):
+        counts += batch_counts
+    return counts
 
 
-def _log_run(message: str, queue: Queue, done: Mapping[str, int]) -> None:
+def _log_run(message: str, queue: Queue, counts: Mapping[str, int]) -> None:
     """Log what a run has done, unless nothing was due."""
     oldest = jobs.oldest_due(queue)
-    if any(done.values()) or oldest:
+    if any(counts.values()) or oldest:
         waited = (clock.now() - oldest).total_seconds() if oldest else 0
         # The backlog alarms read ``oldestSeconds`` (``infra.deploy.stacks.alarms``).
-        log.info(message, extra={"done": done, "oldestSeconds": round(waited)})
+        log.info(message, extra={"done": counts, "oldestSeconds": round(waited)})
 
 
 def _run_due_event_jobs(end: float) -> dict[str, int]:

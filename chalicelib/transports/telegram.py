@@ -42,6 +42,6 @@ def _check_sender(request: HttpRequest) -> None:
     except telegram.TelegramError as error:
         msg = "The token of the Telegram bot cannot be read."
         raise UpstreamFailedError(msg) from error
-    given = request.headers.get(telegram.SECRET_HEADER.lower(), "")
-    if not hmac.compare_digest(given.encode(errors="replace"), secret.encode()):
+    header = request.headers.get(telegram.SECRET_HEADER.lower(), "")
+    if not hmac.compare_digest(header.encode(errors="replace"), secret.encode()):
         raise ForbiddenError("This path is for Telegram.")

@@ -70,7 +70,7 @@ def _shorten(schema: Any) -> Any:  # noqa: ANN401  any part of a JSON Schema
     All of them are enforced, and the reference documents them.
     """
     if isinstance(schema, list):
-        return [_shorten(each) for each in schema]
+        return [_shorten(element) for element in schema]
     if not isinstance(schema, dict):
         return schema
     is_id = schema.items() >= _ID_BOUNDS.items()
@@ -90,23 +90,23 @@ def _describe_keywords(schema: dict[str, Any]) -> dict[str, Any]:
     ``date-time``. One tool with an unsupported keyword makes it refuse the whole request.
     """
     words = []
-    kept = dict(schema)
+    keywords = dict(schema)
     if isinstance(types := schema.get("type"), list):
         # Numbers can be sent as texts, but texts cannot be sent as numbers.
-        kept["type"] = "string" if "string" in types else types[0]
+        keywords["type"] = "string" if "string" in types else types[0]
         if "null" in types and "null" not in schema.get("description", ""):
             words.append("null clears it.")
     enum = schema.get("enum")
     if isinstance(enum, list) and not all(isinstance(value, str) for value in enum):
         words.append(f"Only {', '.join(to_json(value).decode() for value in enum)}.")
-        del kept["enum"]
+        del keywords["enum"]
     if schema.get("format") == "date":
         words.append("YYYY-MM-DD.")
-        del kept["format"]
+        del keywords["format"]
     return (
-        {**kept, "description": " ".join([schema.get("description", ""), *words]).strip()}
+        {**keywords, "description": " ".join([schema.get("description", ""), *words]).strip()}
         if words
-        else kept
+        else keywords
     )
 
 
@@ -117,8 +117,8 @@ def definitions() -> dict[str, bytes]:
 
 @cache
 def _definition(name: str) -> bytes:
-    made = manifest().tools.get(name)
-    return made or to_json(tool(REGISTRY[by_name()[name].name]))
+    packed = manifest().tools.get(name)
+    return packed or to_json(tool(REGISTRY[by_name()[name].name]))
 
 
 @lru_cache(maxsize=256)
@@ -161,12 +161,12 @@ class Selection(NamedTuple):
         """Return each unknown name with its kind, toolset or tool, and the known names."""
         toolsets = [WORKSPACE, *areas.SCOPED, EVERYTHING]
         return [
-            (kind, name, known)
-            for kind, names, known in (
+            (kind, name, known_names)
+            for kind, names, known_names in (
                 ("toolset", self.toolsets, toolsets),
                 ("tool", self.tools | self.exclude, list(by_name())),
             )
-            for name in sorted(names - set(known))
+            for name in sorted(names - set(known_names))
         ]
 
     def admits(self, entry: Entry) -> bool:
@@ -175,8 +175,8 @@ class Selection(NamedTuple):
             return False
         if not self.toolsets and not self.tools:
             return True
-        wanted = self.toolsets | {WORKSPACE}
-        return toolset(entry) in wanted or EVERYTHING in self.toolsets or entry.tool in self.tools
+        toolsets = self.toolsets | {WORKSPACE}
+        return toolset(entry) in toolsets or EVERYTHING in self.toolsets or entry.tool in self.tools
 
 
 def names_for(principal: ApiKeyPrincipal, selection: Selection) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ def _hidden_sentence(hidden: Iterable[str], principal: ApiKeyPrincipal) -> str:
 
 
 def _unknown_sentence(unknown: tuple[str, str, Sequence[str]]) -> str:
-    kind, name, known = unknown
-    near = nearest(name, known)
-    hint = f'did you mean "{near}"?' if near else f"known: {', '.join(known)}."
+    kind, name, known_names = unknown
+    suggestion = nearest(name, known_names)
+    hint = f'did you mean "{suggestion}"?' if suggestion else f"known: {', '.join(known_names)}."
     return f'Warning: this connection names an unknown {kind}, "{name[:_MAX_SHOWN_LENGTH]}"; {hint}'

@@ -17,7 +17,7 @@ _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 def show(request: HttpRequest) -> HttpResponse:
     """Show a page with a button that unsubscribes."""
     return render.failures_as_pages(
-        lambda each: _page(each, "unsubscribe", "unsubscribe_about", "unsubscribe")
+        lambda request: _page(request, "unsubscribe", "unsubscribe_about", "unsubscribe")
     )(request)
 
 
@@ -53,7 +53,7 @@ def _subscription(request: HttpRequest) -> Subscription:
     Raises:
         NotFoundError: the link is not genuine.
     """
-    found = unsubscribing.parse(request.path["token"])
-    if found is None:
+    subscription = unsubscribing.parse(request.path["token"])
+    if subscription is None:
         raise NotFoundError("There is no such link.")
-    return found
+    return subscription

@@ -230,8 +230,8 @@ class Listing(Declaration[R]):
     ) -> list[SortPosition]:
         """Return the positions of up to ``limit`` records along an index by a number.
 
-        They start after ``last_record``. The read is consistent, for changes that place a record between
-        others.
+        They start after ``last_record``. The read is consistent, for changes that place a record
+        between others.
         """
         slot = INDEX_SLOTS[self.indexes.index(index)]
         key = getattr(ContentRow, slot)

@@ -106,8 +106,9 @@ def first_in_order(
 ) -> dict[str, int]:
     """Return the new numbers that put records into this order, before all others.
 
-    ``next_position`` is the first of the others. As many records as possible keep their numbers and are left
-    out of the result. If the room between two kept numbers is too small, all get new ones.
+    ``next_position`` is the first position of the other records. As many records as possible keep
+    their numbers; the result does not contain them. If the room between two unchanged numbers is
+    too small, all records get new numbers.
     """
     unmoved = _longest_rising(
         [position for position in positions if next_position is None or position < next_position]

@@ -90,10 +90,10 @@ class OperationDoc:
     def call(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """The example's values for path, query and body."""
         path = {k: v for k, v in self.example.items() if f"{{{k}}}" in self.path}
-        rest = {k: v for k, v in self.example.items() if k not in path}
+        body_fields = {k: v for k, v in self.example.items() if k not in path}
         in_query = {field.name for field in self.inputs if field.place == "query"}
-        query = {k: v for k, v in rest.items() if k in in_query}
-        return path, query, {k: v for k, v in rest.items() if k not in query}
+        query = {k: v for k, v in body_fields.items() if k in in_query}
+        return path, query, {k: v for k, v in body_fields.items() if k not in query}
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Reference:
             )
             for tag in document["tags"]
         )
-        self.codes = tuple(Code(**each) for each in document["x-errors"])
+        self.codes = tuple(Code(**error) for error in document["x-errors"])
 
     @cached_property
     def operations(self) -> tuple[OperationDoc, ...]:
@@ -155,22 +155,22 @@ class Reference:
 
     def operation(self, name: str) -> OperationDoc:
         """Return the operation of this name."""
-        return next(each for each in self.operations if each.name == name)
+        return next(operation for operation in self.operations if operation.name == name)
 
     @cached_property
     def chat_url(self) -> str:
         """The URL of the bot chat, which may have a server of its own."""
-        (chat,) = (each for each in self.operations if each.name == "chat_stream")
+        (chat,) = (operation for operation in self.operations if operation.name == "chat_stream")
         return chat.base_url + chat.path
 
     @cached_property
     def limits(self) -> dict[RateLimit, list[OperationDoc]]:
         """The operations that share each rate limit of a caller."""
-        found: dict[RateLimit, list[OperationDoc]] = {}
+        operations_by_limit: dict[RateLimit, list[OperationDoc]] = {}
         for operation in self.operations:
             if operation.limit is not None:
-                found.setdefault(operation.limit, []).append(operation)
-        return found
+                operations_by_limit.setdefault(operation.limit, []).append(operation)
+        return operations_by_limit
 
     def operations_with_input(self, name: str) -> dict[OperationDoc, Field]:
         """Return the operations that have an input of this name, each with that input."""
@@ -181,7 +181,9 @@ class Reference:
     def paged(self) -> dict[OperationDoc, Field]:
         """The paginated lists, each with the input that sets the page size."""
         inputs = {o: {field.name: field for field in o.inputs} for o in self.operations}
-        return {o: named["size"] for o, named in inputs.items() if {"page", "size"} <= named.keys()}
+        return {
+            o: fields["size"] for o, fields in inputs.items() if {"page", "size"} <= fields.keys()
+        }
 
     def area(self, name: str) -> Area | None:
         """Return the area of this name."""
@@ -189,24 +191,24 @@ class Reference:
 
     def records(self, area: Area) -> list[Record]:
         """Return the records that an area's operations accept and return, sorted by name."""
-        found: dict[str, Record] = {}
+        records: dict[str, Record] = {}
 
         def collect(fields: Iterable[Field]) -> None:
             for field in fields:
                 collect(field.fields)
                 for name in filter(None, (part.record for part in field.type)):
-                    if name not in found:
+                    if name not in records:
                         schema = self._schemas[name]
                         fields_of_record = tuple(self._fields(schema))
                         facts = tuple(_facts(schema))
-                        found[name] = Record(
+                        records[name] = Record(
                             name, schema.get("description", ""), fields_of_record, facts
                         )
                         collect(fields_of_record)
 
         for operation in area.operations:
             collect((*operation.inputs, *operation.outputs))
-        return [found[name] for name in sorted(found)]
+        return [records[name] for name in sorted(records)]
 
     def _operation(self, method: str, path: str, entry: Mapping[str, Any]) -> OperationDoc:
         # The last paragraph repeats scope and tool for OpenAPI viewers that ignore extensions.
@@ -217,7 +219,7 @@ class Reference:
         parameters = entry["parameters"]
         codes: Mapping[str, Any] = entry["x-error-codes"]
         limit = entry.get("x-rate-limit")
-        shown = {p["name"]: p["example"] for p in parameters if "example" in p}
+        examples = {p["name"]: p["example"] for p in parameters if "example" in p}
         return OperationDoc(
             name=entry["operationId"],
             area=entry["tags"][0],
@@ -234,10 +236,12 @@ class Reference:
             takes_idempotency_key=any(p["in"] == "header" for p in parameters),
             inputs=(*map(self._parameter, _values(parameters)), *self._body(body)),
             outputs=tuple(self._outputs(answer_type, success["schema"])),
-            failures=tuple(Failure(status, tuple(named)) for status, named in codes.items()),
+            failures=tuple(
+                Failure(status, tuple(codes_of_status)) for status, codes_of_status in codes.items()
+            ),
             body_types=tuple(kind for kind in contents if kind != _JSON),
             answer_type=answer_type,
-            example={**shown, **body.get("example", {})},
+            example={**examples, **body.get("example", {})},
             answer=success.get("example"),
         )
 
@@ -278,8 +282,8 @@ class Reference:
     def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         if "$ref" not in schema:
             return schema
-        found: Mapping[str, Any] = self._schemas[schema["$ref"].removeprefix(REF)]
-        return found
+        resolved: Mapping[str, Any] = self._schemas[schema["$ref"].removeprefix(REF)]
+        return resolved
 
 
 def _values(parameters: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -95,19 +95,20 @@ def errors_of(operation: Operation) -> Iterator[type[errors.AppError]]:
 
 def failure_codes(which: Iterator[type[errors.AppError]]) -> dict[str, list[str]]:
     """Return the codes of these errors by their HTTP status, both in ascending order."""
-    found: dict[str, set[str]] = {}
+    codes_by_status: dict[str, set[str]] = {}
     for error in which:
-        found.setdefault(str(error.status), set()).add(error.code)
-    return {status: sorted(found[status]) for status in sorted(found)}
+        codes_by_status.setdefault(str(error.status), set()).add(error.code)
+    return {status: sorted(codes_by_status[status]) for status in sorted(codes_by_status)}
 
 
 def catalogue(operations: Iterable[Operation]) -> list[dict[str, Any]]:
     """Return every error code of the API and the chat with its meaning, sorted by status."""
     every: set[type[errors.AppError]] = {*CHAT, *_REFUSALS}
     every.update(*map(errors_of, operations))
-    listed = sorted(every, key=lambda error: (error.status, error.code))
+    sorted_errors = sorted(every, key=lambda error: (error.status, error.code))
     return [
-        {"code": each.code, "status": each.status, "description": _meaning(each)} for each in listed
+        {"code": error.code, "status": error.status, "description": _meaning(error)}
+        for error in sorted_errors
     ]
 
 
@@ -142,7 +143,7 @@ def schema(warnings: dict[str, Any], error_codes: Iterable[Mapping[str, Any]]) -
             "code": {
                 **text,
                 "description": "Stable code.",
-                "examples": sorted(each["code"] for each in error_codes),
+                "examples": sorted(error_code["code"] for error_code in error_codes),
             },
             "errors": {
                 "type": "array",
@@ -184,7 +185,7 @@ The deployed service has the finished document instead.
 
 def _shown() -> list[Operation]:
     """Return the operations with a route that programs and visitors' pages call."""
-    return [each for each in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if each.path]
+    return [operation for operation in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if operation.path]
 
 
 def document() -> dict[str, Any]:
@@ -197,10 +198,10 @@ def document() -> dict[str, Any]:
     operations = _shown()
     codes = catalogue(operations)
     names, schemas = components(
-        [*(each.input for each in operations if _has_named_body(each)), ChatRequest],
+        [*(operation.input for operation in operations if _has_named_body(operation)), ChatRequest],
         [
-            *(each.output for each in operations),
-            *(each.accepted for each in operations if each.accepted),
+            *(operation.output for operation in operations),
+            *(operation.accepted for operation in operations if operation.accepted),
         ],
     )
     for operation in operations:
@@ -214,7 +215,7 @@ def document() -> dict[str, Any]:
                 NULL_OMITS: True,
                 "description": "Alternative to the header.",
             }
-    outputs = [(each.output, each.accepted) for each in operations]
+    outputs = [(operation.output, operation.accepted) for operation in operations]
     for output in filter(None, dict.fromkeys(chain.from_iterable(outputs))):
         _add_envelope(schemas[names[output]])
     for operation in operations:
@@ -417,8 +418,8 @@ def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
         schema = inline = dict(handler.body)
     kinds = (kind for kind in rest.body_types(operation) if kind != TEXT_TYPE)  # beacons' JSON
     content: dict[str, Any] = {kind: {"schema": schema} for kind in (JSON_TYPE, *kinds)}
-    shown = operation.example or {}
-    body = {k: v for k, v in shown.items() if k not in operation.path_parameters}
+    example = operation.example or {}
+    body = {k: v for k, v in example.items() if k not in operation.path_parameters}
     content[JSON_TYPE]["example"] = body
     if operation.file_field:
         content[form_data.MULTIPART] = {"schema": _file_form(inline, operation.file_field)}
@@ -454,10 +455,16 @@ def _file_form(schema: dict[str, Any], file_field: str) -> dict[str, Any]:
 def _without(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     properties = {k: v for k, v in schema["properties"].items() if k not in names}
     required = [name for name in schema.get("required", ()) if name not in names]
-    rest = {k: v for k, v in schema.items() if k not in {"properties", "required"}}
-    if least := rest.pop("minProperties", 0):
-        rest["minProperties"] = least - (len(schema.get("required", ())) - len(required))
-    return {**rest, "properties": properties, **({"required": required} if required else {})}
+    remaining_schema = {k: v for k, v in schema.items() if k not in {"properties", "required"}}
+    if minimum := remaining_schema.pop("minProperties", 0):
+        remaining_schema["minProperties"] = minimum - (
+            len(schema.get("required", ())) - len(required)
+        )
+    return {
+        **remaining_schema,
+        "properties": properties,
+        **({"required": required} if required else {}),
+    }
 
 
 def _schema(operation: Operation) -> dict[str, Any]:
@@ -471,10 +478,10 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     for name, declared in schema["properties"].items():
         in_path = name in operation.path_parameters
         if in_path or operation.reads_query:
-            shown = {"example": (operation.example or {}).get(name)}
+            example = {"example": (operation.example or {}).get(name)}
             parameters.append(
                 {
-                    **(shown if shown["example"] is not None else {}),
+                    **(example if example["example"] is not None else {}),
                     "name": name,
                     "in": "path" if in_path else "query",
                     "required": in_path or name in schema.get("required", ()),

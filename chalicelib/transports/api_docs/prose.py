@@ -114,10 +114,10 @@ def sections(markdown: str) -> Iterator[tuple[Heading | None, str]]:
     heading: Heading | None = None
     texts: list[str] = []
     tokens = _parser().parse(markdown)
-    for before, token in zip([None, *tokens], tokens, strict=False):
-        if before is not None and before.type == "heading_open":
+    for previous, token in zip([None, *tokens], tokens, strict=False):
+        if previous is not None and previous.type == "heading_open":
             yield heading, " ".join(texts)
-            heading, texts = Heading(int(before.tag[1]), slug(token.content), token.content), []
+            heading, texts = Heading(int(previous.tag[1]), slug(token.content), token.content), []
         elif token.content:
             texts.append(token.content)
     yield heading, " ".join(texts)
@@ -128,8 +128,8 @@ def coloured(code: str) -> str:
     parts, end = [], 0
     for token in _TOKEN.finditer(code):
         parts.append(escape(code[end : token.start()], quote=False))
-        shown = escape(token[0], quote=False)
-        parts.append(f'<b class="{token.lastgroup}">{shown}</b>')
+        escaped = escape(token[0], quote=False)
+        parts.append(f'<b class="{token.lastgroup}">{escaped}</b>')
         end = token.end()
     return "".join(parts) + escape(code[end:], quote=False)
 

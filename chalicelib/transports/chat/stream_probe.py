@@ -46,14 +46,14 @@ def _events() -> Iterator[bytes]:
         yield b'data: {"type":"probe","number":%d}\n\n' % number
 
 
-def _is_valid(given: str) -> bool:
-    text = given.partition(".")[0]
+def _is_valid(signature: str) -> bool:
+    text = signature.partition(".")[0]
     if not (text.isascii() and text.isdecimal() and len(text) <= len("9999999999")):
         return False
     time = int(text)
     # Each secret is tried, so that the duration does not depend on which one matches.
     matches = [
-        hmac.compare_digest(given.encode(errors="replace"), _signed(secret, time).encode())
+        hmac.compare_digest(signature.encode(errors="replace"), _signed(secret, time).encode())
         for secret in settings().edge_secrets
     ]
     age = abs(clock.now().timestamp() - time)

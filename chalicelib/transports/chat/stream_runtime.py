@@ -184,8 +184,8 @@ def load() -> Serve:
 def handler() -> "Handler":
     """Import and return the handler of requests."""
     module, _, name = os.environ.get("STREAM_HANDLER", HANDLER).partition(":")
-    found: Handler = getattr(importlib.import_module(module), name)
-    return found
+    function: Handler = getattr(importlib.import_module(module), name)
+    return function
 
 
 def main() -> None:

@@ -164,8 +164,8 @@ def _refuse_api_key(request: HttpRequest) -> HttpResponse:
             request, 403, icon="triangle-alert", title=title, about=about, link=TO_CONSOLE
         )
     if _OAUTH_TOKEN.match(request.headers.get("authorization", "")):
-        refused = "OAuth tokens are valid for POST /api/mcp only. Sign in to the console instead."
-        return failure(UnauthorizedError(refused), request.request_id)
+        message = "OAuth tokens are valid for POST /api/mcp only. Sign in to the console instead."
+        return failure(UnauthorizedError(message), request.request_id)
     msg = "API keys give no access to the console, whatever their scopes. Sign in instead."
     return failure(ForbiddenError(msg), request.request_id)
 
@@ -179,8 +179,8 @@ def _has_api_key(request: HttpRequest) -> bool:
         return True
     query = [text for name, values in request.query.items() for text in (name, *values)]
     body = unquote_plus(request.body.decode(errors="replace"))
-    sent = (*request.headers.values(), *request.path.values(), *query, body)
-    return any(map(_API_KEY.search, sent))
+    texts = (*request.headers.values(), *request.path.values(), *query, body)
+    return any(map(_API_KEY.search, texts))
 
 
 def csrf_token(session_token: str) -> str:
@@ -190,13 +190,15 @@ def csrf_token(session_token: str) -> str:
 
 def signed_in_request(request: HttpRequest) -> ConsoleRequest | None:
     """Return the console request of a live session; None without one."""
-    found = _signed_in(request)
-    if found is None:
+    sign_in = _signed_in(request)
+    if sign_in is None:
         return None
-    session, account = found
+    session, account = sign_in
     console_sessions.touch(session)
-    own = replace(request, language=account.language or "")
-    return ConsoleRequest(own, csrf_token(_token(request)), account, session.session_id)
+    localized_request = replace(request, language=account.language or "")
+    return ConsoleRequest(
+        localized_request, csrf_token(_token(request)), account, session.session_id
+    )
 
 
 def _signed_in(request: HttpRequest) -> tuple[ConsoleSessionRow, AccountRow] | None:
@@ -220,13 +222,13 @@ def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
         StaleFormError: the request does not come from a page of this session.
         ForbiddenError: the person is a plain member, who may not spend the owner's money.
     """
-    found = _signed_in(request)
-    if found is None:
+    sign_in = _signed_in(request)
+    if sign_in is None:
         if CSRF_HEADER in request.headers:
             raise UnauthorizedError("The session of this page has ended. Sign in again.")
         return False
     check_form(request, request.headers.get(CSRF_HEADER, ""))
-    _, account = found
+    _, account = sign_in
     membership = workspaces.membership(
         account.id, AGENTS.found_for_visitor(AGENTS.workspace_of(agent_id))
     )
@@ -289,8 +291,8 @@ def safe_redirect_path(path: str) -> str:
 @cache
 def _page_patterns() -> list[re.Pattern[str]]:
     """Return patterns of the paths that have a page. Paths that only accept forms are excluded."""
-    shown = (path for path, page in ROUTES.items() if page.get)
-    return [re.compile(_VARIABLE.sub(_SEGMENT, path), re.ASCII) for path in shown]
+    paths = (path for path, page in ROUTES.items() if page.get)
+    return [re.compile(_VARIABLE.sub(_SEGMENT, path), re.ASCII) for path in paths]
 
 
 def _respond(page: Page, view: View, http: HttpRequest) -> HttpResponse:
@@ -329,15 +331,15 @@ def _keep_form(http: HttpRequest) -> HttpResponse | None:
 
     None for other requests, and for forms that are not the console's own.
     """
-    kept = kept_forms.from_request(http) if http.method == "POST" else None
-    if kept is None:
+    kept_form = kept_forms.from_request(http) if http.method == "POST" else None
+    if kept_form is None:
         return None
     request = ConsoleRequest(http, csrf_token(_token(http)))
     try:
         check_form(http, request.form_value(CSRF_FIELD))
     except StaleFormError:
         return None
-    return render_sign_in(request, 403, PREFIX, kept=kept)
+    return render_sign_in(request, 403, PREFIX, kept_form=kept_form)
 
 
 def render_sign_in(
@@ -345,7 +347,7 @@ def render_sign_in(
     status: int,
     next_path: str,
     problem: Problem | None = None,
-    kept: KeptForm | None = None,
+    kept_form: KeptForm | None = None,
 ) -> HttpResponse:
     """Return the sign-in form, which leads to a path or to a form that was kept."""
     return request.page(
@@ -357,7 +359,7 @@ def render_sign_in(
         connecting=is_consent_path(next_path),
         can_reset=mail.is_on(),
         language_query=urlencode({"lang": request.http.language} if request.http.language else {}),
-        kept=kept,
+        kept=kept_form,
     )
 
 
@@ -366,8 +368,8 @@ def _redirect_to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
 
     After a form was refused, the sign-in page shows the reason.
     """
-    done = "signed_out" if page.signs_out else SESSION_OVER
-    parameters = {"done": done} if request.method == "POST" else {}
+    notice = "signed_out" if page.signs_out else SESSION_OVER
+    parameters = {"done": notice} if request.method == "POST" else {}
     if page.get and request.route != PREFIX:
         path = ConsoleRequest(request, "").path
         parameters |= {NEXT: path} if safe_redirect_path(path) == path else {}

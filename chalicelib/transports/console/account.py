@@ -38,7 +38,7 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
     A session that the browser already has ends. If the form carries another one, which arrived
     after its session had ended, a page offers to send that.
     """
-    next_path, kept = request.form_value(access.NEXT), kept_forms.from_sign_in(request)
+    next_path, kept_form = request.form_value(access.NEXT), kept_forms.from_sign_in(request)
     try:
         session = ConsoleRequest(request.http, request.csrf).call(
             "sign_in",
@@ -51,15 +51,17 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
     except ValidationError as error:
         # No account can have this input, so the answer is that of a wrong password.
         problem = Problem(request.translate("error_unauthorized"))
-        return access.render_sign_in(request, error.status, next_path, problem, kept)
+        return access.render_sign_in(request, error.status, next_path, problem, kept_form)
     except AppError as error:
-        return access.render_sign_in(request, error.status, next_path, request.problem(error), kept)
+        return access.render_sign_in(
+            request, error.status, next_path, request.problem(error), kept_form
+        )
     if request.account is not None:
         _end_session(request, request.session_id)
     cookies = access.start_cookies(request, session)
-    if kept is None:
+    if kept_form is None:
         return redirect(access.safe_redirect_path(next_path), cookies)
-    page = request.page("kept_form", kept=kept, csrf=access.csrf_token(session["token"]))
+    page = request.page("kept_form", kept=kept_form, csrf=access.csrf_token(session["token"]))
     return page._replace(cookies=cookies)
 
 
@@ -201,8 +203,8 @@ def _find(request: ConsoleRequest) -> Record:
 
 def _page(request: ConsoleRequest, account: Record, state: State = STORED) -> HttpResponse:
     sessions = [
-        {**each, "browser": browser_name(each["browser"])}
-        for each in request.call("list_sessions")["sessions"]
+        {**session, "browser": browser_name(session["browser"])}
+        for session in request.call("list_sessions")["sessions"]
     ]
     return request.page(
         "account",

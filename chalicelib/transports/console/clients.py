@@ -35,9 +35,9 @@ def _sort(request: ConsoleRequest) -> dict[str, str]:
     return {"sort": sort if sort in SORTS else SORTS[0]}
 
 
-def _listed(request: ConsoleRequest, found: dict[str, Any]) -> dict[str, Any]:
+def _listed(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
     number = min(request.page_number, LIST.last)
-    is_last = number == LIST.last and found["total"] > number * LIST.size
+    is_last = number == LIST.last and response["total"] > number * LIST.size
     return {**_sort(request), "sorts": SORTS, "is_last": is_last}
 
 
@@ -53,7 +53,7 @@ class ErasedMeanwhileError(ConflictError):
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
-    wrong = {each.field for each in error.errors}
+    wrong = {error_field.field for error_field in error.errors}
     if "contacts" in wrong:
         texts = {"name": request.translate("client_needs_contact")}
     elif error.code == DUPLICATE:
@@ -84,9 +84,9 @@ def save(request: ConsoleRequest) -> HttpResponse:
 
 
 def _find_somebody(request: ConsoleRequest) -> Client:
-    if _is_nobody(found := _find(request)):
+    if _is_nobody(client := _find(request)):
         raise ErasedMeanwhileError("The person was erased.")
-    return found
+    return client
 
 
 def _arguments(client: Record, changes: dict[str, Any]) -> dict[str, Any]:
@@ -156,15 +156,15 @@ def _orders(request: ConsoleRequest, leads: list[Client]) -> list[Client]:
     if not leads:
         return []
     with suppress(NotFoundError):  # The lead was removed since it was listed.
-        listed = request.call("lead_orders", id=leads[0]["id"])["orders"]
-        return [order for order in listed if order["kind"] == "order"]
+        orders = request.call("lead_orders", id=leads[0]["id"])["orders"]
+        return [order for order in orders if order["kind"] == "order"]
     return []
 
 
 def _find(request: ConsoleRequest) -> Client:
     """Return a client with the newest leads and bookings."""
-    found = request.call("get_client", id=request.http.path["client"])
-    return {**found, **found["client"]}
+    response = request.call("get_client", id=request.http.path["client"])
+    return {**response, **response["client"]}
 
 
 def _is_nobody(client: Client) -> bool:

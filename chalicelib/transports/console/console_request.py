@@ -85,7 +85,10 @@ class ConsoleRequest:
     @cached_property
     def memberships(self) -> list[Membership]:
         """The account's memberships, oldest first."""
-        return [Membership(*each) for each in workspaces.of_account(self.signed_in_account.id)]
+        return [
+            Membership(*membership)
+            for membership in workspaces.of_account(self.signed_in_account.id)
+        ]
 
     @property
     def signed_in_account(self) -> AccountRow:
@@ -116,8 +119,10 @@ class ConsoleRequest:
             NotFoundError: the account is not a member of a workspace with this slug. The same error
                 is raised whether the workspace exists or not.
         """
-        found = (each for each in self.memberships if each.workspace.slug == slug)
-        self.membership = next(found, None)
+        matches = (
+            membership for membership in self.memberships if membership.workspace.slug == slug
+        )
+        self.membership = next(matches, None)
         if self.membership is None:
             raise _no_workspace()
 
@@ -286,7 +291,7 @@ class ConsoleRequest:
         """Return a page of the console, with the common layout."""
         zone = self.membership.workspace.timezone if self.membership else render.ZONE
         problem = problem or Problem()
-        shown = {
+        page_values = {
             "request": self,
             "membership": self.membership,
             "may": self.membership.may if self.membership else None,
@@ -310,7 +315,7 @@ class ConsoleRequest:
             status,
             cached=False,
             script="console",
-            **shown | values,
+            **page_values | values,
         )
         return response._replace(headers={**response.headers, **problem.headers})
 
@@ -326,9 +331,9 @@ def by_id(records: Iterable[Mapping[str, Any]], record_id: str, key: str = "id")
     Raises:
         NotFoundError: there is none.
     """
-    for each in records:
-        if each[key] == record_id:
-            return dict(each)
+    for record in records:
+        if record[key] == record_id:
+            return dict(record)
     raise NotFoundError("There is no record with this id.")
 
 

@@ -60,9 +60,18 @@ def _entries(details: dict[str, Any], *, is_last: bool) -> list[dict[str, Any]]:
             for action in details["actions"]
             if action["messageId"] == message["id"]
         )
-    asked = details["dialog"]["handoverAt"]
+    handover_at = details["dialog"]["handoverAt"]
     times = [message["createdAt"] for message in details["messages"]]
-    if asked and times and times[0] <= asked and (is_last or asked <= times[-1]):
-        place = next((n for n, each in enumerate(entries) if each.get("at", "") > asked), None)
-        entries.insert(len(entries) if place is None else place, {"kind": "handover", "at": asked})
+    if handover_at and times and times[0] <= handover_at and (is_last or handover_at <= times[-1]):
+        place = next(
+            (
+                n
+                for n, dialog_entry in enumerate(entries)
+                if dialog_entry.get("at", "") > handover_at
+            ),
+            None,
+        )
+        entries.insert(
+            len(entries) if place is None else place, {"kind": "handover", "at": handover_at}
+        )
     return entries

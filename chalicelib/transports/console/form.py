@@ -104,36 +104,36 @@ class Form:
         new: Record | None = None,
     ) -> dict[str, Any]:
         """Return the arguments of a page with this form. ``new`` has values of a new record."""
-        typed, fields = state.typed, state.problem.fields if state.problem else {}
-        if typed is None:
-            typed = {SEEN: "" if record is None else self.seen(record)}
-            for each in self.fields:
-                typed |= each.shown(request, record or new or {})
-        done = {"done": request.translate(f"done_{state.done}")} if state.done else {}
-        return done | {
+        form_values, fields = state.typed, state.problem.fields if state.problem else {}
+        if form_values is None:
+            form_values = {SEEN: "" if record is None else self.seen(record)}
+            for field in self.fields:
+                form_values |= field.shown(request, record or new or {})
+        notice = {"done": request.translate(f"done_{state.done}")} if state.done else {}
+        return notice | {
             "status": state.status,
             "problem": state.problem,
             "conflicts": state.conflicts,
-            "typed": typed,
-            "opened": any(each.rare and each.name in fields for each in self.fields),
+            "typed": form_values,
+            "opened": any(field.rare and field.name in fields for field in self.fields),
         }
 
     def typed(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
-        typed = {SEEN: request.form_value(SEEN)}
-        for each in self.fields:
-            typed |= each.typed(request)
-        return typed
+        form_values = {SEEN: request.form_value(SEEN)}
+        for field in self.fields:
+            form_values |= field.typed(request)
+        return form_values
 
     def seen(self, record: Record) -> str:
         """Return the marks of what is stored."""
-        return " ".join(f"{each.name}={_mark(each.stored(record))}" for each in self.fields)
+        return " ".join(f"{field.name}={_mark(field.stored(record))}" for field in self.fields)
 
     def creation(
         self,
         operation: str,
         page: Page,
-        done: Callable[[ConsoleRequest, dict[str, Any]], HttpResponse],
+        on_success: Callable[[ConsoleRequest, dict[str, Any]], HttpResponse],
     ) -> tuple[View, View]:
         """Return the functions that show a form of a new record and create it.
 
@@ -145,13 +145,15 @@ class Form:
 
         def create(request: ConsoleRequest) -> HttpResponse:
             try:
-                sent = self.arguments(request)
-                made = request.call_once(operation, **{k: v for k, v in sent.items() if v != ""})
+                arguments = self.arguments(request)
+                response = request.call_once(
+                    operation, **{k: v for k, v in arguments.items() if v != ""}
+                )
             except AlreadyCreatedError:  # Only the page knows what it shows instead of the secret.
                 raise
             except AppError as error:
                 return page(request, None, self.refused(request, error))
-            return done(request, made)
+            return on_success(request, response)
 
         return new, create
 
@@ -161,7 +163,7 @@ class Form:
         Raises:
             ValidationError: some fields cannot be read; it names each of them.
         """
-        return _arguments([_read(each, request) for each in self.fields if not each.later])
+        return _arguments([_read(field, request) for field in self.fields if not field.later])
 
     def editing(self, *parts: Any, **options: Any) -> tuple[View, View]:  # noqa: ANN401  of Save
         """Return the functions that show the form of a record and save it. See ``Save``."""
@@ -184,19 +186,22 @@ class Form:
         for attempt in range(TRIES):
             record = how.find(request)
             compared = self._compared(request, record)
-            if any(each.is_conflict for each in compared):
+            if any(comparison.is_conflict for comparison in compared):
                 return how.page(request, record, self._conflict(request, record, compared))
-            changed, answer = [each for each in compared if each.by_person], dict[str, Any]()
+            changes, answer = (
+                [comparison for comparison in compared if comparison.by_person],
+                dict[str, Any](),
+            )
             try:
-                if sent := _arguments(changed):
-                    sent = how.arguments(record, sent)
-                    sent |= {how.key: record["id"]} if how.key else {}
+                if arguments := _arguments(changes):
+                    arguments = how.arguments(record, arguments)
+                    arguments |= {how.key: record["id"]} if how.key else {}
                     check = None
                     if "version" in record:
-                        sent["ifVersion"] = record["version"]
+                        arguments["ifVersion"] = record["version"]
                     else:
-                        check = partial(_require_same, changed, record, how.find, request)
-                    answer = request.call_if(check, how.operation, **sent)
+                        check = partial(_require_same, changes, record, how.find, request)
+                    answer = request.call_if(check, how.operation, **arguments)
             except (ChangedMeanwhileError, VersionConflictError) as error:
                 if attempt + 1 == TRIES:
                     return how.page(request, record, self.refused(request, error))
@@ -218,39 +223,43 @@ class Form:
         """Return the messages of a failure. One field shows the errors of all its items."""
         if isinstance(error, NotFoundError):  # of a record that the form refers to
             return Problem(request.translate("choice_gone"))
-        own = {each.name: each.wrong for each in self.fields if each.wrong}
-        return problem_at_fields(request, error, own)
+        texts_by_field = {field.name: field.wrong for field in self.fields if field.wrong}
+        return problem_at_fields(request, error, texts_by_field)
 
     def _compared(self, request: ConsoleRequest, record: Record) -> list[_Compared]:
-        marks, found = _marks(request), []
-        for each in (_read(field, request) for field in self.fields):
-            mine = None if each.errors or each.value is KEPT else _mark(each.value)
-            stored, opened = each.field.stored(record), marks.get(each.field.name)
-            now = opened if stored is KEPT else _mark(stored)
-            by_person = mine not in {opened, now} and each.value is not KEPT
+        marks, comparisons = _marks(request), []
+        for comparison in (_read(field, request) for field in self.fields):
+            mine = (
+                None if comparison.errors or comparison.value is KEPT else _mark(comparison.value)
+            )
+            stored_value, opened = comparison.field.stored(record), marks.get(comparison.field.name)
+            now = opened if stored_value is KEPT else _mark(stored_value)
+            by_person = mine not in {opened, now} and comparison.value is not KEPT
             by_others = now not in {opened, mine}
-            found.append(each._replace(by_person=by_person, by_others=by_others))
-        return found
+            comparisons.append(comparison._replace(by_person=by_person, by_others=by_others))
+        return comparisons
 
     def _conflict(
         self, request: ConsoleRequest, record: Record, compared: list[_Compared]
     ) -> State:
         """Return the fields that others changed. What the person typed stays in the form."""
-        rows, typed = [], {SEEN: self.seen(record)}
-        for each in compared:
-            field = each.field
-            typed |= each.typed if each.by_person else field.shown(request, record)
-            if each.by_others:
+        rows, form_values = [], {SEEN: self.seen(record)}
+        for comparison in compared:
+            field = comparison.field
+            form_values |= (
+                comparison.typed if comparison.by_person else field.shown(request, record)
+            )
+            if comparison.by_others:
                 yours = request.translate("not_changed_by_you")
-                if each.by_person:
-                    yours = field.words(request, each.typed)
+                if comparison.by_person:
+                    yours = field.words(request, comparison.typed)
                 label = request.translate(field.label or field.name)
                 rows.append((label, field.words_of(request, record), yours))
-        return State(ConflictError.status, None, rows, typed)
+        return State(ConflictError.status, None, rows, form_values)
 
 
 def problem_at_fields(
-    request: ConsoleRequest, error: AppError, own: Mapping[str, str] | None = None
+    request: ConsoleRequest, error: AppError, texts_by_field: Mapping[str, str] | None = None
 ) -> Problem:
     """Return the messages of a failure. One field shows the errors of all its items.
 
@@ -258,45 +267,47 @@ def problem_at_fields(
     """
     problem = request.problem(error)
     fields: dict[str, str] = {}
-    for each in error.errors:
-        field = each.field.partition(".")[0]
-        key = (own or {}).get(field, f"wrong_{field}")
-        known = texts.has(request.language, key)
-        fields.setdefault(field, request.translate(key) if known else problem.fields[each.field])
+    for field_error in error.errors:
+        field = field_error.field.partition(".")[0]
+        key = (texts_by_field or {}).get(field, f"wrong_{field}")
+        has_text = texts.has(request.language, key)
+        fields.setdefault(
+            field, request.translate(key) if has_text else problem.fields[field_error.field]
+        )
     return problem._replace(fields=fields)
 
 
 def _read(field: Field, request: ConsoleRequest) -> _Compared:
-    typed = field.typed(request)
+    form_values = field.typed(request)
     try:
-        return _Compared(field, typed, field.value(typed))
+        return _Compared(field, form_values, field.value(form_values))
     except ValidationError as error:
-        return _Compared(field, typed, errors=error.errors)
+        return _Compared(field, form_values, errors=error.errors)
 
 
-def _arguments(changed: Sequence[_Compared]) -> dict[str, Any]:
+def _arguments(changes: Sequence[_Compared]) -> dict[str, Any]:
     """Return the arguments for fields.
 
     Raises:
         ValidationError: some cannot be read; it names each of them.
     """
-    if wrong := [error for each in changed for error in each.errors]:
+    if wrong := [error for change in changes for error in change.errors]:
         raise ValidationError("Some fields cannot be read.", errors=wrong)
-    found: dict[str, Any] = {}
-    for each in changed:
-        if each.value is not KEPT:
-            found |= each.field.argument(each.value)
-    return found
+    arguments: dict[str, Any] = {}
+    for change in changes:
+        if change.value is not KEPT:
+            arguments |= change.field.argument(change.value)
+    return arguments
 
 
 def _require_same(
-    changed: Sequence[_Compared],
-    before: Record,
+    changes: Sequence[_Compared],
+    old_record: Record,
     find: Callable[[ConsoleRequest], Record],
     request: ConsoleRequest,
 ) -> None:
     now = find(request)
-    if any(each.field.stored(before) != each.field.stored(now) for each in changed):
+    if any(change.field.stored(old_record) != change.field.stored(now) for change in changes):
         raise ChangedMeanwhileError("A field was changed at the same moment.")
 
 
@@ -309,7 +320,7 @@ def _marks(request: ConsoleRequest) -> dict[str, str]:
     seen = request.form_value(SEEN)
     if not _MARKS.fullmatch(seen):
         raise ValidationError.of(SEEN, "expected the marks with which the form was opened")
-    return dict(each.split("=") for each in seen.split())
+    return dict(pair.split("=") for pair in seen.split())
 
 
 def _mark(value: Any) -> str:  # noqa: ANN401  any JSON

@@ -53,13 +53,13 @@ class Field:
             value = value.replace("\r\n", "\n").strip() or None
         return self.empty if value is None else value
 
-    def value(self, typed: Typed) -> Any:  # noqa: ANN401  any JSON
+    def value(self, form_values: Typed) -> Any:  # noqa: ANN401  any JSON
         """Return the value of what was typed.
 
         Raises:
             ValidationError: it cannot be read, or is empty.
         """
-        value = self.read(self.name, typed[self.name])
+        value = self.read(self.name, form_values[self.name])
         if value is None and self.required:
             raise ValidationError.of(self.name, self.required)
         return self.empty if value is None else value
@@ -68,9 +68,9 @@ class Field:
         """Return the arguments of the operation that stores a value."""
         return {self.name: value}
 
-    def words(self, request: ConsoleRequest, typed: Typed, /) -> str:
+    def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
         """Return what was typed, for people to compare."""
-        text: str = typed[self.name]
+        text: str = form_values[self.name]
         return self.names(request).get(text, text)
 
     def words_of(self, request: ConsoleRequest, record: Record, /) -> str:
@@ -97,17 +97,17 @@ class Switch(Field):
         """Return what a record has."""
         return bool(record.get(self.field or self.name, self.new) == self.states[0])
 
-    def value(self, typed: Typed) -> bool:
+    def value(self, form_values: Typed) -> bool:
         """Return the value of what was typed."""
-        return bool(typed[self.name])
+        return bool(form_values[self.name])
 
     def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  as Field
         """Return the argument that stores a value."""
         return {self.field or self.name: self.states[0 if value else 1]}
 
-    def words(self, request: ConsoleRequest, typed: Typed, /) -> str:
+    def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
         """Return what was typed, for people to compare."""
-        return request.translate("yes" if typed[self.name] else "no")
+        return request.translate("yes" if form_values[self.name] else "no")
 
 
 @dataclass(frozen=True)
@@ -126,14 +126,14 @@ class Ticks(Field):
         """Return what a record has."""
         return sorted(record.get(self.name) or [])
 
-    def value(self, typed: Typed) -> list[str]:
+    def value(self, form_values: Typed) -> list[str]:
         """Return the value of what was typed."""
-        return sorted(set(typed[self.name]))
+        return sorted(set(form_values[self.name]))
 
-    def words(self, request: ConsoleRequest, typed: Typed, /) -> str:
+    def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
         """Return what was typed, for people to compare."""
         names = self.names(request)
-        return ", ".join(names.get(each, each) for each in typed[self.name])
+        return ", ".join(names.get(choice, choice) for choice in form_values[self.name])
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ class Images(Field):
 
     def typed(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
-        kept, new = request.form.get("keptImages", []), request.form_value("newImages")
-        return {"keptImages": kept, "newImages": new}
+        kept_images, new = request.form.get("keptImages", []), request.form_value("newImages")
+        return {"keptImages": kept_images, "newImages": new}
 
     def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
         """Return the values of the controls for a record."""
@@ -151,20 +151,23 @@ class Images(Field):
 
     def stored(self, record: Record) -> list[str]:
         """Return what a record has."""
-        return [each["fileId"] for each in record.get(self.name) or []]
+        return [image["fileId"] for image in record.get(self.name) or []]
 
-    def value(self, typed: Typed) -> list[str | dict[str, str]]:
+    def value(self, form_values: Typed) -> list[str | dict[str, str]]:
         """Return the value of what was typed."""
-        return [*typed["keptImages"], *({"url": each} for each in typed["newImages"].split())]
+        return [
+            *form_values["keptImages"],
+            *({"url": url} for url in form_values["newImages"].split()),
+        ]
 
     def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  as Field
         """Return the argument that stores a value."""
-        images = [{"fileId": each} if isinstance(each, str) else each for each in value]
+        images = [{"fileId": image} if isinstance(image, str) else image for image in value]
         return {self.name: images}
 
-    def words(self, _: ConsoleRequest, typed: Typed, /) -> str:
+    def words(self, _: ConsoleRequest, form_values: Typed, /) -> str:
         """Return what was typed, for people to compare."""
-        return ", ".join([*typed["keptImages"], *typed["newImages"].split()])
+        return ", ".join([*form_values["keptImages"], *form_values["newImages"].split()])
 
 
 @dataclass(frozen=True)
@@ -173,8 +176,8 @@ class Photo(Field):
 
     def typed(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
-        removed = bool(request.form_value("removePhoto"))
-        return {self.name: request.form_value(self.name), "removePhoto": removed}
+        is_removed = bool(request.form_value("removePhoto"))
+        return {self.name: request.form_value(self.name), "removePhoto": is_removed}
 
     def shown(self, _: ConsoleRequest, __: Record, /) -> Typed:
         """Return the values of the controls for a record."""
@@ -184,9 +187,9 @@ class Photo(Field):
         """Return what a record has."""
         return (record.get(self.name) or {}).get("fileId")
 
-    def value(self, typed: Typed) -> Any:  # noqa: ANN401  as Field
+    def value(self, form_values: Typed) -> Any:  # noqa: ANN401  as Field
         """Return the value of what was typed."""
-        return typed[self.name].strip() or (None if typed["removePhoto"] else KEPT)
+        return form_values[self.name].strip() or (None if form_values["removePhoto"] else KEPT)
 
     def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  as Field
         """Return the argument that stores a value."""
@@ -206,7 +209,7 @@ def tags(name: str, label: str = "", **options: Any) -> Field:  # noqa: ANN401  
     """Return a field of texts that are separated by commas."""
 
     def read(_: str, text: str) -> list[str]:
-        return [tag for each in text.split(",") if (tag := each.strip())]
+        return [tag for tag_text in text.split(",") if (tag := tag_text.strip())]
 
     return Field(name, label, read, lambda _, value: ", ".join(value), [], **options)
 
@@ -214,7 +217,12 @@ def tags(name: str, label: str = "", **options: Any) -> Field:  # noqa: ANN401  
 def lines(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
     """Return a field of words that are one a line."""
     return Field(
-        name, label, lambda _, text: text.split(), lambda _, each: "\n".join(each), [], **options
+        name,
+        label,
+        lambda _, text: text.split(),
+        lambda _, strings: "\n".join(strings),
+        [],
+        **options,
     )
 
 
@@ -230,7 +238,7 @@ def lengths(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of
         return sorted(typed_values.list_of_minutes(field, text), reverse=True)
 
     def show(language: texts.Language, value: list[int]) -> str:
-        return ", ".join(typed_values.length(language, each) for each in value)
+        return ", ".join(typed_values.length(language, minutes) for minutes in value)
 
     return Field(name, label, read, show, [], **options)
 
@@ -248,14 +256,14 @@ def rubles(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of 
 
 def names_of(
     operation: str,
-    listed: str,
-    shown: str = "name",
+    list_name: str,
+    label_field: str = "name",
     **arguments: Any,  # noqa: ANN401  of the operation
 ) -> Callable[[ConsoleRequest], Mapping[str, str]]:
     """Return a function that lists records and returns what each is called, by id."""
 
     def names(request: ConsoleRequest) -> Mapping[str, str]:
-        found = request.call(operation, **arguments)[listed]
-        return {each["id"]: each[shown] for each in found}
+        records = request.call(operation, **arguments)[list_name]
+        return {record["id"]: record[label_field] for record in records}
 
     return names

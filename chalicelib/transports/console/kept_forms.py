@@ -55,7 +55,7 @@ def from_sign_in(request: ConsoleRequest) -> KeptForm | None:
     """
     path = request.form_value(PATH_FIELD)
     accepted = (route for route, page in ROUTES.items() if page.post and WORKSPACE in route)
-    if not any(re.fullmatch(re.sub(r"{\w+}", _SEGMENT, each), path) for each in accepted):
+    if not any(re.fullmatch(re.sub(r"{\w+}", _SEGMENT, pattern), path) for pattern in accepted):
         return None
     return _kept(path, request.form_value(FIELDS_FIELD))
 

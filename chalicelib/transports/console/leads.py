@@ -40,10 +40,10 @@ MAX_PHONE = 25
 """Longest submitted value that counts as nothing but a phone number."""
 
 
-def _listed(request: ConsoleRequest, found: dict[str, Any]) -> dict[str, Any]:
+def _listed(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
     forms = request.call("list_forms", size=FORMS_IN_FILTER)["forms"]
     return {
-        "leads": [{**lead, "preview": _preview(lead)} for lead in found["collections"]],
+        "leads": [{**lead, "preview": _preview(lead)} for lead in response["collections"]],
         "statuses": STATUSES,
         "titles": {form["id"]: form["title"] for form in forms},
     }
@@ -51,10 +51,10 @@ def _listed(request: ConsoleRequest, found: dict[str, Any]) -> dict[str, Any]:
 
 def _filter_problem(request: ConsoleRequest, error: AppError) -> Problem:
     """Return the messages of a refused filter, beside the fields of the page."""
-    found = request.problem(error)
-    names = {sent: name for name, sent in FILTERS.items()}
-    fields = {names.get(field, field): text for field, text in found.fields.items()}
-    return found._replace(fields=fields)
+    form_problem = request.problem(error)
+    names = {parameter: name for name, parameter in FILTERS.items()}
+    fields = {names.get(field, field): text for field, text in form_problem.fields.items()}
+    return form_problem._replace(fields=fields)
 
 
 def _preview(lead: dict[str, Any]) -> str:
@@ -62,13 +62,13 @@ def _preview(lead: dict[str, Any]) -> str:
     contacts = {_letters(lead[name]) for name in ("name", "email")}
     phone = _digits(lead["phone"])[-LAST_DIGITS:] or None
     texts = (value for value in lead["data"].values() if isinstance(value, str))
-    shown = (
+    lines = (
         text
         for text in texts
         if _letters(text) not in contacts
         and not (phone and len(text) <= MAX_PHONE and phone in _digits(text))
     )
-    return " · ".join(shown)[:PREVIEW_CHARACTERS]
+    return " · ".join(lines)[:PREVIEW_CHARACTERS]
 
 
 def _letters(text: str | None) -> str:
@@ -81,14 +81,14 @@ def _digits(text: str | None) -> str:
 
 def export(request: ConsoleRequest) -> HttpResponse:
     """Return the leads that the filters select as a CSV file."""
-    chosen = {name: request.form_value(name).strip() for name in FILTERS}
+    filters = {name: request.form_value(name).strip() for name in FILTERS}
     try:
-        table = request.call("export_leads", **LIST.arguments(chosen))
+        table = request.call("export_leads", **LIST.arguments(filters))
     except PayloadTooLargeError as error:
         too_large = Problem(request.translate("export_too_large"))
-        return LIST.page(request, chosen, error.status, too_large)
+        return LIST.page(request, filters, error.status, too_large)
     except AppError as error:
-        return LIST.page(request, chosen, error.status, _filter_problem(request, error))
+        return LIST.page(request, filters, error.status, _filter_problem(request, error))
     head = _head(request, table["columns"])
     rows = [[_csv_cell(request, cell) for cell in row] for row in table["rows"]]
     for row in rows:
@@ -149,7 +149,7 @@ def _lead_page(request: ConsoleRequest, lead: Record, state: State = STORED) -> 
         details=lead["details"],
         lead=lead,
         following=NEXT.get(lead["status"]),
-        statuses=[each for each in STATUSES if each != lead["status"]],
+        statuses=[status for status in STATUSES if status != lead["status"]],
         **FORM.shown(request, lead, state),
     )
 

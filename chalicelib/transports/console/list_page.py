@@ -35,17 +35,17 @@ class ListPage:
 
     def index(self, request: ConsoleRequest) -> HttpResponse:
         """List the records that the filters select. A wrong filter is reported and ignored."""
-        chosen = {name: request.query_value(name).strip() for name in self.filters}
-        return self.page(request, chosen)
+        filters = {name: request.query_value(name).strip() for name in self.filters}
+        return self.page(request, filters)
 
-    def arguments(self, chosen: Chosen) -> Chosen:
+    def arguments(self, filters: Chosen) -> Chosen:
         """Return the arguments of the operation for filters."""
-        return {self.filters[name]: value for name, value in chosen.items() if value}
+        return {self.filters[name]: value for name, value in filters.items() if value}
 
     def page(
         self,
         request: ConsoleRequest,
-        chosen: Chosen,
+        filters: Chosen,
         status: int = 200,
         problem: Problem | None = None,
     ) -> HttpResponse:
@@ -55,28 +55,28 @@ class ListPage:
             {"size": self.size, **self.fixed(request)},
         )
         try:
-            sent = {**fixed, "page": number, **self.arguments(chosen)}
-            found = request.call(self.operation, **sent)
+            arguments = {**fixed, "page": number, **self.arguments(filters)}
+            response = request.call(self.operation, **arguments)
         except AppError as error:
             if isinstance(error, NotFoundError) and self.empty is not None:
-                found = dict(self.empty)
+                response = dict(self.empty)
             else:
                 problem, status, number = self.problem(request, error), error.status, 1
-                found = request.call(self.operation, **fixed)
-        found.pop("status", None)
-        found.setdefault("total", found.get("pagination", {}).get("total"))
-        filtered = any(chosen.values())
-        shown = {
-            **found,
+                response = request.call(self.operation, **fixed)
+        response.pop("status", None)
+        response.setdefault("total", response.get("pagination", {}).get("total"))
+        filtered = any(filters.values())
+        page_values = {
+            **response,
             "page": number,
             "size": self.size,
-            "chosen": chosen,
+            "chosen": filters,
             "filtered": filtered,
-            "searchable": filtered or found["total"] > SEARCH_THRESHOLD,
+            "searchable": filtered or response["total"] > SEARCH_THRESHOLD,
             "base_url": settings().public_url,
         }
-        shown |= self.values(request, found)
-        return request.page(self.template, status, problem=problem, **shown)
+        page_values |= self.values(request, response)
+        return request.page(self.template, status, problem=problem, **page_values)
 
 
 View = Callable[[ConsoleRequest], HttpResponse]
@@ -86,7 +86,7 @@ def deletion(  # noqa: PLR0913  the parts of a deletion
     template: str,
     find: Callable[[ConsoleRequest], dict[str, Any]],
     operation: str,
-    done: str,
+    notice: str,
     *,
     to: Callable[[ConsoleRequest], str] | None = None,
     conflict: str = "",
@@ -105,7 +105,7 @@ def deletion(  # noqa: PLR0913  the parts of a deletion
         record_id = list(request.http.path.values())[-1]
         request.require_deleted(record_id)
         path = to(request) if to else request.path.rpartition(f"/{record_id}")[0]
-        return redirect(f"{path}?done={done}")
+        return redirect(f"{path}?done={notice}")
 
     def confirm(request: ConsoleRequest) -> HttpResponse:
         try:
@@ -115,13 +115,13 @@ def deletion(  # noqa: PLR0913  the parts of a deletion
 
     def delete(request: ConsoleRequest) -> HttpResponse:
         variables = request.http.path
-        sent = {
+        delete_arguments = {
             name: variables.get(value, value) if isinstance(value, str) else value
             for name, value in arguments.items()
         }
         try:
             with suppress(NotFoundError):
-                request.call(operation, **sent)
+                request.call(operation, **delete_arguments)
         except ConflictError as error:
             if not conflict:
                 raise

@@ -40,7 +40,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
 def save(request: ConsoleRequest) -> HttpResponse:
     """Set the new password. The person signs in with it, and the browser is a known device."""
     try:
-        done = _as_visitor(request).call(
+        response = _as_visitor(request).call(
             "reset_password",
             token=request.http.path["reset"],
             password=request.form_value("password"),
@@ -50,7 +50,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
         return _gone(request)
     except AppError as error:
         return _reset_page(request, error.status, request.problem(error))
-    device = access.device_cookies(request, done["accountId"])
+    device = access.device_cookies(request, response["accountId"])
     return redirect(_with_language(request, access.SIGN_IN, "password_reset"), device)
 
 
@@ -59,9 +59,9 @@ def _as_visitor(request: ConsoleRequest) -> ConsoleRequest:
     return ConsoleRequest(request.http, request.csrf)
 
 
-def _with_language(request: ConsoleRequest, path: str, done: str) -> str:
-    chosen = {"lang": request.http.language} if request.http.language else {}
-    return f"{path}?{urlencode({'done': done, **chosen})}"
+def _with_language(request: ConsoleRequest, path: str, notice: str) -> str:
+    language = {"lang": request.http.language} if request.http.language else {}
+    return f"{path}?{urlencode({'done': notice, **language})}"
 
 
 def _request_page(
@@ -81,10 +81,14 @@ def _reset_page(
     request: ConsoleRequest, status: int, problem: Problem | None = None
 ) -> HttpResponse:
     try:
-        shown = _as_visitor(request).call("get_password_reset", token=request.http.path["reset"])
+        password_reset = _as_visitor(request).call(
+            "get_password_reset", token=request.http.path["reset"]
+        )
     except NotFoundError:
         return _gone(request)
-    return request.page("reset_password", status, problem=problem, reset=shown, path=request.path)
+    return request.page(
+        "reset_password", status, problem=problem, reset=password_reset, path=request.path
+    )
 
 
 def _gone(request: ConsoleRequest) -> HttpResponse:

@@ -35,12 +35,16 @@ def links(request: ConsoleRequest) -> Link:
     """
     membership = request.current_membership
 
-    def link(kind: str, record_id: str, within: str | None = None) -> str | None:
+    def link(kind: str, record_id: str, parent_id: str | None = None) -> str | None:
         pattern = _PAGES.get(kind, "")
         page = _page_of(pattern)
-        if page is None or not membership.may(page.shows) or ("{within}" in pattern and not within):
+        if (
+            page is None
+            or not membership.may(page.shows)
+            or ("{within}" in pattern and not parent_id)
+        ):
             return None
-        return membership.path + pattern.format(id=record_id, within=within)
+        return membership.path + pattern.format(id=record_id, within=parent_id)
 
     return link
 

@@ -69,7 +69,7 @@ def menu(may: Callable[[str], bool]) -> list[Group]:
     Groups without links are left out.
     """
     groups = [
-        Group(heading, [each for each in links if may(each.operation)])
+        Group(heading, [link for link in links if may(link.operation)])
         for heading, links in GROUPS.items()
     ]
     return [group for group in groups if group.links]
@@ -97,8 +97,8 @@ LONGEST = 3 * LONG  # It may carry another form, encoded once more.
 
 def _view(module: str, name: str) -> View | None:
     """Return a function of a module of this package, imported at the first call; None for ""."""
-    other, _, own = name.rpartition(":")
-    return Lazy(f"{__package__}.{other or module}:{own}") if name else None
+    other, _, function = name.rpartition(":")
+    return Lazy(f"{__package__}.{other or module}:{function}") if name else None
 
 
 def _page(

@@ -40,8 +40,8 @@ def rubles(amount: int | None) -> str:
     """Return an amount of kopecks in rubles, as a person would type it."""
     if amount is None:
         return ""
-    whole, rest = divmod(amount, 100)
-    return f"{whole}.{rest:02d}" if rest else str(whole)
+    whole_rubles, kopecks = divmod(amount, 100)
+    return f"{whole_rubles}.{kopecks:02d}" if kopecks else str(whole_rubles)
 
 
 def minutes(field: str, text: str) -> int | None:
@@ -60,7 +60,7 @@ def minutes(field: str, text: str) -> int | None:
     match = _LENGTH.fullmatch(compact)
     if match and any(match.groups()):
         numbers = zip(match.groups(default="0"), _UNITS, strict=True)
-        total = sum((float(each.replace(",", ".")) * unit for each, unit in numbers), 0.0)
+        total = sum((float(number.replace(",", ".")) * unit for number, unit in numbers), 0.0)
         if total.is_integer():
             return int(total)
     raise ValidationError.of(field, "expected a length of time, such as 90, 1:30 or 1 h 30 min")
@@ -72,19 +72,19 @@ def list_of_minutes(field: str, text: str) -> list[int]:
     Raises:
         ValidationError: one of them is not a length in whole minutes.
     """
-    found = [minutes(field, each) for each in _BETWEEN.split(text)]
-    return [each for each in found if each is not None]
+    lengths = [minutes(field, part) for part in _BETWEEN.split(text)]
+    return [length for length in lengths if length is not None]
 
 
 def length(language: texts.Language, count: int | None) -> str:
     """Return a length in minutes as ``minutes`` reads it, such as ``1 h 30 min``."""
     if count is None:
         return ""
-    rest, parts = count, list[str]()
+    remaining, parts = count, list[str]()
     for unit, key in ((1_440, "length_days"), (60, "length_hours"), (1, "length_minutes")):
-        whole, rest = divmod(rest, unit)
-        if whole or (unit == 1 and not parts):
-            parts.append(texts.translate(language, key, count=whole))
+        unit_count, remaining = divmod(remaining, unit)
+        if unit_count or (unit == 1 and not parts):
+            parts.append(texts.translate(language, key, count=unit_count))
     return " ".join(parts)
 
 

@@ -105,13 +105,13 @@ def single_values(parameters: Mapping[str, Any]) -> dict[str, str]:
     Raises:
         OAuthError: a parameter is repeated (RFC 6749, 3.1), or its values differ.
     """
-    found: dict[str, str] = {}
+    single: dict[str, str] = {}
     for name, values in parameters.items():
-        given = [value for value in values if value]
-        if len(values) > 1 and (name not in REPEATABLE or len(set(given)) > 1):
+        provided = [value for value in values if value]
+        if len(values) > 1 and (name not in REPEATABLE or len(set(provided)) > 1):
             msg = f"{name[:100]}: expected one value, received {len(values)}."
             code: ErrorCode = "invalid_target" if name in REPEATABLE else "invalid_request"
             raise OAuthError(code, msg)
-        if given:
-            found[name] = given[0]
-    return found
+        if provided:
+            single[name] = provided[0]
+    return single

@@ -74,8 +74,8 @@ def read_client(http: HttpRequest, find: Callable[[str], Client]) -> ClientReque
             be answered by a redirect (RFC 6749, 4.1.2.1).
     """
     query = http.query
-    named = {name: query.get(name, ()) for name in ("client_id", "redirect_uri")}
-    parameters = single_values(named)
+    client_fields = {name: query.get(name, ()) for name in ("client_id", "redirect_uri")}
+    parameters = single_values(client_fields)
     if "client_id" not in parameters:
         raise OAuthError("invalid_request", "client_id: expected the client's id, received none.")
     client = find(parameters["client_id"])
@@ -120,18 +120,18 @@ def parse_request(client: ClientRequest, query: Query, *, admin: bool) -> Author
 
 
 def _scopes(text: str | None, *, admin: bool) -> frozenset[str]:
-    asked = set((text or "").split())
-    if not asked:
+    requested = set((text or "").split())
+    if not requested:
         return frozenset(map(str, resources.SCOPES))
-    known = asked & {*PATTERNS, *map(str, Scope)}
-    if not known:
+    known_scopes = requested & {*PATTERNS, *map(str, Scope)}
+    if not known_scopes:
         return frozenset(str(scope) for scope in resources.SCOPES if scope.endswith(":read"))
-    wanted = expand(tuple(sorted(known)))
-    found = frozenset(str(scope) for scope in wanted if admin or not scope.admin_only)
-    if not found:
+    expanded = expand(tuple(sorted(known_scopes)))
+    scopes = frozenset(str(scope) for scope in expanded if admin or not scope.admin_only)
+    if not scopes:
         msg = f"scope: expected some of {' '.join(resources.SCOPES)}, received none of them."
         raise OAuthError("invalid_scope", msg)
-    return found
+    return scopes
 
 
 ALLOW, DENY = "allow", "deny"
@@ -229,11 +229,11 @@ def _deny(_: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
 def _grant(request: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
     """Grant access, or show the page on which the person confirms."""
     ticked = set(request.form.get(SCOPES, ())) & asking.scopes
-    chosen = request.form_value(WORKSPACE)
-    known = {each.slug for each in _choices(request) if not each.obstacle}
+    slug = request.form_value(WORKSPACE)
+    slugs = {choice.slug for choice in _choices(request) if not choice.obstacle}
     missing = {
         name: request.translate(f"wrong_consent_{name}")
-        for name, is_given in ((WORKSPACE, chosen in known), (SCOPES, ticked))
+        for name, is_given in ((WORKSPACE, slug in slugs), (SCOPES, ticked))
         if not is_given
     }
     if missing:
@@ -241,10 +241,10 @@ def _grant(request: ConsoleRequest, asking: AuthorizationRequest) -> HttpRespons
         return _render_consent(request, asking, 400, problem)
     if request.form_value(REVIEW):
         return _render_consent(request, asking, is_review=True)
-    request.select_workspace(chosen)
+    request.select_workspace(slug)
     client = asking.client.client
     try:
-        made = request.call(
+        response = request.call(
             "grant_access",
             clientId=client.id,
             clientName=client.name,
@@ -262,7 +262,7 @@ def _grant(request: ConsoleRequest, asking: AuthorizationRequest) -> HttpRespons
     except AppError as error:
         request.membership = None
         return _render_consent(request, asking, error.status, request.problem(error))
-    return redirect(_client_url(asking.client, code=made["code"]))
+    return redirect(_client_url(asking.client, code=response["code"]))
 
 
 def _render_consent(
@@ -274,15 +274,15 @@ def _render_consent(
     is_review: bool = False,
 ) -> HttpResponse:
     choices = _choices(request)
-    open_to_all = [each.slug for each in choices if not each.obstacle]
+    open_to_all = [choice.slug for choice in choices if not choice.obstacle]
     admin = request.signed_in_account.role == "admin"
-    presets = {each: preset(each, admin=admin) & asking.scopes for each in PRESETS}
+    presets = {name: preset(name, admin=admin) & asking.scopes for name in PRESETS}
     if request.http.method == "POST":
-        chosen = request.form_value(WORKSPACE)
+        slug = request.form_value(WORKSPACE)
         pressed = presets.get(request.form_value("preset"))
         ticked = set(request.form.get(SCOPES, ())) if pressed is None else pressed
     else:
-        chosen = open_to_all[0] if len(open_to_all) == 1 else ""
+        slug = open_to_all[0] if len(open_to_all) == 1 else ""
         former = connections.scopes_of_client(request.signed_in_account.id, asking.client.client.id)
         ticked = presets["read"] | former & asking.scopes
     uri = redirect_uris.parse(asking.client.redirect_uri)
@@ -293,8 +293,8 @@ def _render_consent(
         client=asking.client.client,
         redirect_to=uri,
         choices=choices,
-        chosen=chosen,
-        review=next(each for each in choices if each.slug == chosen) if is_review else None,
+        chosen=slug,
+        review=next(choice for choice in choices if choice.slug == slug) if is_review else None,
         rights=rights(sorted(ticked)),
         may_allow=bool(open_to_all),
         areas=[
@@ -311,8 +311,8 @@ def _render_consent(
 
 def _choices(request: ConsoleRequest) -> list[Choice]:
     """Return the account's workspaces, those first to which it may give access."""
-    found = [Choice(each, _obstacle(each)) for each in request.memberships]
-    return sorted(found, key=lambda each: bool(each.obstacle))
+    choices = [Choice(membership, _obstacle(membership)) for membership in request.memberships]
+    return sorted(choices, key=lambda choice: bool(choice.obstacle))
 
 
 def _obstacle(membership: Membership) -> str:
@@ -345,7 +345,7 @@ def _error_page(
         address = redirect_uris.parse(asking.redirect_uri).shown
         facts.append((request.translate("link_leads_to"), address))
         link = (_error_url(asking, error), "back_to_app")
-    shown = render.notice(
+    page = render.notice(
         request.http,
         503 if error.error == "temporarily_unavailable" else 400,
         icon="triangle-alert",
@@ -354,4 +354,4 @@ def _error_page(
         facts=facts,
         link=link,
     )
-    return shown.with_log_fields(error=error.error)
+    return page.with_log_fields(error=error.error)

@@ -59,19 +59,19 @@ def _issue(request: HttpRequest) -> HttpResponse:
     resources.check_resource(form.get("resource", ""))
     match _required(form, "grant_type"):
         case "authorization_code":
-            made = _exchange(request, form)
+            tokens = _exchange(request, form)
         case "refresh_token":
-            made = _refresh(request, form)
+            tokens = _refresh(request, form)
         case other:
             msg = f"expected authorization_code or refresh_token, received {other[:100]}."
             raise OAuthError("unsupported_grant_type", msg)
     return json_answer(
         {
-            "access_token": made["accessToken"],
+            "access_token": tokens["accessToken"],
             "token_type": "Bearer",
-            "expires_in": made["expiresIn"],
-            "refresh_token": made["refreshToken"],
-            "scope": " ".join(made["scopes"]),
+            "expires_in": tokens["expiresIn"],
+            "refresh_token": tokens["refreshToken"],
+            "scope": " ".join(tokens["scopes"]),
         }
     )
 
@@ -98,8 +98,10 @@ def _refresh(request: HttpRequest, form: Mapping[str, str]) -> dict[str, Any]:
     token = _required(form, "refresh_token")
     client = client_of(token, (tokens.REFRESH_PREFIX,), _client_id(form))
     _authenticate(client, form, resources.TOKEN)
-    asked = {"scopes": form["scope"].split()} if "scope" in form else {}
-    return _call(request, "refresh_tokens", refreshToken=token, clientId=client.id, **asked)
+    scope_argument = {"scopes": form["scope"].split()} if "scope" in form else {}
+    return _call(
+        request, "refresh_tokens", refreshToken=token, clientId=client.id, **scope_argument
+    )
 
 
 def _revoke(request: HttpRequest) -> HttpResponse:
@@ -130,7 +132,7 @@ def _call(request: HttpRequest, operation: str, /, **arguments: Any) -> dict[str
 
 def _authenticate(client: Client, form: Mapping[str, str], path: str) -> None:
     paths = ("", path, resources.TOKEN)
-    audiences = tuple(base + each for base in resources.issuers() for each in paths)
+    audiences = tuple(base + issuer for base in resources.issuers() for issuer in paths)
     clients.authenticate(client, form, audiences=audiences)
 
 
@@ -140,11 +142,11 @@ def _client_id(form: Mapping[str, str]) -> str:
     Raises:
         OAuthError: ``invalid_client``: the request names no client.
     """
-    found = form.get("client_id") or _subject(form.get("client_assertion", ""))
-    if not found:
+    client_id = form.get("client_id") or _subject(form.get("client_assertion", ""))
+    if not client_id:
         msg = "client_id: expected the client's id in the body, received none."
         raise OAuthError("invalid_client", msg)
-    return found
+    return client_id
 
 
 def _subject(assertion: str) -> str:

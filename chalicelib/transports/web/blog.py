@@ -33,8 +33,8 @@ def index(request: HttpRequest) -> HttpResponse:
     number, tag = _page_number(request), _query_value(request, "tag") or None
     if number is None:
         return _not_found(request)
-    found = reading.published(number, POSTS_PER_PAGE, tag)
-    page_count = max(1, -(-found.total // POSTS_PER_PAGE))
+    post_page = reading.published(number, POSTS_PER_PAGE, tag)
+    page_count = max(1, -(-post_page.total // POSTS_PER_PAGE))
     if number > page_count:
         return _not_found(request)
 
@@ -43,17 +43,17 @@ def index(request: HttpRequest) -> HttpResponse:
         parameters |= {"page": page} if page > 1 else {}
         return "/blog" + (f"?{urlencode(parameters, quote_via=quote)}" if parameters else "")
 
-    tags = dict.fromkeys([*([tag] if tag else []), *(t for p in found.records for t in p.tags)])
+    tags = dict.fromkeys([*([tag] if tag else []), *(t for p in post_page.records for t in p.tags)])
     return render.page(
         request,
         "blog/index.html",
-        posts=found.records,
-        thumbnails=reading.thumbnails(found.records),
-        total=found.total,
+        posts=post_page.records,
+        thumbnails=reading.thumbnails(post_page.records),
+        total=post_page.total,
         number=number,
         count=page_count,
         tag=tag,
-        tags_shown=list(tags)[:TAGS_SHOWN] if found.total else [],
+        tags_shown=list(tags)[:TAGS_SHOWN] if post_page.total else [],
         path=path,
         language_of=_language,
     )
@@ -62,13 +62,13 @@ def index(request: HttpRequest) -> HttpResponse:
 @render.failures_as_pages
 def post(request: HttpRequest) -> HttpResponse:
     """Show a published post. A former slug redirects to the current one."""
-    found = reading.find(request.path["slug"])
-    if found is None:
+    post_match = reading.find(request.path["slug"])
+    if post_match is None:
         return _not_found(request)
-    if isinstance(found, reading.Moved):
-        headers = {"Location": f"/blog/{quote(found.slug)}", "Cache-Control": render.CACHED}
+    if isinstance(post_match, reading.Moved):
+        headers = {"Location": f"/blog/{quote(post_match.slug)}", "Cache-Control": render.CACHED}
         return HttpResponse(301, b"", headers)
-    row, content = found
+    row, content = post_match
     from markupsafe import Markup
 
     return render.page(
@@ -85,9 +85,9 @@ def post(request: HttpRequest) -> HttpResponse:
 
 def rss(request: HttpRequest) -> HttpResponse:
     """Return the feed of the latest posts (RSS 2.0)."""
-    found = reading.published(1, FEED_POSTS).records
+    posts = reading.published(1, FEED_POSTS).records
     language = render.preferred_language(request)
-    text = render.document(language, "blog/rss.xml", posts=found, rfc_date=format_datetime)
+    text = render.document(language, "blog/rss.xml", posts=posts, rfc_date=format_datetime)
     return render.xml(text, "application/rss+xml", render.CACHED, Vary="Accept-Language")
 
 

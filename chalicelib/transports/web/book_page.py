@@ -87,9 +87,12 @@ class _Visit:
         Raises:
             NotFoundError: the page is off, unknown, or does not offer the service.
         """
-        wanted = {"workspace": request.path["workspace"], "serviceId": request.path.get("service")}
+        arguments = {
+            "workspace": request.path["workspace"],
+            "serviceId": request.path.get("service"),
+        }
         try:
-            return cls(request, call(request, "open_booking_page", wanted))
+            return cls(request, call(request, "open_booking_page", arguments))
         except ValidationError:  # No slug or id looks like this.
             raise booking_pages.not_found() from None
 
@@ -119,34 +122,36 @@ class _Visit:
         """URL of the page or service, without a step."""
         return settings().public_url + (self.path if "service" in self.request.path else self.home)
 
-    def staff(self, wanted: str) -> str | None:
+    def staff(self, staff_id: str) -> str | None:
         """Return the chosen member of the staff, ``any``, or None if one must be chosen first."""
-        known = {each["id"] for each in self.page["resources"]}
-        if wanted in known or (wanted == ANYONE and len(known) > 1):
-            return wanted
-        return None if len(known) > 1 else next(iter(known), ANYONE)
+        ids = {resource["id"] for resource in self.page["resources"]}
+        if staff_id in ids or (staff_id == ANYONE and len(ids) > 1):
+            return staff_id
+        return None if len(ids) > 1 else next(iter(ids), ANYONE)
 
     def staff_name(self, staff: str) -> str:
         """Return the name of the chosen member of the staff, or a text for any."""
-        if (chosen := self._resource(staff)) is not None:
-            return str(chosen["name"])
+        if (resource := self._resource(staff)) is not None:
+            return str(resource["name"])
         return texts.translate(self.language, "book_anyone") if self.page["resources"] else ""
 
     def _resource(self, staff: str) -> Mapping[str, Any] | None:
-        return next((each for each in self.page["resources"] if each["id"] == staff), None)
+        return next(
+            (resource for resource in self.page["resources"] if resource["id"] == staff), None
+        )
 
     def zone(self, staff: str) -> str:
         """Return the zone in which times are shown."""
-        chosen = self._resource(staff) or {}
-        zones = [each["timezone"] for each in self.page["resources"]]
+        resource = self._resource(staff) or {}
+        zones = [bookable["timezone"] for bookable in self.page["resources"]]
         return zoned_times.resolve_timezone(
-            None, chosen.get("timezone"), zones, self.page["timezone"]
+            None, resource.get("timezone"), zones, self.page["timezone"]
         )
 
     def link(self, **query: str | None) -> str:
         """Return the link to a step of the service."""
-        given = {name: value for name, value in query.items() if value}
-        return f"{self.path}?{urlencode(given)}" if given else self.path
+        parameters = {name: value for name, value in query.items() if value}
+        return f"{self.path}?{urlencode(parameters)}" if parameters else self.path
 
     def show(self, template: str, status: int = 200, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
         """Return a page of the workspace."""
@@ -185,28 +190,28 @@ def _show(request: HttpRequest) -> HttpResponse:
 
 
 def _times(visit: _Visit, staff: str) -> HttpResponse:
-    wanted = {
+    arguments = {
         "workspace": visit.request.path["workspace"],
         "serviceId": visit.service["id"],
         "resourceId": None if staff == ANYONE else staff,
     }
-    chosen = {name: query_value(visit.request, name) or None for name in ("month", "day")}
+    period = {name: query_value(visit.request, name) or None for name in ("month", "day")}
     try:
-        found = call(visit.request, "find_page_times", wanted | chosen)
+        response = call(visit.request, "find_page_times", arguments | period)
     except ValidationError:  # A month or day that is none: show the first free one.
-        found = call(visit.request, "find_page_times", wanted)
+        response = call(visit.request, "find_page_times", arguments)
 
     def link(ids: Sequence[str] = (), **query: str) -> str:  # noqa: ARG001  chosen when booking
         return visit.link(staff=staff, **query)
 
-    view = month_view.month_view(visit.language, found, link)
+    view = month_view.month_view(visit.language, response, link)
     return visit.show("times", staff=staff, view=view, zone=view.zone)
 
 
 def _form(  # noqa: PLR0913  the parts of the form
     visit: _Visit,
     status: int,
-    sent: Mapping[str, str],
+    form_values: Mapping[str, str],
     start: datetime | None,
     *,
     summary: str = "",
@@ -214,7 +219,7 @@ def _form(  # noqa: PLR0913  the parts of the form
     slots: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
     """Return the form. ``slots`` are times to choose from, if the chosen one is taken."""
-    staff = _staff_of(visit, sent)
+    staff = _staff_of(visit, form_values)
     zone = visit.zone(staff)
     return visit.show(
         "form",
@@ -224,8 +229,8 @@ def _form(  # noqa: PLR0913  the parts of the form
         when=start and _span(visit, start, zone),
         zone=month_view.zone_text(zone, start or clock.now()),
         zone_name=zone,
-        typed={name: sent.get(name, "") for name in CONTACTS},
-        once=sent.get("once") or token_urlsafe(18),
+        typed={name: form_values.get(name, "") for name in CONTACTS},
+        once=form_values.get("once") or token_urlsafe(18),
         message=summary,
         advises_call=summary == texts.translate(visit.language, "book_full"),
         errors=errors or {},
@@ -235,8 +240,8 @@ def _form(  # noqa: PLR0913  the parts of the form
     )
 
 
-def _staff_of(visit: _Visit, sent: Mapping[str, str]) -> str:
-    return visit.staff(sent.get("staff", "")) or ANYONE
+def _staff_of(visit: _Visit, form_values: Mapping[str, str]) -> str:
+    return visit.staff(form_values.get("staff", "")) or ANYONE
 
 
 def _span(visit: _Visit, start: datetime, zone: str) -> str:
@@ -256,52 +261,56 @@ def _book(request: HttpRequest) -> HttpResponse:
     visit = _Visit.of(request)
     if visit.service["byPhone"]:
         return visit.show("by_phone", 409)
-    sent = form_data.last_values(request)
+    form_values = form_data.last_values(request)
     try:
-        made = _decoy(visit, sent) if form_checks.is_robot(sent) else _made(visit, sent)
-        return visit.show("by_mail", 202) if "confirmByMail" in made else _done(visit, made)
+        response = (
+            _decoy(visit, form_values)
+            if form_checks.is_robot(form_values)
+            else _made(visit, form_values)
+        )
+        return visit.show("by_mail", 202) if "confirmByMail" in response else _done(visit, response)
     except SlotUnavailableError as error:
-        return _again(visit, sent, error, "book_taken", slots=error.details["alternatives"])
+        return _again(visit, form_values, error, "book_taken", slots=error.details["alternatives"])
     except ValidationError as error:
-        return _invalid(visit, sent, error)
+        return _invalid(visit, form_values, error)
     except AppError as error:
         if error.code not in REFUSALS:
             raise
-        lacks_email = error.code == "rate_limited" and mail.is_on() and not sent.get("email")
+        lacks_email = error.code == "rate_limited" and mail.is_on() and not form_values.get("email")
         key = "book_needs_email" if lacks_email else REFUSALS[error.code]
-        return _again(visit, sent, error, key)
+        return _again(visit, form_values, error, key)
 
 
-def _made(visit: _Visit, sent: Mapping[str, str]) -> dict[str, Any]:
-    form_checks.check_fill_time(sent)
-    staff = _staff_of(visit, sent)
-    client = {name: sent.get(name, "").strip() or None for name in ("phone", "email")}
-    wanted = {
+def _made(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
+    form_checks.check_fill_time(form_values)
+    staff = _staff_of(visit, form_values)
+    client = {name: form_values.get(name, "").strip() or None for name in ("phone", "email")}
+    arguments = {
         "workspace": visit.request.path["workspace"],
         "serviceId": visit.service["id"],
-        "startAt": sent.get("at", ""),
+        "startAt": form_values.get("at", ""),
         "resourceId": None if staff == ANYONE else staff,
-        "client": {"name": sent.get("name", ""), **client},
-        "notes": sent.get("notes", "").strip() or None,
+        "client": {"name": form_values.get("name", ""), **client},
+        "notes": form_values.get("notes", "").strip() or None,
     }
-    return call(visit.request, "book_on_page", wanted, sent.get("once", "")[:MAX_KEY])
+    return call(visit.request, "book_on_page", arguments, form_values.get("once", "")[:MAX_KEY])
 
 
-def _invalid(visit: _Visit, sent: Mapping[str, str], error: ValidationError) -> HttpResponse:
+def _invalid(visit: _Visit, form_values: Mapping[str, str], error: ValidationError) -> HttpResponse:
     """Show the form with messages beside the fields that are wrong."""
-    wrong = {each.field.removeprefix("client.") for each in error.errors}
+    wrong = {field_error.field.removeprefix("client.") for field_error in error.errors}
     if "startAt" in wrong:
-        return _again(visit, sent, error, "book_taken", slots=[])
+        return _again(visit, form_values, error, "book_taken", slots=[])
     keys = {name: key for name, key in CONTACTS.items() if name in wrong}
     if "client" in wrong:
         keys["phone"] = "book_wrong_contact"
     errors = {name: texts.translate(visit.language, key) for name, key in keys.items()}
-    return _again(visit, sent, error, "book_wrong", errors=errors)
+    return _again(visit, form_values, error, "book_wrong", errors=errors)
 
 
 def _again(  # noqa: PLR0913  the parts of a refusal
     visit: _Visit,
-    sent: Mapping[str, str],
+    form_values: Mapping[str, str],
     error: AppError,
     key: str,
     *,
@@ -309,17 +318,17 @@ def _again(  # noqa: PLR0913  the parts of a refusal
     slots: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
     """Show the form again, with the reason and all that was typed."""
-    start = moment_of(sent.get("at", "")) if slots is None else None
+    start = moment_of(form_values.get("at", "")) if slots is None else None
     summary = texts.translate(visit.language, key)
     response = _form(
-        visit, error.status, sent, start, summary=summary, errors=errors or {}, slots=slots
+        visit, error.status, form_values, start, summary=summary, errors=errors or {}, slots=slots
     )
     return response.with_headers({**response.headers, **error.headers})
 
 
-def _decoy(visit: _Visit, sent: Mapping[str, str]) -> dict[str, Any]:
+def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
     """Return a result that looks like a booking, for a program that filled in the honeypot."""
-    begin = moment_of(sent.get("at", "")) or clock.now()
+    begin = moment_of(form_values.get("at", "")) or clock.now()
     ids = (new_id(), new_id())
 
     def token(purpose: Purpose) -> str:
@@ -342,8 +351,10 @@ def _decoy(visit: _Visit, sent: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _done(visit: _Visit, made: Mapping[str, Any]) -> HttpResponse:
+def _done(visit: _Visit, confirmation: Mapping[str, Any]) -> HttpResponse:
     """Return the page that confirms a booking. It contains the secret link to manage it."""
-    response = visit.show("done", made=made, facts=booking_facts(visit.language, made["booking"]))
+    response = visit.show(
+        "done", made=confirmation, facts=booking_facts(visit.language, confirmation["booking"])
+    )
     headers = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
     return response.with_headers({**response.headers, **headers})

@@ -78,12 +78,12 @@ def python(operation: OperationDoc) -> str:
             f"import json\n\n{imports}\n\nresponse = {call}\nfor line in response.iter_lines():\n"
             f'{_INDENT}if line.startswith(b"data: "):\n{_INDENT * 2}print(json.loads(line[6:]))'
         )
-    shown = (
+    printed = (
         'response.json()["data"]'
         if operation.answer_type == "application/json"
         else ("response.text")
     )
-    return f"{imports}\n\nresponse = {call}\nprint({shown})"
+    return f"{imports}\n\nresponse = {call}\nprint({printed})"
 
 
 def tool_call(operation: OperationDoc) -> str | None:
@@ -132,12 +132,12 @@ def _format(value: Any, depth: int, scalar: Any, indent: str, last: str) -> str:
     if isinstance(value, Mapping):
         opened, closed = "{}"
         parts = [
-            f"{scalar(name)}: {_format(each, depth + 1, scalar, indent, last)}"
-            for name, each in value.items()
+            f"{scalar(name)}: {_format(member, depth + 1, scalar, indent, last)}"
+            for name, member in value.items()
         ]
     else:
         opened, closed = "[]"
-        parts = [_format(each, depth + 1, scalar, indent, last) for each in value]
+        parts = [_format(member, depth + 1, scalar, indent, last) for member in value]
     flat = opened + ", ".join(parts) + closed
     if len(flat) <= _SHORT and "\n" not in flat:
         return flat
@@ -254,9 +254,16 @@ def start(request: HttpRequest) -> HttpResponse:
     reference = _reference()
     if not query:
         return _guide(request, reference, prose.START)
-    found = find(_entries(reference), query)
-    shown = found[:MAX_RESULTS]
-    return _page(request, reference, "docs/search.html", query=query, found=shown, total=len(found))
+    matches = find(_entries(reference), query)
+    page_of_matches = matches[:MAX_RESULTS]
+    return _page(
+        request,
+        reference,
+        "docs/search.html",
+        query=query,
+        found=page_of_matches,
+        total=len(matches),
+    )
 
 
 @render.failures_as_pages
@@ -288,7 +295,7 @@ def index(_request: HttpRequest) -> HttpResponse:
 
 def _guide(request: HttpRequest, reference: Reference, guide: prose.Guide) -> HttpResponse:
     markdown = prose.guide(guide.name, reference)
-    sections = [each for each in prose.headings(markdown) if each.level == 2]  # noqa: PLR2004  below h1
+    sections = [section for section in prose.headings(markdown) if section.level == 2]  # noqa: PLR2004  below h1
     return _page(
         request,
         reference,

@@ -74,10 +74,10 @@ def _book(request: HttpRequest) -> HttpResponse:
     try:
         token = request.path["token"]
         booking_links.parse(token)
-        made = call(request, "book_by_link", {"token": token}, token)
+        response = call(request, "book_by_link", {"token": token}, token)
     except SlotUnavailableError as error:
         return _taken(request, error)
-    return redirect(made["manageUrl"])
+    return redirect(response["manageUrl"])
 
 
 def _taken(request: HttpRequest, error: SlotUnavailableError) -> HttpResponse:
@@ -90,7 +90,7 @@ def _taken(request: HttpRequest, error: SlotUnavailableError) -> HttpResponse:
         icon="triangle-alert",
         title="book_link_taken",
         about="book_taken",
-        facts=[(texts.translate(language, "book_nearest"), each.text) for each in free],
+        facts=[(texts.translate(language, "book_nearest"), choice.text) for choice in free],
     )
 
 
@@ -158,9 +158,9 @@ class _Visit:
         )
         return response.with_headers({**response.headers, "X-Robots-Tag": "noindex"})
 
-    def overview(self, status: int = 200, problem: str = "", done: str = "") -> HttpResponse:
+    def overview(self, status: int = 200, problem: str = "", notice: str = "") -> HttpResponse:
         """Return the page with the booking. ``problem`` and ``done`` are keys of texts."""
-        return self.show("booking", status, problem=problem, done=done)
+        return self.show("booking", status, problem=problem, done=notice)
 
 
 def _show(request: HttpRequest) -> HttpResponse:
@@ -178,16 +178,16 @@ def _times(visit: _Visit, status: int = 200, problem: str = "") -> HttpResponse:
     request, managed = visit.request, visit.managed
     language = render.preferred_language(request)
     anyone = query_value(request, "staff") == ANYONE and managed["hasOtherResources"]
-    wanted = {"token": request.path["token"], "anyResource": anyone}
-    chosen = {name: query_value(request, name) or None for name in ("month", "day")}
+    arguments = {"token": request.path["token"], "anyResource": anyone}
+    period = {name: query_value(request, name) or None for name in ("month", "day")}
     try:
-        found = call(request, "find_move_times", wanted | chosen)
+        response = call(request, "find_move_times", arguments | period)
     except ValidationError:  # A month or day that is none: show the first free one.
-        found = call(request, "find_move_times", wanted)
+        response = call(request, "find_move_times", arguments)
 
     def link(ids: Sequence[str] = (), **query: str) -> str:
-        own = managed["resourceId"]
-        resource = {"resource": own if own in ids else ids[0]} if ids else {}
+        resource_id = managed["resourceId"]
+        resource = {"resource": resource_id if resource_id in ids else ids[0]} if ids else {}
         return _link(visit, anyone=anyone, **query, **resource)
 
     return visit.show(
@@ -195,7 +195,7 @@ def _times(visit: _Visit, status: int = 200, problem: str = "") -> HttpResponse:
         status,
         problem=problem,
         anyone=anyone,
-        view=month_view.month_view(language, found, link),
+        view=month_view.month_view(language, response, link),
         switch=_link(visit, anyone=not anyone),
     )
 
@@ -227,46 +227,48 @@ def _confirm(visit: _Visit) -> HttpResponse | None:
 def _change(request: HttpRequest) -> HttpResponse:
     check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
     visit = _Visit.of(request)
-    sent = form_data.last_values(request)
-    match sent.get("action"):
+    form_values = form_data.last_values(request)
+    match form_values.get("action"):
         case "cancel":
             return _cancel(visit)
         case "move":
-            return _move(visit, sent)
+            return _move(visit, form_values)
     return visit.overview()
 
 
 def _cancel(visit: _Visit) -> HttpResponse:
     """Cancel by the operation of the public API, which limits and records the call."""
-    found = booking_links.parse(visit.request.path["token"])
+    link = booking_links.parse(visit.request.path["token"])
     row = booking_links.booking_of(visit.request.path["token"], Purpose.MANAGE)
-    token = booking_links.token(found.workspace_id, row, Purpose.CANCEL)
+    token = booking_links.token(link.workspace_id, row, Purpose.CANCEL)
     with suppress(BookingStartedError):  # The page then has no button.
         call(visit.request, "cancel_public_booking", {"token": token})
     return _Visit.of(visit.request).overview()
 
 
-def _move(visit: _Visit, sent: Mapping[str, str]) -> HttpResponse:
-    wanted = {
+def _move(visit: _Visit, form_values: Mapping[str, str]) -> HttpResponse:
+    arguments = {
         "token": visit.request.path["token"],
-        "startAt": sent.get("at", ""),
-        "resourceId": sent.get("resource") or None,
+        "startAt": form_values.get("at", ""),
+        "resourceId": form_values.get("resource") or None,
     }
     try:
-        call(visit.request, "move_public_booking", wanted, sent.get("once", "")[:100])
+        call(visit.request, "move_public_booking", arguments, form_values.get("once", "")[:100])
     except (SlotUnavailableError, ValidationError) as error:
-        return _refused(visit, error, sent)
+        return _refused(visit, error, form_values)
     except ConflictError as error:
         return _Visit.of(visit.request).overview(error.status, problem=f"error_{error.code}")
-    return _Visit.of(visit.request).overview(done="booked_moved")
+    return _Visit.of(visit.request).overview(notice="booked_moved")
 
 
-def _refused(visit: _Visit, error: AppError, sent: Mapping[str, str]) -> HttpResponse:
+def _refused(visit: _Visit, error: AppError, form_values: Mapping[str, str]) -> HttpResponse:
     """Show times near the one that was taken, or the calendar if there are none."""
     if not visit.managed["canMove"]:
         return visit.overview(error.status)
     slots = error.details.get("alternatives", ())
-    anyone = bool(sent.get("resource")) and sent["resource"] != visit.managed["resourceId"]
+    anyone = (
+        bool(form_values.get("resource")) and form_values["resource"] != visit.managed["resourceId"]
+    )
     language = render.preferred_language(visit.request)
 
     def link(ids: Sequence[str] = (), **query: str) -> str:

@@ -52,11 +52,11 @@ class MonthView(NamedTuple):
     zone_name: str
 
 
-def month_view(language: Language, found: Mapping[str, Any], link: Link) -> MonthView:
+def month_view(language: Language, times: Mapping[str, Any], link: Link) -> MonthView:
     """Return the view of ``MonthOfSlots``, in its wire form."""
-    month = date.fromisoformat(f"{found['month']}-01")
-    free = {each["date"] for each in found["days"]}
-    selected, upcoming = found["day"], found["nextAvailable"]
+    month = date.fromisoformat(f"{times['month']}-01")
+    free = {day["date"] for day in times["days"]}
+    selected, upcoming = times["day"], times["nextAvailable"]
 
     def cell(day: date) -> Cell | None:
         if day.month != month.month:
@@ -67,7 +67,7 @@ def month_view(language: Language, found: Mapping[str, Any], link: Link) -> Mont
             texts.dated(language, day, _LONG_DAY),
             link(day=at) if at in free else None,
             at == selected,
-            at == found["today"],
+            at == times["today"],
         )
 
     days = [_MONDAY.replace(day=number) for number in range(1, 8)]
@@ -78,35 +78,35 @@ def month_view(language: Language, found: Mapping[str, Any], link: Link) -> Mont
             (texts.dated(language, d, "ccc"), texts.dated(language, d, "cccc")) for d in days
         ],
         weeks=[[cell(day) for day in week] for week in weeks],
-        previous=found["previousMonth"] and link(month=found["previousMonth"]),
-        next=found["nextMonth"] and link(month=found["nextMonth"]),
+        previous=times["previousMonth"] and link(month=times["previousMonth"]),
+        next=times["nextMonth"] and link(month=times["nextMonth"]),
         day=selected and texts.dated(language, date.fromisoformat(selected), _LONG_DAY),
-        choices=_times(language, found["slots"], link),
+        choices=_times(language, times["slots"], link),
         next_free=upcoming and _next_free(language, upcoming, link),
-        zone=zone_text(found["timezone"], _shown_moment(found)),
-        zone_name=found["timezone"],
+        zone=zone_text(times["timezone"], _shown_moment(times)),
+        zone_name=times["timezone"],
     )
 
 
 def _times(language: Language, slots: list[dict[str, Any]], link: Link) -> list[Choice]:
     """Return the times of a day. If clocks go back, repeated times are shown with their offset."""
-    seen = Counter(each["startLocal"][:16] for each in slots)
-    shown = []
-    for each in slots:
-        choice = _choice(language, each, link, "HH:mm")
-        if seen[each["startLocal"][:16]] > 1:
-            offset = datetime.fromisoformat(each["startLocal"]).utcoffset() or timedelta()
+    seen = Counter(slot["startLocal"][:16] for slot in slots)
+    choices_of_day = []
+    for slot in slots:
+        choice = _choice(language, slot, link, "HH:mm")
+        if seen[slot["startLocal"][:16]] > 1:
+            offset = datetime.fromisoformat(slot["startLocal"]).utcoffset() or timedelta()
             minutes = offset // timedelta(minutes=1)
             choice = choice._replace(text=f"{choice.text} {texts.zone(minutes)}")
-        shown.append(choice)
-    return shown
+        choices_of_day.append(choice)
+    return choices_of_day
 
 
 def choices(
     language: Language, slots: list[dict[str, Any]], link: Link = lambda **_: ""
 ) -> list[Choice]:
     """Return times of several days, such as those nearest to one that is taken."""
-    return [_choice(language, each, link, "EEEE, d MMMM, HH:mm") for each in slots]
+    return [_choice(language, slot, link, "EEEE, d MMMM, HH:mm") for slot in slots]
 
 
 def zone_text(zone: str, when: datetime) -> str:
@@ -124,8 +124,8 @@ def span_text(language: Language, start: datetime, end: datetime) -> str:
 
 def _choice(language: Language, slot: Mapping[str, Any], link: Link, pattern: str) -> Choice:
     local = datetime.fromisoformat(slot["startLocal"])
-    shown = texts.dated(language, local, pattern)
-    return Choice(slot["startAt"], shown, link(at=slot["startAt"], ids=slot["resourceIds"]))
+    label = texts.dated(language, local, pattern)
+    return Choice(slot["startAt"], label, link(at=slot["startAt"], ids=slot["resourceIds"]))
 
 
 def _next_free(language: Language, slot: Mapping[str, Any], link: Link) -> Choice:
@@ -133,9 +133,9 @@ def _next_free(language: Language, slot: Mapping[str, Any], link: Link) -> Choic
     return Choice(slot["startAt"], texts.dated(language, day, _LONG_DAY), link(day=day.isoformat()))
 
 
-def _shown_moment(found: Mapping[str, Any]) -> datetime:
+def _shown_moment(times: Mapping[str, Any]) -> datetime:
     """Return a moment of the shown day, or of the month: an offset may change during the year."""
-    if found["slots"]:
-        return datetime.fromisoformat(found["slots"][0]["startAt"])
-    day = found["day"] or f"{found['month']}-01"
+    if times["slots"]:
+        return datetime.fromisoformat(times["slots"][0]["startAt"])
+    day = times["day"] or f"{times['month']}-01"
     return datetime.fromisoformat(f"{day}T12:00:00+00:00")

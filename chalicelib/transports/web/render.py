@@ -67,8 +67,8 @@ def environment() -> "Environment":
 
 def preferred_language(request: HttpRequest) -> Language:
     """Return the page's language: the one that the reader has chosen, or the browser's."""
-    chosen = texts.supported(request.language)
-    return chosen or texts.preferred(request.headers.get("accept-language", ""))
+    language = texts.supported(request.language)
+    return language or texts.preferred(request.headers.get("accept-language", ""))
 
 
 def document(language: Language, template: str, /, **values: object) -> str:
@@ -149,7 +149,7 @@ def notice(  # noqa: PLR0913  the parts of a notice
     catalogue. The button sends a form without fields to the page's own address. ``facts`` are pairs
     of a name and a value, which the page lists.
     """
-    shown = {
+    template_values = {
         "icon_name": icon,
         "title": title,
         "about": about,
@@ -158,7 +158,7 @@ def notice(  # noqa: PLR0913  the parts of a notice
         "facts": facts,
         "values": values,
     }
-    body = document(preferred_language(request), "notice.html", **shown).encode()
+    body = document(preferred_language(request), "notice.html", **template_values).encode()
     digest = base64.b64encode(hashlib.sha256(_style("plain").encode()).digest()).decode()
     headers = {
         "Content-Type": HTML_TYPE,
@@ -172,14 +172,14 @@ def notice(  # noqa: PLR0913  the parts of a notice
 def xml(text: str, kind: str, caching: str, **headers: str) -> HttpResponse:
     """Return an XML document of a media type, without characters that XML cannot hold."""
     body = _NOT_XML.sub("", text).encode()
-    sent = {
+    headers_to_send = {
         "Content-Type": f"{kind}; charset=utf-8",
         "Cache-Control": caching,
         "ETag": etag(body),
         "X-Content-Type-Options": "nosniff",
         **headers,
     }
-    return HttpResponse(200, body, sent)
+    return HttpResponse(200, body, headers_to_send)
 
 
 def robots(rules: Sequence[str], sitemap: str) -> HttpResponse:

@@ -43,9 +43,9 @@ def page(request: HttpRequest) -> HttpResponse:
     if slug in {ROBOTS, SITEMAP}:
         return _file(request, name, slug)
     rendered = site_pages.render(name, slug)
-    moved = _redirect(request, name, rendered)
-    if moved is not None:
-        return moved
+    redirection = _redirect(request, name, rendered)
+    if redirection is not None:
+        return redirection
     if not rendered.html:
         return _notice(request, rendered)
     return _html(rendered, sandboxed=not _is_own_host(name))
@@ -109,14 +109,14 @@ def _html(rendered: RenderedPage, *, sandboxed: bool) -> HttpResponse:
 
 def _file(request: HttpRequest, name: str, file: str) -> HttpResponse:
     """Return ``robots.txt`` or ``sitemap.xml`` of a site (sitemaps.org)."""
-    rendered, listed = site_pages.listed_pages(name)
+    rendered, pages = site_pages.listed_pages(name)
     if rendered.site is None:
         return _notice(request, rendered)
-    if (moved := _redirect(request, name, rendered)) is not None:
-        return moved
+    if (redirection := _redirect(request, name, rendered)) is not None:
+        return redirection
     if file == ROBOTS:
         return render.robots(("User-agent: *", "Allow: /"), f"{rendered.site.url}/{SITEMAP}")
-    text = render.document("en", "sites/sitemap.xml", pages=listed)
+    text = render.document("en", "sites/sitemap.xml", pages=pages)
     return render.xml(text, "application/xml", render.CACHED_LONGER)
 
 

@@ -39,9 +39,9 @@ def sentence(title: str) -> str:
     match = _PARTS.fullmatch(title)
     if match is None:
         return title
-    verb, _, second, rest = match.groups()
-    verbs = [_past(each) for each in (verb.lower(), second) if each]
-    return " or ".join(verbs) + rest.replace("one's own", "their own").replace(
+    verb, _, second, complement = match.groups()
+    verbs = [_past(verb_text) for verb_text in (verb.lower(), second) if verb_text]
+    return " or ".join(verbs) + complement.replace("one's own", "their own").replace(
         "or move it", "or moved it"
     )
 
@@ -74,7 +74,7 @@ def preferred(header: str, default: Language = "en") -> Language:
 
 def supported(code: str) -> Language | None:
     """Return a language by its code, or None if the pages do not have it."""
-    return next((each for each in LANGUAGES if each == code), None)
+    return next((language for language in LANGUAGES if language == code), None)
 
 
 def _weight(text: str | None) -> float:
@@ -193,8 +193,8 @@ def zone(minutes: int) -> str:
     """Format an offset from UTC, such as ``UTC+5:30``."""
     if not minutes:
         return "UTC"
-    sign, (hours, rest) = "+" if minutes > 0 else "\u2212", divmod(abs(minutes), 60)
-    return f"UTC{sign}{hours}" + (f":{rest:02}" if rest else "")
+    sign, (hours, minutes_past_hour) = "+" if minutes > 0 else "\u2212", divmod(abs(minutes), 60)
+    return f"UTC{sign}{hours}" + (f":{minutes_past_hour:02}" if minutes_past_hour else "")
 
 
 def local(when: datetime, timezone: str) -> datetime:

@@ -34,19 +34,19 @@ def change(request: ConsoleRequest) -> HttpResponse:
     booking, action = _find(request), request.form_value("action")
     if action == "times":
         return _page(request, booking, part=MOVE)
-    wanted: dict[str, Any] = {}
+    new_values: dict[str, Any] = {}
     try:
-        wanted = _wanted(request, booking, action)
-        _send(request, booking, wanted)
+        new_values = _wanted(request, booking, action)
+        _send(request, booking, new_values)
     except ConflictError as error:
-        return _conflict(request, error, wanted, action)
+        return _conflict(request, error, new_values, action)
     except AppError as error:
         part = MOVE if action == MOVE else ASK if action == "cancelled" else ""
         return _page(
             request, booking, error.status, booking_times.problem(request, error), part=part
         )
-    done = "moved" if action == MOVE else action
-    return redirect(f"{_path(request)}?done=booking_{done}")
+    notice = "moved" if action == MOVE else action
+    return redirect(f"{_path(request)}?done=booking_{notice}")
 
 
 def _wanted(request: ConsoleRequest, booking: Booking, action: str) -> dict[str, Any]:
@@ -61,23 +61,23 @@ def _wanted(request: ConsoleRequest, booking: Booking, action: str) -> dict[str,
         reason = request.form_value("reason").strip()
         return {"status": action, **({"reason": reason} if reason else {})}
     time = booking_times.chosen(request, _staff(request, booking))
-    wanted = {
+    new_values = {
         "startAt": time.start,
         "resourceId": time.resource_id or booking["resourceId"],
         "ignoreSchedule": time.outside,
     }
-    return wanted if booking["status"] in MOVABLE else {"status": "confirmed", **wanted}
+    return new_values if booking["status"] in MOVABLE else {"status": "confirmed", **new_values}
 
 
-def _send(request: ConsoleRequest, booking: Booking, wanted: Mapping[str, Any]) -> None:
+def _send(request: ConsoleRequest, booking: Booking, new_values: Mapping[str, Any]) -> None:
     version = request.form_value("version")
-    known = {"ifVersion": int(version)} if version.isascii() and version.isdecimal() else {}
-    operation = "set_booking_status" if "status" in wanted else "reschedule_booking"
-    request.call(operation, id=booking["id"], **wanted, **known)
+    version_check = {"ifVersion": int(version)} if version.isascii() and version.isdecimal() else {}
+    operation = "set_booking_status" if "status" in new_values else "reschedule_booking"
+    request.call(operation, id=booking["id"], **new_values, **version_check)
 
 
 def _conflict(
-    request: ConsoleRequest, error: ConflictError, wanted: Mapping[str, Any], action: str
+    request: ConsoleRequest, error: ConflictError, new_values: Mapping[str, Any], action: str
 ) -> HttpResponse:
     """Show what prevents a change: another change, or a time that is no longer free.
 
@@ -85,7 +85,7 @@ def _conflict(
     """
     booking = _find(request)
     if error.code == "version_conflict":
-        if all(booking[name] == wanted[name] for name in wanted if name in booking):
+        if all(booking[name] == new_values[name] for name in new_values if name in booking):
             return redirect(
                 f"{_path(request)}?done=booking_{'moved' if action == MOVE else action}"
             )
@@ -95,13 +95,13 @@ def _conflict(
             booking,
             error.status,
             part=part,
-            meanwhile=_differences(request, booking, wanted),
+            meanwhile=_differences(request, booking, new_values),
         )
     if error.code != "slot_unavailable":
         return _page(request, booking, error.status, booking_times.problem(request, error))
     problem = Problem(request.translate(_refusal(error, action)))
-    near = booking_times.alternatives(error.details)
-    return _page(request, booking, error.status, problem, part=MOVE, near=near)
+    alternatives = booking_times.alternatives(error.details)
+    return _page(request, booking, error.status, problem, part=MOVE, near=alternatives)
 
 
 def _refusal(error: ConflictError, action: str) -> str:
@@ -113,22 +113,24 @@ def _refusal(error: ConflictError, action: str) -> str:
 
 
 def _differences(
-    request: ConsoleRequest, booking: Booking, wanted: Mapping[str, Any]
+    request: ConsoleRequest, booking: Booking, new_values: Mapping[str, Any]
 ) -> list[tuple[str, str, str]]:
     """Return what is stored and what was wanted, each with its label."""
     rows = []
-    if "status" in wanted:
-        stored, sent = (f"booking_{each['status']}" for each in (booking, wanted))
+    if "status" in new_values:
+        stored_label, new_label = (
+            f"booking_{source['status']}" for source in (booking, new_values)
+        )
         label = request.translate("booking_status")
-        rows.append((label, request.translate(stored), request.translate(sent)))
-    if "startAt" in wanted:
+        rows.append((label, request.translate(stored_label), request.translate(new_label)))
+    if "startAt" in new_values:
         texts = booking_times.texts_of(request)
 
         def time(text: str) -> str:
             return f"{texts['short_day'](texts['local_date'](text))}, {texts['hour'](text)}"
 
         label = request.translate("booking_time")
-        rows.append((label, time(booking["startAt"]), time(str(wanted["startAt"]))))
+        rows.append((label, time(booking["startAt"]), time(str(new_values["startAt"]))))
     return rows
 
 
@@ -168,7 +170,7 @@ def _page(
         staff=staff,
         anyone=ANYONE,
         typed=request.form_value,
-        who=partial(_actor, request, {each["accountId"]: each["name"] for each in people}),
+        who=partial(_actor, request, {person["accountId"]: person["name"] for person in people}),
         client_path=_client_path(request, booking),
         can_be_moved=booking["status"] in MOVABLE,
         has_begun=booking["startAt"] <= clock.iso(clock.now()),
@@ -180,8 +182,8 @@ def _page(
 def _actor(request: ConsoleRequest, people: Mapping[str, str], by: str) -> str:
     """Return the name of who changed a booking: a member, or a kind of caller."""
     kind = by.partition(":")[0]
-    known = kind if kind in {"operator", "visitor", "job"} else "account"
-    return people.get(by) or request.translate(f"actor_{known}")
+    actor_kind = kind if kind in {"operator", "visitor", "job"} else "account"
+    return people.get(by) or request.translate(f"actor_{actor_kind}")
 
 
 def _client_path(request: ConsoleRequest, booking: Booking) -> str:
@@ -190,19 +192,19 @@ def _client_path(request: ConsoleRequest, booking: Booking) -> str:
 
 def _day(request: ConsoleRequest, booking: Booking) -> str:
     """Return the day of the free times: the form's, or the booking's own, or today."""
-    given = request.form_value("date") or request.query_value("date")
-    if given:
-        return given.strip()
+    day = request.form_value("date") or request.query_value("date")
+    if day:
+        return day.strip()
     zone = booking_times.zone(request)
     today = clock.local_day(clock.now(), zone)
-    own = booking_times.texts_of(request)["local_date"](booking["startAt"])
-    return max(today, date.fromisoformat(own)).isoformat()
+    local_day = booking_times.texts_of(request)["local_date"](booking["startAt"])
+    return max(today, date.fromisoformat(local_day)).isoformat()
 
 
 def _staff(request: ConsoleRequest, booking: Booking) -> str:
     """Return the resource of the free times: the form's, or the booking's own."""
-    given = request.form_value("staff") or request.query_value("staff")
-    return given or str(booking["resourceId"])
+    staff_id = request.form_value("staff") or request.query_value("staff")
+    return staff_id or str(booking["resourceId"])
 
 
 def _find(request: ConsoleRequest) -> Booking:
@@ -211,8 +213,8 @@ def _find(request: ConsoleRequest) -> Booking:
     Raises:
         NotFoundError: the workspace has no booking with the id in the path.
     """
-    found: Booking = request.call("get_booking", id=request.http.path["booking"])["booking"]
-    return found
+    booking: Booking = request.call("get_booking", id=request.http.path["booking"])["booking"]
+    return booking
 
 
 def _path(request: ConsoleRequest) -> str:

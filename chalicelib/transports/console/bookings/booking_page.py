@@ -41,10 +41,10 @@ def save(request: ConsoleRequest) -> HttpResponse:
 
 
 def _arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
-    fixed = {each: changes.pop(each) for each in ("isOn", "isIndexed", "phone") if each in changes}
+    fixed = {name: changes.pop(name) for name in ("isOn", "isIndexed", "phone") if name in changes}
     lists = {
-        "offer": [each for each, is_on in changes.items() if is_on],
-        "withdraw": [each for each, is_on in changes.items() if not is_on],
+        "offer": [service_id for service_id, is_on in changes.items() if is_on],
+        "withdraw": [service_id for service_id, is_on in changes.items() if not is_on],
     }
     return fixed | {name: ids for name, ids in lists.items() if ids}
 
@@ -54,7 +54,7 @@ def _form(services: Iterable[str]) -> Form:
         Switch("isOn", "booking_page_switch"),
         Switch("isIndexed", "booking_page_indexed"),
         Field("phone", "booking_page_phone", wrong="wrong_booking_phone"),
-        *(Offer(each, "booking_page_services") for each in services),
+        *(Offer(service_id, "booking_page_services") for service_id in services),
         problems=_problem,
     )
 
@@ -71,8 +71,11 @@ def _find(request: ConsoleRequest) -> Record:
     """Return the settings, with whether each service of the list is offered under its id."""
     number = _PAGE.fullmatch(request.query_value("page"))
     page = int(number[0]) if number else 1
-    shown = request.call("get_booking_page", q=_query(request) or None, page=page)
-    return {**shown, **{each["id"]: each["isOffered"] for each in shown["services"]}}
+    settings_page = request.call("get_booking_page", q=_query(request) or None, page=page)
+    return {
+        **settings_page,
+        **{service["id"]: service["isOffered"] for service in settings_page["services"]},
+    }
 
 
 def _query(request: ConsoleRequest) -> str:
@@ -83,14 +86,14 @@ def _path(request: ConsoleRequest) -> str:
     return f"{request.current_membership.path}/booking-page"
 
 
-def _page(request: ConsoleRequest, shown: Record, state: State = STORED) -> HttpResponse:
-    query, form = _query(request), _form(each["id"] for each in shown["services"])
-    page = shown["pagination"]["page"]
-    total, size = shown["pagination"]["total"], shown["pagination"]["size"]
-    url = f"{settings().public_url}{booking_pages.PATH}/{shown['slug']}"
+def _page(request: ConsoleRequest, booking_page: Record, state: State = STORED) -> HttpResponse:
+    query, form = _query(request), _form(service["id"] for service in booking_page["services"])
+    page = booking_page["pagination"]["page"]
+    total, size = booking_page["pagination"]["total"], booking_page["pagination"]["size"]
+    url = f"{settings().public_url}{booking_pages.PATH}/{booking_page['slug']}"
     return request.page(
         "booking_page",
-        shown=shown,
+        shown=booking_page,
         query=query,
         searchable=total > SEARCH_THRESHOLD,
         number_of_page=page,
@@ -98,8 +101,8 @@ def _page(request: ConsoleRequest, shown: Record, state: State = STORED) -> Http
         url=url,
         path=_path(request),
         action=_path(request) + (request.query_with() if page > 1 or query else ""),
-        embed=_embed(shown["slug"]),
-        **form.shown(request, shown, state),
+        embed=_embed(booking_page["slug"]),
+        **form.shown(request, booking_page, state),
     )
 
 

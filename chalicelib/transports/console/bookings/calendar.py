@@ -36,43 +36,47 @@ def index(request: ConsoleRequest) -> HttpResponse:
 def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
     """Show a day or a week. An invalid date or staff member is reported and ignored."""
     view = view if view in VIEWS else "day"
-    chosen = {"view": view, "date": request.query_value("date").strip()}
-    chosen["staff"] = request.query_value("staff")
-    asked = {"date": chosen["date"], "resourceId": chosen["staff"]}
+    view_options = {"view": view, "date": request.query_value("date").strip()}
+    view_options["staff"] = request.query_value("staff")
+    filters = {"date": view_options["date"], "resourceId": view_options["staff"]}
     problem, status = None, 200
     try:
-        found = request.call("get_staff_calendar", view=view, **_given(asked))
+        calendar = request.call("get_staff_calendar", view=view, **_given(filters))
     except AppError as error:
         problem, status = booking_times.problem(request, error), error.status
-        chosen |= {"date": "", "staff": ""}
-        found = request.call("get_staff_calendar", view=view)
-    days = [_shown_day(day) for day in found["days"]]
+        view_options |= {"date": "", "staff": ""}
+        calendar = request.call("get_staff_calendar", view=view)
+    days = [_shown_day(day) for day in calendar["days"]]
     first = date.fromisoformat(days[0]["date"])
     step = timedelta(days=len(days))
     links = {
-        "previous": _link(request, chosen, first - step),
-        "today": _link(request, chosen, None),
-        "next": _link(request, chosen, first + step),
+        "previous": _link(request, view_options, first - step),
+        "today": _link(request, view_options, None),
+        "next": _link(request, view_options, first + step),
     }
     return request.page(
         "bookings_calendar",
         status,
         problem=problem,
-        calendar=found,
+        calendar=calendar,
         days=days,
-        chosen=chosen,
+        chosen=view_options,
         links=links,
         first=first,
         last=date.fromisoformat(days[-1]["date"]),
-        is_current=days[0]["date"] <= found["today"] <= days[-1]["date"],
+        is_current=days[0]["date"] <= calendar["today"] <= days[-1]["date"],
         as_date=date.fromisoformat,
         **booking_times.texts_of(request),
     )
 
 
-def _link(request: ConsoleRequest, chosen: Mapping[str, str], day: date | None) -> str:
-    shown = {**chosen, "date": day.isoformat() if day else "", "view": chosen["view"]}
-    return f"{request.current_membership.path}/bookings?{urlencode(_given(shown))}"
+def _link(request: ConsoleRequest, view_options: Mapping[str, str], day: date | None) -> str:
+    parameters = {
+        **view_options,
+        "date": day.isoformat() if day else "",
+        "view": view_options["view"],
+    }
+    return f"{request.current_membership.path}/bookings?{urlencode(_given(parameters))}"
 
 
 def _shown_day(day: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +86,7 @@ def _shown_day(day: dict[str, Any]) -> dict[str, Any]:
 
 def _rows(staff: Mapping[str, Any]) -> list[dict[str, Any]]:
     kinds = (("time_off", "timeOff"), ("booking", "bookings"), ("free", "free"))
-    rows = [{"kind": kind, **each} for kind, name in kinds for each in staff[name]]
+    rows = [{"kind": kind, **staff_row} for kind, name in kinds for staff_row in staff[name]]
     return sorted(rows, key=lambda row: str(row["startAt"]))
 
 

@@ -21,52 +21,56 @@ CONTACTS = ("name", "phone", "email", "notes")
 
 def new(request: ConsoleRequest) -> HttpResponse:
     """Show the form. The query may choose service, staff, date, time and client."""
-    typed = {name: request.query_value(name).strip() for name in TYPED}
-    typed |= dict.fromkeys(CONTACTS, "")
-    return _form(request, typed, wanted_time=request.query_value("time"))
+    form_values = {name: request.query_value(name).strip() for name in TYPED}
+    form_values |= dict.fromkeys(CONTACTS, "")
+    return _form(request, form_values, wanted_time=request.query_value("time"))
 
 
 def create(request: ConsoleRequest) -> HttpResponse:
     """Book, or show the form again with free times or with the clients that a search found."""
-    typed = {name: request.form_value(name).strip() for name in (*TYPED, *CONTACTS)}
+    form_values = {name: request.form_value(name).strip() for name in (*TYPED, *CONTACTS)}
     if request.form_value("day"):  # the button that leads to the next free day
-        typed |= {"date": request.form_value("day"), "start": "", "exact": ""}
+        form_values |= {"date": request.form_value("day"), "start": "", "exact": ""}
     if request.form_value("action") != BOOK:
-        return _form(request, typed, finds=request.form_value("action") == FIND)
+        return _form(request, form_values, finds=request.form_value("action") == FIND)
     try:
-        made = request.call_once("create_booking", **_arguments(request, typed))
+        response = request.call_once("create_booking", **_arguments(request, form_values))
     except AppError as error:
-        near = booking_times.alternatives(error.details) if error.code == "slot_unavailable" else []
-        return _form(request, typed, error.status, _problem(request, error), near=near)
-    path = f"{request.current_membership.path}/bookings/{made['booking']['id']}"
+        alternatives = (
+            booking_times.alternatives(error.details) if error.code == "slot_unavailable" else []
+        )
+        return _form(
+            request, form_values, error.status, _problem(request, error), alternatives=alternatives
+        )
+    path = f"{request.current_membership.path}/bookings/{response['booking']['id']}"
     return redirect(f"{path}?done=booking_made")
 
 
-def _arguments(request: ConsoleRequest, typed: dict[str, str]) -> dict[str, Any]:
+def _arguments(request: ConsoleRequest, form_values: dict[str, str]) -> dict[str, Any]:
     """Return the arguments of the new booking.
 
     Raises:
         ValidationError: no service or no time is chosen.
     """
-    service = typed["service"] or _only_service(request)
+    service = form_values["service"] or _only_service(request)
     if not service:
         raise ValidationError.of("serviceId", "booking_wrong_service")
-    time = booking_times.chosen(request, typed["staff"])
+    time = booking_times.chosen(request, form_values["staff"])
     arguments: dict[str, Any] = {
         "serviceId": service,
         "startAt": time.start,
         "ignoreSchedule": time.outside,
     }
-    if not typed["hold"]:
+    if not form_values["hold"]:
         arguments["status"] = "confirmed"
     if time.resource_id:
         arguments["resourceId"] = time.resource_id
-    if typed["notes"]:
-        arguments["notes"] = typed["notes"]
-    if typed["client"]:
-        return {**arguments, "clientId": typed["client"]}
-    contacts = {name: typed[name] for name in ("phone", "email") if typed[name]}
-    return {**arguments, "client": {"name": typed["name"], **contacts}}
+    if form_values["notes"]:
+        arguments["notes"] = form_values["notes"]
+    if form_values["client"]:
+        return {**arguments, "clientId": form_values["client"]}
+    contacts = {name: form_values[name] for name in ("phone", "email") if form_values[name]}
+    return {**arguments, "client": {"name": form_values["name"], **contacts}}
 
 
 def _only_service(request: ConsoleRequest) -> str:
@@ -85,31 +89,35 @@ def _problem(request: ConsoleRequest, error: AppError) -> Problem:
 
 def _form(  # noqa: PLR0913  the parts of the form
     request: ConsoleRequest,
-    typed: dict[str, str],
+    form_values: dict[str, str],
     status: int = 200,
     problem: Problem | None = None,
     *,
     wanted_time: str = "",
     finds: bool = False,
-    near: list[dict[str, Any]] | None = None,
+    alternatives: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
     services = request.call("list_services", status="active", size=MAX_SERVICES)["services"]
-    if not typed["service"] and len(services) == 1:
-        typed["service"] = services[0]["id"]
+    if not form_values["service"] and len(services) == 1:
+        form_values["service"] = services[0]["id"]
     today = clock.local_day(clock.now(), booking_times.zone(request))
-    typed["date"] = typed["date"] or today.isoformat()
-    service = next((each for each in services if each["id"] == typed["service"]), None)
+    form_values["date"] = form_values["date"] or today.isoformat()
+    service = next(
+        (service for service in services if service["id"] == form_values["service"]), None
+    )
     times = FreeTimes([], [])
     if service is not None:
         try:
-            times = booking_times.find(request, service["id"], typed["date"], typed["staff"])
+            times = booking_times.find(
+                request, service["id"], form_values["date"], form_values["staff"]
+            )
         except AppError as error:
             problem, status = (
                 problem or booking_times.problem(request, error),
                 max(status, error.status),
             )
-    if wanted_time and not typed["start"]:
-        _choose_time(typed, times, wanted_time)
+    if wanted_time and not form_values["start"]:
+        _choose_time(form_values, times, wanted_time)
     return request.page(
         "booking_new",
         status,
@@ -119,20 +127,20 @@ def _form(  # noqa: PLR0913  the parts of the form
         staff=request.call("list_resources", status="active", size=100)["resources"],
         anyone=ANYONE,
         times=times,
-        typed=typed,
-        near=near or [],
-        client=_client(request, typed["client"]),
-        found=_search(request, typed["q"]) if finds else None,
-        is_date=_is_date(typed["date"]),
+        typed=form_values,
+        near=alternatives or [],
+        client=_client(request, form_values["client"]),
+        found=_search(request, form_values["q"]) if finds else None,
+        is_date=_is_date(form_values["date"]),
         **booking_times.texts_of(request),
     )
 
 
-def _choose_time(typed: dict[str, str], times: FreeTimes, wanted: str) -> None:
+def _choose_time(form_values: dict[str, str], times: FreeTimes, earliest: str) -> None:
     """Choose the first slot from a clock time on, as a link of the calendar asks for it."""
-    later = [slot for slot in times.slots if slot["time"] >= wanted]
+    later = [slot for slot in times.slots if slot["time"] >= earliest]
     if later:
-        typed["start"] = later[0]["value"]
+        form_values["start"] = later[0]["value"]
 
 
 def _client(request: ConsoleRequest, client_id: str) -> dict[str, Any] | None:
@@ -140,20 +148,20 @@ def _client(request: ConsoleRequest, client_id: str) -> dict[str, Any] | None:
     if not client_id:
         return None
     try:
-        found: dict[str, Any] = request.call("get_client", id=client_id)["client"]
+        client: dict[str, Any] = request.call("get_client", id=client_id)["client"]
     except NotFoundError:
         return None
-    return found
+    return client
 
 
 def _search(request: ConsoleRequest, text: str) -> list[dict[str, Any]]:
     """Return the clients whose name, phone or e-mail address contains a text."""
     if not text:
         return []
-    found: list[dict[str, Any]] = request.call("list_clients", search=text, size=MAX_CLIENTS)[
+    clients: list[dict[str, Any]] = request.call("list_clients", search=text, size=MAX_CLIENTS)[
         "clients"
     ]
-    return found
+    return clients
 
 
 def _is_date(text: str) -> bool:

@@ -44,36 +44,42 @@ def find(
     if moving is not None:
         arguments["bookingId"] = moving
     try:
-        found = request.call("get_available_slots", timezone=zone(request), **arguments)
+        response = request.call("get_available_slots", timezone=zone(request), **arguments)
     except NotFoundError:
         return FreeTimes([], [], "service_deleted")
     slots = [
-        each for each in found["slots"] if staff in {"", ANYONE} or staff in each["resourceIds"]
+        free_slot
+        for free_slot in response["slots"]
+        if staff in {"", ANYONE} or staff in free_slot["resourceIds"]
     ]
-    upcoming = found["nextAvailable"]
+    upcoming = response["nextAvailable"]
     return FreeTimes(
-        [slot(each, found["resources"], staff) for each in slots],
-        found["resources"],
-        "" if slots else found["reason"] or "fully_booked",
+        [slot(free_slot, response["resources"], staff) for free_slot in slots],
+        response["resources"],
+        "" if slots else response["reason"] or "fully_booked",
         upcoming["startLocal"][:10] if upcoming else "",
     )
 
 
-def slot(each: Mapping[str, Any], resources: list[dict[str, Any]], staff: str) -> dict[str, Any]:
+def slot(
+    free_slot: Mapping[str, Any], resources: list[dict[str, Any]], staff: str
+) -> dict[str, Any]:
     """Return a slot with the value that a form sends, and the names of its free resources."""
-    ids = [staff] if staff in each["resourceIds"] else each["resourceIds"]
+    ids = [staff] if staff in free_slot["resourceIds"] else free_slot["resourceIds"]
     names = {resource["id"]: resource["name"] for resource in resources}
     return {
-        **each,
-        "value": f"{each['startAt']} {ids[0]}",
-        "time": each["startLocal"][11:16],
+        **free_slot,
+        "value": f"{free_slot['startAt']} {ids[0]}",
+        "time": free_slot["startLocal"][11:16],
         "names": [names[one] for one in ids if one in names],
     }
 
 
 def alternatives(details: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the slots near a time that is no longer free, from the details of the failure."""
-    return [slot(each, details["resources"], "") for each in details.get("alternatives", ())]
+    return [
+        slot(free_slot, details["resources"], "") for free_slot in details.get("alternatives", ())
+    ]
 
 
 class ChosenTime(NamedTuple):
@@ -92,15 +98,15 @@ def chosen(request: ConsoleRequest, staff: str) -> ChosenTime:
     Raises:
         ValidationError: nothing is chosen, or the typed time does not exist on that day.
     """
-    near, _, near_resource = request.form_value("near").partition(" ")
-    if near:
-        return ChosenTime(near, near_resource, outside=False)
-    typed = request.form_value("exact").strip()
+    alternative, _, near_resource = request.form_value("near").partition(" ")
+    if alternative:
+        return ChosenTime(alternative, near_resource, outside=False)
+    exact_time = request.form_value("exact").strip()
     resource = None if staff in {"", ANYONE} else staff
     outside = bool(request.form_value("outside"))
-    if typed:
+    if exact_time:
         return ChosenTime(
-            _moment(request.form_value("date"), typed, zone(request)), resource, outside
+            _moment(request.form_value("date"), exact_time, zone(request)), resource, outside
         )
     if outside:
         raise ValidationError.of("exact", "booking_wrong_exact")
@@ -110,14 +116,14 @@ def chosen(request: ConsoleRequest, staff: str) -> ChosenTime:
     return ChosenTime(start, resource_id or resource, outside=False)
 
 
-def _moment(day: str, typed: str, timezone: str) -> str:
+def _moment(day: str, local_time: str, timezone: str) -> str:
     """Return the moment of a local date and a typed clock time.
 
     Raises:
         ValidationError: they are no date and time, or a clock change skips or repeats the time.
     """
     try:
-        local = datetime.fromisoformat(f"{day}T{typed}").replace(tzinfo=None)
+        local = datetime.fromisoformat(f"{day}T{local_time}").replace(tzinfo=None)
         return iso(zoned_times.exact_moment(local, timezone))
     except LocalTimeError:
         raise ValidationError.of("exact", "booking_wrong_time") from None
@@ -142,13 +148,13 @@ def problem(request: ConsoleRequest, error: AppError) -> Problem:
 
     A message that these pages raise is the key of a text.
     """
-    found = request.problem(error)
+    form_problem = request.problem(error)
     fields: dict[str, str] = {}
-    for name, message in found.fields.items():
+    for name, message in form_problem.fields.items():
         field, key = FIELDS.get(name, (name, message))
         has_text = texts.has(request.language, key)
         fields.setdefault(field, request.translate(key) if has_text else message)
-    return found._replace(fields=fields)
+    return form_problem._replace(fields=fields)
 
 
 def zone(request: ConsoleRequest) -> str:

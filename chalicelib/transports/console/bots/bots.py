@@ -40,14 +40,14 @@ FAILURES = (
 
 def index(request: ConsoleRequest) -> HttpResponse:
     """List the bots."""
-    listed = request.call("list_agents")["agents"]
+    bots_in_order = request.call("list_agents")["agents"]
     query = request.query_value("q").strip()
-    bots = [bot for bot in listed if matches_search([bot["name"]], query)]
+    bots = [bot for bot in bots_in_order if matches_search([bot["name"]], query)]
     return request.page(
         "bots",
         bots=_with_states(request, bots),
-        count=len(listed),
-        searchable=len(listed) > SEARCH_THRESHOLD,
+        count=len(bots_in_order),
+        searchable=len(bots_in_order) > SEARCH_THRESHOLD,
         query=query,
         base_url=settings().public_url,
         no_money=has_no_money(request),
@@ -68,7 +68,7 @@ def create_key(request: ConsoleRequest) -> HttpResponse:
     """Create a bot's key and show its token once."""
     bot = find_bot(request)
     try:
-        made = request.call_once(
+        response = request.call_once(
             "create_bot_key", agentId=bot["id"], name=request.form_value("name")
         )
     except AlreadyCreatedError as error:
@@ -79,15 +79,15 @@ def create_key(request: ConsoleRequest) -> HttpResponse:
     except AppError as error:
         problem = request.problem(error)
         if error.code == ConflictError.code:
-            most = request.call("list_bot_keys", agentId=bot["id"])["most"]
-            problem = Problem(request.translate("bot_keys_full", most=most))
+            max_keys = request.call("list_bot_keys", agentId=bot["id"])["most"]
+            problem = Problem(request.translate("bot_keys_full", most=max_keys))
         return _keys_page(request, error.status, problem)
     return request.page(
         "bot_key_made",
         bot=bot,
         path=bot_path(request, bot),
-        key=_key(request, bot, made["keyId"]),
-        token=made["token"],
+        key=_key(request, bot, response["keyId"]),
+        token=response["token"],
         chat_url=chat_events.url(),
     )
 
@@ -111,8 +111,8 @@ def _limits_form(windows: Iterable[str]) -> Form:
 def _budget(request: ConsoleRequest) -> Record:
     """Return a bot's spending, with the limit of each window under its name."""
     budget = request.call("get_bot_limits", agentId=agent(request)["id"])
-    stored: dict[str, Any] = {window: budget[window]["limit"] for window in WINDOWS}
-    return {"id": budget["agentId"], "budget": budget, **stored}
+    limits: dict[str, Any] = {window: budget[window]["limit"] for window in WINDOWS}
+    return {"id": budget["agentId"], "budget": budget, **limits}
 
 
 def chat(request: ConsoleRequest) -> HttpResponse:
@@ -133,8 +133,8 @@ def agent(request: ConsoleRequest) -> dict[str, Any]:
     Raises:
         NotFoundError: the workspace has no bot with the id in the path.
     """
-    found: dict[str, Any] = request.call("get_agent", id=request.http.path["id"])["agent"]
-    return found
+    bot: dict[str, Any] = request.call("get_agent", id=request.http.path["id"])["agent"]
+    return bot
 
 
 def find_bot(request: ConsoleRequest) -> dict[str, Any]:
@@ -156,8 +156,8 @@ def has_no_money(request: ConsoleRequest) -> bool:
 
 def _with_states(request: ConsoleRequest, bots: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return bots with their ``state``: active, inactive, stopped or limit_reached."""
-    held = request.call("list_held_back_bots")["bots"]
-    reasons = {each["agentId"]: each["reason"] for each in held}
+    held_bots = request.call("list_held_back_bots")["bots"]
+    reasons = {held_bot["agentId"]: held_bot["reason"] for held_bot in held_bots}
     return [
         {**bot, "state": reasons.get(bot["id"], "active") if bot["isActive"] else "inactive"}
         for bot in bots
@@ -189,16 +189,16 @@ def _key(request: ConsoleRequest, bot: dict[str, object], key_id: str) -> dict[s
 def _keys_page(
     request: ConsoleRequest, status: int, problem: Problem | None = None
 ) -> HttpResponse:
-    listed = request.call("list_bot_keys", agentId=request.http.path["id"])
-    shown = {"listed": listed, "typed_name": request.form_value("name")}
-    return bot_page(request, "bot_keys", "keys", status, problem=problem, **shown)
+    keys = request.call("list_bot_keys", agentId=request.http.path["id"])
+    page_values = {"listed": keys, "typed_name": request.form_value("name")}
+    return bot_page(request, "bot_keys", "keys", status, problem=problem, **page_values)
 
 
 def _limits_page(request: ConsoleRequest, budget: Record, state: State = STORED) -> HttpResponse:
     form = _limits_form(WINDOWS).shown(request, budget, state)
     form["typed"] = dict.fromkeys(WINDOWS, "") | form["typed"]
-    shown = {"budget": budget["budget"], "windows": WINDOWS}
-    return bot_page(request, "bot_limits", "limits", **shown, **form)
+    page_values = {"budget": budget["budget"], "windows": WINDOWS}
+    return bot_page(request, "bot_limits", "limits", **page_values, **form)
 
 
 def _asked(request: ConsoleRequest) -> dict[str, Any]:

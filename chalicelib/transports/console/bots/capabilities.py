@@ -23,7 +23,9 @@ def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
 
 
 def _names(request: ConsoleRequest) -> dict[str, str]:
-    return {each: request.translate(f"capability_{each}") for each in CAPABILITIES}
+    return {
+        capability: request.translate(f"capability_{capability}") for capability in CAPABILITIES
+    }
 
 
 FORM = Form(
@@ -43,7 +45,8 @@ def _page(request: ConsoleRequest, bot: dict[str, Any], state: State = STORED) -
         "capabilities",
         capabilities=CAPABILITIES,
         forms=forms,
-        form_known=form["typed"]["orderFormId"] in {"", *(each["id"] for each in forms)},
+        form_known=form["typed"]["orderFormId"]
+        in {"", *(form_option["id"] for form_option in forms)},
         calls_no_tools=not llm.takes_tools(str(bot["model"])),
         actions=request.call("agent_stats", agentId=bot["id"])["actions"],
         **form,

@@ -66,10 +66,10 @@ def _path(request: ConsoleRequest, bot: Fields) -> str:
 
 def _sources(request: ConsoleRequest, bot: Fields) -> list[Fields]:
     """Return a bot's sources, newest first, with their errors in the language of the page."""
-    listed = request.call("list_knowledge", id=bot["id"])["sources"]
+    sources = request.call("list_knowledge", id=bot["id"])["sources"]
     return [
         {**source, "error": _translated(request, source["error"] or "")}
-        for source in reversed(listed)
+        for source in reversed(sources)
     ]
 
 
@@ -82,7 +82,7 @@ def _translated(request: ConsoleRequest, error: str) -> str:
 def _page(
     request: ConsoleRequest, status: int, kind: str, problem: Problem | None = None
 ) -> HttpResponse:
-    listed = _sources(request, agent(request))
+    source_rows = _sources(request, agent(request))
     adding = kind if kind in FIELDS and request.current_membership.may("add_knowledge") else ""
     query = (request.form_value("q") or request.query_value("q"))[:MAX_QUERY].strip()
     files: Fields = {}
@@ -91,7 +91,7 @@ def _page(
     return bot_page(
         *(request, "bot_knowledge", "knowledge", status),
         problem=problem,
-        sources=listed,
+        sources=source_rows,
         most=quotas.MAX_SOURCES,
         adding=adding,
         files=files,

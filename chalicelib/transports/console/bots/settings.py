@@ -38,9 +38,9 @@ def _made(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
     return redirect(f"{bot_path(request, answer['agent'])}/chat?done=bot_created")
 
 
-def _models(request: ConsoleRequest, chosen: str) -> list[tuple[str, str]]:
+def _models(request: ConsoleRequest, current_model: str) -> list[tuple[str, str]]:
     """Return the names of models with their price in words, the cheapest first."""
-    listed = [
+    models = [
         (rules.rubles_per_thousand(model["inputPrice"], model["outputPrice"]), model["name"])
         for model in request.call("list_models")["models"]
     ]
@@ -53,10 +53,10 @@ def _models(request: ConsoleRequest, chosen: str) -> list[tuple[str, str]]:
                 rubles=texts.number(request.language, cost),
             ),
         )
-        for cost, name in sorted(listed)
+        for cost, name in sorted(models)
     ]
-    if chosen and chosen not in dict(options):
-        options.append((chosen, request.translate("model_unknown", model=chosen)))
+    if current_model and current_model not in dict(options):
+        options.append((current_model, request.translate("model_unknown", model=current_model)))
     return options
 
 
@@ -68,9 +68,9 @@ def _default_model(models: list[tuple[str, str]]) -> str:
 
 def _new_page(request: ConsoleRequest, _: None, state: State = STORED) -> HttpResponse:
     form = FORM.shown(request, None, state)
-    typed = form["typed"]
-    models = _models(request, typed["model"])
-    typed["model"] = typed["model"] or _default_model(models)
+    form_values = form["typed"]
+    models = _models(request, form_values["model"])
+    form_values["model"] = form_values["model"] or _default_model(models)
     return request.page("bot_new", models=models, **form)
 
 

@@ -47,42 +47,44 @@ class FormFields(Field):
     def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
         """Return the fields of a form with the lines of their options."""
         fields = [
-            {**each, "options": "\n".join(each["options"] or [])} for each in record[self.name]
+            {**field, "options": "\n".join(field["options"] or [])} for field in record[self.name]
         ]
         return {self.name: fields}
 
     def stored(self, record: Record) -> Fields:
         """Return the fields of a form."""
         return [
-            {name: each[name] or None for name in ("name", "label", "type", "required", "options")}
-            for each in record[self.name]
+            {name: field[name] or None for name in ("name", "label", "type", "required", "options")}
+            for field in record[self.name]
         ]
 
-    def value(self, typed: Typed) -> Fields:
+    def value(self, form_values: Typed) -> Fields:
         """Return the typed fields. Only a select has options."""
         return [
             {
-                "name": each["name"] or None,
-                "label": each["label"] or None,
-                "type": each["type"],
-                "required": each["required"] or None,
-                "options": (_lines(each["options"]) or None) if each["type"] == "select" else None,
+                "name": field["name"] or None,
+                "label": field["label"] or None,
+                "type": field["type"],
+                "required": field["required"] or None,
+                "options": (_lines(field["options"]) or None)
+                if field["type"] == "select"
+                else None,
             }
-            for each in typed[self.name]
+            for field in form_values[self.name]
         ]
 
     def argument(self, value: Fields) -> dict[str, Any]:
         """Return the fields without those values that they lack."""
-        kept = [{k: v for k, v in each.items() if v is not None} for each in value]
-        return {self.name: [{"label": "", "required": False, **each} for each in kept]}
+        fields = [{k: v for k, v in field.items() if v is not None} for field in value]
+        return {self.name: [{"label": "", "required": False, **field} for field in fields]}
 
-    def words(self, request: ConsoleRequest, typed: Typed, /) -> str:
+    def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
         """Return the label and the type of each field."""
         return ", ".join(
-            f"{each['label'] or each['name']} ({request.translate('field_' + each['type'])})"
-            if each["type"] in TYPES
-            else each["label"]
-            for each in typed[self.name]
+            f"{field['label'] or field['name']} ({request.translate('field_' + field['type'])})"
+            if field["type"] in TYPES
+            else field["label"]
+            for field in form_values[self.name]
         )
 
 
@@ -95,13 +97,13 @@ def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
     if not error.errors:
         return None
     fields: dict[str, str] = {}
-    for each in error.errors:
-        match = _FIELD.match(each.field)
+    for error_field in error.errors:
+        match = _FIELD.match(error_field.field)
         if match:
             control = "label" if match[2] in {"name", "label"} else "options"
             fields[f"{control}-{match[1]}"] = request.translate(f"wrong_field_{control}")
-        elif each.field in {"title", "successMessage", "redirectUrl"}:
-            fields[each.field] = request.translate(f"wrong_form_{each.field}")
+        elif error_field.field in {"title", "successMessage", "redirectUrl"}:
+            fields[error_field.field] = request.translate(f"wrong_form_{error_field.field}")
         else:
             fields["add"] = request.translate("wrong_form_fields")
     return request.problem(error)._replace(fields=fields)
@@ -120,9 +122,9 @@ def save(request: ConsoleRequest) -> HttpResponse:
     """Save the form, or return the page with a field added, moved or removed."""
     action = request.form_value("action")
     if action not in {"", "save"}:
-        typed = FORM.typed(request)
-        _act(typed["fields"], action)
-        return _page(request, find_form(request), State(typed=typed), is_unsaved=True)
+        form_values = FORM.typed(request)
+        _act(form_values["fields"], action)
+        return _page(request, find_form(request), State(typed=form_values), is_unsaved=True)
     return _save(request)
 
 
@@ -145,17 +147,17 @@ def _act(fields: Fields, action: str) -> None:
 def _page(
     request: ConsoleRequest, form: Record, state: State = STORED, *, is_unsaved: bool = False
 ) -> HttpResponse:
-    shown = FORM.shown(request, form, state)
+    page_values = FORM.shown(request, form, state)
     return request.page(
         "form",
         form=form,
         tab="fields",
         path=form_path(request, form),
         types=TYPES,
-        full=len(shown["typed"]["fields"]) >= MAX_FIELDS,
+        full=len(page_values["typed"]["fields"]) >= MAX_FIELDS,
         most=MAX_FIELDS,
         is_unsaved=is_unsaved,
-        **shown,
+        **page_values,
     )
 
 

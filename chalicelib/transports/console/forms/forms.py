@@ -30,14 +30,14 @@ def create(request: ConsoleRequest) -> HttpResponse:
         return _new_page(request, 400, problem)
     title = request.form_value("title").strip()
     try:
-        made = request.call_once(
+        response = request.call_once(
             "create_form",
             title=title or form_fields.title(template, request.language),
             fields=form_fields.fields(template, request.language),
         )
     except AppError as error:
         return _new_page(request, error.status, request.problem(error))
-    return redirect(f"{form_path(request, made['form'])}?done=form_created")
+    return redirect(f"{form_path(request, response['form'])}?done=form_created")
 
 
 def embed(request: ConsoleRequest) -> HttpResponse:
@@ -71,21 +71,21 @@ def form_path(request: ConsoleRequest, form: Mapping[str, Any]) -> str:
 
 
 def _new_page(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
-    shown = [
+    templates = [
         {
             "key": key,
             "title": form_fields.title(key, request.language),
-            "labels": [each["label"] for each in form_fields.fields(key, request.language)],
+            "labels": [field["label"] for field in form_fields.fields(key, request.language)],
         }
         for key in form_fields.TEMPLATES
     ]
-    chosen = request.form_value("template") or request.query_value("template")
+    template_key = request.form_value("template") or request.query_value("template")
     return request.page(
         "form_new",
         status,
         problem=problem,
-        templates=shown,
-        chosen=chosen if chosen in form_fields.TEMPLATES else shown[0]["key"],
+        templates=templates,
+        chosen=template_key if template_key in form_fields.TEMPLATES else templates[0]["key"],
         typed_title=request.form_value("title"),
     )
 

@@ -65,11 +65,11 @@ def of_intervals(key: str, intervals: Sequence[Mapping[str, str]]) -> Day:
     """Return the day that shows stored hours."""
     lines = [
         Typed(
-            each["start"],
-            FIRST_OF_DAY if each["end"] == END_OF_DAY else each["end"],
-            each["end"] <= each["start"],
+            interval["start"],
+            FIRST_OF_DAY if interval["end"] == END_OF_DAY else interval["end"],
+            interval["end"] <= interval["start"],
         )
-        for each in intervals
+        for interval in intervals
     ]
     return Day(key, bool(lines), lines or [Typed()])
 
@@ -91,7 +91,7 @@ def read(form: Mapping[str, list[str]], key: str) -> Day:
     return Day(key, key in form.get("open", []), lines or [Typed()])
 
 
-def errors(day: Day, stored: Sequence[Mapping[str, str]] = ()) -> dict[str, str]:
+def errors(day: Day, stored_intervals: Sequence[Mapping[str, str]] = ()) -> dict[str, str]:
     """Return the key of a text for each wrong line, by the id of the line.
 
     Hours that are stored already are right, even if the form could not make them.
@@ -105,7 +105,7 @@ def errors(day: Day, stored: Sequence[Mapping[str, str]] = ()) -> dict[str, str]
         for number, line in enumerate(day.lines)
         if not line.is_blank and (text := _error(line))
     }
-    if wrong or day.intervals == list(stored):
+    if wrong or day.intervals == list(stored_intervals):
         return wrong
     if len(day.filled) > MAX_INTERVALS:
         return {f"{day.key}-0": "wrong_hours_many"}
@@ -148,8 +148,8 @@ def _padded(text: str) -> str:
 
 
 def _minutes(text: str) -> int | None:
-    found = _TIME.fullmatch(text)
-    minutes = int(found[1]) * 60 + int(found[2]) if found else None
+    match = _TIME.fullmatch(text)
+    minutes = int(match[1]) * 60 + int(match[2]) if match else None
     return minutes if minutes is not None and minutes <= _DAY else None
 
 

@@ -39,15 +39,15 @@ _NOT_IMPORTED = re.compile(r"The image (.+) was not imported: (.+)\.", re.DOTALL
 
 def with_lacks(request: ConsoleRequest, services: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return services with their ``lack``: why they cannot be booked, or None."""
-    ids = [each["id"] for each in services]
-    found = request.call("list_unbookable_services", ids=ids)["services"] if ids else []
-    lacks = {each["serviceId"]: each for each in found}
-    return [{**each, "lack": lacks.get(each["id"])} for each in services]
+    ids = [service["id"] for service in services]
+    unbookable = request.call("list_unbookable_services", ids=ids)["services"] if ids else []
+    lacks = {lack["serviceId"]: lack for lack in unbookable}
+    return [{**service, "lack": lacks.get(service["id"])} for service in services]
 
 
 def upcoming_bookings(request: ConsoleRequest, **of: str) -> list[dict[str, Any]]:
     """Return the next confirmed bookings of a service or of a resource."""
-    found: list[dict[str, Any]] = request.call(
+    bookings: list[dict[str, Any]] = request.call(
         "list_bookings",
         **of,
         **{"from": iso(clock.now())},
@@ -55,7 +55,7 @@ def upcoming_bookings(request: ConsoleRequest, **of: str) -> list[dict[str, Any]
         sort="startAtAsc",
         size=MAX_BOOKINGS,
     )["bookings"]
-    return found
+    return bookings
 
 
 def slot_text(request: ConsoleRequest, slot: dict[str, Any]) -> str:
@@ -74,7 +74,7 @@ def booking_path(request: ConsoleRequest) -> str:
 
 def image_warnings(answer: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the URL of each image that could not be taken, and the reason."""
-    matches = [_NOT_IMPORTED.fullmatch(each) for each in answer.get("warnings", ())]
+    matches = [_NOT_IMPORTED.fullmatch(warning) for warning in answer.get("warnings", ())]
     return [(match[1], match[2]) for match in matches if match]
 
 
@@ -85,17 +85,18 @@ TIMES_SHOWN = 5
 
 def _category_names(request: ConsoleRequest) -> dict[str, str]:
     """Return the names of the categories of services by id, each after its parents' names."""
-    found = {
-        each["id"]: each for each in request.call("list_categories", kind="service")["categories"]
+    categories = {
+        category["id"]: category
+        for category in request.call("list_categories", kind="service")["categories"]
     }
 
     def name_of(category_id: str) -> str:
-        category = found[category_id]
+        category = categories[category_id]
         parent = category["parentId"]
-        before = f"{name_of(parent)} / " if parent in found else ""
-        return f"{before}{category['name']}"
+        prefix = f"{name_of(parent)} / " if parent in categories else ""
+        return f"{prefix}{category['name']}"
 
-    return {each: name_of(each) for each in found}
+    return {category_id: name_of(category_id) for category_id in categories}
 
 
 FORM = Form(
@@ -128,9 +129,9 @@ FORM = Form(
 Service = dict[str, Any]
 
 
-def _listed(request: ConsoleRequest, found: dict[str, Any]) -> dict[str, Any]:
+def _listed(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
     return {
-        "services": with_lacks(request, found["services"]),
+        "services": with_lacks(request, response["services"]),
         "categories": _category_names(request),
         "length": lambda count: typed_values.length(request.language, count),
     }
@@ -167,12 +168,12 @@ def _saved(request: ConsoleRequest, service: Service, answer: dict[str, Any]) ->
     return _changed(request, {"service": service, **answer}, "service_saved")
 
 
-def _changed(request: ConsoleRequest, answer: dict[str, Any], done: str) -> HttpResponse:
+def _changed(request: ConsoleRequest, answer: dict[str, Any], notice: str) -> HttpResponse:
     """Redirect to a service, or show it with the images that could not be taken."""
     service: Service = answer["service"]
     if lost := image_warnings(answer):
-        return _form_page(request, service, State(done=done), lost)
-    return redirect(f"{_path(request, service)}?done={done}")
+        return _form_page(request, service, State(done=notice), lost)
+    return redirect(f"{_path(request, service)}?done={notice}")
 
 
 def _form_page(
@@ -182,33 +183,40 @@ def _form_page(
     lost: Sequence[tuple[str, str]] = (),
 ) -> HttpResponse:
     """Show the form of a service, or of a new one."""
-    chosen = request.query_value("staff")
-    form = FORM.shown(request, service, state, {"resourceIds": [chosen] if chosen else []})
+    staff_id = request.query_value("staff")
+    form = FORM.shown(request, service, state, {"resourceIds": [staff_id] if staff_id else []})
     staff = request.call("list_resources", size=MAX_CHOICES)["resources"]
-    shown: dict[str, Any] = {"service": None, "path": None, "times": None}
+    page_values: dict[str, Any] = {"service": None, "path": None, "times": None}
     if request.current_membership.may("update_service"):
-        shown |= {
+        page_values |= {
             "sites": request.call("list_sites", size=MAX_CHOICES)["projects"],
             "bots": request.call("list_agents")["agents"],
         }
     if service:
-        (checked,) = with_lacks(request, [service])
-        shown |= {"service": checked, "path": _path(request, service)}
-        if not checked["lack"]:
-            shown["times"] = request.call(
+        (service_with_lack,) = with_lacks(request, [service])
+        page_values |= {"service": service_with_lack, "path": _path(request, service)}
+        if not service_with_lack["lack"]:
+            page_values["times"] = request.call(
                 "get_available_slots", serviceId=service["id"], limit=TIMES_SHOWN
             )
-    listed = {each["id"] for each in staff}
+    staff_ids = {member["id"] for member in staff}
     return request.page(
         "service",
         staff=staff,
-        unlisted=[each for each in form["typed"]["resourceIds"] if each not in listed],
-        categories=[{"id": each, "name": text} for each, text in _category_names(request).items()],
+        unlisted=[
+            resource_id
+            for resource_id in form["typed"]["resourceIds"]
+            if resource_id not in staff_ids
+        ],
+        categories=[
+            {"id": category_id, "name": text}
+            for category_id, text in _category_names(request).items()
+        ],
         lost=lost,
         length=lambda count: typed_values.length(request.language, count),
         slot_text=lambda slot: slot_text(request, slot),
         **form,
-        **shown,
+        **page_values,
     )
 
 

@@ -37,7 +37,7 @@ ZONES = (
 
 
 def _type_names(request: ConsoleRequest) -> dict[str, str]:
-    return {each: request.translate(f"type_{each}") for each in TYPES}
+    return {type_: request.translate(f"type_{type_}") for type_ in TYPES}
 
 
 FORM = Form(
@@ -88,8 +88,8 @@ def services_of(request: ConsoleRequest, resource: Resource) -> list[dict[str, A
 
 
 def _services_of(request: ConsoleRequest, resource: Resource) -> list[dict[str, Any]]:
-    listed = request.call("list_services", size=MAX_CHOICES)["services"]
-    return [each for each in listed if each["id"] in resource["serviceIds"]]
+    services = request.call("list_services", size=MAX_CHOICES)["services"]
+    return [service for service in services if service["id"] in resource["serviceIds"]]
 
 
 def _made(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
@@ -100,13 +100,13 @@ def _made(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
     return redirect(f"{staff_path(request, resource)}/hours?done=staff_created")
 
 
-def _saved(request: ConsoleRequest, before: Resource, answer: dict[str, Any]) -> HttpResponse:
-    resource = answer.get("resource", before)
+def _saved(request: ConsoleRequest, old_resource: Resource, answer: dict[str, Any]) -> HttpResponse:
+    resource = answer.get("resource", old_resource)
     if lost := image_warnings(answer):
         return _form_page(request, resource, State(done="staff_saved"), lost)
-    moved = resource["timezone"] != before["timezone"]
-    done = "staff_zone_changed" if moved else "staff_saved"
-    return redirect(f"{staff_path(request, resource)}?done={done}")
+    is_moved = resource["timezone"] != old_resource["timezone"]
+    notice = "staff_zone_changed" if is_moved else "staff_saved"
+    return redirect(f"{staff_path(request, resource)}?done={notice}")
 
 
 def _form_page(
@@ -116,12 +116,12 @@ def _form_page(
     lost: Sequence[tuple[str, str]] = (),
 ) -> HttpResponse:
     """Show the form of a resource, or of a new one."""
-    chosen = request.query_value("service")
+    service_id = request.query_value("service")
     zone = request.current_membership.workspace.timezone
-    new = {"serviceIds": [chosen] if chosen else [], "timezone": zone}
+    new = {"serviceIds": [service_id] if service_id else [], "timezone": zone}
     form = FORM.shown(request, resource, state, new)
     services = request.call("list_services", size=MAX_CHOICES)["services"]
-    listed = {each["id"] for each in services}
+    service_ids = {service["id"] for service in services}
     return request.page(
         "staff_member",
         resource=resource,
@@ -129,7 +129,11 @@ def _form_page(
         path=staff_path(request, resource) if resource else None,
         tab="details",
         services=services,
-        unlisted=[each for each in form["typed"]["serviceIds"] if each not in listed],
+        unlisted=[
+            selected_id
+            for selected_id in form["typed"]["serviceIds"]
+            if selected_id not in service_ids
+        ],
         type_options=_type_names(request).items(),
         zones=ZONES,
         lost=lost,

@@ -75,10 +75,10 @@ def _page(
 ) -> HttpResponse:
     zone = resource["timezone"] if resource else request.current_membership.workspace.timezone
     of = {"resourceId": resource["id"]} if resource else {}
-    listed = request.call("list_time_off", **of, **{"from": iso(clock.now())})["timeOff"]
-    own = [each for each in listed if each["resourceId"] or not resource]
+    absences = request.call("list_time_off", **of, **{"from": iso(clock.now())})["timeOff"]
+    own_absences = [absence for absence in absences if absence["resourceId"] or not resource]
     if resource is None:
-        own = [each for each in listed if not each["resourceId"]]
+        own_absences = [absence for absence in absences if not absence["resourceId"]]
     misplaced = request.call("list_bookings_at_closed_times", **of)
     names = ("startAt", "endAt", "startTime", "endTime", "reason")
     return request.page(
@@ -90,9 +90,11 @@ def _page(
         path=staff_path(request, resource) if resource else None,
         action=_path(request, resource),
         tab="time_off",
-        time_off=[{**each, "text": _text(request, each, zone)} for each in own],
+        time_off=[{**absence, "text": _text(request, absence, zone)} for absence in own_absences],
         of_workspace=[
-            {**each, "text": _text(request, each, zone)} for each in listed if each not in own
+            {**absence, "text": _text(request, absence, zone)}
+            for absence in absences
+            if absence not in own_absences
         ]
         if resource
         else [],
@@ -108,12 +110,10 @@ def _text(request: ConsoleRequest, time_off: dict[str, Any], zone: str) -> str:
     """Return the period of time off, in the zone of its resource."""
     start, end = time_off["startAt"], time_off["endAt"]
     if time_off["allDay"]:
-        first, last = (
-            texts.day(request.language, date.fromisoformat(each)) for each in (start, end)
-        )
+        first, last = (texts.day(request.language, date.fromisoformat(day)) for day in (start, end))
     else:
         first, last = (
-            texts.moment(request.language, datetime.fromisoformat(each), zone)
-            for each in (start, end)
+            texts.moment(request.language, datetime.fromisoformat(moment), zone)
+            for moment in (start, end)
         )
     return first if first == last else f"{first} \u2013 {last}"

@@ -11,15 +11,15 @@ MAX_INACTIVE_SHOWN = 20
 
 def index(request: ConsoleRequest) -> HttpResponse:
     """List the connected apps. Those that work come first."""
-    listed = request.call("list_connections")
-    apps = [{**app, "rights": rights(app["scopes"])} for app in listed["connections"]]
+    response = request.call("list_connections")
+    apps = [{**app, "rights": rights(app["scopes"])} for app in response["connections"]]
     inactive = [app for app in apps if app["state"] != "live"]
     return request.page(
         "apps",
         apps=[app for app in apps if app["state"] == "live"],
         inactive=inactive[:MAX_INACTIVE_SHOWN],
         inactive_count=len(inactive),
-        listed=listed,
+        listed=response,
         plan_lacks_api=plan_lacks_api(request),
         server_url=resources.resource(),
     )

@@ -20,12 +20,12 @@ _SILENT = {"id", "workspaceId", "dryRun", "ifVersion", "confirm", "idempotencyKe
 
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show a page of the log, newest first. An invalid filter is reported and ignored."""
-    chosen = {name: request.query_value(name).strip() for name in FILTERS}
-    filters = {name: value for name, value in chosen.items() if value}
-    before = {"before": request.query_value("before")} if request.query_value("before") else {}
+    form_values = {name: request.query_value(name).strip() for name in FILTERS}
+    filters = {name: value for name, value in form_values.items() if value}
+    position = {"before": request.query_value("before")} if request.query_value("before") else {}
     problem, status = None, 200
     try:
-        log = request.call("list_audit_log", limit=ENTRIES, **filters, **before)
+        log = request.call("list_audit_log", limit=ENTRIES, **filters, **position)
     except AppError as error:
         problem, status = request.problem(error), error.status
         log = request.call("list_audit_log", limit=ENTRIES)
@@ -40,9 +40,9 @@ def show(request: ConsoleRequest) -> HttpResponse:
         kind_of=partial(_kind_of, request),
         link=record_links.links(request),
         named=NAMED,
-        chosen=chosen,
+        chosen=form_values,
         members=members,
-        first=not before,
+        first=not position,
         filtered=bool(filters),
     )
 

@@ -40,26 +40,30 @@ class Bar(NamedTuple):
 
         ``unit`` is the height of a kopeck, and ``base`` the bottom of the bar.
         """
-        found = []
+        rectangles = []
         for number, kopecks in enumerate(self.parts):
             base -= kopecks * unit
             if kopecks:
-                found.append((number, base, kopecks * unit))
-        return found
+                rectangles.append((number, base, kopecks * unit))
+        return rectangles
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show the balance, what bots spent, and what changed the balance, newest first."""
-    before = request.query_value("before")
-    start = {"before": int(before)} if re.fullmatch("[1-9][0-9]{0,14}", before, re.ASCII) else {}
-    whole = request.query_value("view") == LEDGER
-    statement = request.call("get_statement", limit=ENTRIES, outcomes=not whole, **start)
-    spending = None if whole or start else request.call("get_spending")
+    entry_number = request.query_value("before")
+    start = (
+        {"before": int(entry_number)}
+        if re.fullmatch("[1-9][0-9]{0,14}", entry_number, re.ASCII)
+        else {}
+    )
+    is_ledger = request.query_value("view") == LEDGER
+    statement = request.call("get_statement", limit=ENTRIES, outcomes=not is_ledger, **start)
+    spending = None if is_ledger or start else request.call("get_spending")
     return request.page(
         "balance",
         statement=statement,
         first=not start,
-        whole=whole,
+        whole=is_ledger,
         spending=spending,
         **_chart(request, spending),
     )
@@ -76,6 +80,6 @@ def _chart(request: ConsoleRequest, spending: dict[str, Any] | None) -> dict[str
         sums = [sum(day) for day in zip(*(bot["days"] for bot in others), strict=True)]
         series.append(Series(None, sums, len(others)))
     names = (texts.day(request.language, date.fromisoformat(day)) for day in spending["days"])
-    parts = zip(*(each.days for each in series), strict=True)
-    bars = [Bar(name, sum(each), each) for name, each in zip(names, parts, strict=True)]
+    parts = zip(*(line.days for line in series), strict=True)
+    bars = [Bar(name, sum(amounts), amounts) for name, amounts in zip(names, parts, strict=True)]
     return {"series": series, "bars": bars, "top": max(bar.total for bar in bars)}

@@ -31,11 +31,11 @@ MAX_INACTIVE_SHOWN = 20
 
 def index(request: ConsoleRequest) -> HttpResponse:
     """List the keys. Active keys come first."""
-    listed = request.call("list_keys")
+    response = request.call("list_keys")
     query = request.query_value("q")
     keys = [
         {**key, "rights": rights(key["scopes"])}
-        for key in listed["keys"]
+        for key in response["keys"]
         if matches_search((key["name"], key["masked"]), query)
     ]
     live = [key for key in keys if key["state"] == "live"]
@@ -45,8 +45,8 @@ def index(request: ConsoleRequest) -> HttpResponse:
         keys=live,
         inactive=inactive[:MAX_INACTIVE_SHOWN],
         inactive_count=len(inactive),
-        listed=listed,
-        searchable=len(listed["keys"]) > SEARCH_THRESHOLD,
+        listed=response,
+        searchable=len(response["keys"]) > SEARCH_THRESHOLD,
         query=query,
         plan_lacks_api=plan_lacks_api(request),
         base_url=settings().public_url,
@@ -55,19 +55,19 @@ def index(request: ConsoleRequest) -> HttpResponse:
 
 def new_key_page(request: ConsoleRequest) -> HttpResponse:
     """Show the form for a new key, or the list if no key can be created."""
-    listed = request.call("list_keys")
-    if plan_lacks_api(request) or listed["live"] >= listed["most"]:
+    response = request.call("list_keys")
+    if plan_lacks_api(request) or response["live"] >= response["most"]:
         return redirect(f"{request.current_membership.path}/keys")
     return _key_form(request, 200, ticked=preset("read", admin=_admin(request)))
 
 
 def create(request: ConsoleRequest) -> HttpResponse:
     """Create a key and show its token once; or only tick the boxes of a preset."""
-    if chosen := request.form_value("preset"):
-        return _key_form(request, 200, ticked=preset(chosen, admin=_admin(request)))
+    if preset_name := request.form_value("preset"):
+        return _key_form(request, 200, ticked=preset(preset_name, admin=_admin(request)))
     ticked = frozenset(request.form.get("scopes", ()))
     try:
-        made = request.call_once(
+        response = request.call_once(
             "create_key",
             name=request.form_value("name"),
             scopes=sorted(ticked),
@@ -86,10 +86,10 @@ def create(request: ConsoleRequest) -> HttpResponse:
         return _key_form(request, error.status, ticked=ticked, problem=problem)
     return request.page(
         "key_made",
-        token=made["token"],
-        key=_key(request, made["keyId"]),
+        token=response["token"],
+        key=_key(request, response["keyId"]),
         base_url=settings().public_url,
-        example_path=_example_path(made["scopes"]),
+        example_path=_example_path(response["scopes"]),
     )
 
 
@@ -115,8 +115,10 @@ def preset(name: str, *, admin: bool) -> frozenset[str]:
         case "read":
             return frozenset(reads)
         case "agent":
-            written = {f"{each.name}:write" for each in SCOPED.values() if each.written_by_agents}
-            return frozenset(reads | written)
+            written_scopes = {
+                f"{scope.name}:write" for scope in SCOPED.values() if scope.written_by_agents
+            }
+            return frozenset(reads | written_scopes)
         case "everything":
             return frozenset(map(str, scopes))
     return frozenset()
@@ -124,12 +126,15 @@ def preset(name: str, *, admin: bool) -> frozenset[str]:
 
 def rights(scopes: list[str]) -> list[tuple[str, str]]:
     """Return the rights of a key by the text key of an area: ``read``, ``write`` or ``both``."""
-    held: dict[str, set[str]] = {}
+    rights_by_text: dict[str, set[str]] = {}
     for scope in scopes:
         area, _, right = scope.partition(":")
         text = SCOPED[area].text if area in SCOPED else "area_all"
-        held.setdefault(text, set()).add(right)
-    return [(text, "both" if len(kinds) > 1 else next(iter(kinds))) for text, kinds in held.items()]
+        rights_by_text.setdefault(text, set()).add(right)
+    return [
+        (text, "both" if len(kinds) > 1 else next(iter(kinds)))
+        for text, kinds in rights_by_text.items()
+    ]
 
 
 def _key_form(
@@ -145,7 +150,7 @@ def _key_form(
         tomorrow=(clock.local_day(clock.now(), zone) + timedelta(days=1)).isoformat(),
         ticked=ticked,
         areas=[area for area in SCOPED.values() if _admin(request) or not area.admin_only],
-        presets={each: sorted(preset(each, admin=_admin(request))) for each in PRESETS},
+        presets={name: sorted(preset(name, admin=_admin(request))) for name in PRESETS},
     )
 
 

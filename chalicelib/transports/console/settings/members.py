@@ -32,7 +32,7 @@ def invite(request: ConsoleRequest) -> HttpResponse:
         request.require_deleted(revoked)
         return redirect(f"{_path(request)}?done=invitation_revoked")
     try:
-        made = request.call_once(
+        response = request.call_once(
             "invite_member", email=request.form_value("email"), role=request.form_value("role")
         )
     except AlreadyCreatedError:
@@ -41,12 +41,12 @@ def invite(request: ConsoleRequest) -> HttpResponse:
         problem = request.problem(error)
         if error.code == ConflictError.code:
             is_member = any(
-                emails.is_same(each["email"], request.form_value("email"))
-                for each in request.call("list_members")["members"]
+                emails.is_same(member["email"], request.form_value("email"))
+                for member in request.call("list_members")["members"]
             )
             problem = Problem(request.translate("is_member" if is_member else "invitations_full"))
         return _list(request, error.status, problem)
-    return request.page("invitation_made", made=made, path=_path(request))
+    return request.page("invitation_made", made=response, path=_path(request))
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
@@ -79,7 +79,9 @@ def change(request: ConsoleRequest) -> HttpResponse:
 def _list(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
     everyone = request.call("list_members")["members"]
     query = request.query_value("q")
-    found = [each for each in everyone if matches_search((each["name"], each["email"]), query)]
+    matches = [
+        member for member in everyone if matches_search((member["name"], member["email"]), query)
+    ]
     membership, page = request.current_membership, request.page_number
     may_invite = membership.may("invite_member")
     roles = ["member", "manager"] if membership.role is Role.OWNER else ["member"]
@@ -87,8 +89,8 @@ def _list(request: ConsoleRequest, status: int, problem: Problem | None = None) 
         "members",
         status,
         problem=problem,
-        members=found[(page - 1) * SIZE : page * SIZE],
-        found=len(found),
+        members=matches[(page - 1) * SIZE : page * SIZE],
+        found=len(matches),
         count=len(everyone),
         page=page,
         size=SIZE,

@@ -19,7 +19,11 @@ class Channels(Ticks):
 
     def typed(self, request: ConsoleRequest) -> Typed:
         """Return the channels for which the kind is ticked."""
-        return {self.name: [each for each in CHANNELS if self.name in request.form.get(each, [])]}
+        return {
+            self.name: [
+                channel for channel in CHANNELS if self.name in request.form.get(channel, [])
+            ]
+        }
 
 
 def _channel_names(request: ConsoleRequest) -> dict[str, str]:
@@ -55,7 +59,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
 def _arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
     language = {"language": changes.pop("language")} if "language" in changes else {}
     choices = [
-        {"kind": kind, **{each: each in channels for each in CHANNELS}}
+        {"kind": kind, **{channel: channel in channels for channel in CHANNELS}}
         for kind, channels in changes.items()
     ]
     return {**language, "choices": choices}
@@ -63,9 +67,12 @@ def _arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
 
 def _find(request: ConsoleRequest) -> Record:
     """Return the choices, with the channels of each kind under its name."""
-    own = request.call("get_notifications")
-    chosen = {kind["kind"]: [each for each in CHANNELS if kind[each]] for kind in own["choices"]}
-    return {**own, **chosen}
+    preferences = request.call("get_notifications")
+    channels_by_kind = {
+        kind["kind"]: [channel for channel in CHANNELS if kind[channel]]
+        for kind in preferences["choices"]
+    }
+    return {**preferences, **channels_by_kind}
 
 
 def _path(request: ConsoleRequest) -> str:
@@ -74,7 +81,7 @@ def _path(request: ConsoleRequest) -> str:
 
 def _page(
     request: ConsoleRequest,
-    own: Record,
+    preferences: Record,
     state: State = STORED,
     code: dict[str, Any] | None = None,
 ) -> HttpResponse:
@@ -84,11 +91,11 @@ def _page(
         telegram = None
     return request.page(
         "notifications",
-        own=own,
+        own=preferences,
         telegram=telegram,
         code=code,
         path=_path(request),
-        **FORM.shown(request, own, state),
+        **FORM.shown(request, preferences, state),
     )
 
 

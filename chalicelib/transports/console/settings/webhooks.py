@@ -48,21 +48,21 @@ class Types(Field):
         """Return the types of a webhook."""
         return sorted(record.get(self.name, ()))
 
-    def value(self, typed: Typed) -> list[str]:
+    def value(self, form_values: Typed) -> list[str]:
         """Return the types that are chosen."""
-        if typed["events"] == CHOSEN and not typed[self.name]:
+        if form_values["events"] == CHOSEN and not form_values[self.name]:
             raise ValidationError.of(self.name, "expected at least one type, received none")
-        return sorted(typed[self.name]) if typed["events"] == CHOSEN else []
+        return sorted(form_values[self.name]) if form_values["events"] == CHOSEN else []
 
-    def words(self, request: ConsoleRequest, typed: Typed, /) -> str:
+    def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
         """Return the types that are chosen, for people to compare."""
-        return ", ".join(self.value(typed)) or request.translate("all_events")
+        return ", ".join(self.value(form_values)) or request.translate("all_events")
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
     if error.code == ConflictError.code:
-        most = request.call("list_webhooks")["most"]
-        return Problem(request.translate("webhooks_full", most=most))
+        max_webhooks = request.call("list_webhooks")["most"]
+        return Problem(request.translate("webhooks_full", most=max_webhooks))
     return None
 
 
@@ -93,8 +93,8 @@ def index(request: ConsoleRequest) -> HttpResponse:
 
 def new_webhook_page(request: ConsoleRequest) -> HttpResponse:
     """Show the form for a new webhook, or the list if none can be added."""
-    listed = request.call("list_webhooks")
-    if len(listed["webhooks"]) >= listed["most"]:
+    response = request.call("list_webhooks")
+    if len(response["webhooks"]) >= response["most"]:
         return redirect(_list_path(request))
     return _new_webhook_form(request, None)
 
@@ -130,10 +130,10 @@ def confirm_replace_secret(request: ConsoleRequest) -> HttpResponse:
 def replace_secret(request: ConsoleRequest) -> HttpResponse:
     """Replace a webhook's secret and show the new one once."""
     try:
-        made = request.call_once("rotate_webhook_secret", webhookId=_find(request)["id"])
+        response = request.call_once("rotate_webhook_secret", webhookId=_find(request)["id"])
     except AlreadyCreatedError as error:
         return _secret_shown_before(request, error, "secret_replaced_before")
-    return _secret_page(request, made, "secret_replaced")
+    return _secret_page(request, response, "secret_replaced")
 
 
 @_of_a_webhook
@@ -155,7 +155,7 @@ def send_again(request: ConsoleRequest) -> HttpResponse:
     )
 
 
-def _sent(request: ConsoleRequest, send: Callable[[], object], done: str) -> HttpResponse:
+def _sent(request: ConsoleRequest, send: Callable[[], object], notice: str) -> HttpResponse:
     """Send an event. If it cannot be sent, show the reason on the page of the webhook."""
     webhook = _find(request)
     try:
@@ -167,7 +167,7 @@ def _sent(request: ConsoleRequest, send: Callable[[], object], done: str) -> Htt
         if error.code in texts:
             problem = Problem(request.translate(texts[error.code]))
         return _webhook_page(request, webhook, State(error.status, problem))
-    return _done(request, done)
+    return _done(request, notice)
 
 
 def _list_path(request: ConsoleRequest) -> str:
@@ -182,8 +182,8 @@ def _ids(request: ConsoleRequest) -> dict[str, str]:
     return {"webhookId": request.http.path["webhook"]}
 
 
-def _done(request: ConsoleRequest, done: str) -> HttpResponse:
-    return redirect(f"{_path(request)}?done={done}")
+def _done(request: ConsoleRequest, notice: str) -> HttpResponse:
+    return redirect(f"{_path(request)}?done={notice}")
 
 
 def _find(request: ConsoleRequest) -> Webhook:
@@ -211,10 +211,10 @@ def _webhook_page(request: ConsoleRequest, webhook: Webhook, state: State = STOR
     )
 
 
-def _secret_page(request: ConsoleRequest, made: dict[str, str], title: str) -> HttpResponse:
+def _secret_page(request: ConsoleRequest, response: dict[str, str], title: str) -> HttpResponse:
     """Show a secret, the only time that it is known."""
-    path = f"{_list_path(request)}/{made['webhookId']}"
-    return request.page("webhook_secret", title=title, secret=made["secret"], path=path)
+    path = f"{_list_path(request)}/{response['webhookId']}"
+    return request.page("webhook_secret", title=title, secret=response["secret"], path=path)
 
 
 def _secret_shown_before(
@@ -224,8 +224,8 @@ def _secret_shown_before(
     return request.page("webhook_secret_before", 409, title=title, path=path)
 
 
-def _made(request: ConsoleRequest, made: dict[str, Any]) -> HttpResponse:
-    return _secret_page(request, made, "webhook_added")
+def _made(request: ConsoleRequest, response: dict[str, Any]) -> HttpResponse:
+    return _secret_page(request, response, "webhook_added")
 
 
 _, _create = FORM.creation("create_webhook", _new_webhook_form, _made)

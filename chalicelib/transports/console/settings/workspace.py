@@ -23,12 +23,12 @@ def _find(request: ConsoleRequest) -> Record:
     return request.call("get_workspace")
 
 
-def _page(request: ConsoleRequest, stored: Record, state: State = STORED) -> HttpResponse:
-    form = FORM.shown(request, stored, state)
+def _page(request: ConsoleRequest, workspace: Record, state: State = STORED) -> HttpResponse:
+    form = FORM.shown(request, workspace, state)
     form["typed"] = {name: text.strip() for name, text in form["typed"].items()}
     return request.page(
         "settings",
-        stored=stored,
+        stored=workspace,
         zones=zoned_times.zones_of_countries(),
         countries=_countries(request).items(),
         **form,

@@ -22,12 +22,12 @@ def index(request: ConsoleRequest) -> HttpResponse:
 def restore_site(request: ConsoleRequest) -> HttpResponse:
     """Restore a deleted site."""
     try:
-        made = request.call("restore_site", id=request.http.path["deleted_site"])
+        response = request.call("restore_site", id=request.http.path["deleted_site"])
     except NotFoundError:
         return redirect(f"{list_path(request)}?done=restored_no_more")
     except AppError as error:
         return _index(request, error.status, _problem(request, error))
-    return redirect(f"{list_path(request)}/{made['project']['id']}?done=site_restored")
+    return redirect(f"{list_path(request)}/{response['project']['id']}?done=site_restored")
 
 
 def restore_page(request: ConsoleRequest) -> HttpResponse:
@@ -47,14 +47,14 @@ def restore_page(request: ConsoleRequest) -> HttpResponse:
 def versions(request: ConsoleRequest) -> HttpResponse:
     """List the earlier versions of a page."""
     page_id = request.http.path["page"]
-    found = request.call("list_page_versions", id=page_id)
-    savers = request.call("list_page_savers", id=page_id)["savers"] if found["versions"] else []
+    response = request.call("list_page_versions", id=page_id)
+    savers = request.call("list_page_savers", id=page_id)["savers"] if response["versions"] else []
     return request.page(
         "page_versions",
         path=site_path(request),
         savers={saver["savedBy"]: saver for saver in savers},
-        page=found["page"],
-        versions=found["versions"],
+        page=response["page"],
+        versions=response["versions"],
     )
 
 
@@ -81,32 +81,32 @@ def restore_version(request: ConsoleRequest) -> HttpResponse:
 def _comparison(
     request: ConsoleRequest, status: int, problem: Problem | None = None
 ) -> HttpResponse:
-    found = request.call(
+    response = request.call(
         "get_page_version",
         id=request.http.path["page"],
         versionId=request.http.path["version"],
     )
-    rows = side_by_side.compare(found["versionHtml"], found["html"])
+    rows = side_by_side.compare(response["versionHtml"], response["html"])
     return request.page(
         "page_version",
         status=status,
         problem=problem,
         path=site_path(request),
         rows=rows,
-        page=found["page"],
-        version=found["version"],
+        page=response["page"],
+        version=response["version"],
     )
 
 
 def _index(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
-    listed = request.call("list_sites", size=SITES_PER_PAGE, sortBy="updatedAt")
+    response = request.call("list_sites", size=SITES_PER_PAGE, sortBy="updatedAt")
     deleted = request.call("list_deleted_sites")["deleted"]
     return request.page(
         "sites",
         status=status,
         problem=problem,
-        sites=listed["projects"],
-        total=listed["pagination"]["total"],
+        sites=response["projects"],
+        total=response["pagination"]["total"],
         deleted=deleted,
     )
 
@@ -135,8 +135,8 @@ def _site_page(request: ConsoleRequest, site: Record, state: State = STORED) -> 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem:
     """Return what a page says of a restore that was refused."""
-    known = {"quota_exceeded", "version_conflict"}
-    return Problem(request.translate(f"restore_{error.code if error.code in known else 'refused'}"))
+    codes = {"quota_exceeded", "version_conflict"}
+    return Problem(request.translate(f"restore_{error.code if error.code in codes else 'refused'}"))
 
 
 def list_path(request: ConsoleRequest) -> str:
