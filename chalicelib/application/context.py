@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from chalicelib.core.call_names import Naming, by_route, by_tool
+from chalicelib.core.call_names import Naming, insert_routes, insert_tool_names
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.principals import Principal
 from chalicelib.engine import limits
@@ -20,7 +20,7 @@ class Context:
     unit: UnitOfWork
     request_id: str
     warnings: list[str] = field(default_factory=list)
-    naming: Naming = by_route
+    naming: Naming = insert_routes
 
     @property
     def workspace_id(self) -> str:
@@ -30,7 +30,7 @@ class Context:
     @property
     def is_tool_call(self) -> bool:
         """Whether an AI client called a tool, whose answers should be short."""
-        return self.naming is by_tool
+        return self.naming is insert_tool_names
 
     def charge(self, units: int) -> None:
         """Charge ``units`` further calls to the caller's limit of heavy calls.

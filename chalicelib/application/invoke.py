@@ -15,7 +15,7 @@ from pydantic_core import from_json, to_json
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline, idempotency_keys
-from chalicelib.core.call_names import Naming, by_route, call_name
+from chalicelib.core.call_names import Naming, call_name, insert_routes
 from chalicelib.core.errors import (
     AdminRequiredError,
     AlreadyCreatedError,
@@ -83,7 +83,7 @@ def invoke(  # noqa: PLR0913  the parts of a call
     *,
     request_id: str,
     idempotency_key: str | None = None,
-    naming: Naming = by_route,
+    naming: Naming = insert_routes,
     check: Callable[[], None] | None = None,
 ) -> Reply:
     """Run an operation: access, limit, input, idempotency, handler, one commit, envelope.
@@ -104,14 +104,14 @@ def invoke(  # noqa: PLR0913  the parts of a call
         limit_check: Future[RateLimitStatus | None] | None = None
         with deadline.side_by_side() as start:
             try:
-                if limit is not None and not limit.by_input:
+                if limit is not None and not limit.needs_input:
                     limit_check = start(partial(limits.take, limit, principal.rate_limit_key))
                 raw = read()
                 list_name = partial(call_name, operation, naming)
                 filtered_list = list_name if operation.returns_list else None
                 notes = parsing.unknown_fields(operation.input, raw, filtered_list=filtered_list)
                 args = parsing.parse(operation.input, raw, drop_empty=operation.drops_empty_texts)
-                if limit is not None and limit.by_input:
+                if limit is not None and limit.needs_input:
                     limit_check = start(partial(_count, limit, principal, args))
                 tenant = _tenant(operation, principal, args)
             except ValidationError:

@@ -72,7 +72,7 @@ def _fold_slice(workspace_id: str, noun: str, after_id: str) -> tuple[str, str] 
     Returns the noun and the record after which to continue, or None at the end.
     """
     listing = listing_of(noun)
-    records = listing.after(workspace_id, after_id, SLICE)
+    records = listing.read_after(workspace_id, after_id, SLICE)
     for record in records:
         stage = partial(_fold_again, listing=listing, record_id=record.id)
         run_unit(workspace_id, None, stage)

@@ -18,12 +18,12 @@ Naming = Callable[[str], str]
 _CALL = re.compile(f"{CALL_MARK}(svc_[a-z_]+)")
 
 
-def by_tool(message: str) -> str:
+def insert_tool_names(message: str) -> str:
     """Return the message with names of tools, for AI clients."""
     return _CALL.sub(r"\1", message)
 
 
-def by_route(message: str) -> str:
+def insert_routes(message: str) -> str:
     """Return the message with routes, such as ``GET /api/projects/list``."""
     return _CALL.sub(lambda match: _routes().get(match[1], match[1]), message)
 

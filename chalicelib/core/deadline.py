@@ -58,14 +58,14 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._ends = monotonic() + remaining(seconds)
 
-    def left(self, at_most: float = inf) -> float:
+    def seconds_left(self, at_most: float = inf) -> float:
         """Return the seconds until the limit: at most ``at_most``, and 0 after it."""
         return max(0.0, min(at_most, self._ends - monotonic()))
 
     @property
     def passed(self) -> bool:
         """Whether the time limit has passed."""
-        return self.left() == 0
+        return self.seconds_left() == 0
 
 
 def passed() -> bool:

@@ -31,7 +31,7 @@ class Limit:
     share: "Limit | None" = None
 
     @property
-    def by_input(self) -> bool:
+    def needs_input(self) -> bool:
         """Whether the input must be known to count a call."""
         return self.weigh is not None or self.within is not None
 

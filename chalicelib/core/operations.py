@@ -217,7 +217,7 @@ class Registry:
         """Return the operation whose handler has this name. Its module is imported if necessary."""
         return self._declared[name]
 
-    def of(self, *audiences: Audience) -> list[Operation]:
+    def select(self, *audiences: Audience) -> list[Operation]:
         """Return the operations for the given audiences."""
         return [operation for operation in self if operation.audience & set(audiences)]
 

@@ -188,14 +188,14 @@ def clean_typed(text: str) -> str:
     return " ".join("".join(map(_cleaned, text)).split())
 
 
-def with_plain_dashes(text: str) -> str:
+def replace_dashes(text: str) -> str:
     """Return a text with each kind of dash as a hyphen, and without zero-width joiners."""
     return text.translate(_PLAIN)
 
 
 def clean_digits(text: str) -> str:
     """Return a cleaned text with spaces, dashes and digits of ASCII."""
-    cleaned = with_plain_dashes(clean_typed(text))
+    cleaned = replace_dashes(clean_typed(text))
     if cleaned.isascii():
         return cleaned
     plain = cleaned.translate(_FULL_WIDTH)

@@ -40,7 +40,7 @@ class ClaimRow(IdentityRow):
         return claim.workspace_id if claim else None
 
     @classmethod
-    def taken(cls, kind: str, names: Iterable[str]) -> set[str]:
+    def find_claimed(cls, kind: str, names: Iterable[str]) -> set[str]:
         """Return the names that are claimed. Reads them in one request."""
         keys = {f"CLAIM#{kind}#{name}": name for name in names}
         return {keys[row.pk] for row in fetch_of(cls, ((pk, SORT_KEY) for pk in keys))}

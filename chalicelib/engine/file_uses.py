@@ -57,11 +57,11 @@ class FileUseRows:
 
     put: list[FileUseRow]
     deleted: list[FileUseRow]
-    shown: list[FileVersionRow]
+    raised: list[FileVersionRow]
 
     def __len__(self) -> int:
         """Return the number of items that they take in a transaction."""
-        return len(self.put) + len(self.deleted) + len(self.shown)
+        return len(self.put) + len(self.deleted) + len(self.raised)
 
 
 def files_partition(workspace_id: str) -> str:

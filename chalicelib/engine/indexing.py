@@ -63,7 +63,7 @@ class Indexer:
             row.revision = int(row.version or row.follows) + 1
             listing.set_index_keys(row)
             self._counts[listing.noun].update(listing.counters(row.facets))
-            self._sync_side_rows(listing, row.as_read, row, claim_errors)
+            self._sync_side_rows(listing, row.original, row, claim_errors)
 
     def subtract(self, row: Row) -> None:
         """Subtract a record from the counters that counted it when it was read."""
@@ -74,7 +74,7 @@ class Indexer:
         """Stage the removal of the rows that depend on a record that was read."""
         self.subtract(row)
         if (listing := self.listing_of(row)) and isinstance(row, Record):
-            self._sync_side_rows(listing, row.as_read or row, None, NO_CLAIM_ERRORS)
+            self._sync_side_rows(listing, row.original or row, None, NO_CLAIM_ERRORS)
 
     def stage(self) -> list[JobRow]:
         """Stage the dependent rows. Returns jobs for those that do not fit into the transaction."""
@@ -131,7 +131,7 @@ class Indexer:
         if len(transaction.staged) + len(rows) < MAX_ITEMS - 1:
             transaction.puts += [(put_stage(row), None) for row in rows.put]
             transaction.deletes += [(delete_stage(row), None) for row in rows.deleted]
-            transaction.updates += [(update_stage(row, RAISE, there), None) for row in rows.shown]
+            transaction.updates += [(update_stage(row, RAISE, there), None) for row in rows.raised]
         elif rows:
             payload = {record: list(files) for record, files in changes.items()}
             return [self._job(LATE_FILE_USES, payload)]

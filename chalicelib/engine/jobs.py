@@ -148,7 +148,7 @@ def is_there(job: JobRow) -> bool:
     return JobRow.find(job.pk, job.sk) is not None
 
 
-def of_workspace(workspace_id: str) -> Iterator[JobRow]:
+def read_workspace_jobs(workspace_id: str) -> Iterator[JobRow]:
     """Yield the waiting jobs of a workspace.
 
     It reads the whole queue, so only the operator may use it.
@@ -168,7 +168,7 @@ def schedule(job: JobRow) -> None:
         job.save()
 
 
-def done(job: JobRow) -> None:
+def remove_finished(job: JobRow) -> None:
     """Remove a finished job, unless it was written again after its lease was taken."""
     try:
         job.delete(condition=JobRow.tries != 0 if job.tries else None)
@@ -187,7 +187,7 @@ def attempt(job: JobRow, work: Work) -> bool:
             work(job)
         except Postponed as later:
             schedule(row(job.kind, job.workspace_id, job.payload, later.due_at, job_id=job.job_id))
-        done(job)
+        remove_finished(job)
     except Exception:
         log.exception("a job failed", extra={"kind": job.kind, "job": job.sk})
         return False
@@ -227,11 +227,11 @@ def oldest_due(queue: Queue = Queue.MAIN) -> datetime | None:
             # Plain rows, because malformed jobs count, too.
             return [row.sk for row in ControlRow.query(_partition(shard, queue), due, limit=1)]
 
-    due_keys = [sk for keys in _of_every_shard(oldest) for sk in keys]
+    due_keys = [sk for keys in _read_shards(oldest) for sk in keys]
     return _due_at(min(due_keys)) if due_keys else None
 
 
-def _of_every_shard(read: Callable[[int], T]) -> list[T]:
+def _read_shards(read: Callable[[int], T]) -> list[T]:
     """Return what ``read`` returns for the shards, read side by side, from a random one on."""
     start = random.randrange(SHARDS)  # noqa: S311  spreading of runners, not a secret
     shards = [(start + number) % SHARDS for number in range(SHARDS)]
@@ -321,7 +321,7 @@ def _due(queue: Queue, now: datetime) -> tuple[list[JobRow], bool]:
     The read may be eventually consistent: a job that is missed runs a minute later, and no lease
     can be taken on a deleted one.
     """
-    shards = _of_every_shard(lambda shard: list(_rows(queue, shard, now)))
+    shards = _read_shards(lambda shard: list(_rows(queue, shard, now)))
     more = any(
         max(Counter(job.kind for job in jobs).values(), default=0) >= BATCH for jobs in shards
     )

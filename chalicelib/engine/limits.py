@@ -48,7 +48,7 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
         RateLimitedError: the limit is reached; with ``Retry-After`` in whole seconds.
         UnavailableError: the database cannot count, and the limit does not fail open.
     """
-    window = _Window.of(limit, subject)
+    window = _Window.current(limit, subject)
     row, max_requests, wait = window.row, window.max_requests, window.wait
     try:
         if units <= max_requests:
@@ -82,7 +82,7 @@ def take_each(subjects: Sequence[tuple[Limit, str]]) -> None:
         counts[failed[0]].result()
 
 
-def of_visitor(
+def visitor_limits(
     limit: Limit, subjects: Sequence[str], shared: Limit | None = None
 ) -> list[tuple[Limit, str]]:
     """Return a limit of a visitor, and that of the visitor's IPv6 network, if there is one.
@@ -99,7 +99,7 @@ def of_visitor(
 
 def key(limit: Limit, subject: str) -> Key:
     """Return the key of a subject's counter, to read it ahead for ``stage``."""
-    row = _Window.of(limit, subject).row
+    row = _Window.current(limit, subject).row
     return Key(RateLimitRow, row.pk, row.sk)
 
 
@@ -109,7 +109,7 @@ def check(limit: Limit, subject: str) -> None:
     Raises:
         RateLimitedError: the limit is reached.
     """
-    window = _Window.of(limit, subject)
+    window = _Window.current(limit, subject)
     row = RateLimitRow.find(window.row.pk, window.row.sk)
     if row is not None and row.used >= window.max_requests:
         raise window.refusal
@@ -123,7 +123,7 @@ def used(limit: Limit, subject: str, rows: Rows) -> int:
 
 def has_room(limit: Limit, subject: str, rows: Rows) -> bool:
     """Return whether a limit was not reached when the rows were read."""
-    return used(limit, subject, rows) < _Window.of(limit, subject).max_requests
+    return used(limit, subject, rows) < _Window.current(limit, subject).max_requests
 
 
 def stage(
@@ -141,7 +141,7 @@ def stage(
     were read: a refused transaction costs as much as one that is carried out. With ``runs_again``,
     the unit of work runs again instead of failing at commit.
     """
-    window = _Window.of(limit, subject)
+    window = _Window.current(limit, subject)
     if rows is not None and not has_room(limit, subject, rows):
         raise window.refusal
     refusal = None if runs_again else window.refusal
@@ -158,7 +158,7 @@ class _Window(NamedTuple):
     wait: int
 
     @classmethod
-    def of(cls, limit: Limit, subject: str) -> Self:
+    def current(cls, limit: Limit, subject: str) -> Self:
         now = clock.now()
         begun = _begin(now, limit.window)
         ends = begun + limit.window

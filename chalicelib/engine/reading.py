@@ -144,7 +144,7 @@ class Place(NamedTuple):
     sk: str
 
     @classmethod
-    def of(cls, row: Row) -> Self:
+    def from_row(cls, row: Row) -> Self:
         """Return the place of a row that was read."""
         return cls(row.Meta.table_name, row.pk, row.sk)
 
@@ -213,7 +213,7 @@ class Rows:
     def read(self, keys: Iterable[Key]) -> None:
         """Read the rows with these keys that were not read before, as ``fetch`` of this module."""
         missing = {key.place: key for key in keys if key.place not in self._rows}
-        rows = {Place.of(row): row for row in fetch(missing.values())}
+        rows = {Place.from_row(row): row for row in fetch(missing.values())}
         self._rows |= {place: rows.get(place) for place in missing}
 
     def fetch(self, keys: Iterable[Key]) -> list[Row]:

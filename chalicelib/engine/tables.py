@@ -325,7 +325,7 @@ class Record(ContentRow):
         return PayloadTooLargeError(f"{field}: {message}", errors=[FieldError(field, message)])
 
     @property
-    def as_read(self) -> Self | None:
+    def original(self) -> Self | None:
         """The record as it was read. None for a new record."""
         return self.from_raw_data(dict(self.stored)) if self.stored else None
 

@@ -156,7 +156,7 @@ class UnitOfWork:
 
     def soft_delete(self, record: Record, *, until: datetime, together_with: str = "") -> None:
         """Stage the move of a record to its noun's trash (``Listing.in_trash``)."""
-        deleted_record = LISTINGS[type(record)].in_trash(self.tenant, record, until, together_with)
+        deleted_record = LISTINGS[type(record)].trash_row(self.tenant, record, until, together_with)
         self.delete(record)
         self._transaction.puts.append((lambda t: t.save(deleted_record), None))
 
@@ -375,7 +375,7 @@ def cascade_over(
     job: Job, items: Iterable[T], size: int, step: Callable[[UnitOfWork, list[T]], None]
 ) -> None:
     """Commit a step of a job for each batch of at most ``size`` items."""
-    for batch in in_batches(items, size):
+    for batch in split_batches(items, size):
         run_job_unit(job, lambda unit, batch=batch: step(unit, batch))  # type: ignore[misc]
 
 
@@ -417,11 +417,11 @@ def _stage_late_file_uses(name: str, unit: UnitOfWork, files: list[str]) -> None
         unit.save(row)
     for row in rows.deleted:
         unit.delete(row)
-    for file in rows.shown:
+    for file in rows.raised:
         unit.update(file, RAISE)
 
 
-def in_batches(items: Iterable[T], size: int) -> list[list[T]]:
+def split_batches(items: Iterable[T], size: int) -> list[list[T]]:
     """Split the items into lists of at most ``size``, for units of work with limited room."""
     elements = list(items)
     return [elements[start : start + size] for start in range(0, len(elements), size)]

@@ -127,12 +127,12 @@ def _query(source: str, base: str, code: str, deadline: Deadline) -> Found | Non
         case {"status": 0}:
             return None
         case {"status": 1, "product": dict(product)}:
-            return _found(source, product)
+            return _read_product(source, product)
         case _:
             raise JsonApiError(source, "sent something other than a product")
 
 
-def _found(source: str, product: Mapping[str, Any]) -> Found | None:
+def _read_product(source: str, product: Mapping[str, Any]) -> Found | None:
     """Read a product. Return None if it has neither a name nor a brand nor an image."""
     description = _best(product, "generic_name", MAX_DESCRIPTION)
     name = _best(product, "product_name", MAX_NAME) or text(description, MAX_NAME)

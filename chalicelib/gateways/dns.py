@@ -42,7 +42,7 @@ def _lookup_addresses(host: str, timeout_seconds: float) -> list[str]:
     for kind in ("A", "AAAA"):
         try:
             answer = dns.resolver.resolve(
-                host, kind, raise_on_no_answer=False, lifetime=deadline.left()
+                host, kind, raise_on_no_answer=False, lifetime=deadline.seconds_left()
             )
         except dns.resolver.NXDOMAIN:
             continue

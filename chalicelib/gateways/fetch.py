@@ -41,7 +41,7 @@ class Validators(NamedTuple):
     last_modified: str = ""
 
     @classmethod
-    def of(cls, url: str, headers: Message) -> Self:
+    def from_headers(cls, url: str, headers: Message) -> Self:
         """Return the validators of an answer, without values that cannot be sent back."""
         values = (str(headers.get(name, "")).strip() for name in ("ETag", "Last-Modified"))
         return cls(url, *(value if _SENDABLE.fullmatch(value) else "" for value in values))
@@ -145,7 +145,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
                     str(parsed),
                     content_type,
                     body,
-                    Validators.of(str(parsed), response.headers),
+                    Validators.from_headers(str(parsed), response.headers),
                     fresh_for=fresh_seconds(response.headers.get("Cache-Control", "")),
                 )
         parsed = _redirect_target(parsed, response.headers.get("Location"), allow_http=allow_http)

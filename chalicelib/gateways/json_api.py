@@ -115,7 +115,7 @@ def _request(  # noqa: PLR0913, PLR0917  the parts of a request
     # on waiting for this thread bounds everything.
     Thread(target=work, name=f"{method} {service}", daemon=True).start()
     try:
-        raw = body.result(deadline.left())
+        raw = body.result(deadline.seconds_left())
     except TimeoutError:
         raise _too_slow(service) from None
     try:
@@ -150,7 +150,7 @@ def _send(  # noqa: PLR0913, PLR0917  the parts of a request
             url,
             **content,
             headers=headers,
-            timeout=max(deadline.left(), 0.001),
+            timeout=max(deadline.seconds_left(), 0.001),
             allow_redirects=False,
             stream=True,
         ) as response:

@@ -104,13 +104,13 @@ class _HostState:
 class StrictDeadline(Deadline):
     """A deadline that raises TimeoutError once it has passed."""
 
-    def left(self, at_most: float = inf) -> float:
+    def seconds_left(self, at_most: float = inf) -> float:
         """Return the remaining seconds, at most ``at_most``.
 
         Raises:
             TimeoutError: the deadline has passed.
         """
-        if not (seconds := super().left(at_most)):
+        if not (seconds := super().seconds_left(at_most)):
             raise TimeoutError
         return seconds
 
@@ -146,7 +146,7 @@ class BoundedSocket(io.RawIOBase):
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
         """Receive bytes into a buffer and return their number."""
-        self._sock.settimeout(self._deadline.left(self._step))
+        self._sock.settimeout(self._deadline.seconds_left(self._step))
         count = self._sock.recv_into(buffer)
         self._left -= count
         if self._left < 0:
@@ -155,7 +155,7 @@ class BoundedSocket(io.RawIOBase):
 
     def send(self, data: bytes) -> None:
         """Send all bytes."""
-        self._sock.settimeout(self._deadline.left(self._step))
+        self._sock.settimeout(self._deadline.seconds_left(self._step))
         self._sock.sendall(data)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
@@ -204,7 +204,7 @@ def _addresses(parsed: PublicUrl, deadline: StrictDeadline) -> list[str]:
     if parsed.is_ip_address:
         addresses = [parsed.host]
     else:
-        addresses = dns.lookup_addresses(parsed.host, deadline.left(dns.TIMEOUT_SECONDS))
+        addresses = dns.lookup_addresses(parsed.host, deadline.seconds_left(dns.TIMEOUT_SECONDS))
     if not addresses:
         msg = f"no host is called {parsed.host}; check the spelling"
         raise UpstreamError(msg)
@@ -220,10 +220,10 @@ def open_socket(addresses: Sequence[str], port: int, deadline: StrictDeadline) -
     share = STEP_SECONDS / (len(others) + 1)
     for address in others:
         try:
-            return connect((address, port), deadline.left(share))
+            return connect((address, port), deadline.seconds_left(share))
         except OSError:
             continue
-    return connect((last, port), deadline.left(share))
+    return connect((last, port), deadline.seconds_left(share))
 
 
 def open_connection(parsed: PublicUrl, deadline: StrictDeadline) -> socket.socket:
@@ -232,7 +232,7 @@ def open_connection(parsed: PublicUrl, deadline: StrictDeadline) -> socket.socke
     if parsed.scheme == "http":
         return sock
     try:
-        sock.settimeout(deadline.left(STEP_SECONDS))  # for the handshake as a whole
+        sock.settimeout(deadline.seconds_left(STEP_SECONDS))  # for the handshake as a whole
         return _tls().wrap_socket(sock, server_hostname=parsed.host)
     except BaseException:
         sock.close()

@@ -111,7 +111,7 @@ class CloudFrontHosts:
         self._stage = stage
 
     @classmethod
-    def named(cls, setting: str, stage: str) -> Self:
+    def from_setting(cls, setting: str, stage: str) -> Self:
         """Return the gateway for ``cloudfront:<distribution>/<connection group>/<endpoint>``."""
         distribution, group, endpoint = setting.removeprefix("cloudfront:").split("/")
         return cls(distribution, group, endpoint, stage)
@@ -267,7 +267,7 @@ def site_hosts() -> SiteHosts | None:
         return None
     if setting == "local":
         return LocalHosts()
-    return CloudFrontHosts.named(setting, settings().stage)
+    return CloudFrontHosts.from_setting(setting, settings().stage)
 
 
 def _is_active(tenant: dict[str, Any]) -> bool:

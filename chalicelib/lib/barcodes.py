@@ -67,10 +67,10 @@ def parse(text: str) -> Barcode:
     digits = _SEPARATORS.sub("", clean_digits(text))
     if wrong_character := _NO_DIGIT.search(digits):
         wrong = f'"{wrong_character[0]}" is no digit'
-        msg = f"expected 8, 12, 13 or 14 digits, received {_shown(text)}; {wrong}"
+        msg = f"expected 8, 12, 13 or 14 digits, received {_excerpt(text)}; {wrong}"
         raise BarcodeError(msg)
     if len(digits) not in FORMATS:
-        msg = f"expected 8, 12, 13 or 14 digits, received {_shown(text)} ({len(digits)} digits)"
+        msg = f"expected 8, 12, 13 or 14 digits, received {_excerpt(text)} ({len(digits)} digits)"
         if len(digits) in _SHORT_UPC_E_LENGTHS:
             msg += "; send the 8 digits of a UPC-E code, or the 12 of its UPC-A form"
         raise BarcodeError(msg)
@@ -109,5 +109,5 @@ def gtin14(digits: str) -> str:
     return digits.zfill(max(FORMATS))
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     return f'"{text if len(text) <= _SHOWN else text[:_SHOWN] + "…"}"'

@@ -19,7 +19,7 @@ def _email(text: str) -> str:
         raise PydanticCustomError("email", "{reason}", {"reason": str(error)}) from None
 
 
-def _without_duplicates(tags: list[str]) -> list[str]:
+def _drop_duplicates(tags: list[str]) -> list[str]:
     return list(dict.fromkeys(tags))
 
 
@@ -43,4 +43,4 @@ Tag = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=50),
     AfterValidator(printable),
 ]
-Tags = Annotated[list[Tag], Field(max_length=20), AfterValidator(_without_duplicates)]
+Tags = Annotated[list[Tag], Field(max_length=20), AfterValidator(_drop_duplicates)]

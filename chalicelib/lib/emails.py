@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
 
-from chalicelib.core.text import clean_typed, with_plain_dashes
+from chalicelib.core.text import clean_typed, replace_dashes
 
 _CANDIDATE = re.compile(r"[^\s@<>()\[\],;:\"']{1,64}@[^\s@<>()\[\],;:\"']{3,255}")
 _MAX_CANDIDATES = 50
@@ -41,7 +41,7 @@ def _plain_if_ascii(part: str) -> str:
 
     In a part in another script, a joiner may be a letter. Without it, mail would go elsewhere.
     """
-    plain = with_plain_dashes(part)
+    plain = replace_dashes(part)
     return plain if plain.isascii() else part
 
 

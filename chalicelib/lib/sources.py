@@ -33,7 +33,7 @@ def source_of(
     is_contact = "@" in source or sum(map(str.isdigit, source)) >= PHONE_DIGITS
     return {
         "name": (source if source and not is_contact else foreign) or DIRECT,
-        "page": without_query(page),
+        "page": drop_query(page),
         "referrer": _host(referrer),
         "campaign": tags or None,
     }
@@ -53,7 +53,7 @@ def _host(url: str | None) -> str | None:
     return one_line(host.removeprefix("www."), MAX_CHARACTERS) or None if host else None
 
 
-def without_query(url: str | None) -> str | None:
+def drop_query(url: str | None) -> str | None:
     """Return a URL without its query and fragment, or None if it is not a URL of http or https."""
     try:
         parts = urlsplit(url or "")

@@ -61,7 +61,7 @@ class Policy(NamedTuple):
         response = http.handle(request, handler)
         headers = {**response.headers, **self._shared(request)}
         return response.with_headers(
-            headers if self.admits is None else http.with_vary(headers, "Origin")
+            headers if self.admits is None else http.add_vary(headers, "Origin")
         )
 
     def _shared(self, request: HttpRequest) -> dict[str, str]:

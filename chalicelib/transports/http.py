@@ -222,7 +222,7 @@ def etag(body: bytes, *, strong: bool = False) -> str:
     return f'{"" if strong else "W/"}"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
-def with_vary(headers: Mapping[str, str], name: str) -> dict[str, str]:
+def add_vary(headers: Mapping[str, str], name: str) -> dict[str, str]:
     """Return the headers with one more request header in ``Vary``."""
     if "Vary" not in headers:
         return {**headers, "Vary": name}
@@ -274,7 +274,7 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
     if "Content-Type" in headers:  # JSON has texts of callers, which are no page of this host.
         headers["X-Content-Type-Options"] = "nosniff"
     if isinstance(response.body, bytes):  # the gateway and the edge compress these
-        headers = with_vary(headers, "Accept-Encoding")
+        headers = add_vary(headers, "Accept-Encoding")
     if headers.keys().isdisjoint({"Cache-Control", "ETag"}):
         headers["Cache-Control"] = "no-store"
     return response.with_headers(headers)

@@ -21,7 +21,7 @@ from pydantic_core import to_json
 from chalicelib import SERVICE, VERSION
 from chalicelib.application.invoke import MAX_ANSWER_BYTES, authorize, invoke, require_plan
 from chalicelib.core import idempotency_keys
-from chalicelib.core.call_names import by_tool
+from chalicelib.core.call_names import insert_tool_names
 from chalicelib.core.errors import (
     AppError,
     ForbiddenError,
@@ -354,7 +354,7 @@ def _list(call: Call) -> dict[str, Any]:
 
 
 def _list_prompts(call: Call) -> dict[str, Any]:
-    definitions = [prompt.definition for prompt in prompts.offered(_tool_names(call))]
+    definitions = [prompt.definition for prompt in prompts.available_prompts(_tool_names(call))]
     return {"prompts": definitions, **(_CACHE if call.modern else {})}
 
 
@@ -381,9 +381,9 @@ def _arguments(call: Call) -> dict[str, Any] | None:
 
 def _call(call: Call) -> dict[str, Any]:
     name = _name(call)
-    entry = tools.by_name().get(name)
+    entry = tools.entries_by_tool().get(name)
     if entry is None:
-        suggestion = nearest(name, tools.by_name())
+        suggestion = nearest(name, tools.entries_by_tool())
         hint = f'did you mean "{suggestion}"?' if suggestion else "tools/list returns all tools."
         raise RpcError(INVALID_PARAMS, f'Unknown tool "{name[:80]}"; {hint}')
     call.log["operation"] = entry.name
@@ -413,7 +413,7 @@ def _run(call: Call, entry: Entry) -> str:
         lambda: read_texts(operation.input, values, parse_json),
         request_id=call.request_id,
         idempotency_key=key,
-        naming=by_tool,
+        naming=insert_tool_names,
     )
     return reply.body.decode()
 

@@ -126,7 +126,7 @@ class PromptError(Exception):
     """A prompt cannot be made. The text says what was expected and what came."""
 
 
-def offered(tools: Collection[str]) -> list[Prompt]:
+def available_prompts(tools: Collection[str]) -> list[Prompt]:
     """Return the prompts for a caller who may use these tools."""
     return [prompt for prompt in PROMPTS.values() if set(prompt.tools) <= set(tools)]
 
@@ -138,7 +138,7 @@ def rendered(name: str, arguments: Mapping[str, Any], tools: Collection[str]) ->
         PromptError: there is no such prompt for the caller, or an argument is missing, unknown,
             too long, or no text.
     """
-    prompts = {prompt.name: prompt for prompt in offered(tools)}
+    prompts = {prompt.name: prompt for prompt in available_prompts(tools)}
     prompt = prompts.get(name)
     if prompt is None:
         suggestion = nearest(name, prompts)

@@ -32,7 +32,7 @@ _UNREACHABLE_BOUNDS = {"minimum": 10**9, "maximum": 10**9, "maxLength": 1000}
 
 
 @cache
-def by_name() -> Mapping[str, Entry]:
+def entries_by_tool() -> Mapping[str, Entry]:
     """Return every operation's manifest entry by the name of its tool."""
     return {entry.tool: entry for entry in REGISTRY.entries() if entry.tool}
 
@@ -112,13 +112,13 @@ def _describe_keywords(schema: dict[str, Any]) -> dict[str, Any]:
 
 def definitions() -> dict[str, bytes]:
     """Return the definition of every tool as JSON, for the manifest."""
-    return {name: _definition(name) for name in by_name()}
+    return {name: _definition(name) for name in entries_by_tool()}
 
 
 @cache
 def _definition(name: str) -> bytes:
     packed = manifest().tools.get(name)
-    return packed or to_json(tool(REGISTRY[by_name()[name].name]))
+    return packed or to_json(tool(REGISTRY[entries_by_tool()[name].name]))
 
 
 @lru_cache(maxsize=256)
@@ -164,7 +164,7 @@ class Selection(NamedTuple):
             (kind, name, known_names)
             for kind, names, known_names in (
                 ("toolset", self.toolsets, toolsets),
-                ("tool", self.tools | self.exclude, list(by_name())),
+                ("tool", self.tools | self.exclude, list(entries_by_tool())),
             )
             for name in sorted(names - set(known_names))
         ]
@@ -183,7 +183,7 @@ def names_for(principal: ApiKeyPrincipal, selection: Selection) -> tuple[str, ..
     """Return the names of the tools that the caller may use and has selected, in registry order."""
     return tuple(
         name
-        for name, entry in by_name().items()
+        for name, entry in entries_by_tool().items()
         if may_use(entry, principal) and selection.admits(entry)
     )
 
@@ -194,7 +194,7 @@ def instructions(principal: ApiKeyPrincipal, selection: Selection) -> str:
     It has the units, the scopes that the key lacks, and unknown names in the selection. Each of the
     last two hides tools.
     """
-    tools = by_name().values()
+    tools = entries_by_tool().values()
     hidden = sorted({str(o.scope) for o in tools if o.scope and not may_use(o, principal)})
     sentences = [_INSTRUCTIONS]
     if hidden:

@@ -24,7 +24,7 @@ from chalicelib.engine.listing import query
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import Record
-from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
+from chalicelib.engine.unit import UnitOfWork, run_unit, split_batches
 from chalicelib.lib import slugs
 
 BATCH = 10
@@ -238,7 +238,7 @@ def seed(workspace_id: str, noun: str, count: int, seed: int = 1) -> Iterator[in
     made = records(workspace_id, noun, count, seed)
     last = last_moment(noun, count)
     with clock.using(lambda: last), ThreadPoolExecutor(WRITERS) as pool:
-        referred = in_batches(parents(workspace_id, noun, count), BATCH)
+        referred = split_batches(parents(workspace_id, noun, count), BATCH)
         list(pool.map(lambda batch: _write(workspace_id, batch), referred))
         while waves := [batch for _ in range(WRITERS) if (batch := list(islice(made, BATCH)))]:
             yield from pool.map(lambda batch: _write(workspace_id, batch), waves)

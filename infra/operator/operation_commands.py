@@ -122,7 +122,7 @@ def commands() -> dict[str, click.Command]:
     load_all()
     found = [
         _command(operation)
-        for operation in REGISTRY.of(Audience.OPERATOR)
+        for operation in REGISTRY.select(Audience.OPERATOR)
         if Audience.KEY not in operation.audience and operation.name not in NO_COMMANDS
     ]
     return {str(command.name): command for command in found}

@@ -15,7 +15,7 @@ from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import audit
 from chalicelib.engine.connection import reaching
-from chalicelib.engine.unit import in_batches
+from chalicelib.engine.unit import split_batches
 from chalicelib.lib.markup.csv_text import is_formula
 from infra.operator.product_csv import EXPORT_COLUMNS
 from infra.operator.product_import import Call, category_paths, path_text
@@ -83,7 +83,7 @@ def _cells(product: Mapping[str, Any], category: Sequence[str]) -> list[str]:
 
 def _products(workspace_id: str) -> Iterator[ProductRow]:
     ids = sorted(entry.id for entry in PRODUCTS.entries(workspace_id))
-    for some in in_batches(ids, AT_ONCE):
+    for some in split_batches(ids, AT_ONCE):
         yield from PRODUCTS.fetch(workspace_id, some)
 
 

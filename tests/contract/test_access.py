@@ -37,7 +37,7 @@ def answers(restored: Callable[[], World]) -> Iterator[tuple[Operation, Answer]]
     Destroyed records are restored in between.
     """
     world = restored()
-    for operation in REGISTRY.of(Audience.KEY):
+    for operation in REGISTRY.select(Audience.KEY):
         answer = send(world.api, operation, example(operation, world.things))
         yield operation, answer
         if operation.destructive and answer.status == 200:
@@ -107,7 +107,7 @@ def is_not_found(answer: Answer) -> bool:
     return answer.status == 404 or {outcome["status"] for outcome in outcomes} == {404}
 
 
-OF_WORKSPACES = [o for o in REGISTRY.of(Audience.KEY) if not o.platform]
+OF_WORKSPACES = [o for o in REGISTRY.select(Audience.KEY) if not o.platform]
 """Operations on records of a workspace. Every ADMIN account can read the platform's own records."""
 
 
@@ -142,7 +142,7 @@ def test_lists_show_nothing_of_another_workspace(
 
 
 def test_only_admin_operations_are_outside_workspaces() -> None:
-    for operation in REGISTRY.of(Audience.KEY):
+    for operation in REGISTRY.select(Audience.KEY):
         admin_only = operation.scope is not None and operation.scope.admin_only
         assert operation.platform == admin_only, operation.name
 

@@ -65,7 +65,7 @@ def test_operations_that_are_not_for_keys_have_no_route_tool_or_reference_entry(
     operation: Operation,
 ) -> None:
     assert (operation.path, operation.tool, operation.scope) == ("", None, None)
-    assert operation.tool not in tools.by_name()
+    assert operation.tool not in tools.entries_by_tool()
     assert operation.name not in PATHS
 
 
@@ -73,7 +73,7 @@ def test_some_operations_are_closed_to_keys() -> None:
     assert {operation.name for operation in NOT_FOR_KEYS} >= {"create_key", "create_account"}
 
 
-ROLES = [(operation, role) for operation in REGISTRY.of(Audience.SESSION) for role in Role]
+ROLES = [(operation, role) for operation in REGISTRY.select(Audience.SESSION) for role in Role]
 
 
 @sweep(("operation", "role"), ROLES)

@@ -23,7 +23,7 @@ from tests.support.sweep import sweep
 
 sweep_of_inputs = sweep("operation", REGISTRY)
 every_read = pytest.mark.parametrize(
-    "operation", [o for o in REGISTRY.of(Audience.KEY) if o.reads_query], ids=lambda o: o.name
+    "operation", [o for o in REGISTRY.select(Audience.KEY) if o.reads_query], ids=lambda o: o.name
 )
 
 

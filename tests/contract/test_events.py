@@ -222,11 +222,11 @@ def test_an_operation_that_writes_emits_an_event_or_has_a_reason(
     subscriptions.forget()
     joins = operation.name == "accept_invitation"
     home = memberships.read(ids.invitation_token).workspace.id if joins else ids.workspace_id
-    before = {job.sk for job in jobs.of_workspace(home)}
+    before = {job.sk for job in jobs.read_workspace_jobs(home)}
     run(operation, runner, ids)
     types = {
         event[0]
-        for job in jobs.of_workspace(home)
+        for job in jobs.read_workspace_jobs(home)
         if job.kind in {WEBHOOK_EVENTS, PEOPLE_EVENTS} and job.sk not in before
         for event in job.payload["events"]
     }

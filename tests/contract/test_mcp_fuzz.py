@@ -434,7 +434,7 @@ def test_strange_query_parameters_only_narrow_the_list(
     asked = "?" + "&".join(f"{name}={value}" for name, value in query)
     answer = post(api, written(valid("tools/list", modern=False)), query=asked)
     listed = [tool["name"] for tool in json.loads(answer.body)["result"]["tools"]]
-    in_order = [o.tool for o in REGISTRY.of(Audience.KEY) if o.tool]
+    in_order = [o.tool for o in REGISTRY.select(Audience.KEY) if o.tool]
     assert listed == sorted(listed, key=in_order.index)
 
 

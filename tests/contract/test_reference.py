@@ -205,7 +205,7 @@ def page(name: str) -> str:
 
 class TestCompleteness:
     def test_the_reference_has_every_operation_for_keys_and_visitors_and_the_chat(self) -> None:
-        declared = {o.name for o in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if o.path}
+        declared = {o.name for o in REGISTRY.select(Audience.KEY, Audience.PUBLIC) if o.path}
         assert set(EACH) == declared | {"chat_stream"}
         assert EACH["chat_stream"].path == chat_events.PATH
 

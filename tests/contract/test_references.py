@@ -45,7 +45,7 @@ WITH = {"bulk_products": {"action": "setCategory"}}
 
 def references() -> Iterator[Any]:
     """Yield each field of an operation that names another record, and the record's type."""
-    for operation in REGISTRY.of(Audience.KEY):
+    for operation in REGISTRY.select(Audience.KEY):
         for field in operation.input_schema["properties"]:
             kind = KINDS.get(field)
             if field in {"parentId", "moveTo"}:

@@ -71,7 +71,7 @@ def for_each(operations: list[Operation]) -> Any:
 
 
 def test_every_console_operation_has_exactly_one_example() -> None:
-    names = {operation.name for operation in REGISTRY.of(Audience.SESSION)}
+    names = {operation.name for operation in REGISTRY.select(Audience.SESSION)}
     with_example = {operation.name for operation in REGISTRY if operation.example is not None}
     assert SESSION_EXAMPLES.keys() == names - with_example
 

@@ -41,16 +41,16 @@ def shared(
 ) -> dict[str, tuple[str, Limit]]:
     """Limits that visitors' calls count without the visitor, by name, each with the call."""
     found: dict[str, tuple[str, Limit]] = {}
-    count, called = limits._Window.of, [""]
+    count, called = limits._Window.current, [""]
 
-    def of(limit: Limit, subject: str) -> Any:
+    def current(limit: Limit, subject: str) -> Any:
         if called[0] and VISITOR.visitor not in subject:
             found[limit.name] = (called[0], limit)
         return count(limit, subject)
 
-    monkeypatch.setattr(limits._Window, "of", of)
+    monkeypatch.setattr(limits._Window, "current", current)
     held = WorkspaceIds.in_workspace(owner.workspace.id, things)
-    for operation in REGISTRY.of(Audience.PUBLIC):
+    for operation in REGISTRY.select(Audience.PUBLIC):
         example = OTHER_EXAMPLES.get(operation.name)
         try:
             sent = example(held) if example else fill(operation.example or {}, things.placeholders)

@@ -17,7 +17,7 @@ from tests.factories.oauth import connect
 from tests.support.effort import matrix
 from tests.support.restoring import Snapshots
 
-TOOLS = [operation for operation in REGISTRY.of(Audience.KEY) if operation.tool]
+TOOLS = [operation for operation in REGISTRY.select(Audience.KEY) if operation.tool]
 MESSAGE = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 

@@ -121,13 +121,13 @@ def test_a_tool_matches_its_snapshot(operation: Operation, request: pytest.Fixtu
 
 def test_every_snapshot_belongs_to_a_tool() -> None:
     assert {path.stem for path in SNAPSHOTS.glob("*.json")} == {
-        o.tool for o in REGISTRY.of(Audience.KEY) if o.tool
+        o.tool for o in REGISTRY.select(Audience.KEY) if o.tool
     }
 
 
 def test_the_tool_list_stays_within_its_size_limit() -> None:
     """Models read the whole list in every conversation, so its size has a limit."""
-    sizes = [size(operation) for operation in REGISTRY.of(Audience.KEY) if operation.tool]
+    sizes = [size(operation) for operation in REGISTRY.select(Audience.KEY) if operation.tool]
     assert median(sizes) <= 700
     assert sum(sizes) <= 60_000
 
@@ -172,7 +172,7 @@ def call(api: Api, operation: Operation, arguments: dict[str, object]) -> dict[s
 
 @pytest.mark.parametrize(
     "operation",
-    [o for o in REGISTRY.of(Audience.KEY) if o.tool and o.read_only],
+    [o for o in REGISTRY.select(Audience.KEY) if o.tool and o.read_only],
     ids=lambda o: o.name,
 )
 def test_a_read_tool_returns_the_same_data_as_rest(operation: Operation, world: World) -> None:

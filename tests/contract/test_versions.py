@@ -13,7 +13,7 @@ from tests.factories.examples import example
 
 VERSIONED = [
     o
-    for o in REGISTRY.of(Audience.KEY)
+    for o in REGISTRY.select(Audience.KEY)
     if "if_version" in o.input.model_fields and o.name != "import_page_html"
 ]
 """Operations that take a version. The example of an import creates a page, which has none yet."""

@@ -13,7 +13,7 @@ from tests.contract.conftest import World
 from tests.contract.test_access import send, without_key_usage
 from tests.factories.examples import example
 
-WRITES = [o for o in REGISTRY.of(Audience.KEY) if not o.read_only]
+WRITES = [o for o in REGISTRY.select(Audience.KEY) if not o.read_only]
 WITHOUT_CHANGES = {"ai_fill_product", "ai_fill_service", "reorder_products"}
 """Drafts change no record. The example of an order is the order that the products have."""
 CONFIRMED = {"confirm": True, "force": True}

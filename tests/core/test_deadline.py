@@ -22,7 +22,8 @@ def test_a_deadline_ends_after_its_own_seconds_or_with_the_request(
         early = Deadline(15)
         now[0] += 20
         late = Deadline(15)
-    assert (alone.left(), early.passed, late.left(), late.left(1.5)) == (0, True, 4, 1.5)
+    assert (alone.seconds_left(), early.passed) == (0, True)
+    assert (late.seconds_left(), late.seconds_left(1.5)) == (4, 1.5)
 
 
 def test_no_external_call_starts_after_the_request_has_ended() -> None:

@@ -61,7 +61,7 @@ def test_names_that_are_taken_are_found_by_one_consistent_read() -> None:
     take("SLUG", "bakery")
     take("EMAIL", "cafe")
     with requests("BatchGetItem") as sent:
-        assert ClaimRow.taken("SLUG", ["bakery", "cafe", "bar"]) == {"bakery"}
+        assert ClaimRow.find_claimed("SLUG", ["bakery", "cafe", "bar"]) == {"bakery"}
     (request,) = sent
     assert all(each["ConsistentRead"] for each in request["RequestItems"].values())
 

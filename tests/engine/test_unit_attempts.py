@@ -26,7 +26,7 @@ from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.connection import connection
 from chalicelib.engine.locks import lock_row
 from chalicelib.engine.transactions import OutcomeUnknownError
-from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
+from chalicelib.engine.unit import UnitOfWork, run_unit, split_batches
 from tests.conftest import all_rows
 from tests.fakes.dynamodb_faults import ALWAYS, TRANSACTION, closed, failing, faulty, throttled
 
@@ -453,4 +453,4 @@ class TestBatches:
     ("items", "expected"), [("", []), ("ab", ["ab"]), ("abc", ["ab", "c"]), ("abcd", ["ab", "cd"])]
 )
 def test_items_are_split_into_batches_in_order(items: str, expected: list[str]) -> None:
-    assert ["".join(batch) for batch in in_batches(items, 2)] == expected
+    assert ["".join(batch) for batch in split_batches(items, 2)] == expected

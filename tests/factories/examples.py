@@ -247,12 +247,12 @@ def uses_ids(operation: Operation) -> bool:
     return example(operation, one) != example(operation, other)
 
 
-OPERATIONS = REGISTRY.of(Audience.KEY)
+OPERATIONS = REGISTRY.select(Audience.KEY)
 TOOLS = [o for o in OPERATIONS if o.tool]
 every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
 every_tool = pytest.mark.parametrize("operation", TOOLS, ids=lambda o: o.name)
 sweep_of_operations = sweep("operation", OPERATIONS)
 sweep_of_tools = sweep("operation", TOOLS)
 sweep_of_documented_operations = sweep(
-    "operation", [o for o in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if o.path]
+    "operation", [o for o in REGISTRY.select(Audience.KEY, Audience.PUBLIC) if o.path]
 )

@@ -192,7 +192,7 @@ def uses_workspace_ids(operation: Operation) -> bool:
 
 def session_operations(*, with_ids: bool | None = None) -> list[Operation]:
     """Return the operations for the console, either those that use ids or those that do not."""
-    found = REGISTRY.of(Audience.SESSION)
+    found = REGISTRY.select(Audience.SESSION)
     if with_ids is None:
         return found
     return [

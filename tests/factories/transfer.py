@@ -20,7 +20,7 @@ from tests.factories.salon import Salon
 OUTSIDE = {"lookup_barcode", "search_card_images", "ai_fill_product", "ai_fill_service"}
 READS = [
     each
-    for each in REGISTRY.of(Audience.KEY)
+    for each in REGISTRY.select(Audience.KEY)
     if each.read_only
     and not each.platform
     and each.name not in {*OUTSIDE, "list_workspaces", "get_available_slots"}

@@ -118,7 +118,7 @@ PAGE = b"<html><head><title>Bakery</title></head><body><p>Rye bread.</p></body><
 def _fetched(url: str, **_: Any) -> fetch.Fetched:
     is_image = Path(url.partition("?")[0]).suffix in {".png", ".jpg", ".jpeg", ".webp", ".gif"}
     kind, body = ("image/png", png()) if is_image else ("text/html; charset=utf-8", PAGE)
-    return fetch.Fetched(url, kind, body, Validators.of(url, {}))
+    return fetch.Fetched(url, kind, body, Validators.from_headers(url, {}))
 
 
 _FETCH_ERRORS: Errors = {

@@ -104,7 +104,7 @@ def admitted(*scopes: str) -> list[str]:
     """Return the tools that a key of an ADMIN account with these scopes may call."""
     return [
         o.tool
-        for o in REGISTRY.of(Audience.KEY)
+        for o in REGISTRY.select(Audience.KEY)
         if o.tool
         if o.scope is None or not scopes or o.scope in scopes
     ]
@@ -168,7 +168,7 @@ class TestWithAKey:
             listed = sdk.run(token, names, **headers)
         else:
             listed = sdk.run(token, names, query="?toolsets=pages&readonly=true")
-        reads = {o.tool for o in REGISTRY.of(Audience.KEY) if o.tool and o.read_only}
+        reads = {o.tool for o in REGISTRY.select(Audience.KEY) if o.tool and o.read_only}
         assert listed == [name for name in admitted("pages:read") if name in reads]
 
     def test_records_are_written_and_read(self, sdk: Sdk, owner: Owner) -> None:

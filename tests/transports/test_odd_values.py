@@ -41,7 +41,7 @@ odd = pytest.mark.parametrize(
 )
 public_operations = pytest.mark.parametrize(
     "operation",
-    [each for each in REGISTRY.of(Audience.PUBLIC) if each.path],
+    [each for each in REGISTRY.select(Audience.PUBLIC) if each.path],
     ids=lambda operation: operation.name,
 )
 
@@ -158,7 +158,7 @@ def test_an_odd_path_or_query_does_not_break_a_page_of_the_console(
 @odd
 @pytest.mark.parametrize(
     "operation",
-    [each for each in REGISTRY.of(Audience.KEY) if each.path_parameters],
+    [each for each in REGISTRY.select(Audience.KEY) if each.path_parameters],
     ids=lambda operation: operation.name,
 )
 def test_an_odd_id_in_a_path_is_refused(

@@ -49,7 +49,7 @@ class FailsAlone:
         return core_schema.no_info_wrap_validator_function(
             self._validate,
             handler.generate_schema(self.item),
-            serialization=core_schema.wrap_serializer_function_ser_schema(_as_received),
+            serialization=core_schema.wrap_serializer_function_ser_schema(_serialize_item),
         )
 
     def _validate(self, value: object, validate: ValidatorFunctionWrapHandler) -> object:
@@ -61,7 +61,7 @@ class FailsAlone:
             )
 
 
-def _as_received(value: object, serialize: core_schema.SerializerFunctionWrapHandler) -> object:
+def _serialize_item(value: object, serialize: core_schema.SerializerFunctionWrapHandler) -> object:
     """Serialize an item. Invalid items are included, so that fingerprints of calls cover them."""
     return value.received if isinstance(value, InvalidItem) else serialize(value)
 

@@ -36,7 +36,7 @@ def parse(model: type[W], raw: Mapping[str, Any], *, drop_empty: bool = False) -
     try:
         return model.model_validate(data, strict=True, by_alias=True, by_name=False)
     except PydanticValidationError as failure:
-        if drop_empty and (without_empty := _without_rejected_empty(model, data, failure)) != data:
+        if drop_empty and (without_empty := _drop_rejected_empty(model, data, failure)) != data:
             return parse(model, without_empty)
         raise to_validation_error(model, data, failure) from None
 
@@ -67,7 +67,7 @@ def to_validation_error(
     )
 
 
-def _without_rejected_empty(
+def _drop_rejected_empty(
     model: type[Wire], data: Mapping[str, Any], failure: PydanticValidationError
 ) -> dict[str, Any]:
     """Return the input without the empty texts that optional fields refused."""

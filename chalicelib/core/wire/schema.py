@@ -243,7 +243,7 @@ def printable(text: str) -> str:
     return text
 
 
-def without_link(text: str) -> str:
+def refuse_link(text: str) -> str:
     """Refuse a name with a web address: names go into mails of the service to any address."""
     if has_link(text):
         raise PydanticCustomError(
@@ -258,7 +258,7 @@ Title = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TITLE),
     AfterValidator(printable),
 ]
-MailedTitle = Annotated[Title, AfterValidator(without_link)]
+MailedTitle = Annotated[Title, AfterValidator(refuse_link)]
 """A title that goes into mails."""
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
 
@@ -332,7 +332,7 @@ field's description says "Only true."
 MAX_KOPECKS = 10**11
 
 
-def _in_kopecks(value: object) -> object:
+def _check_kopecks(value: object) -> object:
     """Refuse a value that is not an integer of kopecks.
 
     If the value looks like rubles, the error contains the amount in kopecks.
@@ -371,7 +371,7 @@ def _kopecks_advice(value: object) -> dict[str, str]:
 
 MONEY: Final = "money"
 """A mark, in ``Annotated``, of an amount of money. A text for it is never read as a number."""
-Kopecks = Annotated[int, Field(ge=0, le=MAX_KOPECKS), BeforeValidator(_in_kopecks), MONEY]
+Kopecks = Annotated[int, Field(ge=0, le=MAX_KOPECKS), BeforeValidator(_check_kopecks), MONEY]
 """An amount in kopecks; 100 kopecks are one ruble."""
 Minutes = Annotated[int, Field(ge=0)]
 SortOrder = Annotated[int, Field(ge=-(10**12), le=10**12)]

@@ -58,7 +58,7 @@ class Outbox:
             events += _derive(listing, record)
         if not events:
             return []
-        subscribed = subscriptions.wanted(self._workspace_id)
+        subscribed = subscriptions.read_subscribed(self._workspace_id)
         events_by_kind = {
             WEBHOOK_EVENTS: [event for event in events if event.type in subscribed.by_webhooks],
             PEOPLE_EVENTS: [
@@ -87,7 +87,7 @@ def _is_covered_by_another(event: Event, events: list[Event]) -> bool:
 
 def _derive(listing: Listing[Any], record: Record) -> Iterable[Event]:
     """Yield the events of a record that was read or created, and is about to be written."""
-    old_record = record.as_read
+    old_record = record.original
     former = getattr(old_record, listing.status) if old_record and listing.status else None
     if listing.status and former == getattr(record, listing.status):
         former = None

@@ -49,7 +49,7 @@ Change = tuple[SubscriptionsRow, list[Action]]
 """The arguments of ``UnitOfWork.update``."""
 
 
-class Wanted(NamedTuple):
+class SubscribedTypes(NamedTuple):
     """Types of events that a workspace wants.
 
     They are for webhooks, for messages to members, and for mails to clients about their bookings.
@@ -61,7 +61,7 @@ class Wanted(NamedTuple):
 
 
 class _Known(NamedTuple):
-    wanted: Wanted
+    types: SubscribedTypes
     until: datetime
 
 
@@ -69,17 +69,17 @@ _known: OrderedDict[str, _Known] = OrderedDict()
 _lock = Lock()
 
 
-def wanted(workspace_id: str) -> Wanted:
+def read_subscribed(workspace_id: str) -> SubscribedTypes:
     """Return the types of events that a workspace wants."""
     with _lock:
         subscription = _known.get(workspace_id)
     if subscription is not None and clock.now() < subscription.until:
-        return subscription.wanted
+        return subscription.types
     try:
         row = SubscriptionsRow.find(f"WORKSPACE#{workspace_id}", SORT_KEY)
     except (PynamoDBException, UnavailableError):
         log.warning("the wanted events could not be read", exc_info=True)
-        return Wanted(frozenset(EVENT_TYPES), _of_kinds(()), VISITOR_EVENTS)
+        return SubscribedTypes(frozenset(EVENT_TYPES), _message_types(()), VISITOR_EVENTS)
     if row is None:
         return learn(workspace_id, (), MESSAGE_KINDS)
     return learn(workspace_id, row.webhook_events, row.unwanted_messages)
@@ -87,13 +87,15 @@ def wanted(workspace_id: str) -> Wanted:
 
 def learn(
     workspace_id: str, types: Iterable[str] | None, unwanted: Collection[str] | None
-) -> Wanted:
+) -> SubscribedTypes:
     """Remember what a workspace wants, as its row has just been read."""
     has_mail = settings().mail != "off"
     if unwanted is None:
         unwanted = () if has_mail else MESSAGE_KINDS
-    wants = Wanted(
-        frozenset(types or ()), _of_kinds(unwanted), VISITOR_EVENTS if has_mail else frozenset()
+    wants = SubscribedTypes(
+        frozenset(types or ()),
+        _message_types(unwanted),
+        VISITOR_EVENTS if has_mail else frozenset(),
     )
     with _lock:
         _known[workspace_id] = _Known(wants, clock.now() + KNOWN_FOR)
@@ -103,7 +105,7 @@ def learn(
     return wants
 
 
-def _of_kinds(unwanted: Collection[str]) -> frozenset[str]:
+def _message_types(unwanted: Collection[str]) -> frozenset[str]:
     return frozenset(kind.type for name, kind in MESSAGE_KINDS.items() if name not in unwanted)
 
 

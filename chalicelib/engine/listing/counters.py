@@ -133,7 +133,7 @@ class NounCounts:
         """Return the number of all records."""
         return self._shared()[TOTAL]
 
-    def of(self, facet: str, value: str) -> int:
+    def count_value(self, facet: str, value: str) -> int:
         """Return the number of the records with a value of a counted facet or of the status."""
         if facet == self._status:
             return self._shared()[name("status", value)]

@@ -234,7 +234,7 @@ class Declaration(Generic[R]):
         record.c = self._tokens(record)
         for name, slot in self.facet_slots.items():
             setattr(record, slot, getattr(record, name))
-        numbers = [_as_integer(getattr(record, name)) for name in self.numbers]
+        numbers = [_to_integer(getattr(record, name)) for name in self.numbers]
         for slot, number in zip(NUMBER_SLOTS, numbers, strict=False):
             setattr(record, slot, number)
         n1, n2, *_ = (*(number or 0 for number in numbers), 0, 0)
@@ -246,7 +246,7 @@ class Declaration(Generic[R]):
     def _key_prefix(self, record: R) -> str:
         """Return the prefix of the record's sort key in the compact index."""
         if self.scan_along:
-            return group(number_key(_as_integer(getattr(record, self.scan_along)) or 0))
+            return group(number_key(_to_integer(getattr(record, self.scan_along)) or 0))
         return group(getattr(record, self.parent)) if self.parent else ""
 
     def _tokens(self, record: R) -> str | None:
@@ -371,5 +371,5 @@ class Declaration(Generic[R]):
         return "\n".join(search_fold(part) for part in self.text(record))
 
 
-def _as_integer(value: int | datetime | None) -> int | None:
+def _to_integer(value: int | datetime | None) -> int | None:
     return epoch_ms(value) if isinstance(value, datetime) else value

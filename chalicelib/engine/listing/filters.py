@@ -12,11 +12,11 @@ from chalicelib.engine.listing.index_entries import (
     BY_ROW,
     Bounds,
     IndexRange,
-    as_number,
     group,
     id_bounds,
     key_bounds,
     may_contain,
+    to_number,
     token,
 )
 from chalicelib.engine.listing.query import Query
@@ -46,7 +46,7 @@ class Filters(Generic[R]):
     present: dict[str, bool]
 
     @classmethod
-    def of(cls, listing: Declaration[R], query: Query) -> Self:
+    def from_query(cls, listing: Declaration[R], query: Query) -> Self:
         """Return the filters of a query.
 
         Raises:
@@ -104,15 +104,15 @@ class Filters(Generic[R]):
             )
             and all(getattr(record, slots[n]) in values for n, values in self.any_of.items())
             and all((token("has", name) in tokens) == there for name, there in self.present.items())
-            and all(self._within(record, name, bounds) for name, bounds in self.ranges.items())
+            and all(self._is_in_range(record, name, bounds) for name, bounds in self.ranges.items())
         )
 
-    def _within(self, record: R, name: str, bounds: Bounds) -> bool:
+    def _is_in_range(self, record: R, name: str, bounds: Bounds) -> bool:
         if name == "created_at":
             first, last = id_bounds(bounds)
             return (first or "") <= record.id and (last is None or record.id <= last + "~")
         number = getattr(record, self.listing.number_slots[name])
-        lower, upper = map(as_number, bounds)
+        lower, upper = map(to_number, bounds)
         return number is not None and (
             (lower is None or number >= lower) and (upper is None or number <= upper)
         )
@@ -133,7 +133,7 @@ class Filters(Generic[R]):
 
     def _bounds(self, name: str, bounds: Bounds) -> list[Condition]:
         slot = getattr(ContentRow, self.listing.number_slots[name])
-        lower, upper = map(as_number, bounds)
+        lower, upper = map(to_number, bounds)
         return [
             *([slot >= lower] if lower is not None else []),
             *([slot <= upper] if upper is not None else []),

@@ -32,8 +32,8 @@ class IndexRange:
 
     index: str | None
     prefix: str
-    least: str | None = None
-    most: str | None = None
+    lower: str | None = None
+    upper: str | None = None
 
     @property
     def condition(self) -> Condition | None:
@@ -42,10 +42,10 @@ class IndexRange:
         if self.index is not None:
             slot = ContentRow.r if self.index == BY_ROW else getattr(ContentRow, self.index[3:])
         condition: Condition | None = None
-        if self.least is not None or self.most is not None:
+        if self.lower is not None or self.upper is not None:
             # "~" sorts after every digit and after every character of an id.
-            top = self.prefix + (self.most or "") + "~"
-            lower = self.prefix + (self.least or "")
+            top = self.prefix + (self.upper or "") + "~"
+            lower = self.prefix + (self.lower or "")
             condition = slot.between(lower, top) if lower else slot <= top
         elif self.prefix:
             condition = slot.startswith(self.prefix)
@@ -61,14 +61,14 @@ class IndexRange:
         return options
 
 
-def as_number(bound: Any) -> int | None:  # noqa: ANN401  a number, a time or None
+def to_number(bound: Any) -> int | None:  # noqa: ANN401  a number, a time or None
     """Return a bound as the number that an index holds."""
     return epoch_ms(bound) if isinstance(bound, datetime) else bound
 
 
 def key_bounds(bounds: Bounds) -> tuple[str | None, str | None]:
     """Return bounds on a number as bounds on the keys of its index."""
-    lower, upper = map(as_number, bounds)
+    lower, upper = map(to_number, bounds)
     return (
         None if lower is None else number_key(lower),
         None if upper is None else number_key(upper),
@@ -151,7 +151,7 @@ class IndexEntry(NamedTuple):
         return cls(item["sk"]["S"], (n1, n2), text, cut="x" in item)
 
     @classmethod
-    def of(cls, record: Record) -> "IndexEntry":
+    def from_record(cls, record: Record) -> "IndexEntry":
         """Return the entry of a record."""
         n1, n2 = (int(number or 0) for number in (record.n1, record.n2))
         return cls(record.id, (n1, n2), record.t or "", cut=record.x is not None)
@@ -188,7 +188,7 @@ def may_contain(attribute: Attribute[str], search: str) -> Condition:
     return reduce(and_, conditions)
 
 
-def under(parent: str) -> Condition:
+def parent_condition(parent: str) -> Condition:
     """Return the key condition that entries belong to one parent."""
     return ContentRow.r.startswith(group(parent))
 

@@ -25,9 +25,9 @@ from chalicelib.engine.listing.index_entries import (
     entries,
     group,
     number_in,
+    parent_condition,
     partition_of,
     token,
-    under,
 )
 from chalicelib.engine.listing.lookups import LookupRow
 from chalicelib.engine.listing.query import Query, ResultPage, Selection, SortPosition
@@ -71,7 +71,9 @@ class Listing(Declaration[R]):
         trash = Partition(self.trash(workspace_id), Cost())
         return [
             index_entry.id
-            for index_entry in entries(trash, under(together_with), None, consistent=True)
+            for index_entry in entries(
+                trash, parent_condition(together_with), None, consistent=True
+            )
         ]
 
     def fetch_deleted(self, workspace_id: str, ids: Iterable[str]) -> list[R]:
@@ -80,7 +82,7 @@ class Listing(Declaration[R]):
         rows = fetch(Key(self.row, trash, record_id) for record_id in ids)
         return [row for row in rows if isinstance(row, self.row)]
 
-    def in_trash(self, workspace_id: str, record: R, until: datetime, together_with: str) -> R:
+    def trash_row(self, workspace_id: str, record: R, until: datetime, together_with: str) -> R:
         """Return the row of a soft-deleted record, which keeps its version and expires.
 
         ``together_with`` is the id by which ``deleted_ids`` finds the record with others.
@@ -177,7 +179,7 @@ class Listing(Declaration[R]):
         targets = {row.pk: row.target for row in fetch(keys.values()) if isinstance(row, LookupRow)}
         return {value: targets[key.pk] for value, key in keys.items() if key.pk in targets}
 
-    def after(self, workspace_id: str, record_id: str, limit: int) -> list[R]:
+    def read_after(self, workspace_id: str, record_id: str, limit: int) -> list[R]:
         """Return the first records after an id, in the order of ids. Pass "" for the first."""
         items = Partition(self.partition(workspace_id), Cost()).items(
             limit,
@@ -212,14 +214,14 @@ class Listing(Declaration[R]):
                 place = partition_of(workspace_id, self.noun, facet, conditions.pop(facet))
                 break
         partition = Partition(place, Cost())
-        keys = None if parent is None else under(parent)
+        keys = None if parent is None else parent_condition(parent)
         where = self.having(conditions)
         if present is not None:
             has = ContentRow.c.contains(token("has", present))
             where = has if where is None else where & has
         return list(entries(partition, keys, where, consistent=True))
 
-    def along(
+    def read_along(
         self,
         workspace_id: str,
         index: SortIndex,

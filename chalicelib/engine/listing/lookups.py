@@ -74,7 +74,7 @@ def id_claim(noun: str) -> str:
     return f"{noun.lower()}-id"
 
 
-def by_id(noun: str) -> Lookup[R]:
+def id_lookup(noun: str) -> Lookup[R]:
     """Return the look-up from a record's id to its workspace."""
     return Lookup(id_claim(noun), lambda record: record.id, platform_wide=True)
 

@@ -141,7 +141,7 @@ class ParallelScan:
             pending = [
                 part
                 for range_, (answer, _) in zip(pending, answers, strict=True)
-                for part in self._rest(range_, answer, max(rows_left, 0))
+                for part in self._remaining_ranges(range_, answer, max(rows_left, 0))
             ]
             ahead = (self.partition.cost.units - units - UNITS_AT_ONCE) / UNITS_A_SECOND
             if pending and (pause := ahead - (time.monotonic() - begun)) > 0:
@@ -154,7 +154,7 @@ class ParallelScan:
         if None in ends:
             return []
         first, last = (end or "" for end in ends)
-        full_range = _Range(first, (self.bounds.most or "") + "~", self._position(last))
+        full_range = _Range(first, (self.bounds.upper or "") + "~", self._position(last))
         begin = self._position(first)
         return list(self._cut(full_range, begin, (full_range.end - begin) / RANGES, RANGES))
 
@@ -171,7 +171,7 @@ class ParallelScan:
         answer = self.partition.query(**options)
         return answer, list(self.read(answer.pop("Items")))
 
-    def _rest(self, range_: _Range, answer: Item, rows_left: int) -> Iterator[_Range]:
+    def _remaining_ranges(self, range_: _Range, answer: Item, rows_left: int) -> Iterator[_Range]:
         """Yield the ranges that remain after a page of a range.
 
         They are as wide as some pages would be if the entries stayed as dense as in this page.
@@ -259,7 +259,7 @@ class _PageReader(Generic[R]):
     filters: Filters[R] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.filters = Filters.of(self.listing, self.query)
+        self.filters = Filters.from_query(self.listing, self.query)
         self.partition = Partition(self.listing.partition(self.workspace_id), self.cost)
 
     def page(self) -> ResultPage[R]:
@@ -319,7 +319,7 @@ class _PageReader(Generic[R]):
         """Return the rows of the partition. For several values, read the counters of all values."""
         if self._several_values is not None:
             self.counts.read_all()
-        return self.counts.of(*self.value) if self.value else self.counts.total()
+        return self.counts.count_value(*self.value) if self.value else self.counts.total()
 
     def _merge_partitions(self, total: int) -> int:
         """Switch to the partitions of several values if that reads less. Returns the rows to read.
@@ -331,7 +331,7 @@ class _PageReader(Generic[R]):
         if facet is None:
             return total
         noun, values = self.listing.noun, self.filters.any_of.pop(facet)
-        rows = {v: n for v in sorted(values) if (n := self.counts.of(facet, v))}
+        rows = {v: n for v in sorted(values) if (n := self.counts.count_value(facet, v))}
         in_order = self._only_sorts and self._range_in_order() is not None
         max_rows = self.query.offset + self.query.size if in_order else total
         if sum(ROWS_A_QUERY + min(n, max_rows) for n in rows.values()) >= total:
@@ -411,16 +411,18 @@ class _PageReader(Generic[R]):
         if self.query.offset > FETCHED_SKIP:
             total = read_total()
             records = (
-                self._along(index_range, consistent=consistent) if self.query.offset < total else []
+                self._read_along(index_range, consistent=consistent)
+                if self.query.offset < total
+                else []
             )
         else:
             with deadline.side_by_side() as start:
                 counting = start(read_total)
-                records = self._along(index_range, consistent=consistent)
+                records = self._read_along(index_range, consistent=consistent)
                 total = counting.result()
         return ResultPage(records, total, "index scan", self.cost)
 
-    def _along(self, index_range: IndexRange, *, consistent: bool) -> list[R]:
+    def _read_along(self, index_range: IndexRange, *, consistent: bool) -> list[R]:
         """Read the records of the page along an index. Those far before it are only counted."""
         options = index_range.options(descending=self.query.descending)
         offset, size = self.query.offset, self.query.size
@@ -445,7 +447,7 @@ class _PageReader(Generic[R]):
         if index_range.index is None and self._is_own_partition:
             for slot, index in self._indexes():
                 if index.partition_by is None and self.listing.sorts[index.sort] == "id":
-                    return IndexRange(f"by_{slot}", SEPARATOR, index_range.least, index_range.most)
+                    return IndexRange(f"by_{slot}", SEPARATOR, index_range.lower, index_range.upper)
         return index_range
 
     @property
@@ -462,7 +464,7 @@ class _PageReader(Generic[R]):
             options = self._counting_range(index_range).options(descending=False)
             return self.partition.count(None, consistent_read=consistent, **options)
         for facet, value in self.filters.equal.items():
-            return self.counts.of(facet, value)
+            return self.counts.count_value(facet, value)
         return self._count_rows() if rows is None else rows
 
     def _from_table(
@@ -511,7 +513,7 @@ class _PageReader(Generic[R]):
     def _page_of(self, candidates: Iterable[R], plan: Plan) -> ResultPage[R]:
         """Return the page from the candidates that meet the filters and the search."""
         records = {record.id: record for record in candidates if self.filters.fits(record)}
-        rows = self._search(map(IndexEntry.of, records.values()), consistent=True)
+        rows = self._search(map(IndexEntry.from_record, records.values()), consistent=True)
         page = [records[row.id] for row in self._sorted_page(rows)]
         return ResultPage(page, len(rows), plan, self.cost)
 

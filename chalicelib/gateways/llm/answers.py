@@ -128,7 +128,7 @@ class Answer:
         """
         if self.reason is None:
             raise ModelError("unavailable", "The provider's answer ended early.")
-        if remaining_text := self._tags.rest():
+        if remaining_text := self._tags.flush():
             yield self._text(remaining_text)
         is_complete = self.reason in {"end", "tools"}
         calls = self._named_calls() if is_complete and self._takes_calls else []
@@ -218,10 +218,10 @@ class _ReasoningTags:
                 return
             else:
                 self._has_text = True
-                yield False, self.rest()
+                yield False, self.flush()
                 self._pending = ""
 
-    def rest(self) -> str:
+    def flush(self) -> str:
         """Return text that was held back."""
         if self._closing_tag:
             return ""

@@ -80,7 +80,7 @@ def _retry_delay(error: ModelError, pause: float | None, deadline: Deadline) -> 
     if error.kind not in {"unavailable", "rate_limited"}:
         return None
     wait = max(random.uniform(pause / 2, pause), error.retry_after or 0)  # noqa: S311  jitter needs no secure randomness
-    return wait if wait <= MAX_RETRY_AFTER and wait < deadline.left() else None
+    return wait if wait <= MAX_RETRY_AFTER and wait < deadline.seconds_left() else None
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def enforce_deadline(deadline: Deadline, cancellation: Cancellation) -> Iterator
 
     A socket's timeout is not enough, because it starts again whenever data arrives.
     """
-    timer = Timer(deadline.left(), cancellation.shut)
+    timer = Timer(deadline.seconds_left(), cancellation.shut)
     timer.daemon = True
     timer.start()
     try:

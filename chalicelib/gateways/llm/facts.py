@@ -139,7 +139,7 @@ def to_message(question: str, known_facts: Facts) -> Message:
     return Message("user", _OPEN + "".join(lines) + _CLOSE + question)
 
 
-def as_data(fact: Fact) -> dict[str, Any]:
+def to_data(fact: Fact) -> dict[str, Any]:
     """Return a fact as JSON data for a model, without what is unknown. Prices are in rubles."""
     data: dict[str, Any]
     match fact:
@@ -170,7 +170,7 @@ def rubles(kopecks: int) -> float:
 
 
 def _line(fact: Fact) -> str:
-    text = json.dumps(as_data(fact), ensure_ascii=False)
+    text = json.dumps(to_data(fact), ensure_ascii=False)
     # These escapes prevent the data from closing the tag or ending the line.
     return re.sub("[\u0085\u2028\u2029]", " ", text.replace("<", "\\u003c")) + "\n"
 

@@ -240,7 +240,7 @@ def resolve(
     if spec is None:
         if is_arn(name):
             raise NotConfiguredError("The bot's model is an ARN. Use the name of a model instead.")
-        spec = _with_vendor(name, providers) or ModelSpec(
+        spec = _find_vendor_model(name, providers) or ModelSpec(
             name,
             "openai" if "/" in name and "openai" in providers else providers[0],
             name.strip(),
@@ -282,7 +282,7 @@ def find(name: str) -> ModelSpec | None:
     return _BY_KEY.get(_key(_PROFILE.sub("", name)))
 
 
-def _with_vendor(name: str, providers: Sequence[Provider]) -> ModelSpec | None:
+def _find_vendor_model(name: str, providers: Sequence[Provider]) -> ModelSpec | None:
     """Return the model of a name with its vendor, such as ``openai/gpt-4o-mini``, or None.
 
     OpenRouter and other servers with OpenAI's API use these names, with suffixes such as ``:free``.

@@ -75,11 +75,13 @@ _FAILURES = frozenset(
 def sent_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """Return the messages of a request. Each result of a tool call becomes a message."""
     return [
-        wire_message for message in complete_results(messages) for wire_message in _sent(message)
+        wire_message
+        for message in complete_results(messages)
+        for wire_message in _wire_messages(message)
     ]
 
 
-def _sent(message: Message) -> Iterator[dict[str, Any]]:
+def _wire_messages(message: Message) -> Iterator[dict[str, Any]]:
     if message.role == "tool":
         for result in message.results:
             yield {
@@ -94,14 +96,14 @@ def _sent(message: Message) -> Iterator[dict[str, Any]]:
         extra = message.extra or {}
         extras = extra.get("calls", {})
         wire_message["tool_calls"] = [
-            _sent_call(call, extras.get(call.id)) for call in message.calls
+            _wire_call(call, extras.get(call.id)) for call in message.calls
         ]
         if reasoning := extra.get("reasoning_content"):
             wire_message["reasoning_content"] = reasoning
     yield wire_message
 
 
-def _sent_call(call: ToolCall, extra_content: object) -> dict[str, Any]:
+def _wire_call(call: ToolCall, extra_content: object) -> dict[str, Any]:
     """Return a call as a server expects it. Many servers refuse invalid arguments."""
     arguments = call.arguments if call.parsed() is not None else "{}"
     wire_call = {
@@ -240,12 +242,12 @@ def _values(data: bytes) -> list[object]:
 def _raise_error(value: object, event: ServerEvent) -> None:
     """Raise ``ProviderFailedError`` if an event is an error."""
     if event.type.lower() in {"error", "exception"}:
-        raise ProviderFailedError(ErrorReport.of(value))
+        raise ProviderFailedError(ErrorReport.from_json(value))
     if not isinstance(value, dict):
         return
     is_error = "error" in (value.get("object"), value.get("type")) or value.get("error")
     if is_error or ("choices" not in value and value.keys() & {"detail", "message"}):
-        raise ProviderFailedError(ErrorReport.of(value))
+        raise ProviderFailedError(ErrorReport.from_json(value))
 
 
 def _delta(chunk: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
@@ -269,7 +271,7 @@ def _delta(chunk: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
 def _reason(choice: Mapping[Any, Any]) -> StopReason | None:
     finish_reason = str(choice.get("finish_reason") or "").casefold().partition(":")[0]
     if finish_reason in _FAILURES or choice.get("error"):
-        raise ProviderFailedError(ErrorReport.of(choice.get("error") or finish_reason))
+        raise ProviderFailedError(ErrorReport.from_json(choice.get("error") or finish_reason))
     return _REASONS.get(finish_reason, "other") if finish_reason else None
 
 
@@ -456,7 +458,7 @@ class OpenAiModel:
         refused_before = observed_limits.refused_parts(model)
         refused_parts = {*refused_before}
         while True:
-            request_body = _without(refused_parts, body)
+            request_body = _drop_parts(refused_parts, body)
             with cancellation.register_sockets():
                 response = self._post(request_body, key, deadline)
             if response.status_code == requests.codes.ok:
@@ -465,7 +467,7 @@ class OpenAiModel:
                 return response
             with closing(response):
                 content = _read_beginning(response, deadline)
-            report = ErrorReport.of_body(response.status_code, content)
+            report = ErrorReport.from_body(response.status_code, content)
             part = report.refused_part(request_body)
             if is_final and report.code == "tool_use_failed" and "tools" in request_body:
                 part = "tools"
@@ -490,8 +492,8 @@ class OpenAiModel:
                     auth=partial(_authorize, key),
                     stream=True,
                     timeout=(
-                        max(deadline.left(self._connect_seconds), 0.001),
-                        max(deadline.left(), 0.001),
+                        max(deadline.seconds_left(self._connect_seconds), 0.001),
+                        max(deadline.seconds_left(), 0.001),
                     ),
                 )
         except requests.Timeout:
@@ -535,7 +537,7 @@ def _failure(report: ErrorReport, key: str, response: requests.Response) -> Mode
     )
 
 
-def _without(refused_parts: Collection[str], body: dict[str, Any]) -> dict[str, Any]:
+def _drop_parts(refused_parts: Collection[str], body: dict[str, Any]) -> dict[str, Any]:
     left_out = {*refused_parts}
     if "tools" in refused_parts:
         left_out.add("tool_choice")  # A choice without tools is refused as well.

@@ -92,7 +92,7 @@ class ErrorReport(NamedTuple):
     context: int | None = None
 
     @classmethod
-    def of_body(cls, status: int, body: bytes) -> Self:
+    def from_body(cls, status: int, body: bytes) -> Self:
         """Return the report in the body of a response that is not a success."""
         text = body.decode(errors="replace")
         value = _parsed(text)
@@ -100,17 +100,17 @@ class ErrorReport(NamedTuple):
             value = value[0]
         if not isinstance(value, dict):
             return cls(status, text, _NO_CODE)
-        return cls.of(value, status)
+        return cls.from_json(value, status)
 
     @classmethod
-    def of(cls, value: object, status: int | None = None) -> Self:
+    def from_json(cls, value: object, status: int | None = None) -> Self:
         """Return the report in a JSON object or a text."""
         if isinstance(value, dict) and value.get("error"):
             value = value["error"]
         if not isinstance(value, dict):
             return cls(status, str(value))
         if nested := _nested(value):
-            return cls.of(nested, status)
+            return cls.from_json(nested, status)
         message = value.get("message") or value
         detail = message.get("detail") if isinstance(message, dict) else value.get("detail")
         source = detail[0] if isinstance(detail, list) and detail else value

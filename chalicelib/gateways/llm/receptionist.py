@@ -86,7 +86,7 @@ class Dialog(NamedTuple):
         """Return what the newest message states of what ``read`` returns."""
         return next(filter(None, map(read, self.request if texts is None else texts)), None)
 
-    def named(self, kind: str, text: str) -> list[str]:
+    def find_names(self, kind: str, text: str) -> list[str]:
         """Return the services or products in the facts that a text names, the best match only.
 
         Words match by their first four letters without vowels at the end, which inflected Russian
@@ -164,7 +164,7 @@ def _propose_order(dialog: Dialog, _: str) -> ToolCall | str | None:
     for text in dialog.request:
         items: dict[str, int] = {}
         for part in _SEPARATOR.split(text):
-            names = dialog.named("product", part)
+            names = dialog.find_names("product", part)
             if len(names) > 1:
                 return dialog.say("which_of", names=", ".join(names[:MAX_OFFERS]))
             items |= {name[:MAX_NAME]: _quantity(part) for name in names}
@@ -181,14 +181,14 @@ def _quantity(text: str) -> int:
 
 def _find_times(dialog: Dialog, _: str) -> ToolCall | str | None:
     """Return the proposal of the listed time that the visitor chooses, or the search for times."""
-    slot_id = _chosen(dialog)
+    slot_id = _find_choice(dialog)
     if slot_id and dialog.can_call(BOOKING):
         return dialog.call(BOOKING, slotId=slot_id, **_person(dialog))
     services_in_dialog = [
         listing.service for listing in dialog.facts.dialog if isinstance(listing, OfferedTimes)
     ]
     services = (
-        dialog.newest(lambda text: dialog.named("service", text))
+        dialog.newest(lambda text: dialog.find_names("service", text))
         or services_in_dialog
         or [offer.name for offer in dialog.facts.offers if offer.kind == "service"]
     )
@@ -201,7 +201,7 @@ def _find_times(dialog: Dialog, _: str) -> ToolCall | str | None:
     return dialog.call(FIND, service=services[0][:MAX_NAME], **days)
 
 
-def _chosen(dialog: Dialog) -> str | None:
+def _find_choice(dialog: Dialog) -> str | None:
     """Return the id of the listed time that the question chooses, if the dialog still has it."""
     lines, text = _LISTED.findall(dialog.answer), fold(dialog.messages[0])
     matching_lines = [

@@ -267,7 +267,7 @@ class Reference:
     def _field(
         self, name: str, schema: Mapping[str, Any], place: str = "", *, required: bool
     ) -> Field:
-        schema = _without_omitting_null(schema)
+        schema = _drop_omitting_null(schema)
         inner = schema.get("items", schema)
         return Field(
             name=name,
@@ -321,7 +321,7 @@ def _type(schema: Mapping[str, Any]) -> Iterator[TypePart]:
             yield TypePart(f" or {kind}")
 
 
-def _without_omitting_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _drop_omitting_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a field's schema without a ``null`` that only means that the field is omitted.
 
     The guide explains this meaning once. Where ``null`` clears a field, the field's description

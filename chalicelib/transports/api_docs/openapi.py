@@ -183,9 +183,11 @@ The deployed service has the finished document instead.
 """
 
 
-def _shown() -> list[Operation]:
+def _documented_operations() -> list[Operation]:
     """Return the operations with a route that programs and visitors' pages call."""
-    return [operation for operation in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if operation.path]
+    return [
+        operation for operation in REGISTRY.select(Audience.KEY, Audience.PUBLIC) if operation.path
+    ]
 
 
 def document() -> dict[str, Any]:
@@ -195,7 +197,7 @@ def document() -> dict[str, Any]:
     ``x-rate-limit`` and ``x-destructive``. The document's ``x-errors`` describes all error codes.
     The reference is built from this document alone.
     """
-    operations = _shown()
+    operations = _documented_operations()
     codes = catalogue(operations)
     names, schemas = components(
         [*(operation.input for operation in operations if _has_named_body(operation)), ChatRequest],
@@ -207,7 +209,7 @@ def document() -> dict[str, Any]:
     for operation in operations:
         if operation.path_parameters and _has_named_body(operation):
             name = names[operation.input]
-            schemas[name] = _without(schemas[name], operation.path_parameters)
+            schemas[name] = _drop_properties(schemas[name], operation.path_parameters)
         if _takes_key_in_body(operation):
             schemas[names[operation.input]]["properties"][idempotency_keys.FIELD] = {
                 **_IDEMPOTENCY_KEY["schema"],
@@ -312,7 +314,7 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
         entry["responses"].update(handler.responses)
     if not operation.reads_query:
         entry["requestBody"] = _body(operation, names)
-    return _with_answer(entry)
+    return _add_example_response(entry)
 
 
 def _extensions(operation: Operation) -> dict[str, Any]:
@@ -341,7 +343,7 @@ def _answers() -> dict[str, Any]:
     return answers
 
 
-def _with_answer(entry: dict[str, Any]) -> dict[str, Any]:
+def _add_example_response(entry: dict[str, Any]) -> dict[str, Any]:
     """Add the example's recorded answer, if there is one."""
     if (answer := _answers().get(entry["operationId"])) is not None:
         for content in entry["responses"]["200"]["content"].values():
@@ -397,7 +399,7 @@ def _chat(body: str) -> dict[str, Any]:
         },
         "x-error-codes": codes,
     }
-    return _with_answer(entry)
+    return _add_example_response(entry)
 
 
 CHAT_EXAMPLE = {"agentId": "AGENT_ID", "message": "Do you sell bread?"}
@@ -411,7 +413,7 @@ def _has_named_body(operation: Operation) -> bool:
 
 def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
     handler = public.handler_of(operation)
-    inline = _without(_schema(operation), operation.path_parameters)
+    inline = _drop_properties(_schema(operation), operation.path_parameters)
     name = names.get(operation.input)
     schema: Mapping[str, Any] = {"$ref": f"{REF}{name}"} if name else inline
     if handler is not None and handler.body is not None:
@@ -452,7 +454,7 @@ def _file_form(schema: dict[str, Any], file_field: str) -> dict[str, Any]:
     }
 
 
-def _without(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _drop_properties(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     properties = {k: v for k, v in schema["properties"].items() if k not in names}
     required = [name for name in schema.get("required", ()) if name not in names]
     remaining_schema = {k: v for k, v in schema.items() if k not in {"properties", "required"}}

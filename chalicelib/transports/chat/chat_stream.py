@@ -58,7 +58,7 @@ def handle(request: HttpRequest) -> HttpResponse:
         network=visitors.network_hash(request.client_ip),
         request_id=request.request_id,
         idempotency_key=request.idempotency_key,
-        in_console=_in_console(request, args),
+        in_console=_is_console_trial(request, args),
     )
     accepted = chat.accept_message(args, caller)
     events = _replay_events(accepted, args) if isinstance(accepted, Replay) else Answer(accepted)
@@ -66,7 +66,7 @@ def handle(request: HttpRequest) -> HttpResponse:
     return HttpResponse(200, stream, STREAM_HEADERS, log={"agentId": args.agent_id[:64]})
 
 
-def _in_console(request: HttpRequest, args: ChatRequest) -> bool:
+def _is_console_trial(request: HttpRequest, args: ChatRequest) -> bool:
     """Whether the request is a trial in the console.
 
     A request that only claims the test channel counts as a program's.

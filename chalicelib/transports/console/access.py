@@ -301,13 +301,15 @@ def _respond(page: Page, view: View, http: HttpRequest) -> HttpResponse:
     if request is None and not page.guest:
         return _keep_form(http) or _redirect_to_sign_in(page, http)
     if request is None:
-        return as_guest(http, lambda guest: _view_page(page, view, guest))
+        return respond_to_guest(http, lambda guest: _view_page(page, view, guest))
     # Here, and not only in ``protect``, so that failures are in the account's language.
     answer = render.failures_as_pages(lambda _: _view_page(page, view, request), link=TO_CONSOLE)
     return answer(request.http)
 
 
-def as_guest(http: HttpRequest, view: Callable[[ConsoleRequest], HttpResponse]) -> HttpResponse:
+def respond_to_guest(
+    http: HttpRequest, view: Callable[[ConsoleRequest], HttpResponse]
+) -> HttpResponse:
     """Answer a visitor without a session. The answer sets the cookie that forms are bound to."""
     token = _token(http) or token_urlsafe(32)
     guest = ConsoleRequest(http, csrf_token(token))

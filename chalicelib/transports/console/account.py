@@ -210,5 +210,5 @@ def _page(request: ConsoleRequest, account: Record, state: State = STORED) -> Ht
         "account",
         sessions=sessions,
         proof_path=request.path if "proof" in request.http.path else None,
-        **FORM.shown(request, account, state),
+        **FORM.page_values(request, account, state),
     )

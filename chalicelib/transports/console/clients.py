@@ -35,14 +35,14 @@ def _sort(request: ConsoleRequest) -> dict[str, str]:
     return {"sort": sort if sort in SORTS else SORTS[0]}
 
 
-def _listed(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
+def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
     number = min(request.page_number, LIST.last)
     is_last = number == LIST.last and response["total"] > number * LIST.size
     return {**_sort(request), "sorts": SORTS, "is_last": is_last}
 
 
 LIST = ListPage(
-    *("clients", "list_clients", PER_PAGE, {"q": "search", "tag": "tag"}, _listed, _sort),
+    *("clients", "list_clients", PER_PAGE, {"q": "search", "tag": "tag"}, _list_values, _sort),
     last=MAX_PAGE,
 )
 index = LIST.index
@@ -147,7 +147,7 @@ def _client_page(
         orders=_orders(request, client["leads"]),
         path=_path(request),
         link=record_links.links(request),
-        **FORM.shown(request, client, state),
+        **FORM.page_values(request, client, state),
     )
 
 

@@ -300,7 +300,7 @@ class ConsoleRequest:
             "once": token_urlsafe(18),
             "problem": problem,
             "conflicts": (),
-            "done": self._done(),
+            "done": self._confirmation(),
             "session_over": self.query_value("done") == SESSION_OVER,
             "money": lambda kopecks: texts.money(self.language, kopecks),
             "number": lambda n: texts.number(self.language, n),
@@ -319,13 +319,15 @@ class ConsoleRequest:
         )
         return response._replace(headers={**response.headers, **problem.headers})
 
-    def _done(self) -> str:
+    def _confirmation(self) -> str:
         """Return the text that confirms the last action, if ``done`` names one."""
         key = f"done_{self.query_value('done')}"
         return self.translate(key) if texts.has(self.language, key) else ""
 
 
-def by_id(records: Iterable[Mapping[str, Any]], record_id: str, key: str = "id") -> dict[str, Any]:
+def find_by_id(
+    records: Iterable[Mapping[str, Any]], record_id: str, key: str = "id"
+) -> dict[str, Any]:
     """Return the record with an id.
 
     Raises:

@@ -21,12 +21,12 @@ FILTERS = {
 """Names in the page's address, and the filters of the operation."""
 
 
-def _listed(request: ConsoleRequest, _: object) -> dict[str, Any]:
+def _list_values(request: ConsoleRequest, _: object) -> dict[str, Any]:
     return {"channels": CHANNELS, "bots": request.call("list_agents")["agents"]}
 
 
 index = ListPage(
-    *("dialogs", "list_dialogs", SIZE, FILTERS, _listed), empty={"dialogs": [], "total": 0}
+    *("dialogs", "list_dialogs", SIZE, FILTERS, _list_values), empty={"dialogs": [], "total": 0}
 ).index
 
 

@@ -41,8 +41,8 @@ class State(NamedTuple):
     status: int = 200
     problem: Problem | None = None
     conflicts: Sequence[tuple[str, str, str]] = ()
-    typed: Typed | None = None
-    done: str = ""
+    form_values: Typed | None = None
+    notice: str = ""
     """Key of the text about what has just succeeded."""
     details: Mapping[str, Any] = {}
     """Details of the failure."""
@@ -55,7 +55,7 @@ class _Compared(NamedTuple):
     """
 
     field: Field
-    typed: Typed
+    form_values: Typed
     value: Any = None
     errors: Sequence[FieldError] = ()
     by_person: bool = True
@@ -84,7 +84,7 @@ class Save(NamedTuple):
     find: Callable[[ConsoleRequest], Any]
     operation: str
     page: Page
-    done: str | Callable[[ConsoleRequest, Any, dict[str, Any]], HttpResponse]
+    on_success: str | Callable[[ConsoleRequest, Any, dict[str, Any]], HttpResponse]
     key: str = "id"
     arguments: Callable[[Any, dict[str, Any]], dict[str, Any]] = lambda _, changes: changes
 
@@ -96,7 +96,7 @@ class Form:
         self.fields = fields
         self._problems = problems
 
-    def shown(
+    def page_values(
         self,
         request: ConsoleRequest,
         record: Record | None,
@@ -104,12 +104,12 @@ class Form:
         new: Record | None = None,
     ) -> dict[str, Any]:
         """Return the arguments of a page with this form. ``new`` has values of a new record."""
-        form_values, fields = state.typed, state.problem.fields if state.problem else {}
+        form_values, fields = state.form_values, state.problem.fields if state.problem else {}
         if form_values is None:
             form_values = {SEEN: "" if record is None else self.seen(record)}
             for field in self.fields:
-                form_values |= field.shown(request, record or new or {})
-        notice = {"done": request.translate(f"done_{state.done}")} if state.done else {}
+                form_values |= field.fill_controls(request, record or new or {})
+        notice = {"done": request.translate(f"done_{state.notice}")} if state.notice else {}
         return notice | {
             "status": state.status,
             "problem": state.problem,
@@ -118,16 +118,18 @@ class Form:
             "opened": any(field.rare and field.name in fields for field in self.fields),
         }
 
-    def typed(self, request: ConsoleRequest) -> Typed:
+    def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
         form_values = {SEEN: request.form_value(SEEN)}
         for field in self.fields:
-            form_values |= field.typed(request)
+            form_values |= field.read_form(request)
         return form_values
 
     def seen(self, record: Record) -> str:
         """Return the marks of what is stored."""
-        return " ".join(f"{field.name}={_mark(field.stored(record))}" for field in self.fields)
+        return " ".join(
+            f"{field.name}={_mark(field.stored_value(record))}" for field in self.fields
+        )
 
     def creation(
         self,
@@ -152,7 +154,7 @@ class Form:
             except AlreadyCreatedError:  # Only the page knows what it shows instead of the secret.
                 raise
             except AppError as error:
-                return page(request, None, self.refused(request, error))
+                return page(request, None, self.refused_state(request, error))
             return on_success(request, response)
 
         return new, create
@@ -204,20 +206,22 @@ class Form:
                     answer = request.call_if(check, how.operation, **arguments)
             except (ChangedMeanwhileError, VersionConflictError) as error:
                 if attempt + 1 == TRIES:
-                    return how.page(request, record, self.refused(request, error))
+                    return how.page(request, record, self.refused_state(request, error))
             except AppError as error:
                 record = how.find(request)  # raises NotFoundError if it is the record that is gone
-                return how.page(request, record, self.refused(request, error))
+                return how.page(request, record, self.refused_state(request, error))
             else:
-                if isinstance(how.done, str):
-                    return redirect(f"{request.path}?done={how.done}")
-                return how.done(request, record, answer)
+                if isinstance(how.on_success, str):
+                    return redirect(f"{request.path}?done={how.on_success}")
+                return how.on_success(request, record, answer)
         raise AssertionError
 
-    def refused(self, request: ConsoleRequest, error: AppError) -> State:
+    def refused_state(self, request: ConsoleRequest, error: AppError) -> State:
         """Return the messages of a failure, with what was typed."""
         problem = self._problems(request, error) or self.problem(request, error)
-        return State(error.status, problem, typed=self.typed(request), details=error.details)
+        return State(
+            error.status, problem, form_values=self.read_form(request), details=error.details
+        )
 
     def problem(self, request: ConsoleRequest, error: AppError) -> Problem:
         """Return the messages of a failure. One field shows the errors of all its items."""
@@ -232,7 +236,10 @@ class Form:
             mine = (
                 None if comparison.errors or comparison.value is KEPT else _mark(comparison.value)
             )
-            stored_value, opened = comparison.field.stored(record), marks.get(comparison.field.name)
+            stored_value, opened = (
+                comparison.field.stored_value(record),
+                marks.get(comparison.field.name),
+            )
             now = opened if stored_value is KEPT else _mark(stored_value)
             by_person = mine not in {opened, now} and comparison.value is not KEPT
             by_others = now not in {opened, mine}
@@ -247,12 +254,14 @@ class Form:
         for comparison in compared:
             field = comparison.field
             form_values |= (
-                comparison.typed if comparison.by_person else field.shown(request, record)
+                comparison.form_values
+                if comparison.by_person
+                else field.fill_controls(request, record)
             )
             if comparison.by_others:
                 yours = request.translate("not_changed_by_you")
                 if comparison.by_person:
-                    yours = field.words(request, comparison.typed)
+                    yours = field.words(request, comparison.form_values)
                 label = request.translate(field.label or field.name)
                 rows.append((label, field.words_of(request, record), yours))
         return State(ConflictError.status, None, rows, form_values)
@@ -278,7 +287,7 @@ def problem_at_fields(
 
 
 def _read(field: Field, request: ConsoleRequest) -> _Compared:
-    form_values = field.typed(request)
+    form_values = field.read_form(request)
     try:
         return _Compared(field, form_values, field.value(form_values))
     except ValidationError as error:
@@ -307,7 +316,10 @@ def _require_same(
     request: ConsoleRequest,
 ) -> None:
     now = find(request)
-    if any(change.field.stored(old_record) != change.field.stored(now) for change in changes):
+    if any(
+        change.field.stored_value(old_record) != change.field.stored_value(now)
+        for change in changes
+    ):
         raise ChangedMeanwhileError("A field was changed at the same moment.")
 
 

@@ -37,16 +37,16 @@ class Field:
     later: bool = False
     names: Callable[[ConsoleRequest], Mapping[str, str]] = lambda _: {}
 
-    def typed(self, request: ConsoleRequest) -> Typed:
+    def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has. Browsers send line breaks as CR LF."""
         return {self.name: request.form_value(self.name).replace("\r\n", "\n")}
 
-    def shown(self, request: ConsoleRequest, record: Record, /) -> Typed:
+    def fill_controls(self, request: ConsoleRequest, record: Record, /) -> Typed:
         """Return what a record has, as a person would type it."""
         value = record.get(self.name, self.new)
         return {self.name: "" if value is None else self.show(request.language, value)}
 
-    def stored(self, record: Record) -> Any:  # noqa: ANN401  any JSON
+    def stored_value(self, record: Record) -> Any:  # noqa: ANN401  any JSON
         """Return what a record has, as ``value`` reads it."""
         value = record.get(self.name, self.new)
         if isinstance(value, str):
@@ -75,7 +75,7 @@ class Field:
 
     def words_of(self, request: ConsoleRequest, record: Record, /) -> str:
         """Return what a record has, for people to compare."""
-        return self.words(request, self.shown(request, record))
+        return self.words(request, self.fill_controls(request, record))
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,15 @@ class Switch(Field):
     field: str = ""
     states: tuple[Any, Any] = (True, False)
 
-    def typed(self, request: ConsoleRequest) -> Typed:
+    def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
         return {self.name: bool(request.form_value(self.name))}
 
-    def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
+    def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
         """Return the values of the controls for a record."""
-        return {self.name: self.stored(record)}
+        return {self.name: self.stored_value(record)}
 
-    def stored(self, record: Record) -> bool:
+    def stored_value(self, record: Record) -> bool:
         """Return what a record has."""
         return bool(record.get(self.field or self.name, self.new) == self.states[0])
 
@@ -114,15 +114,15 @@ class Switch(Field):
 class Ticks(Field):
     """Ticked values, such as ids of records. Their order has no meaning."""
 
-    def typed(self, request: ConsoleRequest) -> Typed:
+    def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
         return {self.name: request.form.get(self.name, [])}
 
-    def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
+    def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
         """Return the values of the controls for a record."""
-        return {self.name: self.stored(record)}
+        return {self.name: self.stored_value(record)}
 
-    def stored(self, record: Record) -> list[str]:
+    def stored_value(self, record: Record) -> list[str]:
         """Return what a record has."""
         return sorted(record.get(self.name) or [])
 
@@ -140,16 +140,16 @@ class Ticks(Field):
 class Images(Field):
     """Images: those that stay are ticked, and new ones are URLs."""
 
-    def typed(self, request: ConsoleRequest) -> Typed:
+    def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
         kept_images, new = request.form.get("keptImages", []), request.form_value("newImages")
         return {"keptImages": kept_images, "newImages": new}
 
-    def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
+    def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
         """Return the values of the controls for a record."""
-        return {"keptImages": self.stored(record), "newImages": ""}
+        return {"keptImages": self.stored_value(record), "newImages": ""}
 
-    def stored(self, record: Record) -> list[str]:
+    def stored_value(self, record: Record) -> list[str]:
         """Return what a record has."""
         return [image["fileId"] for image in record.get(self.name) or []]
 
@@ -174,16 +174,16 @@ class Images(Field):
 class Photo(Field):
     """An image: a URL replaces it, and a tick removes it."""
 
-    def typed(self, request: ConsoleRequest) -> Typed:
+    def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
         is_removed = bool(request.form_value("removePhoto"))
         return {self.name: request.form_value(self.name), "removePhoto": is_removed}
 
-    def shown(self, _: ConsoleRequest, __: Record, /) -> Typed:
+    def fill_controls(self, _: ConsoleRequest, __: Record, /) -> Typed:
         """Return the values of the controls for a record."""
         return {self.name: "", "removePhoto": False}
 
-    def stored(self, record: Record) -> Any:  # noqa: ANN401  as Field
+    def stored_value(self, record: Record) -> Any:  # noqa: ANN401  as Field
         """Return what a record has."""
         return (record.get(self.name) or {}).get("fileId")
 

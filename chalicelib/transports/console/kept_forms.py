@@ -30,7 +30,7 @@ class KeptForm(NamedTuple):
         return urlencode(self.fields)
 
     @property
-    def typed(self) -> list[str]:
+    def visible_values(self) -> list[str]:
         """The values that a person may have typed or chosen."""
         return [value for name, value in self.fields if value.strip() and name not in _HIDDEN]
 
@@ -45,7 +45,7 @@ def from_request(request: HttpRequest) -> KeptForm | None:
     path = request.route
     for name, value in request.path.items():
         path = path.replace(f"{{{name}}}", quote(value, safe=""))
-    return _kept(path, request.body.decode(errors="replace"))
+    return _parse_form(path, request.body.decode(errors="replace"))
 
 
 def from_sign_in(request: ConsoleRequest) -> KeptForm | None:
@@ -57,10 +57,10 @@ def from_sign_in(request: ConsoleRequest) -> KeptForm | None:
     accepted = (route for route, page in ROUTES.items() if page.post and WORKSPACE in route)
     if not any(re.fullmatch(re.sub(r"{\w+}", _SEGMENT, pattern), path) for pattern in accepted):
         return None
-    return _kept(path, request.form_value(FIELDS_FIELD))
+    return _parse_form(path, request.form_value(FIELDS_FIELD))
 
 
-def _kept(path: str, encoded: str) -> KeptForm | None:
+def _parse_form(path: str, encoded: str) -> KeptForm | None:
     try:
         fields = parse_qsl(encoded, keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:

@@ -40,7 +40,7 @@ MAX_PHONE = 25
 """Longest submitted value that counts as nothing but a phone number."""
 
 
-def _listed(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
+def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
     forms = request.call("list_forms", size=FORMS_IN_FILTER)["forms"]
     return {
         "leads": [{**lead, "preview": _preview(lead)} for lead in response["collections"]],
@@ -150,7 +150,7 @@ def _lead_page(request: ConsoleRequest, lead: Record, state: State = STORED) -> 
         lead=lead,
         following=NEXT.get(lead["status"]),
         statuses=[status for status in STATUSES if status != lead["status"]],
-        **FORM.shown(request, lead, state),
+        **FORM.page_values(request, lead, state),
     )
 
 
@@ -159,5 +159,5 @@ def _path(request: ConsoleRequest) -> str:
 
 
 show, _save = FORM.editing(_find, "update_lead", _lead_page, _saved)
-LIST = ListPage("leads", "list_leads", SIZE, FILTERS, _listed, problem=_filter_problem)
+LIST = ListPage("leads", "list_leads", SIZE, FILTERS, _list_values, problem=_filter_problem)
 index = LIST.index

@@ -22,14 +22,14 @@ def index(request: ConsoleRequest) -> HttpResponse:
 def send(request: ConsoleRequest) -> HttpResponse:
     """Request a link. The answer is the same for all addresses."""
     try:
-        _as_visitor(request).call(
+        _drop_session(request).call(
             "request_password_reset",
             email=request.form_value("email"),
             language=request.language,
         )
     except AppError as error:
         return _request_page(request, error.status, request.problem(error))
-    return redirect(_with_language(request, FORGOT_PASSWORD, "reset_requested"))
+    return redirect(_add_language(request, FORGOT_PASSWORD, "reset_requested"))
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
@@ -40,7 +40,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
 def save(request: ConsoleRequest) -> HttpResponse:
     """Set the new password. The person signs in with it, and the browser is a known device."""
     try:
-        response = _as_visitor(request).call(
+        response = _drop_session(request).call(
             "reset_password",
             token=request.http.path["reset"],
             password=request.form_value("password"),
@@ -51,15 +51,15 @@ def save(request: ConsoleRequest) -> HttpResponse:
     except AppError as error:
         return _reset_page(request, error.status, request.problem(error))
     device = access.device_cookies(request, response["accountId"])
-    return redirect(_with_language(request, access.SIGN_IN, "password_reset"), device)
+    return redirect(_add_language(request, access.SIGN_IN, "password_reset"), device)
 
 
-def _as_visitor(request: ConsoleRequest) -> ConsoleRequest:
+def _drop_session(request: ConsoleRequest) -> ConsoleRequest:
     """Return the request without its session, which may be that of another account."""
     return ConsoleRequest(request.http, request.csrf)
 
 
-def _with_language(request: ConsoleRequest, path: str, notice: str) -> str:
+def _add_language(request: ConsoleRequest, path: str, notice: str) -> str:
     language = {"lang": request.http.language} if request.http.language else {}
     return f"{path}?{urlencode({'done': notice, **language})}"
 
@@ -81,7 +81,7 @@ def _reset_page(
     request: ConsoleRequest, status: int, problem: Problem | None = None
 ) -> HttpResponse:
     try:
-        password_reset = _as_visitor(request).call(
+        password_reset = _drop_session(request).call(
             "get_password_reset", token=request.http.path["reset"]
         )
     except NotFoundError:

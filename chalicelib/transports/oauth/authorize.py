@@ -202,7 +202,7 @@ def _sign_in_page(http: HttpRequest) -> HttpResponse:
             return _error_page(request, OAuthError("invalid_request", too_long))
         return access.render_sign_in(request, 200, path)
 
-    return access.as_guest(http, view)
+    return access.respond_to_guest(http, view)
 
 
 def _answer(

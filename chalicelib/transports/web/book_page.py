@@ -81,7 +81,7 @@ class _Visit:
     page: Mapping[str, Any]
 
     @classmethod
-    def of(cls, request: HttpRequest) -> "_Visit":
+    def from_request(cls, request: HttpRequest) -> "_Visit":
         """Open the page.
 
         Raises:
@@ -175,7 +175,7 @@ class _Visit:
 
 
 def _show(request: HttpRequest) -> HttpResponse:
-    visit = _Visit.of(request)
+    visit = _Visit.from_request(request)
     if "service" not in request.path:
         return visit.show("services")
     if visit.service["byPhone"]:
@@ -258,7 +258,7 @@ def _book(request: HttpRequest) -> HttpResponse:
         AppError: the failure is not one that the visitor can correct in the form.
     """
     check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
-    visit = _Visit.of(request)
+    visit = _Visit.from_request(request)
     if visit.service["byPhone"]:
         return visit.show("by_phone", 409)
     form_values = form_data.last_values(request)
@@ -266,11 +266,17 @@ def _book(request: HttpRequest) -> HttpResponse:
         response = (
             _decoy(visit, form_values)
             if form_checks.is_robot(form_values)
-            else _made(visit, form_values)
+            else _create_booking(visit, form_values)
         )
-        return visit.show("by_mail", 202) if "confirmByMail" in response else _done(visit, response)
+        return (
+            visit.show("by_mail", 202)
+            if "confirmByMail" in response
+            else _confirmation_page(visit, response)
+        )
     except SlotUnavailableError as error:
-        return _again(visit, form_values, error, "book_taken", slots=error.details["alternatives"])
+        return _show_form_again(
+            visit, form_values, error, "book_taken", slots=error.details["alternatives"]
+        )
     except ValidationError as error:
         return _invalid(visit, form_values, error)
     except AppError as error:
@@ -278,10 +284,10 @@ def _book(request: HttpRequest) -> HttpResponse:
             raise
         lacks_email = error.code == "rate_limited" and mail.is_on() and not form_values.get("email")
         key = "book_needs_email" if lacks_email else REFUSALS[error.code]
-        return _again(visit, form_values, error, key)
+        return _show_form_again(visit, form_values, error, key)
 
 
-def _made(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
+def _create_booking(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
     form_checks.check_fill_time(form_values)
     staff = _staff_of(visit, form_values)
     client = {name: form_values.get(name, "").strip() or None for name in ("phone", "email")}
@@ -300,15 +306,15 @@ def _invalid(visit: _Visit, form_values: Mapping[str, str], error: ValidationErr
     """Show the form with messages beside the fields that are wrong."""
     wrong = {field_error.field.removeprefix("client.") for field_error in error.errors}
     if "startAt" in wrong:
-        return _again(visit, form_values, error, "book_taken", slots=[])
+        return _show_form_again(visit, form_values, error, "book_taken", slots=[])
     keys = {name: key for name, key in CONTACTS.items() if name in wrong}
     if "client" in wrong:
         keys["phone"] = "book_wrong_contact"
     errors = {name: texts.translate(visit.language, key) for name, key in keys.items()}
-    return _again(visit, form_values, error, "book_wrong", errors=errors)
+    return _show_form_again(visit, form_values, error, "book_wrong", errors=errors)
 
 
-def _again(  # noqa: PLR0913  the parts of a refusal
+def _show_form_again(  # noqa: PLR0913  the parts of a refusal
     visit: _Visit,
     form_values: Mapping[str, str],
     error: AppError,
@@ -351,7 +357,7 @@ def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _done(visit: _Visit, confirmation: Mapping[str, Any]) -> HttpResponse:
+def _confirmation_page(visit: _Visit, confirmation: Mapping[str, Any]) -> HttpResponse:
     """Return the page that confirms a booking. It contains the secret link to manage it."""
     response = visit.show(
         "done", made=confirmation, facts=booking_facts(visit.language, confirmation["booking"])

@@ -76,11 +76,11 @@ def _book(request: HttpRequest) -> HttpResponse:
         booking_links.parse(token)
         response = call(request, "book_by_link", {"token": token}, token)
     except SlotUnavailableError as error:
-        return _taken(request, error)
+        return _show_taken(request, error)
     return redirect(response["manageUrl"])
 
 
-def _taken(request: HttpRequest, error: SlotUnavailableError) -> HttpResponse:
+def _show_taken(request: HttpRequest, error: SlotUnavailableError) -> HttpResponse:
     """Say that the time is taken, with the nearest free ones."""
     language = render.preferred_language(request)
     free = month_view.choices(language, error.details["alternatives"])
@@ -117,7 +117,7 @@ class _Visit:
     managed: Mapping[str, Any]
 
     @classmethod
-    def of(cls, request: HttpRequest) -> Self:
+    def from_request(cls, request: HttpRequest) -> Self:
         """Read the booking.
 
         Raises:
@@ -164,7 +164,7 @@ class _Visit:
 
 
 def _show(request: HttpRequest) -> HttpResponse:
-    visit = _Visit.of(request)
+    visit = _Visit.from_request(request)
     match query_value(request, "step"):
         case "cancel" if visit.managed["canCancel"]:
             return visit.show("booking_cancel")
@@ -226,7 +226,7 @@ def _confirm(visit: _Visit) -> HttpResponse | None:
 
 def _change(request: HttpRequest) -> HttpResponse:
     check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
-    visit = _Visit.of(request)
+    visit = _Visit.from_request(request)
     form_values = form_data.last_values(request)
     match form_values.get("action"):
         case "cancel":
@@ -243,7 +243,7 @@ def _cancel(visit: _Visit) -> HttpResponse:
     token = booking_links.token(link.workspace_id, row, Purpose.CANCEL)
     with suppress(BookingStartedError):  # The page then has no button.
         call(visit.request, "cancel_public_booking", {"token": token})
-    return _Visit.of(visit.request).overview()
+    return _Visit.from_request(visit.request).overview()
 
 
 def _move(visit: _Visit, form_values: Mapping[str, str]) -> HttpResponse:
@@ -255,13 +255,15 @@ def _move(visit: _Visit, form_values: Mapping[str, str]) -> HttpResponse:
     try:
         call(visit.request, "move_public_booking", arguments, form_values.get("once", "")[:100])
     except (SlotUnavailableError, ValidationError) as error:
-        return _refused(visit, error, form_values)
+        return _show_refusal(visit, error, form_values)
     except ConflictError as error:
-        return _Visit.of(visit.request).overview(error.status, problem=f"error_{error.code}")
-    return _Visit.of(visit.request).overview(notice="booked_moved")
+        return _Visit.from_request(visit.request).overview(
+            error.status, problem=f"error_{error.code}"
+        )
+    return _Visit.from_request(visit.request).overview(notice="booked_moved")
 
 
-def _refused(visit: _Visit, error: AppError, form_values: Mapping[str, str]) -> HttpResponse:
+def _show_refusal(visit: _Visit, error: AppError, form_values: Mapping[str, str]) -> HttpResponse:
     """Show times near the one that was taken, or the calendar if there are none."""
     if not visit.managed["canMove"]:
         return visit.overview(error.status)

@@ -61,16 +61,16 @@ def _redirect(request: HttpRequest, name: str, rendered: RenderedPage) -> HttpRe
     if rendered.site is None:
         return None
     if rendered.site.active_host not in {name, None}:
-        return _moved(request, 308, rendered.site.url, slug)
+        return _redirect_moved(request, 308, rendered.site.url, slug)
     base = "" if _is_own_host(name) else f"/s/{name}"
     if rendered.state == "moved":
-        return _moved(request, 301, base, rendered.slug)
+        return _redirect_moved(request, 301, base, rendered.slug)
     if rendered.html and base and request.has_trailing_slash == bool(slug):
-        return _moved(request, 301, base, slug)
+        return _redirect_moved(request, 301, base, slug)
     return None
 
 
-def _moved(request: HttpRequest, status: int, base: str, slug: str) -> HttpResponse:
+def _redirect_moved(request: HttpRequest, status: int, base: str, slug: str) -> HttpResponse:
     query = urlencode(request.query, doseq=True, quote_via=quote)
     location = f"{base}/{quote(slug)}" + (f"?{query}" if query else "")
     return HttpResponse(status, b"", {"Location": location, "Cache-Control": render.CACHED})

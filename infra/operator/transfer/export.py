@@ -145,7 +145,7 @@ class _Export:
         for kind in contents.PLAIN:
             self._rows(kind, kind.at, self._items(kind, kind.at))
         self._statistics()
-        for job in jobs.of_workspace(self._workspace.id):
+        for job in jobs.read_workspace_jobs(self._workspace.id):
             if job.kind not in contents.EXCLUDED_JOBS:
                 due = job.due_at.isoformat()
                 line = {"kind": job.kind, "id": job.job_id, "due": due, "payload": job.payload}

@@ -26,7 +26,7 @@ from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
 from chalicelib.domains.sites.store import sites
 from chalicelib.engine.claims import ClaimRow
-from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
+from chalicelib.engine.unit import UnitOfWork, run_unit, split_batches
 from chalicelib.lib import slugs
 from infra.operator.transfer import marks, members
 from infra.operator.transfer.erased import Erased
@@ -179,7 +179,7 @@ def _free(kind: str, wanted: Iterable[str]) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for slug in wanted:
         options = list(slugs.candidates(slug))
-        held = ClaimRow.taken(kind, options) | set(chosen.values())
+        held = ClaimRow.find_claimed(kind, options) | set(chosen.values())
         chosen[slug] = slugs.first_free(options, held, slugs.RESERVED)
     return chosen
 
@@ -201,13 +201,13 @@ def _create_workspace(
         ConflictError: another workspace has taken a claim since the import began.
     """
     workspace_id = mark.workspace_id
-    for batch in in_batches(claims, ROWS_A_UNIT):
+    for batch in split_batches(claims, ROWS_A_UNIT):
         run_unit(workspace_id, None, partial(_stage_claims, claims=batch))
     found_members = list(
         members.new_memberships(found.workspace["members"], workspace_id, owner.id)
     )
     memberships = [row for _, row in found_members if row is not None]
-    for some in in_batches(memberships, ROWS_A_UNIT // 2):
+    for some in split_batches(memberships, ROWS_A_UNIT // 2):
         run_unit(workspace_id, None, partial(_stage_memberships, memberships=some))
     made = _workspace_row(found, mark, owner)
 

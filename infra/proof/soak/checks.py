@@ -178,14 +178,14 @@ class Records(NamedTuple):
 
 def read_records(workspace_id: str) -> Records:
     """Read the records of a workspace. ``twice`` are names of products that are there again."""
-    products = PRODUCTS.after(workspace_id, "", EVERYTHING)
+    products = PRODUCTS.read_after(workspace_id, "", EVERYTHING)
     leads: defaultdict[str, list[str]] = defaultdict(list)
-    for lead in LEADS.after(workspace_id, "", EVERYTHING):
+    for lead in LEADS.read_after(workspace_id, "", EVERYTHING):
         leads[lead.data["message"]].append(lead.id)
     return Records(
         {each.id: int(each.price) for each in products},
         leads,
-        {each.id: each for each in BOOKINGS.after(workspace_id, "", EVERYTHING)},
+        {each.id: each for each in BOOKINGS.read_after(workspace_id, "", EVERYTHING)},
         [name for name, number in Counter(p.name for p in products).items() if number > 1],
     )
 
@@ -208,7 +208,7 @@ def check_world(world: World, topped_up: int, acknowledged: Sequence[Acknowledge
     check_overlaps(_busy(each) for each in blocking)
     counts["bookings"] = len(blocking)
     for listing in COUNTED:
-        rows = listing.after(world.workspace_id, "", EVERYTHING)
+        rows = listing.read_after(world.workspace_id, "", EVERYTHING)
         names = [listing.counters(row.facets) for row in rows]
         counted = counters.read_all(world.workspace_id, listing.noun)
         counts["counted"] += check_counters(listing.noun, counted, names)

@@ -14,7 +14,7 @@ from chalicelib.domains.catalog.store.categories import CATEGORIES
 from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.engine import jobs
 from chalicelib.engine.listing import counters
-from chalicelib.engine.unit import UnitOfWork, in_batches
+from chalicelib.engine.unit import UnitOfWork, split_batches
 from chalicelib.lib import trees
 from tests.conftest import Answer, Api, Owner, all_rows, run_concurrently
 from tests.support.effort import examples
@@ -236,7 +236,7 @@ class TestDeleteCategory:
     ) -> None:
         bread, cakes = create(api)["id"], create(api, "Cakes")["id"]
         fill(owner, bread, 130)
-        for batch in in_batches(range(90), 40):
+        for batch in split_batches(range(90), 40):
             unit = UnitOfWork(owner.workspace.id, "test")
             for number in batch:
                 unit.create(row(owner, f"{number}", bread))
@@ -307,7 +307,7 @@ class TestDeleteCategory:
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         top, middle = chain(api, 2)
-        for batch in in_batches(range(60), 40):
+        for batch in split_batches(range(60), 40):
             unit = UnitOfWork(owner.workspace.id, "test")
             for number in batch:
                 unit.create(row(owner, f"{number}", middle))

@@ -115,7 +115,7 @@ class TestARepeatedJob:
         """The job of the mail about a new booking, which is due."""
         book(salon, HOURS[0])
         jobs.run({VISITOR_EVENTS: JOB_HANDLERS[VISITOR_EVENTS]}, queue=Queue.EVENTS)
-        waiting = jobs.of_workspace(owner.workspace.id)
+        waiting = jobs.read_workspace_jobs(owner.workspace.id)
         (found,) = [each for each in waiting if each.kind == MAIL_CLIENT]
         return found
 

@@ -185,4 +185,6 @@ def test_the_mails_of_a_russian_workspace_are_in_russian(
 
 def test_without_mail_no_jobs_are_made(api: Api, owner: Owner, time: Time) -> None:
     Salon.opened(api).book(NOON)
-    assert "visitor-events" not in {job.kind for job in jobs.of_workspace(owner.workspace.id)}
+    assert "visitor-events" not in {
+        job.kind for job in jobs.read_workspace_jobs(owner.workspace.id)
+    }

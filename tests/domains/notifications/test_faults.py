@@ -93,7 +93,7 @@ def lead_inbox(inbox: Inbox, owner: Owner) -> Inbox:
 
 def kinds_of_jobs(owner: Owner) -> set[str]:
     """Return the kinds of jobs that wait in the workspace."""
-    return {job.kind for job in jobs.of_workspace(owner.workspace.id)}
+    return {job.kind for job in jobs.read_workspace_jobs(owner.workspace.id)}
 
 
 def names_of_leads(api: Api) -> list[str]:
@@ -242,7 +242,7 @@ class TestWaits:
             time.pass_by(hours=1)
         assert 4 <= len(attempts) <= 12
         assert [
-            each for each in jobs.of_workspace(owner.workspace.id) if "notify" in each.kind
+            each for each in jobs.read_workspace_jobs(owner.workspace.id) if "notify" in each.kind
         ] == []
         severe = [each for each in caplog.records if each.levelno >= logging.WARNING]
         assert [each.getMessage() for each in severe] == ["a message to a member was given up"]

@@ -55,14 +55,18 @@ def test_an_invitation_is_mailed_with_its_link(inbox: Inbox, owner: Owner) -> No
 def test_the_job_has_neither_the_link_nor_the_address(inbox: Inbox, owner: Owner) -> None:
     made = invite(owner)
     (job,) = [
-        each for each in jobs.of_workspace(owner.workspace.id) if each.kind == MAIL_INVITATION
+        each
+        for each in jobs.read_workspace_jobs(owner.workspace.id)
+        if each.kind == MAIL_INVITATION
     ]
     assert job.payload == {"invitationId": made["id"]}
 
 
 def test_without_mail_the_link_is_only_shown(owner: Owner) -> None:
     assert invite(owner)["isMailed"] is False
-    assert not [e for e in jobs.of_workspace(owner.workspace.id) if e.kind == MAIL_INVITATION]
+    assert not [
+        e for e in jobs.read_workspace_jobs(owner.workspace.id) if e.kind == MAIL_INVITATION
+    ]
 
 
 def test_a_revoked_or_replaced_invitation_is_not_mailed(inbox: Inbox, owner: Owner) -> None:
@@ -111,7 +115,9 @@ def test_a_job_that_runs_again_sends_nothing_more(
 ) -> None:
     invite(owner)
     (job,) = [
-        each for each in jobs.of_workspace(owner.workspace.id) if each.kind == MAIL_INVITATION
+        each
+        for each in jobs.read_workspace_jobs(owner.workspace.id)
+        if each.kind == MAIL_INVITATION
     ]
     sent: list[str] = []
     monkeypatch.setattr(mail, "send", lambda each: sent.append(each.id))

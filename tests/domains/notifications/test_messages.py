@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 def waiting(owner: Owner) -> list[str]:
     """Return the kinds of jobs that wait in the workspace."""
-    return sorted(job.kind for job in jobs.of_workspace(owner.workspace.id))
+    return sorted(job.kind for job in jobs.read_workspace_jobs(owner.workspace.id))
 
 
 def switched_off_webhook(owner: Owner) -> str:

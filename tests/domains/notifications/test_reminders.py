@@ -33,7 +33,7 @@ def reminders(inbox: Inbox) -> list[str]:
 
 def waiting(owner: Owner) -> list[datetime]:
     """Return when the reminders that wait are due."""
-    found = jobs.of_workspace(owner.workspace.id)
+    found = jobs.read_workspace_jobs(owner.workspace.id)
     return sorted(job.due_at for job in found if job.kind == REMIND_CLIENT)
 
 
@@ -203,7 +203,9 @@ def test_a_kill_at_any_call_loses_neither_a_mail_nor_the_next_reminder(
     book(salon, NOON)
     run_until_idle()
     time.now = AT - timedelta(hours=24)
-    (job,) = [each for each in jobs.of_workspace(owner.workspace.id) if each.kind == REMIND_CLIENT]
+    (job,) = [
+        each for each in jobs.read_workspace_jobs(owner.workspace.id) if each.kind == REMIND_CLIENT
+    ]
     steps = [
         (jobs, "schedule"),
         (mail_gate, "admit"),
@@ -224,7 +226,9 @@ def test_events_whose_job_runs_twice_make_one_mail_and_one_reminder(
     inbox: Inbox, salon: Salon, owner: Owner
 ) -> None:
     book(salon, NOON)
-    (job,) = [each for each in jobs.of_workspace(owner.workspace.id) if each.kind == VISITOR_EVENTS]
+    (job,) = [
+        each for each in jobs.read_workspace_jobs(owner.workspace.id) if each.kind == VISITOR_EVENTS
+    ]
     client_events.make_mails(job)
     run_event_jobs()
     client_events.make_mails(job)

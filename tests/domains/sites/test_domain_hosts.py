@@ -267,7 +267,7 @@ class TestProgress:
     ) -> None:
         hosts.states.clear()
         with monkeypatch.context() as patched:
-            patched.setattr(jobs, "done", lambda _: 1 / 0)
+            patched.setattr(jobs, "remove_finished", lambda _: 1 / 0)
             run_jobs()
         time.pass_by(minutes=10)
         run_jobs()
@@ -329,7 +329,7 @@ class TestProgress:
             bind(api, verified, None)
             with aws_calls.entered(None):
                 (release,) = waiting_jobs(domain_binding.RELEASE)
-                jobs.done(jobs.JobRow.from_raw_data(release))
+                jobs.remove_finished(jobs.JobRow.from_raw_data(release))
 
         hosts.states.clear()
         hosts.during = unbind

@@ -13,7 +13,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES, domain_request
 from chalicelib.engine.listing import counters
-from chalicelib.engine.unit import UnitOfWork, in_batches
+from chalicelib.engine.unit import UnitOfWork, split_batches
 from chalicelib.gateways import object_store
 from chalicelib.lib import slugs
 from tests.conftest import Api, Owner, Time
@@ -102,7 +102,7 @@ class TestListPages:
     def test_all_pages_of_a_large_site_are_returned(
         self, owner: Owner, api: Api, site: str
     ) -> None:
-        for batch in in_batches(range(90), 45):
+        for batch in split_batches(range(90), 45):
             unit = UnitOfWork(owner.workspace.id, "seed")
             for _ in batch:
                 slug = new_id().lower()

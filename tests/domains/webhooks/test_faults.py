@@ -55,7 +55,9 @@ def test_a_job_of_events_that_runs_twice_sends_each_event_once(
     webhook: dict[str, Any], receiver: Receiver, things: Things, owner: Owner
 ) -> None:
     submit(things.form, name="Ada", email="ada@example.com")
-    (job,) = (each for each in jobs.of_workspace(owner.workspace.id) if each.kind == WEBHOOK_EVENTS)
+    (job,) = (
+        each for each in jobs.read_workspace_jobs(owner.workspace.id) if each.kind == WEBHOOK_EVENTS
+    )
     turns.make_deliveries(job)
     run_until_idle()
     assert receiver.types == ["lead.created"]
@@ -239,7 +241,7 @@ def test_failing_events_share_their_next_turn(
         time.pass_by(seconds=1)
         submit(things.form, name="Ada", email=f"ada{number}@example.com")
         run_until_idle()
-    waiting = jobs.of_workspace(owner.workspace.id)
+    waiting = jobs.read_workspace_jobs(owner.workspace.id)
     assert len([job for job in waiting if job.kind == DELIVER_WEBHOOK]) == 1
 
 
@@ -249,10 +251,10 @@ def test_events_within_a_second_share_their_turn(
     for number in range(8):
         time.pass_by(milliseconds=100)
         submit(things.form, name="Ada", email=f"ada{number}@example.com")
-        for job in jobs.of_workspace(owner.workspace.id):
+        for job in jobs.read_workspace_jobs(owner.workspace.id):
             if job.kind == WEBHOOK_EVENTS:
                 jobs.attempt(job, turns.make_deliveries)
-    kinds = [job.kind for job in jobs.of_workspace(owner.workspace.id)]
+    kinds = [job.kind for job in jobs.read_workspace_jobs(owner.workspace.id)]
     assert kinds.count(DELIVER_WEBHOOK) == 1
     run_until_idle()
     assert receiver.types == ["lead.created"] * 8

@@ -20,7 +20,7 @@ from tests.support.sweep import sweep
 
 pytestmark = pytest.mark.usefixtures("database")
 SENDER = {"User-Agent": f"{USER_AGENT} (+https://app.example)"}
-PUBLIC = [each for each in REGISTRY.of(Audience.PUBLIC) if each.path]
+PUBLIC = [each for each in REGISTRY.select(Audience.PUBLIC) if each.path]
 
 
 def test_an_event_that_reaches_a_form_of_this_service_makes_no_lead(

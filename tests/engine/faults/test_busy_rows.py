@@ -27,7 +27,7 @@ def test_a_job_on_a_busy_row_is_removed_once_it_is_done() -> None:
     job = jobs.row("kind", "w", {})
     jobs.schedule(job)
     with failing("DeleteItem", 2, busy_row):
-        jobs.done(job)
+        jobs.remove_finished(job)
     assert not jobs.is_there(job)
 
 

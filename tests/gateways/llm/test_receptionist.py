@@ -248,9 +248,9 @@ RESULTS = {
     "propose_booking": [{"title": "Book: Haircut", "details": []}],
     "propose_order": [{"title": "Order", "details": []}],
     "request_person": [{"result": "A person has been asked already."}],
-    "opening_hours": [{"hours": []}, {"hours": [facts.as_data(WEEK)]}],
-    "find_services": [{"found": []}, {"found": [facts.as_data(OFFERS[0])], "others": []}],
-    "find_products": [{"found": []}, {"found": [facts.as_data(OFFERS[3])]}],
+    "opening_hours": [{"hours": []}, {"hours": [facts.to_data(WEEK)]}],
+    "find_services": [{"found": []}, {"found": [facts.to_data(OFFERS[0])], "others": []}],
+    "find_products": [{"found": []}, {"found": [facts.to_data(OFFERS[3])]}],
 }
 ERRORS = ("This time is no longer free.", "None of x are in stock.", "", "{}", "Several")
 

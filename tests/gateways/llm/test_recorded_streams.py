@@ -370,7 +370,7 @@ SENT = {"messages", "max_tokens", "response_format", "stream", "stream_options",
 @pytest.mark.parametrize("row", ERRORS, ids=lambda row: f"{row['problem']} {row['server']}")
 def test_a_refused_request_is_recognized_by_its_code_or_its_parameter(row: dict[str, Any]) -> None:
     problem = row["problem"]
-    report = ErrorReport.of_body(row["status"], json.dumps(row["body"]).encode())
+    report = ErrorReport.from_body(row["status"], json.dumps(row["body"]).encode())
     sent = SENT | {"tool_choice"} if problem == "tool_choice" else SENT
     part = report.refused_part(sent)
     match problem:
@@ -403,7 +403,7 @@ def test_a_refused_request_is_recognized_by_its_code_or_its_parameter(row: dict[
 )
 def test_other_words_for_a_prompt_that_is_too_long_are_recognized(message: str) -> None:
     body = {"error": {"message": message, "type": "invalid_request_error"}}
-    assert ErrorReport.of_body(400, json.dumps(body).encode()).kind == "too_long"
+    assert ErrorReport.from_body(400, json.dumps(body).encode()).kind == "too_long"
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ def test_other_words_for_a_prompt_that_is_too_long_are_recognized(message: str) 
 )
 def test_a_refusal_to_stream_may_lack_a_code_or_a_parameter(about: dict[str, str]) -> None:
     body = {"error": {"message": "Your organization must be verified to stream.", **about}}
-    assert ErrorReport.of_body(400, json.dumps(body).encode()).refused_part(SENT) == "stream"
+    assert ErrorReport.from_body(400, json.dumps(body).encode()).refused_part(SENT) == "stream"
 
 
 def typed(received: list[Event]) -> list[tuple[type, Event]]:

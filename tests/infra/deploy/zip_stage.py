@@ -164,7 +164,7 @@ def run_jobs_here(*kinds: str) -> None:
     for kind in kinds:
         for job in waiting_jobs(kind):
             JOB_HANDLERS[kind](job)
-            jobs.done(job)
+            jobs.remove_finished(job)
 
 
 def killed_before_commit(stage: Stage, call: Callable[[], object]) -> None:

@@ -34,7 +34,7 @@ from tests.support.restoring import Snapshots
 pytestmark = pytest.mark.usefixtures("database")
 BAKERY, SCHOOL, POSTS = bakery.load("en"), school.load("en"), posts.load("en")
 load_all()
-LISTS = [each for each in REGISTRY.of(Audience.KEY) if each.name.startswith("list_")]
+LISTS = [each for each in REGISTRY.select(Audience.KEY) if each.name.startswith("list_")]
 INPUTS: dict[str, Callable[[Api], str]] = {
     "list_pages": lambda api: f"projectId={sites(api)[0]['id']}",
     "list_agent_dialogs": lambda api: f"agentId={api.get('/api/agents/list')['agents'][0]['id']}",

@@ -48,7 +48,7 @@ class TestOptions:
     def test_every_operator_only_operation_is_used_by_a_command(self) -> None:
         commands = operation_commands.commands()
         assert set(COMMANDS) - WRITTEN_BY_HAND <= set(commands)
-        names = {each.name for each in REGISTRY.of(Audience.OPERATOR)}
+        names = {each.name for each in REGISTRY.select(Audience.OPERATOR)}
         assert set(operation_commands.DIFFERENCES) <= names
         assert names >= operation_commands.NO_COMMANDS
         assert len(commands) == len(operator_s_own()) - len(operation_commands.NO_COMMANDS)
@@ -97,7 +97,9 @@ class TestOptions:
 
 def operator_s_own() -> list[Operation]:
     """Return the operations that the operator may call, and keys may not."""
-    return [each for each in REGISTRY.of(Audience.OPERATOR) if Audience.KEY not in each.audience]
+    return [
+        each for each in REGISTRY.select(Audience.OPERATOR) if Audience.KEY not in each.audience
+    ]
 
 
 class TestEveryFailure:

@@ -287,7 +287,7 @@ class TestRefusals:
 
         path = tmp_path / "x.zip"
         with monkeypatch.context() as patched:
-            patched.setattr(jobs, "of_workspace", breaks)
+            patched.setattr(jobs, "read_workspace_jobs", breaks)
             run_failing("export", "--workspace", bakery.workspace, "--out", str(path))
         assert [each.name for each in tmp_path.iterdir()] == ["x.zip.part"]
         assert "cut off" in run_failing("import", str(tmp_path / "x.zip.part"), "--ids", "new")

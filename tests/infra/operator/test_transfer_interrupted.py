@@ -59,13 +59,13 @@ class TestInterrupted:
         assert printed["resumed"] is True
         workspace = printed["workspaceId"]
         twice = dict(rows_of(workspace))
-        scheduled = sorted(job.job_id for job in jobs.of_workspace(workspace))
+        scheduled = sorted(job.job_id for job in jobs.read_workspace_jobs(workspace))
         empty()
         as_operator("create_account", email=bakery.owner_email, password="long enough")
         if ids == "keep":
             run("import", str(file))
             assert comparable(rows_of(workspace), workspace) == comparable(twice, workspace)
-            assert sorted(job.job_id for job in jobs.of_workspace(workspace)) == scheduled
+            assert sorted(job.job_id for job in jobs.read_workspace_jobs(workspace)) == scheduled
         else:
             once = run("import", str(file), "--ids", "new")["workspaceId"]
             assert len(comparable(rows_of(once), once)) == len(comparable(twice, workspace))

@@ -235,7 +235,9 @@ class TestMail:
     ) -> None:
         request()
         (job,) = [
-            each for each in jobs.of_workspace("platform") if each.kind == MAIL_PASSWORD_RESET
+            each
+            for each in jobs.read_workspace_jobs("platform")
+            if each.kind == MAIL_PASSWORD_RESET
         ]
         sent: list[str] = []
         monkeypatch.setattr(mail, "send", lambda each: sent.append(each.id))
@@ -267,7 +269,9 @@ class TestMail:
     def test_a_disabled_account_is_told_nothing(self, inbox: Inbox) -> None:
         as_operator("set_password", email=OWNER, password=NEW_PASSWORD)
         as_operator("disable_account", email=OWNER)
-        (job,) = [each for each in jobs.of_workspace("platform") if each.kind == MAIL_PASSWORD_SET]
+        (job,) = [
+            each for each in jobs.read_workspace_jobs("platform") if each.kind == MAIL_PASSWORD_SET
+        ]
         JOB_HANDLERS[MAIL_PASSWORD_SET](job)
         assert inbox.mails == []
 
@@ -427,7 +431,7 @@ class TestPages:
             page = text(Person("").get(path))
             assert "operator can set a new one" in page
         assert request().status == 503
-        assert not list(jobs.of_workspace("platform"))
+        assert not list(jobs.read_workspace_jobs("platform"))
 
 
 def can_sign_in(password: str) -> bool:

@@ -57,7 +57,7 @@ class TestList:
 
     @pytest.mark.parametrize("prompt", prompts.PROMPTS.values(), ids=prompts.PROMPTS)
     def test_a_prompt_names_tools_and_arguments_that_exist(self, prompt: prompts.Prompt) -> None:
-        assert set(prompt.tools) <= set(tools.by_name())
+        assert set(prompt.tools) <= set(tools.entries_by_tool())
         values = {each.name: "x" for each in prompt.arguments}
         assert prompt.text.format_map(values) != prompt.text or not values
 

@@ -21,7 +21,7 @@ from chalicelib.engine.listing.lookups import SORT_KEY, Lookup
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import ContentRow, Record
-from chalicelib.engine.unit import UnitOfWork, in_batches
+from chalicelib.engine.unit import UnitOfWork, split_batches
 
 DRAFT = "draft"
 PUBLISHED = "published"
@@ -172,5 +172,5 @@ def every_published() -> Iterator[PostRow]:
     """Yield the published posts, latest first."""
     entries = POSTS.entries(PLATFORM, status=PUBLISHED)
     latest_first = sorted(entries, key=lambda entry: (entry.numbers[0], entry.id), reverse=True)
-    for batch in in_batches((entry.id for entry in latest_first), READ_BATCH):
+    for batch in split_batches((entry.id for entry in latest_first), READ_BATCH):
         yield from POSTS.fetch(PLATFORM, batch)

@@ -59,7 +59,7 @@ def limits_of_unproved(ctx: Context, service: ServiceRow) -> list[tuple[Limit, s
     """Return the limits on bookings without a proof, with their subjects."""
     shared = _unverified(service)
     return [
-        *limits.of_visitor(UNPROVED, ctx.principal.share_subjects, shared),
+        *limits.visitor_limits(UNPROVED, ctx.principal.share_subjects, shared),
         (shared, service.id),
     ]
 
@@ -346,7 +346,7 @@ def _await_mail(
     row.booking = PublicBookingOut.of(made).model_dump(mode="json", by_alias=True)
     ctx.unit.create(row)
     subjects = ctx.principal.share_subjects
-    for limit, subject in limits.of_visitor(LINKS_PER_DAY, subjects):
+    for limit, subject in limits.visitor_limits(LINKS_PER_DAY, subjects):
         limits.stage(ctx.unit, limit, subject)
     ctx.unit.create(jobs.row(MAIL_BOOKING_LINK, ctx.workspace_id, {"requestId": request_id}))
     ctx.unit.after_commit(wake.wake)

@@ -205,7 +205,7 @@ def require_hours_unchanged(unit: UnitOfWork, resource_id: str, hours: ScheduleR
 
 def number_at_end(workspace_id: str) -> int:
     """Return the sort order that puts a new resource last."""
-    last = RESOURCES.along(workspace_id, IN_ORDER, 1, descending=True)
+    last = RESOURCES.read_along(workspace_id, IN_ORDER, 1, descending=True)
     return last[0].number + query.STEP if last else 0
 
 

@@ -91,7 +91,7 @@ SERVICES = register_listing(
             SortIndex("name"),
             SortIndex("sortOrder", partition_by="status"),
         ),
-        lookups=(lookups.by_id("SERVICE"),),
+        lookups=(lookups.id_lookup("SERVICE"),),
         files=SHOWN_IMAGES,
         inline_bytes=NAME_BYTES,
     )
@@ -100,7 +100,7 @@ SERVICES = register_listing(
 
 def number_at_end(workspace_id: str) -> int:
     """Return the sort order that puts a new service last."""
-    last = SERVICES.along(workspace_id, IN_ORDER, 1, descending=True)
+    last = SERVICES.read_along(workspace_id, IN_ORDER, 1, descending=True)
     return last[0].number + query.STEP if last else 0
 
 

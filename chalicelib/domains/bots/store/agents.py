@@ -47,7 +47,7 @@ AGENTS = register_listing(
         text=lambda agent: (agent.name,),
         sorts={"createdAt": "id"},
         presence=("is_active",),
-        lookups=(lookups.by_id("AGENT"),),
+        lookups=(lookups.id_lookup("AGENT"),),
         followed_by=KNOWLEDGE_STALE,
     )
 )

@@ -45,7 +45,7 @@ from chalicelib.domains.files.flows import images, rehosting
 from chalicelib.domains.files.flows.rehosting import RejectedImage, StoredObject
 from chalicelib.engine.listing import query
 from chalicelib.engine.reading import fetch
-from chalicelib.engine.unit import UnitOfWork, in_batches
+from chalicelib.engine.unit import UnitOfWork, split_batches
 
 PRODUCTS_PER_TRANSACTION = 10
 """Products in one transaction.
@@ -179,7 +179,7 @@ def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool)
 def _batches(items: Mapping[int, Item]) -> Iterator[list[int]]:
     """Yield the indexes of the items in each transaction."""
     with_images = {n for n, item in items.items() if "images" in item.model_fields_set}
-    yield from in_batches((n for n in items if n not in with_images), PRODUCTS_PER_TRANSACTION)
+    yield from split_batches((n for n in items if n not in with_images), PRODUCTS_PER_TRANSACTION)
     yield from ([n] for n in items if n in with_images)
 
 

@@ -141,7 +141,7 @@ def drop_deleted(unit: UnitOfWork, product_id: str) -> None:
 
 def number_at_end(workspace_id: str) -> int:
     """Return the sort order that puts a new product last."""
-    last = PRODUCTS.along(workspace_id, IN_ORDER, 1, descending=True)
+    last = PRODUCTS.read_along(workspace_id, IN_ORDER, 1, descending=True)
     return last[0].number + query.STEP if last else 0
 
 
@@ -150,7 +150,7 @@ def number_after(workspace_id: str, product: ProductRow) -> int:
 
     If there is no gap, return the other product's sort order; the newer id then sorts later.
     """
-    after = PRODUCTS.along(workspace_id, IN_ORDER, 1, last_record=product)
+    after = PRODUCTS.read_along(workspace_id, IN_ORDER, 1, last_record=product)
     number = int(product.sort_order)
     free_numbers = query.between(number, after[0].number if after else None, 1)
     return free_numbers[0] if free_numbers else number
@@ -161,7 +161,7 @@ def first_position_except(
 ) -> SortPosition | None:
     """Return the first position of another product than these, in a category or in all."""
     if category_id is None:
-        positions = PRODUCTS.along(workspace_id, IN_ORDER, len(ids) + 1)
+        positions = PRODUCTS.read_along(workspace_id, IN_ORDER, len(ids) + 1)
     else:
         rows = PRODUCTS.entries(workspace_id, category_id=category_id)
         positions = [SortPosition(row.numbers[1], row.id) for row in rows]

@@ -54,7 +54,7 @@ from chalicelib.engine.metrics import Increments
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib import extracts, tokens
-from chalicelib.lib.sources import without_query
+from chalicelib.lib.sources import drop_query
 
 MAX_MESSAGES = 300
 """Messages of visitors in a dialog."""
@@ -294,7 +294,7 @@ class CheckedMessage:
             exchange.dialog_id,
             agent_id=self.bot.agent.id,
             channel=exchange.channel,
-            page_url=without_query(self.args.page_url),
+            page_url=drop_query(self.args.page_url),
             visit_id=self.args.visit_id,
             session_hash=exchange.session_hash,
             last_number=0,
@@ -429,7 +429,7 @@ class _Message:
             checks: list[Future[Any]] = [paying]
             if streams is not None:
                 subjects = [f"{each}#{agent.id}" for each in self.caller.share_subjects]
-                _, *network = limits.of_visitor(MESSAGES, subjects, MESSAGES_OF_BOT)
+                _, *network = limits.visitor_limits(MESSAGES, subjects, MESSAGES_OF_BOT)
                 checks += [
                     start(partial(limits.take_each, [*network, (MESSAGES_OF_BOT, agent.id)])),
                     start(partial(open_streams.begin, visitor, request_id, streams)),
@@ -471,7 +471,7 @@ class _Message:
     def _counters(self) -> list[tuple[Limit, str]]:
         """The limits that count the messages of a visitor in a day, with their subjects."""
         subjects = [f"{each}#{self.bot.agent.id}" for each in self._unproved]
-        return limits.of_visitor(MESSAGES_PER_DAY, subjects)
+        return limits.visitor_limits(MESSAGES_PER_DAY, subjects)
 
     def _read_funds(self) -> tuple[Funds, Rows]:
         """Return the funds of the bot, and the rows that were read with them.

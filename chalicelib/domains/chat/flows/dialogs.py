@@ -10,7 +10,7 @@ from chalicelib.domains.chat.store.dialogs import DIALOGS, RETENTION, DialogRow
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.tables import ConversationRow
-from chalicelib.engine.unit import UnitOfWork, in_batches, run_job_unit
+from chalicelib.engine.unit import UnitOfWork, run_job_unit, split_batches
 
 DIALOG_EXPIRED = "dialog-expired"
 """The scheduled job that removes a dialog a year after its last message."""
@@ -50,8 +50,8 @@ def message_batches(workspace_id: str, dialog_id: str) -> Iterator[Sequence[Conv
     Proposals are read when the messages have been removed, because no answer proposes anything
     without its message.
     """
-    yield from in_batches(messages.keys(workspace_id, dialog_id), MESSAGES_PER_UNIT)
-    yield from in_batches(proposals.keys(workspace_id, dialog_id), MESSAGES_PER_UNIT)
+    yield from split_batches(messages.keys(workspace_id, dialog_id), MESSAGES_PER_UNIT)
+    yield from split_batches(proposals.keys(workspace_id, dialog_id), MESSAGES_PER_UNIT)
 
 
 def stage_removal(unit: UnitOfWork, batch: Sequence[ConversationRow]) -> None:

@@ -29,7 +29,7 @@ from chalicelib.domains.leads.store.leads import LeadRow
 from chalicelib.engine import idempotency, jobs
 from chalicelib.engine.listing.registry import LISTINGS
 from chalicelib.engine.transactions import MAX_ITEMS
-from chalicelib.engine.unit import UnitOfWork, in_batches
+from chalicelib.engine.unit import UnitOfWork, split_batches
 from chalicelib.lib import phones
 from chalicelib.lib.contact_fields import Email, PhoneText
 
@@ -196,7 +196,7 @@ def _forget_replies(ctx: Context, record_ids: list[str]) -> None:
     This is done after the erasure, and again when attempts that are being made have ended.
     """
     due_at = ctx.unit.run_side_effect_once("due", clock.now) + ATTEMPTS_END
-    parts = [{"recordIds": part} for part in in_batches(record_ids, MAX_SHOWN)]
+    parts = [{"recordIds": part} for part in split_batches(record_ids, MAX_SHOWN)]
     rows = [jobs.row(WEBHOOK_REPLIES, ctx.workspace_id, each, due_at) for each in parts]
 
     def stage(unit: UnitOfWork) -> None:
@@ -218,7 +218,7 @@ def _erase(ctx: Context, rows: Sequence[Any]) -> None:
         if isinstance(row, DialogRow):
             _erase_dialog(ctx, row.id)
     reasons = [event for row in booked for event in bookings.reasons(ctx.workspace_id, row.id)]
-    for events in in_batches(reasons, REASONS_PER_UNIT):
+    for events in split_batches(reasons, REASONS_PER_UNIT):
         names = [event.sk for event in events]
         _commit(ctx, names, partial(bookings.wipe_reasons, events=events))
     for batch in _batches([row for row in rows if isinstance(row, LeadRow)]):

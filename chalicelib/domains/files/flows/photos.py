@@ -105,7 +105,7 @@ def candidates(
     deadline = Deadline(within)
     for query in filter(None, queries):
         if found := search(
-            workspace_id, query[:MAX_QUERY], size=max_photos, within=deadline.left()
+            workspace_id, query[:MAX_QUERY], size=max_photos, within=deadline.seconds_left()
         ).photos:
             return [PhotoOut.model_validate(photo) for photo in found]
     return []

@@ -336,7 +336,7 @@ def _store_one(
         fetched = fetch.fetch(
             url,
             allow_http=allow_http,
-            timeout_seconds=deadline.left(fetch.TOTAL_SECONDS),
+            timeout_seconds=deadline.seconds_left(fetch.TOTAL_SECONDS),
             accept="image/*",
             hosts=hosts,
         )

@@ -15,7 +15,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import MAIL_PASSWORD_SET, MAIL_PROOF
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import PLATFORM, Role
-from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional, without_link
+from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional, refuse_link
 from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.flows.connections import stage_endings
 from chalicelib.domains.identity.flows.memberships import stage_revocations
@@ -51,7 +51,7 @@ Password = Annotated[
 ]
 
 
-MemberName = Annotated[PersonName, AfterValidator(without_link)]
+MemberName = Annotated[PersonName, AfterValidator(refuse_link)]
 """The name of a member, which goes into mails."""
 
 

@@ -159,7 +159,7 @@ def _count_attempt(ctx: Context, args: SignIn, account: AccountRow | None) -> tu
     subject = f"{accounts.email_hash(args.email)}#{epoch}"
     limits.take(ATTEMPTS, f"{caller}#{subject}")
     subjects = (caller,) if device else ctx.principal.share_subjects
-    for place in limits.of_visitor(ATTEMPTS_FROM_ONE_PLACE, subjects):
+    for place in limits.visitor_limits(ATTEMPTS_FROM_ONE_PLACE, subjects):
         limits.take(*place)
     failures, now = subject + ("#devices" if device else ""), clock.now()
     limits.take(FAILURES, failures)

@@ -79,7 +79,7 @@ def stage_email_claims(unit: UnitOfWork, account: AccountRow, taken: Exception) 
     free = ClaimRow.pk.does_not_exist() | ClaimRow.is_former.exists()
     changes: list[Action] = [ClaimRow.target.set(account.id), ClaimRow.is_former.remove()]
     unit.update(claim(EMAIL_CLAIM, current, account.id), changes, free, on_conflict=taken)
-    for name in set(former) - (ClaimRow.taken(EMAIL_CLAIM, former) if former else set()):
+    for name in set(former) - (ClaimRow.find_claimed(EMAIL_CLAIM, former) if former else set()):
         row = claim(EMAIL_CLAIM, name, account.id)
         row.is_former = True
         unit.create(row)
@@ -103,7 +103,9 @@ def note_proof_mailed(account: AccountRow) -> None:
 def unclaimed_email(account: AccountRow) -> ClaimRow | None:
     """Return the claim of an account under its current key, unless there is one."""
     name = email_hash(account.email)
-    return None if ClaimRow.taken(EMAIL_CLAIM, [name]) else claim(EMAIL_CLAIM, name, account.id)
+    return (
+        None if ClaimRow.find_claimed(EMAIL_CLAIM, [name]) else claim(EMAIL_CLAIM, name, account.id)
+    )
 
 
 def email_hash(email: str) -> str:

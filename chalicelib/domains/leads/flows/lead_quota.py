@@ -36,12 +36,12 @@ def of_visitor(
 ) -> list[tuple[Limit, str]]:
     """Return the limits that count a visitor's leads in a workspace, with their subjects."""
     own = [f"{each}#{workspace_id}" for each in subjects]
-    return limits.of_visitor(VISITOR_LEADS_PER_DAY, own, shared)
+    return limits.visitor_limits(VISITOR_LEADS_PER_DAY, own, shared)
 
 
 def exceeds_share(workspace: WorkspaceRow, used: Iterable[int]) -> bool:
     """Return whether the leads of a visitor today, or of its network, exceed the share of each."""
-    own = limits.of_visitor(share(workspace), ("", ""), _quota(workspace))
+    own = limits.visitor_limits(share(workspace), ("", ""), _quota(workspace))
     return any(each > part.max_requests for each, (part, _) in zip(used, own, strict=False))
 
 

@@ -50,6 +50,6 @@ FORMS = register_listing(
         text=lambda form: (form.title,),
         sorts={"createdAt": "id"},
         facets=("project_id",),
-        lookups=(lookups.by_id("FORM"),),
+        lookups=(lookups.id_lookup("FORM"),),
     )
 )

@@ -82,9 +82,9 @@ class LeadRow(Record):
         return data
 
     @property
-    def as_read(self) -> Self | None:
+    def original(self) -> Self | None:
         """The lead as it was read, with its long data."""
-        before = super().as_read
+        before = super().original
         if before is not None:
             before.long_data = self.long_data_read
         return before

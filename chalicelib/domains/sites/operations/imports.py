@@ -189,7 +189,7 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     if args.rehost_images:
         size_label = "with the new URLs of its images (rehostImages) it would have"
         with _report_growth("html", size_label):
-            html, imported, files_size = _rehost_images(ctx, page, source, deadline.left())
+            html, imported, files_size = _rehost_images(ctx, page, source, deadline.seconds_left())
             check_size("html", html, size_label)
     version_id = stage_html(ctx, page, html, files_size=files_size)
     _warn_of_orders_to_search_engines(ctx, page)

@@ -80,7 +80,9 @@ def restore_site(ctx: Context, args: SiteRestore) -> SiteRestored:
     found = PAGES.fetch_deleted(workspace_id, PAGES.deleted_ids(workspace_id, deletion))
     site = SITES.revived(workspace_id, deleted)
     options = list(slugs.candidates(site.slug))
-    site.slug = new_slugs.choose(ctx, options, ClaimRow.taken(SLUG_CLAIM, options), slugs.RESERVED)
+    site.slug = new_slugs.choose(
+        ctx, options, ClaimRow.find_claimed(SLUG_CLAIM, options), slugs.RESERVED
+    )
     if site.status == SUSPENDED:
         site.status_when_resumed = "inactive"
     else:

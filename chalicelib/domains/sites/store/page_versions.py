@@ -13,7 +13,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAt
 from chalicelib.core.ids import new_id
 from chalicelib.domains.sites.store.pages import PageRow
 from chalicelib.engine.connection import reaching
-from chalicelib.engine.listing.index_entries import entries, group, under
+from chalicelib.engine.listing.index_entries import entries, group, parent_condition
 from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
@@ -101,7 +101,7 @@ def purge_of_page(workspace_id: str, page_id: str) -> None:
 def purge_of_site(workspace_id: str, site_id: str) -> None:
     """Remove the rows of the versions of all pages of a purged site."""
     pk = _partition(workspace_id)
-    found = list(entries(Partition(pk, Cost()), under(site_id), None, consistent=True))
+    found = list(entries(Partition(pk, Cost()), parent_condition(site_id), None, consistent=True))
     for entry in found:
         with reaching():
             VersionRow(pk, entry.id).delete()

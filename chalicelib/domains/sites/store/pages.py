@@ -17,7 +17,7 @@ from chalicelib.core.jobs import KNOWLEDGE_STALE
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine.connection import reaching
 from chalicelib.engine.file_uses import ShownFiles
-from chalicelib.engine.listing.index_entries import IndexEntry, entries, group, under
+from chalicelib.engine.listing.index_entries import IndexEntry, entries, group, parent_condition
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
 from chalicelib.engine.listing.registry import register_listing
@@ -225,7 +225,7 @@ def purge_design(workspace_id: str, page_id: str) -> None:
 def purge_designs(workspace_id: str, site_id: str) -> None:
     """Remove the long design systems of all pages of a deleted site."""
     pk = design_key(workspace_id, "").pk
-    found = list(entries(Partition(pk, Cost()), under(site_id), None, consistent=True))
+    found = list(entries(Partition(pk, Cost()), parent_condition(site_id), None, consistent=True))
     for entry in found:
         with reaching():
             DesignRow(pk, entry.id).delete()

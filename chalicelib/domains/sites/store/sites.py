@@ -153,7 +153,7 @@ SITES = register_listing(
         lookups=(
             # A slug is part of a public URL; the id leads callers without a workspace to it.
             Lookup(SLUG_CLAIM, lambda site: site.slug, platform_wide=True),
-            lookups.by_id("SITE"),
+            lookups.id_lookup("SITE"),
         ),
         inline_bytes=NAME_BYTES,
         followed_by=KNOWLEDGE_STALE,

@@ -101,7 +101,7 @@ WEBHOOKS = register_listing(
         not_found_message="The workspace has no webhook with this id. List its webhooks.",
         text=lambda webhook: (webhook.url,),
         sorts={"createdAt": "id"},
-        lookups=(lookups.by_id("WEBHOOK"),),
+        lookups=(lookups.id_lookup("WEBHOOK"),),
     )
 )
 

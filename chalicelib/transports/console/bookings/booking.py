@@ -36,7 +36,7 @@ def change(request: ConsoleRequest) -> HttpResponse:
         return _page(request, booking, part=MOVE)
     new_values: dict[str, Any] = {}
     try:
-        new_values = _wanted(request, booking, action)
+        new_values = _read_changes(request, booking, action)
         _send(request, booking, new_values)
     except ConflictError as error:
         return _conflict(request, error, new_values, action)
@@ -49,7 +49,7 @@ def change(request: ConsoleRequest) -> HttpResponse:
     return redirect(f"{_path(request)}?done=booking_{notice}")
 
 
-def _wanted(request: ConsoleRequest, booking: Booking, action: str) -> dict[str, Any]:
+def _read_changes(request: ConsoleRequest, booking: Booking, action: str) -> dict[str, Any]:
     """Return the arguments of the change that a form asks for.
 
     Raises:
@@ -60,7 +60,7 @@ def _wanted(request: ConsoleRequest, booking: Booking, action: str) -> dict[str,
             raise ValidationError.of("action", "booking_wrong_action")
         reason = request.form_value("reason").strip()
         return {"status": action, **({"reason": reason} if reason else {})}
-    time = booking_times.chosen(request, _staff(request, booking))
+    time = booking_times.read_time(request, _staff(request, booking))
     new_values = {
         "startAt": time.start,
         "resourceId": time.resource_id or booking["resourceId"],

@@ -20,11 +20,11 @@ _PAGE = re.compile("[1-9][0-9]{0,4}", re.ASCII)
 class Offer(Switch):
     """The tick of a service. A service that the page does not list has an unknown state."""
 
-    def typed(self, request: ConsoleRequest) -> Typed:
+    def read_form(self, request: ConsoleRequest) -> Typed:
         """Return whether the service is ticked."""
         return {self.name: self.name in request.form.get("offered", [])}
 
-    def stored(self, record: Record) -> Any:  # noqa: ANN401  as Field
+    def stored_value(self, record: Record) -> Any:  # noqa: ANN401  as Field
         """Return whether the service is offered."""
         return record.get(self.name, KEPT)
 
@@ -102,7 +102,7 @@ def _page(request: ConsoleRequest, booking_page: Record, state: State = STORED) 
         path=_path(request),
         action=_path(request) + (request.query_with() if page > 1 or query else ""),
         embed=_embed(booking_page["slug"]),
-        **form.shown(request, booking_page, state),
+        **form.page_values(request, booking_page, state),
     )
 
 

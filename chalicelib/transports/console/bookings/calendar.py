@@ -41,7 +41,7 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
     filters = {"date": view_options["date"], "resourceId": view_options["staff"]}
     problem, status = None, 200
     try:
-        calendar = request.call("get_staff_calendar", view=view, **_given(filters))
+        calendar = request.call("get_staff_calendar", view=view, **_drop_empty(filters))
     except AppError as error:
         problem, status = booking_times.problem(request, error), error.status
         view_options |= {"date": "", "staff": ""}
@@ -76,7 +76,7 @@ def _link(request: ConsoleRequest, view_options: Mapping[str, str], day: date | 
         "date": day.isoformat() if day else "",
         "view": view_options["view"],
     }
-    return f"{request.current_membership.path}/bookings?{urlencode(_given(parameters))}"
+    return f"{request.current_membership.path}/bookings?{urlencode(_drop_empty(parameters))}"
 
 
 def _shown_day(day: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _rows(staff: Mapping[str, Any]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: str(row["startAt"]))
 
 
-def _listed(request: ConsoleRequest, _: object) -> dict[str, Any]:
+def _list_values(request: ConsoleRequest, _: object) -> dict[str, Any]:
     return {
         "services": request.call("list_services", size=MAX_SERVICES)["services"],
         "staff": request.call("list_resources", size=100)["resources"],
@@ -99,9 +99,9 @@ def _listed(request: ConsoleRequest, _: object) -> dict[str, Any]:
     }
 
 
-LIST = ListPage("bookings_list", "list_bookings", ROWS, FILTERS, _listed)
+LIST = ListPage("bookings_list", "list_bookings", ROWS, FILTERS, _list_values)
 """Bookings, latest start first."""
 
 
-def _given(values: Mapping[str, str]) -> dict[str, str]:
+def _drop_empty(values: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}

@@ -55,7 +55,7 @@ def _arguments(request: ConsoleRequest, form_values: dict[str, str]) -> dict[str
     service = form_values["service"] or _only_service(request)
     if not service:
         raise ValidationError.of("serviceId", "booking_wrong_service")
-    time = booking_times.chosen(request, form_values["staff"])
+    time = booking_times.read_time(request, form_values["staff"])
     arguments: dict[str, Any] = {
         "serviceId": service,
         "startAt": time.start,

@@ -90,7 +90,7 @@ class ChosenTime(NamedTuple):
     outside: bool
 
 
-def chosen(request: ConsoleRequest, staff: str) -> ChosenTime:
+def read_time(request: ConsoleRequest, staff: str) -> ChosenTime:
     """Return the time that a form chooses: an offered slot nearby, a typed time, or a slot.
 
     A slot nearby is offered after the typed time was refused, and replaces it.
@@ -173,10 +173,10 @@ def texts_of(request: ConsoleRequest) -> dict[str, Callable[..., str]]:
         "till": lambda text: f"{local(text):%H:%M}".replace("00:00", "24:00"),
         "hour": lambda text: f"{local(text):%H:%M}",
         "local_date": lambda text: local(text).date().isoformat(),
-        "long_day": lambda day: texts.weekday_and_day(language, _as_date(day)),
-        "short_day": lambda day: texts.weekday_and_day(language, _as_date(day), short=True),
+        "long_day": lambda day: texts.weekday_and_day(language, _to_date(day)),
+        "short_day": lambda day: texts.weekday_and_day(language, _to_date(day), short=True),
     }
 
 
-def _as_date(day: str | date) -> date:
+def _to_date(day: str | date) -> date:
     return date.fromisoformat(day) if isinstance(day, str) else day

@@ -16,7 +16,7 @@ from chalicelib.transports.console.console_request import (
     SEARCH_THRESHOLD,
     ConsoleRequest,
     Problem,
-    by_id,
+    find_by_id,
 )
 from chalicelib.transports.console.form import STORED, Form, Save, State
 from chalicelib.transports.console.form_controls import Record, rubles
@@ -45,7 +45,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
     bots = [bot for bot in bots_in_order if matches_search([bot["name"]], query)]
     return request.page(
         "bots",
-        bots=_with_states(request, bots),
+        bots=_add_states(request, bots),
         count=len(bots_in_order),
         searchable=len(bots_in_order) > SEARCH_THRESHOLD,
         query=query,
@@ -143,7 +143,7 @@ def find_bot(request: ConsoleRequest) -> dict[str, Any]:
     Raises:
         NotFoundError: the workspace has no bot with the id in the path.
     """
-    return {**_with_states(request, [agent(request)])[0], "noMoney": has_no_money(request)}
+    return {**_add_states(request, [agent(request)])[0], "noMoney": has_no_money(request)}
 
 
 def has_no_money(request: ConsoleRequest) -> bool:
@@ -154,7 +154,7 @@ def has_no_money(request: ConsoleRequest) -> bool:
     )
 
 
-def _with_states(request: ConsoleRequest, bots: list[dict[str, object]]) -> list[dict[str, object]]:
+def _add_states(request: ConsoleRequest, bots: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return bots with their ``state``: active, inactive, stopped or limit_reached."""
     held_bots = request.call("list_held_back_bots")["bots"]
     reasons = {held_bot["agentId"]: held_bot["reason"] for held_bot in held_bots}
@@ -183,7 +183,7 @@ def bot_path(request: ConsoleRequest, bot: dict[str, object]) -> str:
 
 
 def _key(request: ConsoleRequest, bot: dict[str, object], key_id: str) -> dict[str, object]:
-    return by_id(request.call("list_bot_keys", agentId=bot["id"])["keys"], key_id)
+    return find_by_id(request.call("list_bot_keys", agentId=bot["id"])["keys"], key_id)
 
 
 def _keys_page(
@@ -195,18 +195,20 @@ def _keys_page(
 
 
 def _limits_page(request: ConsoleRequest, budget: Record, state: State = STORED) -> HttpResponse:
-    form = _limits_form(WINDOWS).shown(request, budget, state)
+    form = _limits_form(WINDOWS).page_values(request, budget, state)
     form["typed"] = dict.fromkeys(WINDOWS, "") | form["typed"]
     page_values = {"budget": budget["budget"], "windows": WINDOWS}
     return bot_page(request, "bot_limits", "limits", **page_values, **form)
 
 
-def _asked(request: ConsoleRequest) -> dict[str, Any]:
+def _confirmation_values(request: ConsoleRequest) -> dict[str, Any]:
     bot = find_bot(request)
     key = _key(request, bot, request.http.path["key"])
     return {"bot": bot, "key": key, "path": bot_path(request, bot)}
 
 
 confirm_delete_key, delete_key = deletion(
-    *("bot_key_delete", _asked, "delete_bot_key", "bot_key_deleted"), agentId="id", keyId="key"
+    *("bot_key_delete", _confirmation_values, "delete_bot_key", "bot_key_deleted"),
+    agentId="id",
+    keyId="key",
 )

@@ -38,7 +38,7 @@ FORM = Form(
 
 def _page(request: ConsoleRequest, bot: dict[str, Any], state: State = STORED) -> HttpResponse:
     forms = request.call("list_forms", size=MAX_FORMS)["forms"]
-    form = FORM.shown(request, bot, state)
+    form = FORM.page_values(request, bot, state)
     return bot_page(
         request,
         "bot_capabilities",

@@ -8,7 +8,7 @@ from chalicelib.domains.knowledge.flows import indexing
 from chalicelib.domains.knowledge.rules import parsing, quotas
 from chalicelib.domains.knowledge.store import sources
 from chalicelib.transports.console.bots.bots import agent, bot_page, bot_path, find_bot
-from chalicelib.transports.console.console_request import ConsoleRequest, Problem, by_id
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem, find_by_id
 from chalicelib.transports.console.list_page import deletion
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -102,12 +102,14 @@ def _page(
     )
 
 
-def _asked(request: ConsoleRequest) -> dict[str, Any]:
+def _confirmation_values(request: ConsoleRequest) -> dict[str, Any]:
     bot = find_bot(request)
-    source = by_id(_sources(request, bot), request.http.path["source"])
+    source = find_by_id(_sources(request, bot), request.http.path["source"])
     return {"bot": bot, "source": source, "path": _path(request, bot)}
 
 
 confirm_delete, delete = deletion(
-    *("bot_source_delete", _asked, "delete_knowledge", "source_deleted"), id="id", sourceId="source"
+    *("bot_source_delete", _confirmation_values, "delete_knowledge", "source_deleted"),
+    id="id",
+    sourceId="source",
 )

@@ -34,7 +34,7 @@ FORM = Form(
 )
 
 
-def _made(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
+def _redirect_to_new_bot(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
     return redirect(f"{bot_path(request, answer['agent'])}/chat?done=bot_created")
 
 
@@ -67,7 +67,7 @@ def _default_model(models: list[tuple[str, str]]) -> str:
 
 
 def _new_page(request: ConsoleRequest, _: None, state: State = STORED) -> HttpResponse:
-    form = FORM.shown(request, None, state)
+    form = FORM.page_values(request, None, state)
     form_values = form["typed"]
     models = _models(request, form_values["model"])
     form_values["model"] = form_values["model"] or _default_model(models)
@@ -77,10 +77,10 @@ def _new_page(request: ConsoleRequest, _: None, state: State = STORED) -> HttpRe
 def _settings_page(
     request: ConsoleRequest, bot: dict[str, Any], state: State = STORED
 ) -> HttpResponse:
-    form = FORM.shown(request, bot, state)
+    form = FORM.page_values(request, bot, state)
     models = _models(request, form["typed"]["model"])
     return bot_page(request, "bot_settings", "settings", models=models, **form)
 
 
-new_bot_page, create = FORM.creation("create_agent", _new_page, _made)
+new_bot_page, create = FORM.creation("create_agent", _new_page, _redirect_to_new_bot)
 show, save = FORM.editing(agent, "update_agent", _settings_page, "bot_saved")

@@ -28,7 +28,7 @@ _FIELD = re.compile(r"fields\.([0-9]+)(?:\.(\w+))?", re.ASCII)
 class FormFields(Field):
     """The fields of a form. A new one has no name yet."""
 
-    def typed(self, request: ConsoleRequest) -> Typed:
+    def read_form(self, request: ConsoleRequest) -> Typed:
         """Return the fields as they were typed."""
         columns = [request.form.get(key, []) for key in ("name", "label", "type", "options")]
         required = set(request.form.get("required", []))
@@ -44,14 +44,14 @@ class FormFields(Field):
         ]
         return {self.name: fields[:MAX_FIELDS]}
 
-    def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
+    def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
         """Return the fields of a form with the lines of their options."""
         fields = [
             {**field, "options": "\n".join(field["options"] or [])} for field in record[self.name]
         ]
         return {self.name: fields}
 
-    def stored(self, record: Record) -> Fields:
+    def stored_value(self, record: Record) -> Fields:
         """Return the fields of a form."""
         return [
             {name: field[name] or None for name in ("name", "label", "type", "required", "options")}
@@ -122,9 +122,9 @@ def save(request: ConsoleRequest) -> HttpResponse:
     """Save the form, or return the page with a field added, moved or removed."""
     action = request.form_value("action")
     if action not in {"", "save"}:
-        form_values = FORM.typed(request)
+        form_values = FORM.read_form(request)
         _act(form_values["fields"], action)
-        return _page(request, find_form(request), State(typed=form_values), is_unsaved=True)
+        return _page(request, find_form(request), State(form_values=form_values), is_unsaved=True)
     return _save(request)
 
 
@@ -147,7 +147,7 @@ def _act(fields: Fields, action: str) -> None:
 def _page(
     request: ConsoleRequest, form: Record, state: State = STORED, *, is_unsaved: bool = False
 ) -> HttpResponse:
-    page_values = FORM.shown(request, form, state)
+    page_values = FORM.page_values(request, form, state)
     return request.page(
         "form",
         form=form,

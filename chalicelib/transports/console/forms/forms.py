@@ -110,10 +110,12 @@ def _embed_page(
     return response._replace(headers={**response.headers, "Content-Security-Policy": policy})
 
 
-def _asked(request: ConsoleRequest) -> dict[str, Any]:
+def _confirmation_values(request: ConsoleRequest) -> dict[str, Any]:
     form = find_form(request)
     return {"form": form, "path": form_path(request, form)}
 
 
-confirm_delete, delete = deletion("form_delete", _asked, "delete_form", "form_deleted", id="form")
+confirm_delete, delete = deletion(
+    "form_delete", _confirmation_values, "delete_form", "form_deleted", id="form"
+)
 index = ListPage("forms", "list_forms", FORMS_PER_PAGE).index

@@ -28,24 +28,24 @@ class Hours(Field):
 
     record: Record | None = None
 
-    def typed(self, request: ConsoleRequest) -> Typed:
+    def read_form(self, request: ConsoleRequest) -> Typed:
         """Return the day as typed."""
         return {self.name: hours_form.read(request.form, self.name)}
 
-    def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
+    def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
         """Return the day as stored, or a suggestion if no hours were ever set."""
         if record["isSet"]:
-            return {self.name: hours_form.of_intervals(self.name, record["week"][self.name])}
+            return {self.name: hours_form.day_from_intervals(self.name, record["week"][self.name])}
         return {self.name: hours_form.suggested(self.name)}
 
-    def stored(self, record: Record) -> tuple[str, Intervals]:
+    def stored_value(self, record: Record) -> tuple[str, Intervals]:
         """Return the zone and the hours of the day."""
         return record["timezone"], record["week"][self.name]
 
     def value(self, form_values: Typed) -> tuple[str, Intervals]:
         """Return the zone and the hours that were typed."""
         day: Day = form_values[self.name]
-        zone, intervals = self.stored(self.record or {})
+        zone, intervals = self.stored_value(self.record or {})
         if wrong := hours_form.errors(day, intervals):
             errors = [FieldError(line, text) for line, text in wrong.items()]
             raise ValidationError("Some hours are wrong.", errors=errors)
@@ -72,9 +72,11 @@ def save(request: ConsoleRequest) -> HttpResponse:
     action, _, target = request.form_value("action").partition(":")
     match action:
         case "copy" | "add" | "remove":
-            form_values = _date_typed(request) if target.startswith(DATE) else form.typed(request)
+            form_values = (
+                _date_typed(request) if target.startswith(DATE) else form.read_form(request)
+            )
             _change_lines(form_values, action, target)
-            return _page(request, hours, State(typed=form_values))
+            return _page(request, hours, State(form_values=form_values))
         case "delete-date":
             rules = [rule for rule in hours["rules"] if rule["date"] != target]
             return _store(request, hours, rules, "date_deleted")
@@ -211,10 +213,10 @@ def _text(request: ConsoleRequest, intervals: Intervals) -> str:
 def _page(request: ConsoleRequest, hours: Record, state: State = STORED) -> HttpResponse:
     resource, dates = hours["resource"], [rule for rule in hours["rules"] if rule["date"]]
     form, today = _form(hours), _today(hours)
-    date_day = (state.typed or {}).get(DATE) or _date_typed(request)[DATE]
-    if state.typed and DATE in state.typed:
-        state = state._replace(typed=None)
-    page_values = form.shown(request, hours, state)
+    date_day = (state.form_values or {}).get(DATE) or _date_typed(request)[DATE]
+    if state.form_values and DATE in state.form_values:
+        state = state._replace(form_values=None)
+    page_values = form.page_values(request, hours, state)
     return request.page(
         "staff_hours",
         resource=resource,

@@ -61,7 +61,7 @@ class Day(NamedTuple):
         ]
 
 
-def of_intervals(key: str, intervals: Sequence[Mapping[str, str]]) -> Day:
+def day_from_intervals(key: str, intervals: Sequence[Mapping[str, str]]) -> Day:
     """Return the day that shows stored hours."""
     lines = [
         Typed(

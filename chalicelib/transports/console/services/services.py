@@ -37,7 +37,7 @@ _BOOKING = re.compile(re.escape(f"{WORKSPACE}/bookings/") + r"{\w+}")
 _NOT_IMPORTED = re.compile(r"The image (.+) was not imported: (.+)\.", re.DOTALL)
 
 
-def with_lacks(request: ConsoleRequest, services: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def add_lacks(request: ConsoleRequest, services: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return services with their ``lack``: why they cannot be booked, or None."""
     ids = [service["id"] for service in services]
     unbookable = request.call("list_unbookable_services", ids=ids)["services"] if ids else []
@@ -129,9 +129,9 @@ FORM = Form(
 Service = dict[str, Any]
 
 
-def _listed(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
+def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
     return {
-        "services": with_lacks(request, response["services"]),
+        "services": add_lacks(request, response["services"]),
         "categories": _category_names(request),
         "length": lambda count: typed_values.length(request.language, count),
     }
@@ -159,20 +159,20 @@ def _find(request: ConsoleRequest) -> Service:
     return service
 
 
-def _made(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
+def _show_new_service(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
     """Show what a new service needs next."""
-    return _changed(request, answer, "service_created")
+    return _show_service(request, answer, "service_created")
 
 
 def _saved(request: ConsoleRequest, service: Service, answer: dict[str, Any]) -> HttpResponse:
-    return _changed(request, {"service": service, **answer}, "service_saved")
+    return _show_service(request, {"service": service, **answer}, "service_saved")
 
 
-def _changed(request: ConsoleRequest, answer: dict[str, Any], notice: str) -> HttpResponse:
+def _show_service(request: ConsoleRequest, answer: dict[str, Any], notice: str) -> HttpResponse:
     """Redirect to a service, or show it with the images that could not be taken."""
     service: Service = answer["service"]
     if lost := image_warnings(answer):
-        return _form_page(request, service, State(done=notice), lost)
+        return _form_page(request, service, State(notice=notice), lost)
     return redirect(f"{_path(request, service)}?done={notice}")
 
 
@@ -184,7 +184,9 @@ def _form_page(
 ) -> HttpResponse:
     """Show the form of a service, or of a new one."""
     staff_id = request.query_value("staff")
-    form = FORM.shown(request, service, state, {"resourceIds": [staff_id] if staff_id else []})
+    form = FORM.page_values(
+        request, service, state, {"resourceIds": [staff_id] if staff_id else []}
+    )
     staff = request.call("list_resources", size=MAX_CHOICES)["resources"]
     page_values: dict[str, Any] = {"service": None, "path": None, "times": None}
     if request.current_membership.may("update_service"):
@@ -193,7 +195,7 @@ def _form_page(
             "bots": request.call("list_agents")["agents"],
         }
     if service:
-        (service_with_lack,) = with_lacks(request, [service])
+        (service_with_lack,) = add_lacks(request, [service])
         page_values |= {"service": service_with_lack, "path": _path(request, service)}
         if not service_with_lack["lack"]:
             page_values["times"] = request.call(
@@ -220,9 +222,9 @@ def _form_page(
     )
 
 
-new_service_page, create = FORM.creation("create_service", _form_page, _made)
+new_service_page, create = FORM.creation("create_service", _form_page, _show_new_service)
 show, save = FORM.editing(_find, "update_service", _form_page, _saved)
 confirm_delete, delete = deletion(
     "service_delete", _deleted, "delete_service", "service_deleted", id="service"
 )
-index = ListPage("services", "list_services", PAGE_SIZE, FILTERS, _listed).index
+index = ListPage("services", "list_services", PAGE_SIZE, FILTERS, _list_values).index

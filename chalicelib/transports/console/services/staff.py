@@ -16,10 +16,10 @@ from chalicelib.transports.console.form_controls import (
 from chalicelib.transports.console.list_page import ListPage, deletion
 from chalicelib.transports.console.services.services import (
     MAX_CHOICES,
+    add_lacks,
     booking_path,
     image_warnings,
     upcoming_bookings,
-    with_lacks,
 )
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -84,7 +84,7 @@ def staff_path(request: ConsoleRequest, resource: Resource) -> str:
 
 def services_of(request: ConsoleRequest, resource: Resource) -> list[dict[str, Any]]:
     """Return the services of a resource, each with what it lacks."""
-    return with_lacks(request, _services_of(request, resource))
+    return add_lacks(request, _services_of(request, resource))
 
 
 def _services_of(request: ConsoleRequest, resource: Resource) -> list[dict[str, Any]]:
@@ -92,18 +92,18 @@ def _services_of(request: ConsoleRequest, resource: Resource) -> list[dict[str, 
     return [service for service in services if service["id"] in resource["serviceIds"]]
 
 
-def _made(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
+def _show_new_resource(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
     """Go on to the opening hours of a new resource."""
     resource: Resource = answer["resource"]
     if lost := image_warnings(answer):
-        return _form_page(request, resource, State(done="staff_created"), lost)
+        return _form_page(request, resource, State(notice="staff_created"), lost)
     return redirect(f"{staff_path(request, resource)}/hours?done=staff_created")
 
 
 def _saved(request: ConsoleRequest, old_resource: Resource, answer: dict[str, Any]) -> HttpResponse:
     resource = answer.get("resource", old_resource)
     if lost := image_warnings(answer):
-        return _form_page(request, resource, State(done="staff_saved"), lost)
+        return _form_page(request, resource, State(notice="staff_saved"), lost)
     is_moved = resource["timezone"] != old_resource["timezone"]
     notice = "staff_zone_changed" if is_moved else "staff_saved"
     return redirect(f"{staff_path(request, resource)}?done={notice}")
@@ -119,7 +119,7 @@ def _form_page(
     service_id = request.query_value("service")
     zone = request.current_membership.workspace.timezone
     new = {"serviceIds": [service_id] if service_id else [], "timezone": zone}
-    form = FORM.shown(request, resource, state, new)
+    form = FORM.page_values(request, resource, state, new)
     services = request.call("list_services", size=MAX_CHOICES)["services"]
     service_ids = {service["id"] for service in services}
     return request.page(
@@ -141,7 +141,7 @@ def _form_page(
     )
 
 
-new_member_page, create = FORM.creation("create_resource", _form_page, _made)
+new_member_page, create = FORM.creation("create_resource", _form_page, _show_new_resource)
 show, save = FORM.editing(find_resource, "update_resource", _form_page, _saved)
 confirm_delete, delete = deletion(
     *("staff_delete", _deleted, "delete_resource", "staff_deleted"), id="staff", force=True

@@ -1,7 +1,7 @@
 """Pages of connected apps: AI clients that members have connected by OAuth."""
 
 from chalicelib.domains.oauth.rules import resources
-from chalicelib.transports.console.console_request import ConsoleRequest, by_id
+from chalicelib.transports.console.console_request import ConsoleRequest, find_by_id
 from chalicelib.transports.console.settings.keys import plan_lacks_api, rights
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -45,5 +45,5 @@ def _to_list(request: ConsoleRequest) -> HttpResponse:
 
 def _app(request: ConsoleRequest) -> dict[str, object]:
     apps = request.call("list_connections")["connections"]
-    app = by_id(apps, request.http.path["connection"])
+    app = find_by_id(apps, request.http.path["connection"])
     return {**app, "rights": rights(app["scopes"])}

@@ -20,7 +20,7 @@ from chalicelib.transports.console.console_request import (
     SEARCH_THRESHOLD,
     ConsoleRequest,
     Problem,
-    by_id,
+    find_by_id,
 )
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -155,7 +155,7 @@ def _key_form(
 
 
 def _key(request: ConsoleRequest, key_id: str) -> dict[str, object]:
-    key = by_id(request.call("list_keys")["keys"], key_id)
+    key = find_by_id(request.call("list_keys")["keys"], key_id)
     return {**key, "rights": rights(key["scopes"])}
 
 

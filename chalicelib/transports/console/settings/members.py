@@ -11,7 +11,7 @@ from chalicelib.transports.console.console_request import (
     SEARCH_THRESHOLD,
     ConsoleRequest,
     Problem,
-    by_id,
+    find_by_id,
 )
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -107,7 +107,7 @@ def _list(request: ConsoleRequest, status: int, problem: Problem | None = None) 
 
 def _member(request: ConsoleRequest) -> dict[str, Any]:
     members = request.call("list_members")["members"]
-    return by_id(members, request.http.path["member"], "accountId")
+    return find_by_id(members, request.http.path["member"], "accountId")
 
 
 def _path(request: ConsoleRequest) -> str:

@@ -17,7 +17,7 @@ CHANNELS = ("mail", "telegram")
 class Channels(Ticks):
     """The channels of a kind of messages."""
 
-    def typed(self, request: ConsoleRequest) -> Typed:
+    def read_form(self, request: ConsoleRequest) -> Typed:
         """Return the channels for which the kind is ticked."""
         return {
             self.name: [
@@ -95,7 +95,7 @@ def _page(
         telegram=telegram,
         code=code,
         path=_path(request),
-        **FORM.shown(request, preferences, state),
+        **FORM.page_values(request, preferences, state),
     )
 
 

@@ -13,7 +13,7 @@ from chalicelib.core.errors import (
     ValidationError,
 )
 from chalicelib.core.events import EVENT_TYPES, TEST_EVENT
-from chalicelib.transports.console.console_request import ConsoleRequest, Problem, by_id
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem, find_by_id
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.console.list_page import deletion
@@ -34,17 +34,17 @@ View = Callable[[ConsoleRequest], HttpResponse]
 class Types(Field):
     """The types of events: all, or those that are ticked. An empty list means all."""
 
-    def typed(self, request: ConsoleRequest) -> Typed:
+    def read_form(self, request: ConsoleRequest) -> Typed:
         """Return the choice, and what is ticked."""
         choice = CHOSEN if request.form_value("events") == CHOSEN else ALL
         return {"events": choice, self.name: request.form.get(self.name, [])}
 
-    def shown(self, _: ConsoleRequest, record: Record, /) -> Typed:
+    def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
         """Return the choice and the types of a webhook."""
-        types = self.stored(record)
+        types = self.stored_value(record)
         return {"events": CHOSEN if types else ALL, self.name: types}
 
-    def stored(self, record: Record) -> list[str]:
+    def stored_value(self, record: Record) -> list[str]:
         """Return the types of a webhook."""
         return sorted(record.get(self.name, ()))
 
@@ -73,7 +73,7 @@ FORM = Form(
 )
 
 
-def _of_a_webhook(view: View) -> View:
+def _redirect_if_deleted(view: View) -> View:
     """Return a view that leads to the list if the webhook was deleted meanwhile."""
 
     def run(request: ConsoleRequest) -> HttpResponse:
@@ -107,7 +107,7 @@ def create(request: ConsoleRequest) -> HttpResponse:
         return _secret_shown_before(request, error, "webhook_added_before")
 
 
-@_of_a_webhook
+@_redirect_if_deleted
 def set_status(request: ConsoleRequest) -> HttpResponse:
     """Switch a webhook off or on. ``sendWaiting`` is ticked if what waited is to be sent."""
     status = "active" if request.form_value("status") == "active" else "off"
@@ -117,16 +117,16 @@ def set_status(request: ConsoleRequest) -> HttpResponse:
         status=status,
         sendWaiting=bool(request.form_value("sendWaiting")),
     )
-    return _done(request, f"webhook_{status}")
+    return _redirect_to_webhook(request, f"webhook_{status}")
 
 
-@_of_a_webhook
+@_redirect_if_deleted
 def confirm_replace_secret(request: ConsoleRequest) -> HttpResponse:
     """Show the confirmation to replace a webhook's secret."""
     return request.page("webhook_secret_replace", webhook=_find(request), path=_path(request))
 
 
-@_of_a_webhook
+@_redirect_if_deleted
 def replace_secret(request: ConsoleRequest) -> HttpResponse:
     """Replace a webhook's secret and show the new one once."""
     try:
@@ -136,26 +136,26 @@ def replace_secret(request: ConsoleRequest) -> HttpResponse:
     return _secret_page(request, response, "secret_replaced")
 
 
-@_of_a_webhook
+@_redirect_if_deleted
 def send_test(request: ConsoleRequest) -> HttpResponse:
     """Send a test event."""
-    return _sent(
+    return _send_event(
         request, lambda: request.call_once("send_test_event", **_ids(request)), "test_sent"
     )
 
 
-@_of_a_webhook
+@_redirect_if_deleted
 def send_again(request: ConsoleRequest) -> HttpResponse:
     """Send an event again."""
     event_id = request.form_value("eventId")
-    return _sent(
+    return _send_event(
         request,
         lambda: request.call("resend_webhook_delivery", **_ids(request), eventId=event_id),
         "sent_again",
     )
 
 
-def _sent(request: ConsoleRequest, send: Callable[[], object], notice: str) -> HttpResponse:
+def _send_event(request: ConsoleRequest, send: Callable[[], object], notice: str) -> HttpResponse:
     """Send an event. If it cannot be sent, show the reason on the page of the webhook."""
     webhook = _find(request)
     try:
@@ -167,7 +167,7 @@ def _sent(request: ConsoleRequest, send: Callable[[], object], notice: str) -> H
         if error.code in texts:
             problem = Problem(request.translate(texts[error.code]))
         return _webhook_page(request, webhook, State(error.status, problem))
-    return _done(request, notice)
+    return _redirect_to_webhook(request, notice)
 
 
 def _list_path(request: ConsoleRequest) -> str:
@@ -182,7 +182,7 @@ def _ids(request: ConsoleRequest) -> dict[str, str]:
     return {"webhookId": request.http.path["webhook"]}
 
 
-def _done(request: ConsoleRequest, notice: str) -> HttpResponse:
+def _redirect_to_webhook(request: ConsoleRequest, notice: str) -> HttpResponse:
     return redirect(f"{_path(request)}?done={notice}")
 
 
@@ -192,11 +192,11 @@ def _find(request: ConsoleRequest) -> Webhook:
     Raises:
         NotFoundError: the workspace has no webhook with the id in the path.
     """
-    return by_id(request.call("list_webhooks")["webhooks"], request.http.path["webhook"])
+    return find_by_id(request.call("list_webhooks")["webhooks"], request.http.path["webhook"])
 
 
 def _new_webhook_form(request: ConsoleRequest, _: None, state: State = STORED) -> HttpResponse:
-    return request.page("webhook_new", groups=GROUPS, **FORM.shown(request, None, state))
+    return request.page("webhook_new", groups=GROUPS, **FORM.page_values(request, None, state))
 
 
 def _webhook_page(request: ConsoleRequest, webhook: Webhook, state: State = STORED) -> HttpResponse:
@@ -207,7 +207,7 @@ def _webhook_page(request: ConsoleRequest, webhook: Webhook, state: State = STOR
         deliveries=request.call("list_webhook_deliveries", **_ids(request))["deliveries"],
         test_event=TEST_EVENT,
         groups=GROUPS,
-        **FORM.shown(request, webhook, state),
+        **FORM.page_values(request, webhook, state),
     )
 
 
@@ -224,13 +224,13 @@ def _secret_shown_before(
     return request.page("webhook_secret_before", 409, title=title, path=path)
 
 
-def _made(request: ConsoleRequest, response: dict[str, Any]) -> HttpResponse:
+def _show_new_secret(request: ConsoleRequest, response: dict[str, Any]) -> HttpResponse:
     return _secret_page(request, response, "webhook_added")
 
 
-_, _create = FORM.creation("create_webhook", _new_webhook_form, _made)
+_, _create = FORM.creation("create_webhook", _new_webhook_form, _show_new_secret)
 _show, _save = FORM.editing(_find, "update_webhook", _webhook_page, "webhook_saved", "webhookId")
-show, save = _of_a_webhook(_show), _of_a_webhook(_save)
+show, save = _redirect_if_deleted(_show), _redirect_if_deleted(_save)
 confirm_delete, delete = deletion(
     *("webhook_delete", lambda request: {"webhook": _find(request), "path": _path(request)}),
     *("delete_webhook", "webhook_deleted"),

@@ -24,7 +24,7 @@ def _find(request: ConsoleRequest) -> Record:
 
 
 def _page(request: ConsoleRequest, workspace: Record, state: State = STORED) -> HttpResponse:
-    form = FORM.shown(request, workspace, state)
+    form = FORM.page_values(request, workspace, state)
     form["typed"] = {name: text.strip() for name, text in form["typed"].items()}
     return request.page(
         "settings",

@@ -129,7 +129,7 @@ def _site_page(request: ConsoleRequest, site: Record, state: State = STORED) -> 
         site=site,
         pages=request.call("list_pages", projectId=site["id"])["pages"],
         deleted=request.call("list_deleted_pages", projectId=site["id"])["deleted"],
-        **FORM.shown(request, site, state),
+        **FORM.page_values(request, site, state),
     )
 
 
