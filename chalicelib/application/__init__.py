@@ -1,1 +1,1 @@
-"""The application layer: ``invoke``, which runs operations, and the context of their handlers."""
+"""Run operations with ``invoke``, in the context that their handlers receive."""

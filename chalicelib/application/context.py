@@ -29,7 +29,7 @@ class Context:
 
     @property
     def is_tool_call(self) -> bool:
-        """Whether an AI client called a tool, whose answers should be short."""
+        """Whether an AI client called a tool, whose results should be short."""
         return self.naming is insert_tool_names
 
     def charge(self, units: int) -> None:

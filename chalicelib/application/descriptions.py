@@ -1,4 +1,7 @@
-"""Long texts in lists. Lists cut them, and updates refuse to store a cut text."""
+"""Cut long descriptions in lists.
+
+An update refuses to store a cut description.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar
@@ -9,9 +12,12 @@ from chalicelib.core.wire.schema import Wire
 from chalicelib.lib import shortening
 
 MAX_LISTED = 500
-"""Characters of a description in a list."""
+"""Maximum characters of a description in a list."""
 MAX_FULL = 20
-"""Records on a page with whole descriptions. Twenty of 20,000 characters fit into an answer."""
+"""Maximum records on a page with whole descriptions.
+
+Twenty descriptions of 20,000 characters fit into a response.
+"""
 
 Descriptions = Literal["short", "full"]
 TRUNCATED = "Whether the description is cut, as in lists."
@@ -22,7 +28,7 @@ W = TypeVar("W", bound=Wire)
 
 
 def check_size(descriptions: Descriptions | None, size: int) -> None:
-    """Refuse a page of whole descriptions that may be too large for an answer.
+    """Refuse a page of whole descriptions that may be too large for a response.
 
     Raises:
         ValidationError: the page size is above ``MAX_FULL``.
@@ -63,10 +69,10 @@ def require_whole(
     field: str = "description",
     length: int = MAX_LISTED,
 ) -> None:
-    """Refuse to replace a text with the cut form that a list returned.
+    """Refuse to replace a description with the cut form that a list returned.
 
     Raises:
-        ValidationError: the rest of the stored text would be lost.
+        ValidationError: the rest of the stored description would be lost.
     """
     if shortening.is_truncated(new_text, stored_text, (length,)):
         raise cut_error(field)

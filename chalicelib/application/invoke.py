@@ -51,9 +51,9 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.object_store import object_store
 
 MAX_ANSWER_BYTES = 5_900_000
-"""Lambda answers at most 6 MB (AWS Lambda quotas), headers included."""
+"""Maximum bytes of a response of Lambda, headers included (AWS Lambda quotas: 6 MB)."""
 ANSWER_EXPIRED = "answer-expired"
-"""The kind of job that removes a large stored answer."""
+"""The kind of job that removes a large stored response."""
 _KNOWN_CALLERS = {
     ApiKeyPrincipal,
     OAuthPrincipal,
@@ -64,9 +64,9 @@ _KNOWN_CALLERS = {
 
 
 class Reply(NamedTuple):
-    """The answer to a call: the envelope as UTF-8 JSON, and its HTTP status.
+    """The response to a call: the envelope as UTF-8 JSON, and its HTTP status.
 
-    ``replayed`` is true for a stored answer of an idempotency key. ``rate_limit`` is the state of
+    ``replayed`` is true for a stored response of an idempotency key. ``rate_limit`` is the state of
     the limit that counted the call, if any.
     """
 
@@ -191,7 +191,7 @@ def _missing_scope(principal: ApiKeyPrincipal, scope: str) -> str:
 
 
 def require_role(entry: Entry, membership: Role) -> None:
-    """Refuse a person whose role in the workspace is lower than the operation's.
+    """Refuse a member whose role in the workspace is lower than the operation's.
 
     Raises:
         ForbiddenError: the role is too low. The message names both roles.
@@ -208,7 +208,7 @@ def require_role(entry: Entry, membership: Role) -> None:
 
 
 def may_in_console(entry: Entry, membership: Role) -> bool:
-    """Whether a person with a role in the workspace may call an operation in the console."""
+    """Whether a member with a role may call an operation in the console."""
     return entry.role is not None and membership.includes(entry.role)
 
 
@@ -232,9 +232,9 @@ def require_plan(plan: str) -> None:
 def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
     """Return the tenant whose rows a call uses.
 
-    Operations of the platform use its tenant. In others, keys and sessions always use their own
-    workspace, regardless of the input. The exception are people who join a workspace: an operation
-    for any account may find it by a secret of the input.
+    Operations of the platform use its tenant. In other operations, keys and sessions always use
+    their own workspace, regardless of the input. The exception is a user who joins a workspace: an
+    operation for any account may find the workspace by a secret of the input.
     """
     if operation.platform:
         return PLATFORM
@@ -262,7 +262,10 @@ class _Call(NamedTuple):
         return bool(getattr(self.args, "dry_run", False))
 
     def run(self, record: IdempotencyRecord | None) -> Reply:
-        """Run the handler and commit its writes. After a conflict, both happen again."""
+        """Run the handler and commit its writes.
+
+        After a conflict, both happen again.
+        """
 
         def stage(unit: UnitOfWork) -> Reply:
             # Each attempt starts without the warnings of abandoned attempts.
@@ -290,10 +293,10 @@ class _Call(NamedTuple):
     def run_once(self, key: str) -> Reply:
         """Run under an idempotency key.
 
-        The answer is committed with the writes, under the condition that the key is unused. Of
-        several concurrent calls, one commits and the others find its answer. The common first call
-        therefore costs no extra read. A failed call looks for a stored answer before it reports its
-        failure. The answer may be that of this very call, if the response to its commit was lost. A
+        The response is committed with the writes, under the condition that the key is unused. Of
+        several concurrent calls, one commits and the others find its response. The common first
+        call therefore costs no extra read. A failed call looks for a stored response before it
+        reports its failure. The response may be its own, if the reply to its commit was lost. A
         repeated call may also fail because of the changes that the first call made. Operations with
         outside effects mark the key before they start, because such effects must not happen twice.
         """
@@ -337,7 +340,10 @@ class _Call(NamedTuple):
     def _record_with_answer(
         self, unit: UnitOfWork, record: IdempotencyRecord, result: Wire, body: bytes
     ) -> IdempotencyRecord:
-        """Return the record with the answer, without secrets. A large answer becomes an object."""
+        """Return the record with the response, without secrets.
+
+        A large response becomes an object.
+        """
         if self.operation.secret is not None:
             public = result.model_copy(update={self.operation.secret: None})
             return replace(record, body=_envelope(public, []))
@@ -368,14 +374,15 @@ class _Call(NamedTuple):
 
 @job_handler(ANSWER_EXPIRED)
 def remove_answer(job: Job) -> None:
-    """Remove the object of a stored answer that can no longer be replayed."""
+    """Remove the object of a stored response that can no longer be replayed."""
     object_store().delete(job.payload["key"])
 
 
 def _envelope(result: Wire, warnings: list[str]) -> bytes:
-    """Return the answer's bytes. The result is serialized once, directly to JSON.
+    """Return the response's bytes.
 
-    Warnings come first, because AI clients may cut a long answer at its end.
+    The result is serialized once, directly to JSON. Warnings come first, because AI clients may cut
+    a long response at its end.
     """
     parts = [b'"status":true', b'"warnings":' + to_json(warnings) if warnings else b""]
     parts.append(result.model_dump_json(by_alias=True).encode()[1:-1])
@@ -394,9 +401,9 @@ _GROWTH = 4
 
 
 def _size_at_most(body: bytes) -> int:
-    """Return the largest size of an answer when it leaves Lambda.
+    """Return the largest size of a response when it leaves Lambda.
 
-    A tool's result contains it as text, which a JSON response quotes again.
+    A tool's result contains the response as a string, which a JSON response quotes again.
     """
     if len(body) * _GROWTH <= MAX_ANSWER_BYTES:
         return len(body)

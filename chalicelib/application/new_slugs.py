@@ -14,7 +14,7 @@ def choose(
 ) -> str:
     """Return the first free slug of ``slugs.candidates``.
 
-    The answer has a warning if that is not the first candidate, which the title produces.
+    The response has a warning if the slug is not the first candidate, which the title produces.
     """
     slug = slugs.first_free(options, used_slugs, reserved)
     if slug != options[0]:

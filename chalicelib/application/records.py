@@ -1,4 +1,4 @@
-"""Reads the records of events, for those who send them."""
+"""Read the records of events for their senders."""
 
 from typing import Any
 from uuid import uuid4

@@ -1,8 +1,8 @@
-"""Recompute folded search texts and look-up keys after the folding rule has changed (ADR 42).
+"""Recompute folded search strings and look-up keys after the folding rule has changed (ADR 42).
 
-Folding makes texts comparable: it removes case and other differences (``core.text``). A job
-processes the records of a workspace noun by noun, in slices. Processing a slice again, or by two
-runners at once, changes nothing more.
+Folding makes strings comparable: it removes case and other differences (``core.text``). A job
+processes the records of a workspace noun by noun, in slices. Processing a slice again, or
+concurrently in two runners, changes nothing more.
 """
 
 import logging
@@ -27,7 +27,7 @@ from chalicelib.engine.tables import ContentRow, Record, Row
 from chalicelib.engine.unit import UnitOfWork, run_unit
 
 REFOLD = "refold"
-"""The kind of job that folds the texts of a workspace again."""
+"""The kind of job that folds the search strings of a workspace again."""
 SLICE = 50
 """Records per read."""
 SECONDS = 30.0
@@ -43,7 +43,7 @@ def job(workspace_id: str, due: datetime, noun: str = "", after_id: str = "") ->
         workspace_id: the workspace.
         due: when the first job of the workspace is due. Later jobs of the workspace get the same
             time, so that scheduling a slice again replaces its job instead of adding another.
-        noun: the noun to start at. The job also covers the nouns after it. Default: all nouns.
+        noun: the noun to start at. The job also covers the following nouns. Default: all nouns.
         after_id: id of the last processed record of the noun.
     """
     payload = {"noun": noun, "after": after_id, "due": due.isoformat()}
@@ -52,7 +52,7 @@ def job(workspace_id: str, due: datetime, noun: str = "", after_id: str = "") ->
 
 @job_handler(REFOLD)
 def refold(task: Job) -> None:
-    """Fold the texts of a workspace's records again.
+    """Fold the search strings of a workspace's records again.
 
     After ``SECONDS``, schedule another job for the remaining records.
     """
@@ -83,10 +83,10 @@ def _fold_slice(workspace_id: str, noun: str, after_id: str) -> tuple[str, str] 
 
 
 def _fold_again(unit: UnitOfWork, listing: Listing[Any], record_id: str) -> None:
-    """Stage the changes of a record's index keys and of the rows that belong to it.
+    """Stage the changes of a record's index keys and of its side rows.
 
-    The record keeps its version, because nothing that callers see has changed. Only a record with
-    a restored value is saved as a whole.
+    The record keeps its version, because nothing that callers see has changed. Only a record with a
+    restored value is saved as a whole.
     """
     record = listing.find(unit.tenant, record_id)
     if record is None:

@@ -1,4 +1,4 @@
-"""Shared foundations of every layer: operations, errors, wire types, scopes, clock and ids.
+"""Types and rules that every layer shares.
 
 Nothing here depends on AWS.
 """

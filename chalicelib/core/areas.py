@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Area(NamedTuple):
-    """An area. The title and the description are those of the reference."""
+    """An area with the title and the description of its part of the reference."""
 
     name: str
     title: str
@@ -29,7 +29,7 @@ class Area(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Key of the area's name in the console's texts."""
+        """Key of the area's name in the console's catalogue."""
         return f"area_{self.name}"
 
 

@@ -1,8 +1,8 @@
-"""Names of operations in messages: AI clients see tool names, REST clients see routes.
+"""Write operation names in messages for each kind of client.
 
-Messages are written with placeholders (``errors.call("svc_list_sites")``), so that a name in data
-that a message quotes stays as it is. ``invoke`` rewrites each message with the ``Naming`` of its
-caller before it is returned.
+AI clients see tool names, REST clients see routes. Messages are written with placeholders
+(``errors.call("svc_list_sites")``), so that a name in quoted data does not change. ``invoke``
+rewrites each message with the ``Naming`` of its caller and then returns it.
 """
 
 import re

@@ -9,7 +9,10 @@ _source: Callable[[], datetime] = lambda: datetime.now(UTC)  # noqa: E731
 
 
 def now() -> datetime:
-    """Return the current time in UTC, cut to milliseconds: the precision of ids and answers."""
+    """Return the current time in UTC, cut to milliseconds.
+
+    Ids and responses have the same precision.
+    """
     moment = _source()
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 

@@ -20,7 +20,7 @@ API Gateway ends a request after 29 s. Work in progress at the deadline takes at
 """
 
 MAX_CALLS = 16
-"""Calls of one block of ``side_by_side`` that run at the same time. Further ones wait."""
+"""Maximum calls of one block of ``side_by_side`` that run at the same time. Further calls wait."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,7 +32,7 @@ monotonic: Callable[[], float] = time.monotonic
 
 
 class within:  # noqa: N801  a context manager, called like the function that it could be
-    """Set a deadline in ``seconds`` for the ``with`` block and for contexts copied from it."""
+    """Set a deadline in ``seconds`` for the ``with`` block and for contexts copied inside."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -47,19 +47,22 @@ class within:  # noqa: N801  a context manager, called like the function that it
 
 
 def remaining(at_most: float) -> float:
-    """Return the seconds until the deadline: at most ``at_most``, and 0 after it."""
+    """Return the seconds until the deadline, from 0 to ``at_most``."""
     ends = _ends.get()
     return at_most if ends is None else max(0.0, min(at_most, ends - monotonic()))
 
 
 class Deadline:
-    """A time limit for one piece of work, valid in any thread. It never exceeds the request's."""
+    """A time limit for one piece of work, valid in any thread.
+
+    It never exceeds the request's deadline.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._ends = monotonic() + remaining(seconds)
 
     def seconds_left(self, at_most: float = inf) -> float:
-        """Return the seconds until the limit: at most ``at_most``, and 0 after it."""
+        """Return the seconds until the limit, from 0 to ``at_most``."""
         return max(0.0, min(at_most, self._ends - monotonic()))
 
     @property
@@ -98,10 +101,10 @@ class Start(Protocol):
 
 @contextmanager
 def side_by_side() -> Iterator[Start]:
-    """Yield a function that starts calls side by side. The end of the block waits for all of them.
+    """Yield a function that starts calls side by side. The end of the block waits for all calls.
 
-    A call may wait for the result of one that was started before it. Only the block starts calls,
-    so the pool of threads is created for the first one: many blocks need none.
+    A call may wait for the result of an earlier call. Only the block starts calls, so the pool of
+    threads is created for the first call: many blocks need no pool.
     """
     pool: ThreadPoolExecutor | None = None
 

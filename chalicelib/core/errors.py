@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from pydantic_core import to_json
 
 MAX_CAUSES = 8
-"""The most errors of a chain of causes that the log names."""
+"""Maximum errors of a chain of causes that the log names."""
 
 
 CALL_MARK = "\ufdd0"
@@ -26,7 +26,10 @@ def call(tool: str) -> str:
 
 
 class FieldError(NamedTuple):
-    """One invalid field: its wire path, such as ``rules.2.start``, and what is wrong with it."""
+    """One invalid field.
+
+    It has the wire path, such as ``rules.2.start``, and the fault.
+    """
 
     field: str
     message: str
@@ -36,7 +39,7 @@ class AppError(Exception):
     """Base of all failures with an HTTP status and a stable code.
 
     ``details`` are further fields of ``data``. The docstring of the error's class names them,
-    because the reference publishes it. ``headers`` are sent with the HTTP answer only.
+    because the reference publishes it. ``headers`` are sent with the HTTP response only.
     """
 
     status: ClassVar[int] = 500
@@ -146,7 +149,10 @@ class NotFoundError(AppError):
 
     @classmethod
     def of(cls, label: str, plural: str, listed_by: str) -> "NotFoundError":
-        """Return the error for an unknown id; the tool ``listed_by`` lists the valid ones."""
+        """Return the error for an unknown id.
+
+        The tool ``listed_by`` lists the valid ids.
+        """
         return cls(
             f"No {label} has this id in the workspace. List {plural} ({call(listed_by)}) for valid "
             "ids."
@@ -268,7 +274,10 @@ class NotConfiguredError(AppError):
 
 
 class ConcurrentUpdateError(Exception):
-    """A concurrent writer committed first. ``invoke`` retries, so callers never see this error."""
+    """A concurrent writer committed first.
+
+    ``invoke`` retries, so callers never see this error.
+    """
 
 
 class IdempotencyKeyExistsError(Exception):
@@ -293,7 +302,7 @@ def log_fields(error: AppError) -> dict[str, Any]:
 
 
 def _causes(error: BaseException | None) -> Iterator[str]:
-    """Yield the names of an error and its causes: at most ``MAX_CAUSES``, without repeats."""
+    """Yield the distinct names of an error and of at most ``MAX_CAUSES`` causes."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen and len(seen) < MAX_CAUSES:
         seen.add(id(error))
@@ -304,7 +313,7 @@ def _causes(error: BaseException | None) -> Iterator[str]:
 
 
 def failure_fields(error: AppError, request_id: str) -> dict[str, Any]:
-    """Return the fields of ``data`` for a failure: code, request id, field errors and details."""
+    """Return the fields of ``data`` for a failure, such as the code and the request id."""
     error.reword(lambda message: message.replace(CALL_MARK, ""))  # if no caller is known
     fields: dict[str, Any] = {
         "status": False,

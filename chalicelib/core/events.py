@@ -1,4 +1,4 @@
-"""The types of events: changes that webhooks report, or that only members are notified of.
+"""The types of events, which are changes for webhooks or for members.
 
 A noun's listing declares the rules by which its changes are events. Other events are emitted by
 name. Every name is declared here.
@@ -23,7 +23,7 @@ _LEAD, _BOOKING = ("get_lead", "lead"), ("get_booking", "booking")
 _CLIENT, _DIALOG = ("get_client", "client"), ("get_agent_dialog", "dialog")
 
 TEST_EVENT = "webhook.test"
-"""The type of an event that a person sends to try a webhook. It has no record."""
+"""The type of an event that a user sends to try a webhook. The event has no record."""
 
 EVENT_TYPES = {
     "booking.created": EventType("a booking is made", *_BOOKING),
@@ -59,9 +59,9 @@ INTERNAL_TYPES = {
     "member.role_changed": "a member gets another role",
     "webhook.switched_off": "a webhook is switched off because its receiver is gone or fails",
 }
-"""Types that only members are notified of, never webhooks, each with what it is sent for.
+"""Types that only members receive, never webhooks, each with its purpose.
 
-The id of an event is that of the account, the connection, the key or the webhook.
+The id of an event is the id of the account, the connection, the key or the webhook.
 """
 
 
@@ -100,7 +100,7 @@ MESSAGE_KINDS = {
     "member_removed": MessageKind("member.removed", owner_only=True),
     "member_role": MessageKind("member.role_changed", owner_only=True),
 }
-"""Kinds of messages to members by name. Their texts are in ``domains.notifications``."""
+"""Kinds of messages to members by name. ``domains.notifications`` has the wording."""
 
 VISITOR_EVENTS = frozenset({"booking.created", "booking.moved", "booking.status_changed"})
 """Types of events that a booking's client is notified of by mail.

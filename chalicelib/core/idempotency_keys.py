@@ -1,4 +1,4 @@
-"""Idempotency keys: which texts are valid, and where callers send them."""
+"""Validation of idempotency keys, and the places where callers send them."""
 
 import hashlib
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def check(key: str, name: str = FIELD) -> str:
     """Return a valid key.
 
     Args:
-        key: the text that the caller sent.
+        key: the string that the caller sent.
         name: the header or field that the error names.
 
     Raises:
@@ -58,7 +58,10 @@ def split(
 
 
 def fingerprint(args: "Wire") -> str:
-    """Return a hash of an input: a repeated key must come with the same input."""
+    """Return a hash of an input.
+
+    A repeated key must come with the same input.
+    """
     provided = args.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return hashlib.sha256(_canonical(provided)).hexdigest()
 

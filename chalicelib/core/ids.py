@@ -1,4 +1,4 @@
-"""Identifiers: opaque to clients, ordered by time for the database."""
+"""Identifiers that are opaque to clients and ordered by time for the database."""
 
 from datetime import datetime
 
@@ -6,7 +6,10 @@ from chalicelib.core import clock
 
 
 def new_id() -> str:
-    """Return a new 26-character ULID. Ids sort by the millisecond of their creation."""
+    """Return a new 26-character ULID.
+
+    Ids sort by the millisecond of their creation.
+    """
     from ulid import ULID  # saves cold starts for reads 40 ms
 
     return str(ULID.from_timestamp(clock.now().timestamp()))

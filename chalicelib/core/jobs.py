@@ -1,4 +1,4 @@
-"""Scheduled jobs: their kinds and the handlers that run them.
+"""The kinds of scheduled jobs, and the registry of their handlers.
 
 A scheduled function runs the jobs that are due.
 """
@@ -53,10 +53,10 @@ DELIVER_WEBHOOK = "deliver-webhook"
 """The kind of job that sends what is due to one webhook."""
 
 WEBHOOK_REPLIES = "webhook-replies"
-"""The kind of job that removes replies of receivers, which may repeat what a person has entered.
+"""The kind of job that removes replies of receivers, which may repeat personal data.
 
-The payload has ``recordIds``, or the ``webhookId`` of a webhook that is deleted. It is named here
-because the erasure of a person stages it.
+The payload has ``recordIds``, or the ``webhookId`` of a webhook that is deleted. The kind is
+declared here because the erasure of a client stages the job.
 """
 ATTEMPTS_END = timedelta(minutes=1)
 """Time after which the attempts of webhooks that are being made now have ended."""
@@ -69,25 +69,27 @@ NOTIFY_DIGEST = "notify-digest"
 """The kind of job that sends one message for many that were held back."""
 
 VISITOR_EVENTS = "visitor-events"
-"""The kind of job that finds the bookings in a unit of work's events whose clients get a mail."""
+"""The kind of job that sends e-mail to clients about the bookings in a unit of work's events."""
 MAIL_CLIENT = "mail-client"
 """The kind of job that sends one mail about a booking to its client."""
 REMIND_CLIENT = "remind-client"
 """The kind of job that reminds a client of a booking, and makes the job of the next reminder."""
 
 MAIL_INVITATION = "mail-invitation"
-"""The kind of job that mails an invitation to a workspace.
+"""The kind of job that sends an invitation to a workspace.
 
-The payload has ``invitationId``. It is named here because a domain below its handler stages it.
+The payload has ``invitationId``. The kind is declared here because a domain below its handler
+stages the job.
 """
 MAIL_PROOF = "mail-proof"
-"""The kind of job that mails the link by which an account proves its address.
+"""The kind of job that sends the link by which an account proves its address.
 
-The payload has ``accountId``, and ``at`` in ISO 8601. It is named here for the same reason.
+The payload has ``accountId``, and ``at`` in ISO 8601. The kind is declared here because a domain
+below its handler stages the job.
 """
 
 MAIL_PASSWORD_RESET = "mail-password-reset"  # noqa: S105  a kind of job
-"""The kind of job that mails a link for a new password. The payload has ``resetId``."""
+"""The kind of job that sends a link for a new password. The payload has ``resetId``."""
 MAIL_PASSWORD_SET = "mail-password-set"  # noqa: S105  as above
 """The kind of job that tells the owner of an account of a new password.
 
@@ -96,18 +98,22 @@ The payload has ``accountId``, and ``setAt`` in ISO 8601.
 
 
 MAIL_BOOKING_LINK = "mail-booking-link"
-"""The kind of job that mails the link which books what a visitor has requested.
+"""The kind of job that sends the link which books a visitor's request.
 
-The payload has ``requestId``. It is named here because a domain below its handler stages it.
+The payload has ``requestId``. The kind is declared here because a domain below its handler stages
+the job.
 """
 
 
 class Queue(StrEnum):
-    """A queue of jobs, with a runner of its own. Its value begins the keys of its jobs."""
+    """A queue of jobs, with its own runner.
+
+    The queue's value begins the keys of its jobs.
+    """
 
     MAIN = "JOBS"
     EVENTS = "EVENT-JOBS"
-    """The jobs that wait for servers of others, so that these delay no other job."""
+    """The jobs that wait for external servers, so that they delay no other job."""
 
 
 EVENT_KINDS = frozenset(

@@ -62,7 +62,7 @@ class RateLimitStatus(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of an answer that is counted by a shared limit."""
+        """Headers of a response that is counted by a shared limit."""
         return {
             "RateLimit-Limit": str(self.limit),
             "RateLimit-Remaining": str(self.remaining),

@@ -1,7 +1,7 @@
-"""Logs: one JSON object per line on stderr. Callers log no secrets and no personal data.
+"""Write logs as one JSON object per line on stderr.
 
-This module imports only the standard library and ``clock``, so that a process that cannot import
-anything else can still log why.
+Callers log no secrets and no personal data. This module imports only the standard library and
+``clock``, so that a process that cannot import anything else can still log why.
 """
 
 import json
@@ -23,7 +23,7 @@ _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record with its ``extra`` fields; an exception becomes one text field."""
+    """Writes a record with its ``extra`` fields, and an exception as one string."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
@@ -42,7 +42,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class _StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes to the stream that ``sys.stderr`` is at that moment. Tests and servers replace it."""
+    """Writes to the current ``sys.stderr``, which tests and servers replace."""
 
     @property
     def stream(self) -> TextIO:
@@ -109,7 +109,7 @@ def _log_uncaught(error: BaseException | None) -> None:
 
 
 class _PrintedLines(TextIOBase):
-    """Replaces ``sys.stderr``. Logs each line that is printed to it as a warning."""
+    """Replaces ``sys.stderr``, and logs each printed line as a warning."""
 
     def __init__(self) -> None:
         self._local = threading.local()
@@ -117,7 +117,9 @@ class _PrintedLines(TextIOBase):
     def write(self, text: str) -> int:
         """Log complete lines, and keep the rest until its line is complete."""
         local = self._local
-        if getattr(local, "is_logging", False):  # Writing the log failed: there is no other place.
+        if getattr(
+            local, "is_logging", False
+        ):  # Writing the log failed, and this process has no other output.
             return len(text)
         *lines, local.rest = (getattr(local, "rest", "") + text).split("\n")
         local.is_logging = True

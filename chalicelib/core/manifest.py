@@ -1,4 +1,4 @@
-"""The manifest: where each named declaration is, so that cold starts import few modules.
+"""The manifest of named declarations, which lets cold starts import few modules.
 
 Modules declare operations, job handlers and nouns where they define them. In development, all
 modules are imported to find the declarations. For a deployment, the packager imports them all once
@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 PACKAGE = Path(__file__).parents[1]
 MODULE = "manifest.py"
 OPENAPI = "openapi.json"
-"""The OpenAPI document. Few requests need it, so it is a file of its own beside the manifest."""
+"""The OpenAPI document. Few requests need it, so it is a separate file next to the manifest."""
 SERVER = "https://server.invalid"
 """Placeholder for the server's base URL, in the OpenAPI document and its examples."""
 
@@ -25,7 +25,7 @@ V = TypeVar("V")
 
 
 class PackedEntry(NamedTuple):
-    """An operation in plain values: its ``core.operations.Entry``."""
+    """The fields of a ``core.operations.Entry`` as plain values."""
 
     name: str
     title: str
@@ -102,18 +102,18 @@ class Declarations(Mapping[str, V]):
         self._declared: dict[str, V] = {}
 
     def __getitem__(self, name: str) -> V:
-        """Return the declaration of a name. Its module is imported if necessary."""
+        """Return the declaration of a name, and import its module if necessary."""
         module = self.modules[name]
         if name not in self._declared:
             import_module(module)
         return self._declared[name]
 
     def __contains__(self, name: object) -> bool:
-        """Return whether a name is declared; imports nothing."""
+        """Return whether a name is declared, without an import."""
         return name in self.modules
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names in the order of declaration; imports nothing."""
+        """Iterate over the names in the order of declaration, without an import."""
         return iter(list(self.modules))
 
     def __len__(self) -> int:

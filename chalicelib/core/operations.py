@@ -23,11 +23,12 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Partial, Wire
 
 READ, CALL = "READ", "CALL"
-"""The methods of operations without a route: ``READ`` for those that only read, else ``CALL``."""
+"""The methods of operations without a route: ``READ`` for operations that only read, else ``CALL``.
+"""
 
 LISTING = ("list_", "find_", "search_")
 READING = ("get_", *LISTING)
-"""The beginnings of the names of handlers that list records, and of those that read."""
+"""The beginnings of handler names that list records, and of names that read records."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 """The sort order of operations that share a path."""
 
@@ -51,17 +52,20 @@ class Entry:
 
     @property
     def read_only(self) -> bool:
-        """Whether the operation only reads. With a route, that means GET; without one, ``READ``."""
+        """Whether the operation only reads.
+
+        With a route, such an operation has the method GET. Without a route, it has ``READ``.
+        """
         return self.method in {"GET", READ}
 
     @property
     def returns_list(self) -> bool:
-        """Whether it returns records that its arguments select. The handler's name decides."""
+        """Whether the result has selected records, which the handler's name decides."""
         return self.read_only and self.name.startswith(LISTING)
 
     @property
     def position(self) -> tuple[bool, str, int, str]:
-        """The sort key: path, then method. Operations without a path come last."""
+        """The sort key (path, method), which puts operations without a path last."""
         method = METHODS.index(self.method) if self.path else 0
         return not self.path, self.path, method, self.name
 
@@ -93,9 +97,9 @@ class ServedAs(StrEnum):
     """How visitors call an operation that does not take and return JSON."""
 
     HTML_FORM = "html-form"
-    """The input is an HTML form, which also works without JavaScript. The answer is a page."""
+    """The input is an HTML form, which also works without JavaScript. The response is a page."""
     CALENDAR_FILE = "calendar-file"
-    """The answer is the ``content`` of the result, as a calendar file."""
+    """The response is the ``content`` of the result, as a calendar file."""
     PAGE_HIT = "page-hit"
     """The call reports a page view. Crawlers are not counted."""
     WITHOUT_KEY = "without-key"
@@ -114,8 +118,7 @@ class Options:
     destructive: bool = False
     """Whether a call may remove or overwrite existing data."""
     open_world: bool = False
-    """Whether a call reaches outside services. Its idempotency key is then marked before it
-    runs."""
+    """Whether a call reaches outside services. Its idempotency key is marked in progress first."""
     file_field: str | None = None
     """The input field, bytes in base64, that callers may also send as the file of a
     ``multipart/form-data`` body."""
@@ -124,7 +127,7 @@ class Options:
     served_as: ServedAs | None = None
     """How visitors call it, if not with JSON."""
     if_too_large: str | None = None
-    """Advice for a body over the limit, if sending less at once is not the solution."""
+    """Advice for a body over the limit, if a smaller request is not the solution."""
     secret: str | None = None
     """The output field that is shown once and never stored. A repeated call with the same
     idempotency key is refused instead of replayed."""
@@ -141,13 +144,13 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Operation(Options, Entry):
-    """The declaration of an operation. Only ``@operation`` creates instances."""
+    """The declaration of an operation, which only ``@operation`` creates."""
 
     description: str
     input: type[Wire]
     output: type[Wire]
     accepted: type[Wire] | None
-    """The answer with status 202 to a call that waits for something else, if there is one."""
+    """The response with status 202 to a call that waits for something else, or None."""
     handler: Callable[[Any, Any], Wire]
     idempotent: bool
     accepts_idempotency_key: bool
@@ -160,13 +163,12 @@ class Operation(Options, Entry):
 
     @property
     def drops_empty_texts(self) -> bool:
-        """Whether an empty text counts as an omission in optional fields that refuse empty texts.
+        """Whether an empty string counts as an omission in optional fields that refuse it.
 
         This applies to reads and creates with API keys and of visitors, because their clients may
-        fill every field.
-        In an update, the caller states explicitly how to clear a field. A destructive call never
-        guesses. Calls from the console are excluded as well: an expiry left empty by mistake must
-        not create a key that never expires.
+        fill every field. In an update, the caller states explicitly how to clear a field. A
+        destructive call never guesses. Calls from the console are excluded as well: an expiry left
+        empty by mistake must not create a key that never expires.
         """
         if not self.audience & {Audience.KEY, Audience.PUBLIC}:
             return False
@@ -198,11 +200,11 @@ class Registry:
         )
 
     def entries(self) -> list[Entry]:
-        """Return the entry of every operation; imports no modules."""
+        """Return the entry of every operation, without an import."""
         return sorted(self._entries.values(), key=lambda entry: entry.position)
 
     def __iter__(self) -> Iterator[Operation]:
-        """Iterate over the operations; imports all their modules."""
+        """Iterate over the operations, after an import of all their modules."""
         return iter([self[entry.name] for entry in self.entries()])
 
     def __len__(self) -> int:
@@ -210,11 +212,11 @@ class Registry:
         return len(self._entries)
 
     def entry(self, name: str) -> Entry:
-        """Return the entry of an operation; imports no module that the manifest names."""
+        """Return the entry of an operation, without an import if the manifest has it."""
         return self._entries[name]
 
     def __getitem__(self, name: str) -> Operation:
-        """Return the operation whose handler has this name. Its module is imported if necessary."""
+        """Return the operation whose handler has this name, and import its module if necessary."""
         return self._declared[name]
 
     def select(self, *audiences: Audience) -> list[Operation]:
@@ -249,7 +251,7 @@ C = TypeVar("C")
 PUBLIC = (Audience.PUBLIC,)
 OPERATOR = (Audience.OPERATOR,)
 MANAGED = (Audience.SESSION, Audience.OPERATOR)
-"""The audience of what people manage in the console, and the operator by the command line."""
+"""The audience of operations for members in the console and for the operator."""
 
 
 def title_of(name: str) -> str:
@@ -267,7 +269,7 @@ class Declaration(Options):
     """The decorator ``@operation(…)`` of a handler ``(ctx, args) -> result``.
 
     The input and output models come from the handler's type hints, and the public description from
-    its docstring. The second of two output models is that of answers with status 202.
+    its docstring. The second of two output models is the model of responses with status 202.
     """
 
     title: str = ""
@@ -287,16 +289,22 @@ class Declaration(Options):
     """The kinds of callers that may call. By default keys, if there is a route, and sessions, if
     there is a role."""
     role: Role | None = None
-    """The lowest role in the workspace that a person in the console needs. Operations for
-    sessions must declare it; other operations must not."""
+    """The lowest role in the workspace that a member in the console needs.
+
+    Operations for sessions must declare a role; other operations must not.
+    """
     idempotent: bool | None = None
     """Whether a repeated call changes nothing more. By default true for reads and for handlers
     named ``delete_…``, which are also destructive."""
     accepts_idempotency_key: bool | None = None
-    """Whether a call takes an idempotency key. By default true for writes that are not
-    idempotent. Set it for idempotent operations if a part of them is not, such as an addition."""
+    """Whether a call takes an idempotency key.
+
+    By default true for writes that are not idempotent. Set it for idempotent operations if a part
+    of the operation is not, such as an addition.
+    """
     errors: Iterable[type[AppError]] = ()
-    """The errors of this operation, beyond those that every operation of its kind can return."""
+    """The errors of this operation, beyond the errors that every operation of its kind can return.
+    """
     registry: Registry = REGISTRY
 
     def __call__(self, handler: Callable[[C, W], R]) -> Callable[[C, W], R]:

@@ -1,4 +1,4 @@
-"""Plans: the features and quotas that each includes."""
+"""The features and quotas that each plan includes."""
 
 from typing import Literal, get_args
 
@@ -31,4 +31,4 @@ CLIENT_MAILS_A_DAY: dict[str, int] = {
     "business": 5_000,
     "enterprise": 50_000,
 }
-"""Mails about bookings to clients on one day (UTC). Further mails are withheld."""
+"""E-mail messages to clients on one day (UTC). Further messages are withheld."""

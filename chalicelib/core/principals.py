@@ -1,7 +1,7 @@
-"""Principals: the kinds of callers.
+"""The kinds of callers.
 
-Every transport creates a principal for each call. ``application.invoke`` alone decides what it may
-do, by the audience that the operation declares.
+Every transport creates a principal for each call. Only ``application.invoke`` decides what a
+principal may do, by the audience that the operation declares.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ PLATFORM = "platform"
 
 
 class Role(StrEnum):
-    """The roles of a person in a workspace, from the lowest to the highest.
+    """The roles of a member in a workspace, from the lowest to the highest.
 
     ``ACCOUNT`` is any signed-in account, also outside a workspace.
     """
@@ -27,7 +27,7 @@ class Role(StrEnum):
     OWNER = "owner"
 
     def includes(self, other: "Role") -> bool:
-        """Whether a person with this role may do what the other role may."""
+        """Whether a member with this role may do what the other role may."""
         return _ASCENDING.index(self) >= _ASCENDING.index(other)
 
 
@@ -35,7 +35,10 @@ _ASCENDING = list(Role)
 
 
 class Audience(StrEnum):
-    """The kinds of callers that an operation serves. Keys and the tools of bots share ``KEY``."""
+    """The kinds of callers that an operation serves.
+
+    Keys and the tools of bots share ``KEY``.
+    """
 
     KEY = "key"
     SESSION = "session"
@@ -75,7 +78,7 @@ class Principal(ABC):
     @property
     @abstractmethod
     def audit_actor(self) -> str:
-        """The actor in the audit log: an account id, or an equivalent for callers without one."""
+        """The actor in the audit log, an account id or its equivalent."""
 
     @property
     def log_fields(self) -> dict[str, str]:
@@ -110,7 +113,7 @@ class ApiKeyPrincipal(Principal):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthPrincipal(ApiKeyPrincipal):
-    """An AI client that a person connected to one workspace.
+    """An AI client that a user connected to one workspace.
 
     ``key_id`` is the id of the connection, so limits, idempotency keys and the audit log do not
     depend on the access token. ``client_name`` is the name that the client gave itself.
@@ -121,7 +124,7 @@ class OAuthPrincipal(ApiKeyPrincipal):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPrincipal(Principal):
-    """A person in the console.
+    """A signed-in user in the console.
 
     ``membership`` is the role in the workspace, or ``ACCOUNT`` outside a workspace. ``session_id``
     is the id of the session, not its token.
@@ -174,7 +177,7 @@ class VisitorPrincipal(Principal):
 
     @property
     def log_fields(self) -> dict[str, str]:
-        """Empty: only the operation finds out which workspace owns the page."""
+        """Return no fields, because only the operation finds out which workspace owns the page."""
         return {}
 
 
@@ -190,7 +193,7 @@ class OperatorPrincipal(Principal):
 
     @property
     def rate_limit_key(self) -> str:
-        """The operator. Rate limits do not apply; idempotency keys belong to this name."""
+        """The subject of the operator's idempotency keys, without rate limits."""
         return "operator"
 
     @property

@@ -11,7 +11,7 @@ from chalicelib.core import deadline
 from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 
 MAX_ATTEMPTS = 12
-"""Attempts before a conflict becomes a 503 error. With pauses, they take at most a few seconds."""
+"""Maximum attempts before a conflict becomes a 503 error. With pauses, they take a few seconds."""
 FIRST_PAUSE = 0.01
 """Longest first pause, in seconds. The bound doubles with each attempt."""
 LONGEST_PAUSE = 0.5
@@ -85,7 +85,10 @@ def retry_on_conflict(
 
 
 def backoff(number: int, longest_pause: float = LONGEST_PAUSE) -> None:
-    """Pause before a retry. The longest possible pause grows with ``number`` (full jitter)."""
+    """Pause before a retry.
+
+    The longest possible pause grows with ``number`` (full jitter).
+    """
     pause_up_to(min(longest_pause, FIRST_PAUSE * 2 ** min(number, 16)))
 
 

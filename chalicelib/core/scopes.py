@@ -1,4 +1,4 @@
-"""Scopes and roles: the rights of a key."""
+"""The rights of a key."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -11,7 +11,10 @@ Role = Literal["user", "admin"]
 
 
 class Scope(StrEnum):
-    """One right of a key: ``<area>:read`` or ``<area>:write``. Write does not imply read."""
+    """One right of a key, ``<area>:read`` or ``<area>:write``.
+
+    Write does not imply read.
+    """
 
     PROJECTS_READ = "projects:read"
     PROJECTS_WRITE = "projects:write"
@@ -66,7 +69,7 @@ def parse_grants(grants: Iterable[str]) -> list[str]:
     """Return the grants in a fixed order, without repeats.
 
     Raises:
-        ValueError: a name is not a scope, or there are no names.
+        ValueError: a name is not a scope, or the list is empty.
     """
     valid_grants = [*PATTERNS, *(scope.value for scope in Scope)]
     requested_grants = {grant.strip() for grant in grants} - {""}

@@ -1,4 +1,7 @@
-"""Settings from environment variables, read once. This module names every variable in use."""
+"""Read the settings from environment variables, once per process.
+
+This module names every variable in use.
+"""
 
 import os
 import re
@@ -49,14 +52,15 @@ class Settings:
     """The domain whose subdomains are the hosts of sites. Empty: sites are below paths instead."""
     site_hosts: str
     """The gateway to customers' own domains: ``local``, ``cloudfront:<distribution>/<connection
-    group>/<routing endpoint>``, or empty if there is none (``gateways.site_hosts``)."""
+    group>/<routing endpoint>``, or empty without a gateway (``gateways.site_hosts``).
+    """
     allowed_origins: frozenset[str]
     """Browser origins that may use the tool server, in addition to its own."""
     deny_other_origins: bool
     """Whether the tool server refuses browser origins that are neither its own nor in
     ``allowed_origins``."""
     allowed_hosts: frozenset[str]
-    """Hosts that the local server answers for, in addition to those of this machine."""
+    """Hosts that the local server accepts, in addition to the hosts of this machine."""
     rate_limit_scale: float
     """Multiplies every rate limit, for load tests."""
     barcode_sources: str
@@ -94,33 +98,38 @@ class Settings:
     bedrock_profile: str = ""
     """The inference profile of calls to Bedrock, such as ``eu``."""
     edge_secret: str = field(default="", repr=False)
-    """The secret that the edge adds to each request. If set, requests without it are refused, and
-    the visitor's address and the host are those that the edge sends."""
+    """The secret that the edge adds to each request.
+
+    If it is set, requests without it are refused, and the edge's headers state the visitor's
+    address and the host.
+    """
     edge_secret_previous: str = field(default="", repr=False)
     """The edge's former secret, which is accepted as well while the edge changes to the new one."""
     events_queue_url: str = ""
     """The queue of SQS whose messages wake the runner of event jobs. Empty: a process of its own
     wakes it, or it waits for its schedule."""
     chat_url: str = ""
-    """The base URL of the chat, without a trailing slash, if it is not ``public_url``: behind no
-    edge, another function than that of the API serves the chat."""
+    """The base URL of the chat, without a trailing slash, if it differs from ``public_url``.
+
+    Without an edge, another function than the API's serves the chat.
+    """
     demo_word_seconds: float = 0.0
     """Seconds that the embedded model takes for each word of a chat."""
     webhooks_to_loopback: bool = False
     """Whether webhooks may be sent by http to this machine. Only the local stack allows it."""
     demo_endings: bool = False
-    """Whether the embedded model ends an answer as a message such as ``demo:length`` requests.
+    """Whether the embedded model ends a reply as a message such as ``demo:length`` requests.
 
     Only outside AWS, to try how a client shows each ending.
     """
     llm_unknown_context: int = UNKNOWN_CONTEXT
-    """Tokens that a model outside the catalogue is assumed to accept, including its answer."""
+    """Tokens that a model outside the catalogue is assumed to accept, including its output."""
     llm_unknown_output: int = UNKNOWN_OUTPUT
     """Maximum output tokens of a model outside the catalogue. The money reserved depends on it."""
     mail: MailProvider = "off"
     """Provider that sends mail (``gateways.mail``)."""
     mail_from: str = ""
-    """The sender's address of all mail. Its domain is also that of the Message-ID."""
+    """The sender's address of all e-mail. Its domain is also the domain of the Message-ID."""
     mail_smtp: str = field(default="", repr=False)
     """``smtp://`` or ``smtps://``, with user and password. Messages never contain it."""
     mail_folder: str = ""
@@ -139,14 +148,14 @@ class Settings:
 
     @property
     def edge_secrets(self) -> tuple[str, ...]:
-        """The accepted secrets of the edge, newest first. Empty if there is no edge."""
+        """The accepted secrets of the edge, newest first, or nothing without an edge."""
         if not self.edge_secret:
             return ()
         return tuple(filter(None, (self.edge_secret, self.edge_secret_previous)))
 
     @property
     def base_path(self) -> str:
-        """The path of ``public_url``, such as the stage in API Gateway's own URL; mostly empty."""
+        """The path of ``public_url``, such as API Gateway's stage, or an empty string."""
         return urlsplit(self.public_url).path
 
     def table_name(self, table: str) -> str:
@@ -161,7 +170,7 @@ _PROFILES = {"us": "us", "ca": "us", "sa": "us", "eu": "eu", "ap": "apac"}
 def _default_provider(stage: str) -> str:
     """Return the model provider if the environment names none.
 
-    In production, answers of the embedded demo model could be mistaken for real ones. There, a
+    In production, replies of the embedded demo model could be mistaken for real ones. There, a
     provider must be named; otherwise models are off.
     """
     return "off" if stage == "prod" else "demo"
@@ -169,7 +178,7 @@ def _default_provider(stage: str) -> str:
 
 @cache
 def settings() -> Settings:
-    """Return the settings of this process. Only the first call reads the environment."""
+    """Return the settings of this process, which the first call reads from the environment."""
     return read(os.environ)
 
 
@@ -234,10 +243,10 @@ def read(environment: Mapping[str, str]) -> Settings:
 
 
 def _providers(text: str) -> tuple[Provider, ...]:
-    """Return the providers that a text names, in its order.
+    """Return the providers that a variable names, in its order.
 
     Raises:
-        ValueError: the text names something else, or providers that cannot be combined.
+        ValueError: the variable has other names, or providers that cannot be combined.
     """
     providers = _PROVIDERS.get(frozenset(text.split()))
     if providers is None:
@@ -253,7 +262,7 @@ def _site_hosts(text: str) -> str:
     """Return a valid value of ``SITE_HOSTS``.
 
     Raises:
-        ValueError: the text names no gateway.
+        ValueError: the value names no gateway.
     """
     if text and not re.fullmatch(r"local|cloudfront:[\w-]+/[\w-]+/[\w.-]+", text, re.ASCII):
         msg = (
@@ -268,7 +277,7 @@ def _master_key(text: str) -> str:
     """Return a valid value of ``MASTER_KEY``. The error does not contain the received one.
 
     Raises:
-        ValueError: the text is too short to be secret.
+        ValueError: the value is too short to be secret.
     """
     if text and len(text) < MIN_MASTER_KEY:
         msg = (
@@ -374,10 +383,10 @@ def _is_smtp_url(text: str) -> bool:
 
 
 def _positive(name: str, text: str | None) -> int | None:
-    """Return the number in a variable's text, or None if the variable is not set.
+    """Return the number in a variable, or None if the variable is not set.
 
     Raises:
-        ValueError: the text is not a whole number of 1 or more.
+        ValueError: the value is not a whole number of 1 or more.
     """
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""Comparison of texts in any script, cleaning, and checks of whether a text is visible."""
+"""Comparison and cleaning of strings in any script."""
 
 import re
 import unicodedata
@@ -8,7 +8,7 @@ from difflib import get_close_matches
 CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 """Control characters (Unicode's category Cc, which is closed)."""
 BIDI_CONTROL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters that change the direction of the text around them (UAX 9, Bidi_Control).
+"""Characters that change the direction of the characters around them (UAX 9, Bidi_Control).
 
 They can make one name look like another. Joiners and variation selectors, which scripts and emoji
 need, are not included.
@@ -24,10 +24,10 @@ _SAME = str.maketrans({"ё": "е"} | dict.fromkeys(map(chr, range(32)), " "))  #
 
 
 def fold(text: str) -> str:
-    """Return the text case-folded, in compatibility form, with Cyrillic yo as ye.
+    """Return the string case-folded, in compatibility form, with Cyrillic yo as ye.
 
     Control characters become spaces, because the list engine uses them as separators. Uniqueness
-    compares folded texts, which look the same to a reader.
+    compares folded strings, which look the same to a reader.
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
     return unicodedata.normalize("NFKC", folded).translate(_SAME)
@@ -36,8 +36,8 @@ def fold(text: str) -> str:
 SEARCH_FOLDING = 3
 """The version of ``search_fold`` and ``line_fold``, and of the keys of look-ups.
 
-Increase it when a text folds differently or more of a record is indexed. A deployment then indexes
-all stored records again (ADR 42).
+Increase it when a string folds differently or more of a record is indexed. A deployment then
+indexes all stored records again (ADR 42).
 """
 _ZERO_WIDTH = re.compile(
     "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"
@@ -51,15 +51,16 @@ _MARKS_OF_LETTERS = re.compile(
 _STROKES = str.maketrans(
     {"\u0131": "i", "ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "æ": "ae", "œ": "oe"}
 )
-"""Letters that Unicode does not decompose, as people type them without strokes. None gets
-longer."""
+"""Letters that Unicode does not decompose, as users type them without strokes. No replacement is
+longer.
+"""
 
 
 def search_fold(text: str) -> str:
-    """Return the text folded for search, without zero-width characters and diacritics.
+    """Return the string folded for search, without zero-width characters and diacritics.
 
     Only Latin and Greek letters lose diacritics: elsewhere a mark makes another letter, such as the
-    Cyrillic short i. The result takes no more bytes than that of ``fold``.
+    Cyrillic short i. The result takes no more bytes than the result of ``fold``.
     """
     folded = fold(text)
     if folded.isascii():
@@ -70,9 +71,9 @@ def search_fold(text: str) -> str:
 
 
 def line_fold(text: str) -> str:
-    """Return the text folded, without zero-width characters, with white space as single spaces.
+    """Return the string folded, without zero-width characters, with white space as single spaces.
 
-    It is for values that are copied from other programs and compared as a whole, such as an SKU.
+    Use it for values that are copied from other programs and compared as a whole, such as an SKU.
     """
     return collapse_spaces(fold(_ZERO_WIDTH.sub("", text)))
 
@@ -82,7 +83,7 @@ _BETWEEN_WORDS = re.compile(
     "[-\u058a\u05be\u1400\u1806\u2010-\u2015\u2043\u2212\u2e00-\u2e5d\u301c\u3030\u30a0\U00010ead"
     # Quotes.
     '"\u00ab\u00bb\u2018-\u201f\u2039\u203a\u300c-\u300f\u301d-\u301f'
-    # Apostrophes and primes, among them letters and accents that people type for them.
+    # Apostrophes and primes, among them letters and accents that users type instead.
     "'`\u02b9-\u02bf\u02c8\u02ca\u02cb\u02ee\u055a\u05f3\u05f4\u2032-\u2037\ua78b\ua78c"
     # Commas and brackets, in the form that folding leaves.
     r",;:!?()\[\]{}/\s]"
@@ -98,12 +99,12 @@ Japanese."""
 
 
 def matches_search(texts: Iterable[str], search: str) -> bool:
-    """Whether texts of one record match a search. An empty search matches."""
+    """Whether the searchable fields of one record match a search, which may be empty."""
     return is_found(map(search_fold, texts), search_words(search))
 
 
 def search_words(text: str) -> str:
-    """Return a text as searches compare it: folded, its words divided by single spaces.
+    """Return a string as searches compare it: folded, its words divided by single spaces.
 
     Dashes, quotes, apostrophes, commas and brackets count as spaces.
     """
@@ -117,8 +118,8 @@ def _divide(folded: str) -> str:
 def is_found(lines: Iterable[str], query: str) -> bool:
     """Whether folded lines of one record match a search, which ``search_words`` returned.
 
-    They match if one of them contains the search as it stands, such as a part of a number. They
-    also match if each word of the search begins a word of any line.
+    They match if one line contains the whole search, such as a part of a number. They also match if
+    each word of the search begins a word of any line.
     """
     divided = [_divide(line) for line in lines]
     return any(query in line for line in divided) or all(
@@ -136,7 +137,7 @@ def _begins_word(word: str, line: str) -> bool:
 
 
 def collapse_spaces(text: str) -> str:
-    """Return the text with white space as single spaces, and none at either end."""
+    """Return the string trimmed, with white space as single spaces."""
     return " ".join(text.split())
 
 
@@ -146,12 +147,12 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def cut_bytes(text: str, limit: int) -> str:
-    """Return the longest beginning of the text that takes at most ``limit`` bytes of UTF-8."""
+    """Return the longest beginning of the string that takes at most ``limit`` bytes of UTF-8."""
     return text.encode()[:limit].decode(errors="ignore")
 
 
 def is_visible(text: str) -> bool:
-    """Whether a text contains a visible character."""
+    """Whether a string contains a visible character."""
     return any(
         unicodedata.category(character) not in _UNSEEN and character not in _BLANK
         for character in text
@@ -177,11 +178,11 @@ _PLAIN = str.maketrans(dict.fromkeys(_DASHES, "-") | dict.fromkeys(_JOINERS, "")
 
 
 def clean_typed(text: str) -> str:
-    """Return a text on one line, trimmed, with plain spaces and without format characters.
+    """Return a string on one line, trimmed, with plain spaces and without format characters.
 
     Format characters (Unicode's category Cf) are invisible: direction marks, byte order marks, soft
-    hyphens. Texts that are copied from messengers and web pages contain them. Zero-width joiners
-    stay, because they are letters of words in Persian and in Indic scripts (RFC 5892, appendix A).
+    hyphens. Messengers and web pages add them to copied content. Zero-width joiners are kept,
+    because they are letters of words in Persian and in Indic scripts (RFC 5892, appendix A).
     """
     if text.isascii():
         return " ".join(text.split())
@@ -189,7 +190,7 @@ def clean_typed(text: str) -> str:
 
 
 def replace_dashes(text: str) -> str:
-    """Return a text with each kind of dash as a hyphen, and without zero-width joiners."""
+    """Return a string with each kind of dash as a hyphen, and without zero-width joiners."""
     return text.translate(_PLAIN)
 
 
@@ -219,7 +220,7 @@ _LINK = re.compile(
     # because Russian abbreviations often have no space. No domain ends with .js.
     rf"|(?<=[\w-]){_DOT}(?=(?!js\b)[a-z\uff41-\uff5a]{{2}}"
     r"|(?:рф|рус|сайт|онлайн|орг|ком|бел|укр|срб|мкд|мон|қаз|ею|бг)\b)"  # noqa: RUF001  Cyrillic, meant
-    # After one letter it is an initial or an abbreviation, such as that of a city.
+    # After one letter it is an initial or an abbreviation, such as a city's in an address.
     rf"|(?<=[\w-]{{2}}){_DOT}(?=(?:москва|дети|католик)\b"
     r"|(?![\u0000-\u036f\u0400-\u052f])[^\W\d_])",
     re.IGNORECASE,
@@ -227,12 +228,12 @@ _LINK = re.compile(
 
 
 def has_link(text: str) -> bool:
-    """Whether mail programs may make a link of a part of a text, or people read one in it."""
+    """Whether an e-mail client or a reader may see a link in a string."""
     return _LINK.search(_ZERO_WIDTH.sub("", text)) is not None
 
 
 def unlinked(text: str) -> str:
-    """Return a text with a space after each dot that may make a link, and without ``://``."""
+    """Return a string with a space after each dot that may make a link, and without ``://``."""
     if not has_link(text):
         return text
     return _LINK.sub(lambda match: f"{match[0].rstrip(_SLASHES)} ", _ZERO_WIDTH.sub("", text))

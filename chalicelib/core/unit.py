@@ -1,4 +1,4 @@
-"""Records that a unit of work stores with its writes: audit events and idempotent answers."""
+"""Records that a unit of work stores with its writes."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -8,7 +8,10 @@ from chalicelib.core.errors import IdempotencyMismatchError, InProgressError
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """The audit log's record of one committed change. It names fields, but never their values."""
+    """The audit log's record of one committed change.
+
+    It names fields, but never their values.
+    """
 
     operation: str
     actor: str
@@ -29,11 +32,11 @@ class AuditEvent:
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyRecord:
-    """The answer to a call under an idempotency key, kept for 24 hours.
+    """The response to a call under an idempotency key, kept for 24 hours.
 
     ``scope`` is the principal and the operation that the caller's ``key`` belongs to.
     ``fingerprint`` is a hash of the arguments. ``body`` and ``object_key`` are both None while the
-    first call is running. ``status`` is the HTTP status of the answer.
+    first call is running. ``status`` is the HTTP status of the response.
     """
 
     scope: str
@@ -41,12 +44,15 @@ class IdempotencyRecord:
     fingerprint: str
     body: bytes | None = None
     object_key: str | None = None
-    """The key of the object that holds the answer, if it is too large for ``body``."""
+    """The key of the object that holds the response, if it is too large for ``body``."""
     status: int = 200
 
     @property
     def is_pending(self) -> bool:
-        """Whether the record has no answer yet. The call is still running, or it crashed."""
+        """Whether the record has no response yet.
+
+        The call is still running, or it crashed.
+        """
         return self.body is None and self.object_key is None
 
     def for_part(self, name: str) -> Self:

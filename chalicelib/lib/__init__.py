@@ -1,1 +1,1 @@
-"""Pure functions that do not depend on the service: phones, slugs, time zones, Markdown."""
+"""Pure functions that do not depend on the service, such as parsers and formatters."""

@@ -1,4 +1,4 @@
-"""Barcodes of trade items: EAN-8, UPC-A, UPC-E, EAN-13, GTIN-14 (GS1 General Specifications)."""
+"""Parsing of trade item barcodes (GS1 General Specifications)."""
 
 import re
 from typing import Literal, NamedTuple
@@ -25,15 +25,18 @@ prefixes for the same use begin with 0 and 2 (GS1 General Specifications, GS1 an
 
 
 class BarcodeError(ValueError):
-    """The text is not a barcode. The message names the expected form and the received value."""
+    """The input is not a barcode.
+
+    The message names the expected form and the received value.
+    """
 
 
 class Barcode(NamedTuple):
     """A barcode with a valid check digit.
 
-    ``digits`` holds the received digits without separators; of a UPC-E code, those of its UPC-A
-    form. ``gtin14`` is the same for every form
-    of an article's number: 14 digits, padded with zeros on the left.
+    ``digits`` holds the received digits without separators. For a UPC-E code, it holds the digits
+    of the UPC-A form. ``gtin14`` is the same for every form of an article's number: 14 digits,
+    padded with zeros on the left.
     """
 
     digits: str
@@ -50,16 +53,20 @@ class Barcode(NamedTuple):
 
 
 def check_digit(payload: str) -> str:
-    """Return the check digit for the other digits: modulo 10, weights 3, 1, 3 … from the right."""
+    """Return the check digit for the other digits.
+
+    The algorithm is modulo 10 with the weights 3, 1, 3 … from the right.
+    """
     total = sum(int(digit) * (1 if i % 2 else 3) for i, digit in enumerate(reversed(payload)))
     return str(-total % 10)
 
 
 def parse(text: str) -> Barcode:
-    """Parse a barcode. Spaces, hyphens and invisible characters are ignored.
+    """Parse a barcode.
 
-    Eight digits with a wrong check digit may be a UPC-E code, whose check digit is that of the
-    UPC-A code which it shortens. If both check digits are right, the code is an EAN-8.
+    Spaces, hyphens and invisible characters are ignored. Eight digits with a wrong check digit may
+    be a UPC-E code. Its check digit equals the check digit of the longer UPC-A code. If both check
+    digits are right, the code is an EAN-8.
 
     Raises:
         BarcodeError: other characters, not 8, 12, 13 or 14 digits, or a wrong check digit.

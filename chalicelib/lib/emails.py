@@ -1,4 +1,4 @@
-"""E-mail addresses: the value that was entered, and the key by which two are compared (ADR 69)."""
+"""Normalization and comparison of e-mail addresses (ADR 69)."""
 
 import re
 import unicodedata
@@ -15,11 +15,11 @@ _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def normalize_email(email: str) -> str:
-    """Return the value of an e-mail address: what was entered, validated.
+    """Return the validated form of an e-mail address.
 
-    The local part stays as typed: only the receiving server knows which of its letters are equal
-    (RFC 5321, section 2.4). The domain is in the form of UTS 46, non-transitional. So its A-label,
-    where mail goes to, is that of the entered domain.
+    The local part is not changed, because only the receiving server determines which of its letters
+    are equal (RFC 5321, section 2.4). The domain is in the form of UTS 46, non-transitional, so the
+    A-label for delivery is the same as for the entered domain.
 
     Raises:
         ValueError: the address is malformed. The message gives an example of a valid one.
@@ -46,7 +46,7 @@ def _plain_if_ascii(part: str) -> str:
 
 
 def find_email(text: str) -> str | None:
-    """Return the value of an e-mail address, or None if the text is not one."""
+    """Return the normal form of an e-mail address, or None if the input is not one."""
     try:
         return normalize_email(text)
     except ValueError:
@@ -54,33 +54,33 @@ def find_email(text: str) -> str | None:
 
 
 def emails_in(text: str) -> Iterator[str]:
-    """Yield the values of the e-mail addresses in a text."""
+    """Yield the normal forms of the e-mail addresses in a string."""
     candidates = (match[0].strip(".!?*_`") for match in _CANDIDATE.finditer(text))
     return filter(None, map(find_email, islice(candidates, _MAX_CANDIDATES)))
 
 
 def first_email_in(text: str) -> str | None:
-    """Return the first e-mail address in a text, or None."""
+    """Return the first e-mail address in a string, or None."""
     return next(emails_in(text), None)
 
 
 def key(address: str) -> str:
-    """Return the key of a value: two addresses are the same if their keys are equal.
+    """Return the key of an e-mail address. Two addresses are the same if their keys are equal.
 
-    It has the local part with ASCII letters in lower case, and the A-label of the domain. A text
-    without an at sign, such as a phone number, is its own key.
+    The key has the local part with ASCII letters in lower case, and the A-label of the domain. A
+    string without an at sign, such as a phone number, is its own key.
     """
     local, at, domain = address.rpartition("@")
     return f"{local.translate(_ASCII_LOWER)}@{_a_label(domain)}" if at else address
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two texts are the same e-mail address."""
+    """Whether two strings are the same e-mail address."""
     return key(find_email(one) or one) == key(find_email(other) or other)
 
 
 def mailbox(address: str) -> str:
-    """Return the address with its domain in ASCII, to which a mail is sent."""
+    """Return the address with its domain in ASCII, as an SMTP server needs it."""
     local, _, domain = address.rpartition("@")
     return f"{local}@{_a_label(domain)}"
 

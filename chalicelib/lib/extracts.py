@@ -1,4 +1,4 @@
-"""Ranking of texts by the words that they share with a question, without a language model."""
+"""Rank passages by the words that they share with a question, without a language model."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ _STOP_WORDS = frozenset(
     меня мне можно мой мои наш нет они она оно очень под при про сколько так тебя тот что чтобы эта
     эти это этот""".split()  # noqa: SIM905  a hundred quotes would read worse
 )
-"""Frequent words that do not show the subject of a text."""
+"""Frequent words that do not show the subject of a passage."""
 _MIN_WORD_LENGTH = 3
 _STEM_LENGTH = 5
 
@@ -31,9 +31,9 @@ _WITHOUT_SCRIPT = re.compile(r"<noscript\b.*?(?:</noscript\s*>|\Z)", re.IGNORECA
 
 
 def plain_text(text: str) -> str:
-    """Return a text without HTML: without tags, scripts, styles and ``noscript``.
+    """Return HTML as plain text, without tags, scripts, styles and ``noscript``.
 
-    Entities are decoded. A text without HTML is returned unchanged.
+    Entities are decoded. Input without HTML is returned unchanged.
     """
     if not _MARKUP.search(text):
         return text
@@ -43,17 +43,17 @@ def plain_text(text: str) -> str:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text and the items of its lists."""
+    """Yield the sentences and the list items of a passage."""
     for part in SENTENCE_END.split(text):
         if sentence := part.strip(" \t-*•#"):
             yield sentence
 
 
 def most_relevant(question: str, texts: Sequence[str]) -> list[int]:
-    """Return the indexes of the texts that share words with a question, best match first.
+    """Return the indexes of the passages that share words with a question, best match first.
 
-    A word counts for more if fewer texts contain it. Texts that score half of the best score, or
-    less, are left out.
+    A word counts for more if fewer passages contain it. Passages with at most half of the best
+    score are left out.
     """
     question_stems = stems(question)
     shared = [question_stems & stems(text) for text in texts]
@@ -65,12 +65,12 @@ def most_relevant(question: str, texts: Sequence[str]) -> list[int]:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, as written, without stop words and short words."""
+    """Return the words of a passage, as written, without stop words and short words."""
     return [word for word in re.findall(r"\w+", text) if carries_meaning(fold(word))]
 
 
 def carries_meaning(word: str) -> bool:
-    """Whether a folded word shows the subject of a text. Frequent and short words do not."""
+    """Whether a folded word shows the subject of a passage, unlike frequent and short words."""
     return word not in _STOP_WORDS and (len(word) >= _MIN_WORD_LENGTH or word.isdigit())
 
 
@@ -80,7 +80,7 @@ def stem(word: str) -> str:
 
 
 def stems(text: str) -> set[str]:
-    """Return the stems of the words of a text."""
+    """Return the stems of the words of a passage."""
     return {_beginning(word) for word in re.findall(r"\w+", fold(text)) if carries_meaning(word)}
 
 

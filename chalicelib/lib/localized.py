@@ -1,7 +1,7 @@
-"""Money, dates and the script of a text, in Russian and English.
+"""Money, dates and language detection, in Russian and English.
 
-Names of months and weekdays come from the CLDR through Babel, which is imported when a text first
-needs it. The Lambda zip contains Babel's data for these two languages only.
+Names of months and weekdays come from the CLDR through Babel. Babel is imported on first use. The
+Lambda zip contains Babel's data for these two languages only.
 """
 
 import re
@@ -15,7 +15,7 @@ _LATIN = re.compile("[a-z]", re.IGNORECASE)
 
 
 def language_of(text: str) -> Language:
-    """Guess the language of a text by its script."""
+    """Guess the language of a passage by its script."""
     return "ru" if len(_CYRILLIC.findall(text)) > len(_LATIN.findall(text)) else "en"
 
 
@@ -28,7 +28,7 @@ def language_of_message(text: str) -> Language:
 
 
 def language_of_country(country: str) -> Language:
-    """Return the language of mails in a country (ISO 3166-1 alpha-2)."""
+    """Return the language of e-mail to a country (ISO 3166-1 alpha-2)."""
     return "ru" if country == "RU" else "en"
 
 

@@ -1,4 +1,4 @@
-"""Origins of web pages, as browsers send them: scheme, host and port (WHATWG Fetch, 3.2)."""
+"""Origins of web pages in the form that browsers send (WHATWG Fetch, 3.2)."""
 
 import re
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ def is_loopback(origin: str) -> bool:
 
 
 def spellings(url: str) -> tuple[str, ...]:
-    """Return a URL with each name of the own machine if it has one of them, else the URL alone.
+    """Return a URL with each name of the local machine, or only the URL if it has another host.
 
     The URL itself comes first.
     """
@@ -30,10 +30,10 @@ def spellings(url: str) -> tuple[str, ...]:
 
 
 def normalize_origin(text: str) -> str:
-    """Return an origin in the form that browsers send: lower case, punycode, no default port.
+    """Return an origin as browsers send it, in lower case and punycode, without a default port.
 
     Raises:
-        ValueError: the text is not an origin.
+        ValueError: the string is not an origin.
     """
     expected = "expected an origin such as https://www.example.com"
     try:

@@ -14,7 +14,7 @@ from typing import Any
 from chalicelib.core.text import clean_digits
 
 MAX_CHARACTERS = 80
-"""A longer text is never parsed as a phone number."""
+"""Maximum characters of a string that is parsed as a phone number."""
 _NORMAL_FORM = re.compile(r"\+[0-9]{5,15}(;ext=[0-9]{1,20})?")
 _MIN_INTERNATIONAL_DIGITS = 10
 """A number without a plus is parsed as an international one from this many digits on."""
@@ -42,13 +42,13 @@ def countries() -> frozenset[str]:
 
 
 def find_phone(text: str, country: str) -> str | None:
-    """Return the normal form of a phone number, or None if the text has none.
+    """Return the normal form of a phone number, or None if the input has none.
 
-    Words may stand beside the number, such as a name or a messenger. Letters never count as digits.
-    If there are several numbers, the first valid one counts.
+    Words may stand next to the number, such as a name or a messenger. Letters never count as
+    digits. If there are several numbers, the first valid one counts.
 
     Args:
-        text: what a person entered.
+        text: what the user entered.
         country: ISO 3166 code of the country for numbers without a country code.
     """
     import phonenumbers
@@ -59,7 +59,7 @@ def find_phone(text: str, country: str) -> str | None:
     spelling = _EXTENSION.sub(" доб. ", spelling)
     runs = [match[0] for match in _RUN.finditer(spelling)]
     spellings = [spelling for run in runs for spelling in _spellings(run)]
-    # A number that no plan has may be new, or mistyped. A part of a text is then no number.
+    # A number that no plan has may be new, or mistyped. A part of it is then no number.
     is_whole = runs == [spelling] or (len(runs) == 1 and may_contain_phone(spelling))
     return (
         first_phone_in(spelling, country)
@@ -103,8 +103,8 @@ def _spellings(run: str) -> Iterator[str]:
 def _parts(run: str) -> Iterator[str]:
     """Yield the parts of a run between spaces, the longest first.
 
-    Other numbers may stand right beside a phone number: a second one, an hour, a floor. A number
-    with a plus begins there.
+    Other digits may directly follow a phone number, such as a second number, an hour or a floor. A
+    plus begins another number.
     """
     groups = run.split()
     starts = 1 if run.startswith("+") else len(groups)
@@ -125,18 +125,18 @@ def _normal_form(number: object) -> str:
 
 _MIN_DIGITS_IN_TEXT = 7
 _MAY_CONTAIN_PHONE = re.compile(rf"(?:[0-9][\s().-]*){{{_MIN_DIGITS_IN_TEXT}}}")
-"""Enough digits for a phone number. The number plans are not loaded for other texts."""
+"""Matches enough digits for a phone number. The number plans are not loaded otherwise."""
 
 
 def may_contain_phone(text: str) -> bool:
-    """Whether a text has as many digits side by side as the shortest phone numbers."""
+    """Whether a string has as many digits side by side as the shortest phone numbers."""
     return _MAY_CONTAIN_PHONE.search(clean_digits(text)) is not None
 
 
 def phones_in(text: str, country: str) -> Iterator[str]:
-    """Yield the phone numbers in a text, in their normal form.
+    """Yield the phone numbers in a string, in their normal form.
 
-    Only numbers that are valid in the number plans count, because texts contain other numbers too.
+    Only numbers that are valid in the number plans count, because prose contains other numbers too.
     """
     lines = "\n".join(map(clean_digits, text.splitlines()))
     if not may_contain_phone(lines):
@@ -151,7 +151,7 @@ _DIGIT_RUN = re.compile(r"\+?(?<![0-9])[0-9]{10,15}(?![0-9])")
 
 
 def possible_phones_in(text: str, country: str) -> Iterator[str]:
-    """Yield everything in a text that may be a phone number, in its normal form.
+    """Yield everything in a string that may be a phone number, in its normal form.
 
     In ``2x 89161234567`` the matcher finds no number because of the first digit. Each run of digits
     is therefore parsed on its own as well. A number may be yielded twice.
@@ -163,12 +163,12 @@ def possible_phones_in(text: str, country: str) -> Iterator[str]:
 
 
 def first_phone_in(text: str, country: str) -> str | None:
-    """Return the first phone number in a text, in its normal form, or None."""
+    """Return the first phone number in a string, in its normal form, or None."""
     return next(phones_in(text, country), None)
 
 
 def is_number(text: str | None) -> bool:
-    """Whether a text is a phone number in its normal form, not in another spelling."""
+    """Whether a string is a phone number in its normal form, not in another spelling."""
     return text is not None and _NORMAL_FORM.fullmatch(text) is not None
 
 
@@ -183,7 +183,7 @@ _MIN_DIGITS_WITH_PREFIX = 5
 
 
 def national_digits(number: str) -> str | None:
-    """Return the digits to dial inside the number's own country: ``84951234567``."""
+    """Return the digits to dial inside the number's own country, such as ``84951234567``."""
     import phonenumbers
 
     try:
@@ -199,11 +199,11 @@ def search_term(text: str | None, country: Callable[[], str]) -> str | None:
     """Return the term to search stored phone numbers for.
 
     A whole number becomes its normal form. A part of a number becomes its digits, without the
-    prefix that is dialled inside the country (``8 921 765``): the normal form has none. Any other
-    text is returned unchanged.
+    prefix that is dialled inside the country (``8 921 765``), because the normal form has none. Any
+    other string is returned unchanged.
 
     Args:
-        text: what a person searches for.
+        text: what the user searches for.
         country: returns the country of ``find_phone``. It is called for numbers only.
     """
     spelling = clean_digits(text or "")

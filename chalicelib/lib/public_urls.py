@@ -1,4 +1,4 @@
-"""Check the URLs that users submit. The service fetches only URLs on the public internet."""
+"""Check that URLs from users lead to the public internet."""
 
 import re
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -6,7 +6,10 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 MAX_LENGTH = 4096
-"""Characters of a URL. Signed URLs of files reach about 2500."""
+"""Maximum characters of a URL.
+
+Signed URLs of files reach about 2500.
+"""
 MAX_PORT: Final = 65_535
 PORTS: Final = {"http": 80, "https": 443}
 
@@ -88,7 +91,7 @@ class PublicUrl(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """The value of the Host header: the host, and the port unless it is the default one."""
+        """Return the Host header: the host, and the port unless it is the default one."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 

@@ -1,4 +1,4 @@
-"""Shortening of long texts and records for lists, and detection of shortened values."""
+"""Shorten long strings and records for lists, and detect shortened values."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,7 +8,10 @@ from pydantic_core import to_json
 ELLIPSIS = "…"
 """The last character of a truncated text."""
 LENGTHS = (1000, 300, 100, 30)
-"""Characters to truncate texts to. Each length is tried until the whole record is small enough."""
+"""Characters to truncate strings to.
+
+Each length is tried until the whole record is small enough.
+"""
 
 
 def size_of(data: Any) -> int:  # noqa: ANN401  JSON
@@ -19,7 +22,7 @@ def size_of(data: Any) -> int:  # noqa: ANN401  JSON
 def shorten(data: dict[str, Any], limit: int) -> dict[str, Any]:
     """Return the data in at most ``limit`` bytes of JSON.
 
-    Long texts and lists are truncated first, in steps. If that is not enough, the last fields are
+    Long strings and lists are truncated first, in steps. If that is not enough, the last fields are
     removed.
     """
     short = data
@@ -33,7 +36,7 @@ def shorten(data: dict[str, Any], limit: int) -> dict[str, Any]:
 
 
 def truncate(value: Any, length: int) -> Any:  # noqa: ANN401  JSON
-    """Return a value with its texts cut to ``length`` characters, the ellipsis included.
+    """Return a value with its strings cut to ``length`` characters, the ellipsis included.
 
     Lists and objects are cut to a tenth as many entries.
     """

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Container, Iterator, Sequence
 
 MAX_LENGTH = 63
-"""A slug may become a label of a host name (RFC 1035, 2.3.4)."""
+"""Maximum characters of a slug, which may become a host name's label (RFC 1035, 2.3.4)."""
 
 RESERVED = frozenset({"admin", "api", "blog", "console", "files", "www"})
 """Slugs that a site cannot have, because a site may become a subdomain of the platform.

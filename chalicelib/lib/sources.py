@@ -1,4 +1,4 @@
-"""Traffic sources of visitors: the page, the referring host and the campaign."""
+"""Traffic sources of visitors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,11 +17,12 @@ PHONE_DIGITS = 10
 def source_of(
     page: str | None, referrer: str | None, campaign: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the traffic source to store. The values come from the visitor and are not verified.
+    """Return the traffic source to store.
 
-    Statistics count by ``name``: the campaign's source unless it is a contact of a person, because
-    statistics outlive an erasure; else the referring host unless it is the host of the page, else
-    ``direct``. The query and fragment of the page are removed, because they
+    The values come from the visitor and are not verified. Statistics count by ``name``, which is
+    the campaign's source. If that is the contact of a visitor, ``name`` is the referring host
+    instead, because statistics outlive an erasure. Without a referring host, or if the page has the
+    same host, ``name`` is ``direct``. The query and fragment of the page are removed, because they
     may contain tokens and names.
     """
     tags = {

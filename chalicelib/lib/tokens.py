@@ -72,12 +72,12 @@ def family(token: str) -> str:
 
 
 def digest(token: str) -> str:
-    """Return the SHA-256 of a token. Only this digest is stored, never the token."""
+    """Return the SHA-256 of a token, which is stored instead of the token."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def short_digest(text: str) -> str:
-    """Return the SHA-256 of a token or of an identifier in base64url: 43 characters."""
+    """Return the SHA-256 of a token or an identifier in base64url, as 43 characters."""
     return urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
 
 

@@ -1,4 +1,4 @@
-"""Trees stored as the parent of each record: depth, ancestors, descendants and cycles.
+"""Queries of trees that are stored as the parent of each record.
 
 ``parents`` maps every id to the id of its parent, or to None. A record whose parent is missing,
 because the parent is being deleted, counts as a root.
@@ -22,12 +22,15 @@ def ancestors(parents: Parents, node: str) -> list[str]:
 
 
 def depth(parents: Parents, node: str | None) -> int:
-    """Return the level of a node: 1 for a root, 0 for None, which is above the roots."""
+    """Return the level of a node.
+
+    A root has level 1. None, which is above the roots, has level 0.
+    """
     return 0 if node is None else len(ancestors(parents, node)) + 1
 
 
 def height(parents: Parents, node: str) -> int:
-    """Return the number of levels in the subtree of a node: 1 without children."""
+    """Return the number of levels in the subtree of a node, 1 without children."""
     children: defaultdict[str | None, list[str]] = defaultdict(list)
     for child, parent in parents.items():
         children[parent].append(child)

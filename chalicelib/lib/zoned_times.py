@@ -16,11 +16,14 @@ from chalicelib.lib.spans import Span
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 _NOT_PLACES = {"localtime", "Factory"}
-"""Names in zone databases that are not those of a place."""
+"""Names in zone databases that are not names of a place."""
 
 
 class LocalTimeError(ValueError):
-    """A local time that matches no moment, or two. The message contains valid times to send."""
+    """A local time that matches no moment, or two moments.
+
+    The message contains valid times to send.
+    """
 
 
 class NonexistentTimeError(LocalTimeError):
@@ -54,7 +57,7 @@ def zones() -> frozenset[str]:
 def zones_of_countries() -> tuple[str, ...]:
     """Return the zones that some country uses today, sorted, without their former names.
 
-    They are two thirds of ``zones``. A person who chooses a zone needs no more.
+    They are two thirds of ``zones``, and enough for a user's choice.
     """
     from importlib import resources
 
@@ -133,6 +136,6 @@ def moment_days_later(when: date, days: int, timezone: str) -> datetime:
 def count_of_days(first: datetime, last: datetime, timezone: str) -> int:
     """Return the number of local dates from ``first`` to ``last``, both included.
 
-    Hours do not determine the number, because a day of a clock change has 23 or 25 of them.
+    Hours do not determine the number, because a day of a clock change has 23 or 25 hours.
     """
     return (clock.local_day(last, timezone) - clock.local_day(first, timezone)).days + 1

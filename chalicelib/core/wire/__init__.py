@@ -1,1 +1,1 @@
-"""Models of requests and responses: parsing, normalisation and JSON Schema."""
+"""Base classes and helpers for the models of requests and responses."""

@@ -1,4 +1,4 @@
-"""Batches whose items are validated separately: one invalid item does not fail the batch."""
+"""Batches whose items are validated separately, so that one invalid item fails only itself."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class InvalidItem:
-    """Takes the place of an invalid item; ``error`` states the reason."""
+    """Takes the place of an invalid item, with the reason in ``error``."""
 
     received: Any
     error: ValidationError
 
     def text(self, limit: int, field: str | None = None) -> str:
-        """Return the start of a received text, or of one of its fields, to identify the item.
+        """Return the start of a received string, or of one of its fields, to identify the item.
 
-        Returns an empty text if the value is not text.
+        Returns an empty string for other types.
         """
         value = self.received
         if field is not None:
@@ -62,7 +62,10 @@ class FailsAlone:
 
 
 def _serialize_item(value: object, serialize: core_schema.SerializerFunctionWrapHandler) -> object:
-    """Serialize an item. Invalid items are included, so that fingerprints of calls cover them."""
+    """Serialize an item.
+
+    Invalid items are included, so that fingerprints of calls cover them.
+    """
     return value.received if isinstance(value, InvalidItem) else serialize(value)
 
 

@@ -24,7 +24,7 @@ class WireField(NamedTuple):
 
     @property
     def is_text(self) -> bool:
-        """Whether its values are texts: free text, ids, dates or enumerations."""
+        """Whether its values are strings, including ids, dates and enumerations."""
         return self.nested is None and not self.kinds & {int, float, bool, list, dict}
 
 

@@ -44,10 +44,10 @@ class _SchemaGenerator(GenerateJsonSchema):
         return generated
 
     def describe_null(self, declared: dict[str, Any]) -> None:
-        """Describe a field for which ``null`` means "not sent". Tool schemas do not."""
+        """Describe a field for which ``null`` means "not sent", except in tool schemas."""
 
     def describe_rules(self, model: type[Wire], generated: JsonSchemaValue) -> None:
-        """Describe the rules between the fields of a model. Tool schemas do not."""
+        """Describe the rules between the fields of a model, except in tool schemas."""
 
 
 class _OpenApiGenerator(_SchemaGenerator):

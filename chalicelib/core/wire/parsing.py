@@ -23,7 +23,7 @@ W = TypeVar("W", bound=Wire)
 def parse(model: type[W], raw: Mapping[str, Any], *, drop_empty: bool = False) -> W:
     """Validate raw input. A ``null`` that means an omission is removed first.
 
-    With ``drop_empty``, an empty text also counts as an omission in an optional text field that
+    With ``drop_empty``, an empty string also counts as an omission in an optional string field that
     refuses it. Clients in OpenAI's strict mode fill every field, and HTML forms send every filter.
 
     Raises:
@@ -70,7 +70,7 @@ def to_validation_error(
 def _drop_rejected_empty(
     model: type[Wire], data: Mapping[str, Any], failure: PydanticValidationError
 ) -> dict[str, Any]:
-    """Return the input without the empty texts that optional fields refused."""
+    """Return the input without the empty strings that optional fields refused."""
     errors = failure.errors(include_url=False)
     return _remove_rejected(model, data, [error["loc"] for error in errors if error["input"] == ""])
 
@@ -137,7 +137,8 @@ def _error_text(error: ErrorDetails, unknown: Iterable["_UnknownKey"]) -> str:
     if kind == "missing":
         return "is required" + _misnamed_hint(error["loc"], unknown)
     if kind in {"too_short", "too_long"} and isinstance(error["input"], str):
-        kind = f"string_{kind}"  # for a bound behind a validator, pydantic's text is that of a list
+        # Behind a validator, pydantic describes a bound as the bound of a list.
+        kind = f"string_{kind}"
     if kind in _PYDANTIC_ERRORS:
         message = _EXPECTED.get(kind, _EXPECTED_OTHER).format(**about)
     else:
@@ -148,7 +149,7 @@ def _error_text(error: ErrorDetails, unknown: Iterable["_UnknownKey"]) -> str:
 
 
 def _clearing_advice(kind: Any, error: ErrorDetails) -> str:  # noqa: ANN401  as in refusal
-    """Return how an update clears the field that received an empty text."""
+    """Return how an update clears the field that received an empty string."""
     if error["input"] != "" or not (isinstance(kind, type) and issubclass(kind, Partial)):
         return ""
     field = fields_of(kind).get(str(error["loc"][0])) if len(error["loc"]) == 1 else None
@@ -156,7 +157,7 @@ def _clearing_advice(kind: Any, error: ErrorDetails) -> str:  # noqa: ANN401  as
 
 
 def _field(error: ErrorDetails) -> str:
-    """Return the field of an error. A validator of a whole model may name the field itself."""
+    """Return the field of an error, which a validator of a whole model may have named."""
     own_field = error.get("ctx", {}).get("field")
     return _path(error["loc"] if own_field is None else (*error["loc"], own_field))
 
@@ -178,7 +179,8 @@ _MAX_SHOWN = 60
 def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
     """Describe a received value briefly.
 
-    The text is enough to recognize the value, but too short to echo a document or flood a log.
+    The description is enough to recognize the value, but too short to echo a document or flood a
+    log.
     """
     match value:
         case None:
@@ -202,7 +204,7 @@ def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
 
 
 MAX_REPORTED = 20
-"""The most errors or warnings in one answer, so that invalid bodies cannot make it large."""
+"""Maximum errors or warnings in one response, so that invalid bodies cannot make it large."""
 
 
 class _UnknownKey(NamedTuple):
@@ -292,7 +294,10 @@ _INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0{1,18})?")
 
 
 class QueryInput(dict[str, Any]):
-    """Input from a query string. ``repeated`` holds a warning for each value that was not used."""
+    """Input from a query string.
+
+    ``repeated`` holds a warning for each value that was not used.
+    """
 
     repeated: Sequence[str] = ()
 
@@ -300,9 +305,9 @@ class QueryInput(dict[str, Any]):
 def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> QueryInput:
     """Convert a query string to the types that the model declares.
 
-    A value that does not convert stays text, so that validation can name it. Unknown parameters are
-    kept, so that they are named like unknown fields. If a parameter takes one value, the last one
-    sent counts.
+    A value that does not convert remains a string, so that validation can name it. Unknown
+    parameters are kept, so that they are named like unknown fields. If a parameter takes one value,
+    the last one sent counts.
     """
     fields = fields_of(model)
     raw = QueryInput()

@@ -2,7 +2,7 @@
 
 Names are camelCase in JSON and snake_case in Python. Every field has a description.
 
-Amounts of money as people write them.
+Amounts of money are read as users write them.
 """
 
 import re
@@ -39,19 +39,19 @@ _AMOUNT = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 
 
 def names_currency(text: str) -> bool:
-    """Return whether the text ends in a name or the sign of the ruble."""
+    """Return whether the string ends in a name or the sign of the ruble."""
     return _CURRENCY.search(text) is not None
 
 
 def rubles(text: str) -> Decimal | None:
-    """Return the amount in a text such as ``1 299,90 ₽``, or None if it holds no amount."""
+    """Return the amount in a string such as ``1 299,90 ₽``, or None if it holds no amount."""
     return decimal(_CURRENCY.sub("", text))
 
 
 def decimal(text: str) -> Decimal | None:
-    """Return the number in a text, or None if it holds no number.
+    """Return the number in a string, or None if it holds no number.
 
-    Spaces and apostrophes may separate thousands. If the text has both a comma and a point, the
+    Spaces and apostrophes may separate thousands. If the string has both a comma and a point, the
     last one is the decimal mark. A single comma or point is the decimal mark, too.
     """
     compact = "".join(c for c in text if not c.isspace() and c not in "'’")
@@ -93,7 +93,10 @@ class Wire(BaseModel):
 
     @classmethod
     def from_row(cls, attributes: Mapping[str, Any], **computed: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return a model of stored and computed values. Missing fields are null."""
+        """Return a model of stored and computed values.
+
+        Missing fields are null.
+        """
         return cls.model_validate({**_nulls_by_field(cls), **attributes, **computed})
 
     def provided(self, *excluded: str) -> dict[str, Any]:
@@ -166,7 +169,10 @@ class Patch(Partial):
 
 
 def exactly_one(model: Wire) -> None:
-    """Require one field of each group of ``EXACTLY_ONE_OF``. Model validators call it."""
+    """Require one field of each group of ``EXACTLY_ONE_OF``.
+
+    Model validators call this function.
+    """
     for names in model.EXACTLY_ONE_OF:
         if sum(getattr(model, name) is not None for name in names) != 1:
             wire_names = [wire_name(type(model), name) for name in names]
@@ -183,7 +189,10 @@ def has_at_least_one(model: Wire) -> bool:
 
 
 def require_ordered_bounds(model: Wire, lower: str, upper: str) -> None:
-    """Require that a lower bound is not above the upper one. Either bound may be missing."""
+    """Require that a lower bound is not above the upper one.
+
+    Either bound may be missing.
+    """
     low, high = getattr(model, lower), getattr(model, upper)
     if low is not None and high is not None and low > high:
         low, high = (wire_name(type(model), name) for name in (lower, upper))
@@ -244,7 +253,10 @@ def printable(text: str) -> str:
 
 
 def refuse_link(text: str) -> str:
-    """Refuse a name with a web address: names go into mails of the service to any address."""
+    """Refuse a name with a web address.
+
+    The service writes names into e-mail to any address.
+    """
     if has_link(text):
         raise PydanticCustomError(
             "link", "expected no web address: neither :// nor www., and a space after each dot"
@@ -259,7 +271,7 @@ Title = Annotated[
     AfterValidator(printable),
 ]
 MailedTitle = Annotated[Title, AfterValidator(refuse_link)]
-"""A title that goes into mails."""
+"""A title for use in e-mail."""
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
 
 
@@ -286,9 +298,9 @@ class Pattern(GroupedMetadata):
 
 @dataclass(frozen=True, slots=True)
 class Unique(GroupedMetadata):
-    """A list without duplicate texts, for ``Annotated``. Errors contain ``expected``.
+    """A list without duplicate strings, for ``Annotated``. Errors contain ``expected``.
 
-    Items that are not texts, such as invalid items of a batch, are not compared.
+    Items of other types, such as invalid items of a batch, are not compared.
     """
 
     expected: str
@@ -353,7 +365,7 @@ def _check_kopecks(value: object) -> object:
 
 
 def _kopecks_advice(value: object) -> dict[str, str]:
-    """Return advice to send kopecks. It is empty if the value does not look like rubles."""
+    """Return advice to send kopecks, or "" if the value does not look like rubles."""
     if not isinstance(value, float | str):
         return {}
     text = str(value).strip()
@@ -370,7 +382,7 @@ def _kopecks_advice(value: object) -> dict[str, str]:
 
 
 MONEY: Final = "money"
-"""A mark, in ``Annotated``, of an amount of money. A text for it is never read as a number."""
+"""A mark, in ``Annotated``, of an amount of money. A string is never read as such a number."""
 Kopecks = Annotated[int, Field(ge=0, le=MAX_KOPECKS), BeforeValidator(_check_kopecks), MONEY]
 """An amount in kopecks; 100 kopecks are one ruble."""
 Minutes = Annotated[int, Field(ge=0)]

@@ -1,6 +1,6 @@
-"""Arguments that a client has made text, read by the types that a model declares.
+"""Parsing of arguments that a client has sent as strings.
 
-Some AI clients send ``"2"`` for a number, and the JSON of an object or array as a text.
+Some AI clients send ``"2"`` for a number, and the JSON of an object or array as a string.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,16 +10,16 @@ from chalicelib.core.wire.fields import WireField, fields_of
 from chalicelib.core.wire.schema import Wire
 
 ReadJson = Callable[[bytes], object]
-"""Parses JSON. It raises ValueError for a text that is none."""
+"""Parses JSON, and raises ValueError for other strings."""
 
 
 def read_texts(
     model: type[Wire], arguments: Mapping[str, Any], read_json: ReadJson
 ) -> dict[str, Any]:
-    """Return arguments with texts in place of other types read by the declared types.
+    """Return arguments, with strings that replace other types converted to the declared types.
 
-    Texts for text fields stay as they are, and so do amounts of money: "12.90" may be rubles. A
-    text that cannot be read stays as well, so that its refusal shows it.
+    Strings for string fields do not change, and amounts of money do not change: "12.90" may be
+    rubles. A string that cannot be read does not change either, so that its refusal shows it.
     """
     fields = fields_of(model)
     return {
@@ -52,7 +52,7 @@ def _read_one(field: WireField, value: object, read_json: ReadJson) -> object:
 
 
 def _json(value: object, read_json: ReadJson) -> object:
-    """Return what the JSON in a text says, and any other value as it is."""
+    """Return the JSON value in a string, and any other value unchanged."""
     if not isinstance(value, str):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Times in requests: moments, calendar days, and values that may be either."""
+"""Field types for moments and calendar days in requests."""
 
 import re
 from datetime import UTC, date, datetime
@@ -11,7 +11,10 @@ from chalicelib.core.wire.schema import OPENAPI_ONLY
 
 
 def _moment(value: object) -> object:
-    """Parse ISO 8601. A time without an offset is UTC."""
+    """Parse ISO 8601.
+
+    A time without an offset is UTC.
+    """
     if not isinstance(value, str):
         return value
     try:
@@ -42,7 +45,7 @@ _SPACED_OFFSET = re.compile(r"(\S+[T ]\S+) ([0-9]{2}:?[0-9]{2})")
 
 
 def _iso_as(kind: type[date], value: object) -> date | None:
-    """Parse ISO 8601 as a date or a time. Returns None for other values."""
+    """Parse ISO 8601 as a date or a time, or return None."""
     if not isinstance(value, str):
         return None
     if spaced := _SPACED_OFFSET.fullmatch(value):
@@ -71,7 +74,7 @@ def _when(value: object) -> date:
 _ISO = PlainSerializer(lambda when: when.isoformat(), return_type=str, when_used="json")
 """An explicit serializer, because pydantic otherwise serializes the validator's return type.
 
-With it, the fingerprint of an input distinguishes a time from its date.
+Because of the serializer, the fingerprint of an input distinguishes a time from its date.
 """
 Day = Annotated[
     date,

@@ -1,1 +1,1 @@
-"""Text formats: Markdown, CSS, CSV, templates, and URLs within HTML."""
+"""Parsers and writers of text formats, and rewriting of URLs within HTML."""

@@ -1,4 +1,4 @@
-"""CSV text (RFC 4180) that spreadsheets show as text and never run as formulas."""
+"""CSV (RFC 4180) that a spreadsheet never runs as formulas."""
 
 import csv
 import io
@@ -8,17 +8,19 @@ from decimal import Decimal
 
 Cell = str | int | float | None
 _FORMULA = re.compile("\\s*[=+@\uff1d\uff0b\uff0d\uff20-]|[\t\r\n]")
-"""Matches a text that a spreadsheet could run as a formula. Some of them skip leading spaces.
+"""Matches a string that a spreadsheet could run as a formula.
 
-A tab or a line break at the beginning can hide one (OWASP, CSV Injection).
+Some spreadsheets skip leading spaces. A tab or a line break at the beginning can hide a formula
+(OWASP, CSV Injection).
 """
 
 
 def write(rows: Iterable[Sequence[Cell]], delimiter: str = ",") -> str:
-    """Return the rows as CSV. Every cell is in quotes, so no other delimiter divides it.
+    """Return the rows as CSV.
 
-    A text that a spreadsheet could run as a formula gets an apostrophe before it. Numbers do not
-    need one. Languages whose spreadsheets divide cells at semicolons write decimals with commas.
+    Every cell is in quotes, so no other delimiter divides it. A string that a spreadsheet could run
+    as a formula gets an apostrophe in front. Numbers do not need one. Languages whose spreadsheets
+    divide cells at semicolons write decimals with commas.
     """
     point = "," if delimiter == ";" else "."
     buffer = io.StringIO()
@@ -28,12 +30,12 @@ def write(rows: Iterable[Sequence[Cell]], delimiter: str = ",") -> str:
 
 
 def is_formula(text: str) -> bool:
-    """Whether a spreadsheet could run a text as a formula."""
+    """Whether a spreadsheet could run a string as a formula."""
     return _FORMULA.match(text) is not None
 
 
 def _text(cell: Cell, point: str) -> str | None:
-    """Return the text of a cell: no formula, and a number without an exponent."""
+    """Return the content of a cell, without a formula and without the exponent of a number."""
     if isinstance(cell, str):
         return f"'{cell}" if is_formula(cell) else cell
     return None if cell is None else format(Decimal(str(cell)), "f").replace(".", point)

@@ -1,9 +1,9 @@
-"""Renders the subject, the text and the HTML part of a mail from templates.
+"""Render the subject, the plain-text part and the HTML part of an e-mail from templates.
 
-A folder has two templates for each kind of mail and language. ``<kind>/<language>.txt`` begins with
-the line of the subject and an empty line, and the text follows. ``<kind>/<language>.html`` extends
-``base.html``, the layout of all mails, and fills its block ``content``. ``parts.html`` has a button
-and a table of facts.
+A folder has two templates for each kind of e-mail and language. ``<kind>/<language>.txt`` begins
+with the subject line and an empty line; the plain-text part follows. ``<kind>/<language>.html``
+extends ``base.html``, the layout of every e-mail, and fills its block ``content``. ``parts.html``
+has a button and a table of facts.
 """
 
 from functools import cache
@@ -21,7 +21,7 @@ LAYOUT = Path(__file__).with_name("mail_layout")
 
 
 class RenderedMail(NamedTuple):
-    """The parts of a mail in one language."""
+    """The parts of an e-mail in one language."""
 
     subject: str
     text: str
@@ -29,10 +29,10 @@ class RenderedMail(NamedTuple):
 
 
 def render(folder: Path, kind: str, language: Language, /, **values: object) -> RenderedMail:
-    """Render a kind of mail in a language.
+    """Render a kind of e-mail in a language.
 
-    In the HTML part every value is escaped. In the text a value is one line, so it cannot look like
-    a paragraph of the template; a template writes lists with a loop.
+    In the HTML part every value is escaped. In the plain-text part a value is one line, so it
+    cannot look like a paragraph of the template. A template writes lists with a loop.
 
     Raises:
         jinja2.TemplateNotFound: the folder has no such kind or language.

@@ -1,7 +1,8 @@
 """Conversion of the blog's Markdown to safe HTML and to plain text.
 
-Raw HTML in the Markdown is shown as text. The rendered HTML is then cleaned by nh3, an HTML parser
-with a list of allowed tags. A fault in the renderer alone therefore cannot publish a script.
+The rendered HTML shows raw HTML in the Markdown as plain characters. It is then cleaned by nh3, an
+HTML parser with a list of allowed tags. A fault in only the renderer therefore cannot publish a
+script.
 """
 
 import re
@@ -47,7 +48,10 @@ _MAX_NESTING = 40
 
 @lru_cache(maxsize=64)
 def to_html(markdown: str) -> str:
-    """Return the HTML of a text. Its top headings become ``h2``, because ``h1`` is the title."""
+    """Return the HTML of a Markdown document.
+
+    Its top headings become ``h2``, because ``h1`` is the title.
+    """
     tokens = _parser().parse(markdown)
     highest = min((int(t.tag[1]) for t in tokens if t.type == "heading_open"), default=1)
     _adapt(tokens, 2 - highest)
@@ -55,12 +59,12 @@ def to_html(markdown: str) -> str:
 
 
 def to_text(markdown: str) -> str:
-    """Return the words of a text, without its code blocks, on a single line."""
+    """Return the words of a Markdown document, without its code blocks, on a single line."""
     return " ".join(" ".join(_words(_parser().parse(markdown))).split())
 
 
 def reading_minutes(markdown: str) -> int:
-    """Return the reading time in minutes, at least 1. Words in code count too."""
+    """Return the reading time in minutes, at least 1, including code."""
     return max(1, round(len(_WORD.findall(markdown)) / WORDS_PER_MINUTE))
 
 

@@ -1,4 +1,4 @@
-"""URLs inside web pages: resolving them as browsers do, and rewriting them in CSS and srcset.
+"""Resolve URLs as browsers do, and rewrite URLs in CSS and srcset.
 
 Each ``rewrite_…`` function passes every URL to ``change`` and inserts the result. A URL that
 ``change`` returns unchanged keeps its original spelling.
@@ -27,10 +27,10 @@ _CSS = re.compile(
     rf"|(?P<string>{_STRING})|{_OPEN_STRING}",
     re.IGNORECASE | re.DOTALL,
 )
-"""Comments, strings, brackets, and the URLs outside of them.
+"""Matches comments, strings, brackets, and the URLs outside comments and strings.
 
-Comments and strings are matched so that a URL in them is not. An unclosed one matches to the end of
-the text: it is scanned once, not once for each quote in it.
+Comments and strings are matched so that a URL inside one is not. An unclosed comment or string
+matches to the end of the style sheet. The style sheet is then scanned once, not once per quote.
 """
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.IGNORECASE | re.DOTALL)
 
@@ -44,10 +44,11 @@ _CANDIDATE = re.compile(rf"([^{_SPACE},][^{_SPACE}]*+)((?:(?<!,)(?:[^(,]++|\([^)
 
 
 def resolve(url: str, base: str, encoding: str = "utf-8") -> str:
-    """Return an absolute URL, as browsers resolve it: joined with ``base`` and percent-encoded.
+    """Return an absolute URL, resolved as in a browser.
 
-    A URL without a scheme (``//host/…``) becomes https if there is no ``base``. The query is
-    encoded in the page's ``encoding`` (WHATWG URL, 4.4).
+    The URL is joined with ``base`` and percent-encoded. A URL without a scheme (``//host/…``)
+    becomes https without a ``base``. The query is encoded in the page's ``encoding`` (WHATWG URL,
+    4.4).
 
     These URLs are returned unchanged: other schemes (``data:``, ``mailto:`` …), fragments
     (``#place``), empty and malformed URLs, and relative ones without a ``base``.
@@ -88,7 +89,7 @@ def is_relative(url: str) -> bool:
 
 
 def _plain(url: str) -> str:
-    """Return a URL without the characters that browsers remove from it."""
+    """Return a URL without the characters that browsers remove."""
     return url.strip(_STRIPPED).translate({9: None, 10: None, 13: None})
 
 
@@ -103,7 +104,7 @@ def is_web(url: str) -> bool:
 
 
 _SET = re.compile(r"(?:(?!\|\s|(?<=\s)\|).)++", re.DOTALL)
-"""One of the sets of a ``data-bgset`` (lazysizes). A bar beside white space divides them."""
+"""One of the sets of a ``data-bgset`` (lazysizes). A bar next to white space divides the sets."""
 
 
 def rewrite_srcset(text: str, change: UrlRewriter) -> str:
@@ -136,7 +137,7 @@ def rewrite_css(text: str, link: UrlRewriter, image: UrlRewriter) -> str:
     URLs of style sheets (``@import``) are passed to ``link``, all others in ``url()`` to ``image``,
     and so are the strings of ``image-set()`` (CSS Images 4, 2.4).
     """
-    in_set: list[bool] = []  # of each open bracket: whether it is that of an image-set
+    in_set: list[bool] = []  # of each open bracket: whether it belongs to an image-set
 
     def rewrite(match: re.Match[str]) -> str:
         rule, url_token = match["rule"] or match["at"], match["url"] or match["sheet"]

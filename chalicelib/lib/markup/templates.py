@@ -16,7 +16,7 @@ _AROUND = re.compile(r" ?([{};,]) ?|(:) (?!\")")
 def minify_css(style: str) -> str:
     """Return a style sheet without comments and needless white space.
 
-    A comment that begins with ``!``, such as a licence, stays.
+    A comment that begins with ``!``, such as a licence, is kept.
     """
     text = _SPACE.sub(" ", _COMMENT.sub("", style))
     return _AROUND.sub(r"\1\2", text).replace(";}", "}").strip()
