@@ -16,7 +16,7 @@ from chalicelib.domains.bots.store import visits
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine.metrics import Increments
-from chalicelib.lib.sources import without_query
+from chalicelib.lib.sources import drop_query
 
 EVENTS = Limit(
     "widget",
@@ -84,7 +84,7 @@ def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
         args.stage,
         visit=visit.result(),
         today=today,
-        page_url=without_query(args.page_url),
+        page_url=drop_query(args.page_url),
         project_id=args.project_id,
     )
     counts.stage(ctx.unit)

@@ -35,7 +35,7 @@ from chalicelib.domains.catalog.operations.products import Stock, stage_deletion
 from chalicelib.domains.catalog.rules import change_by_percent
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
-from chalicelib.engine.unit import UnitOfWork, in_batches
+from chalicelib.engine.unit import UnitOfWork, split_batches
 
 PRODUCTS_PER_TRANSACTION = 15
 """Products in one transaction. A deleted product takes five of the transaction's hundred items."""
@@ -178,7 +178,7 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
     action = _parse_action(ctx, args)
     results = {n: _invalid(id_) for n, id_ in enumerate(args.ids) if isinstance(id_, InvalidItem)}
     valid = {n: id_ for n, id_ in enumerate(args.ids) if not isinstance(id_, InvalidItem)}
-    for numbers in in_batches(valid, PRODUCTS_PER_TRANSACTION):
+    for numbers in split_batches(valid, PRODUCTS_PER_TRANSACTION):
         ids = [valid[number] for number in numbers]
         if args.dry_run:
             outcomes = _as_dry_run(_stage(ctx.unit, ids, action))
