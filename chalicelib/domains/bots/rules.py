@@ -24,10 +24,10 @@ PROPOSING = frozenset[Capability]({"booking", "order"})
 """Capabilities whose actions a visitor confirms on a card."""
 
 
-def normalize_capabilities(chosen: Collection[Capability]) -> list[Capability]:
+def normalize_capabilities(capabilities: Collection[Capability]) -> list[Capability]:
     """Return capabilities in their order, without repetitions. Bookings need free times."""
-    needed = {*chosen, *(["slots"] if "booking" in chosen else [])}
-    return [each for each in CAPABILITIES if each in needed]
+    needed = {*capabilities, *(["slots"] if "booking" in capabilities else [])}
+    return [capability for capability in CAPABILITIES if capability in needed]
 
 
 INPUT_TOKENS: Final = 3_000

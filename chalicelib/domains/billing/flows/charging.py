@@ -273,12 +273,12 @@ def _attempt(
             raise
         problem = error
     try:
-        found = find()
+        record = find()
     except UnavailableError as error:
         raise OutcomeUnknownError from error
-    if found is None:
+    if record is None:
         raise problem
-    return found
+    return record
 
 
 _LOCKS = [RLock() for _ in range(64)]

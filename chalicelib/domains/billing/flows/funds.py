@@ -49,7 +49,10 @@ def keys(
 ) -> list[Key]:
     """Return the keys of a bot's funds, to read them with other rows."""
     shared = [ledger.wallet_key(account_id), budgets.budget_key(workspace_id, agent_id)]
-    return [*shared, *(budgets.visitor_key(workspace_id, agent_id, each) for each in spenders)]
+    return [
+        *shared,
+        *(budgets.visitor_key(workspace_id, agent_id, spender) for spender in spenders),
+    ]
 
 
 def read(
@@ -60,11 +63,11 @@ def read(
     rows: Rows | None = None,
 ) -> Funds:
     """Return the funds of a bot, from ``rows`` if given. Missing rows are returned empty."""
-    wallet_key, budget_key, *_ = wanted = keys(account_id, workspace_id, agent_id, spenders)
+    wallet_key, budget_key, *_ = row_keys = keys(account_id, workspace_id, agent_id, spenders)
     wallet = WalletRow(wallet_key.pk, wallet_key.sk)
     budget = BudgetRow(budget_key.pk, budget_key.sk)
     spent = {}
-    for row in (rows or Rows()).fetch(wanted):
+    for row in (rows or Rows()).fetch(row_keys):
         match row:
             case WalletRow():
                 wallet = row
@@ -111,31 +114,33 @@ def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
     wallet, budget, spent = funds
     windows = budget.current(hold.windows)
     rooms = dict(zip(WINDOWS, map(budget.room, WINDOWS, windows), strict=True))
-    least = pricing.least_cost(hold.prices, hold.input_tokens, hold.granted)
+    min_cost = pricing.least_cost(hold.prices, hold.input_tokens, hold.granted)
     for window in reversed(WINDOWS):
         room = rooms[window]
-        if room is not None and room < least:
+        if room is not None and room < min_cost:
             key = windows[WINDOWS.index(window)]
             settled_alone = budget.room(window, key, settled_alone=True) or 0
-            error = _limit_error(window, zone, returns=settled_alone >= least)
-            if settled_alone < least and budget.limit(window):
+            error = _limit_error(window, zone, returns=settled_alone >= min_cost)
+            if settled_alone < min_cost and budget.limit(window):
                 error.used_up = f"{window}#{key}"
             raise error
-    shares = {each: budget.share(each) for each in hold.spenders}
-    own = [part - spent.get(each, 0) for each, part in shares.items() if part is not None]
-    if min(own, default=least) < least:
+    shares = {spender: budget.share(spender) for spender in hold.spenders}
+    visitor_rooms = [
+        part - spent.get(spender, 0) for spender, part in shares.items() if part is not None
+    ]
+    if min(visitor_rooms, default=min_cost) < min_cost:
         wait = spending.seconds_left("daily", clock.now(), "UTC")  # the visitor's day
         msg = "You have used your share of this bot's spending limit. Try again tomorrow."
         raise VisitorShareError(msg, headers={"Retry-After": str(wait)})
     shared = [room for room in rooms.values() if room is not None]
-    most = min([int(wallet.available), *shared, *own])
-    granted = pricing.fitting_output(hold.prices, hold.input_tokens, hold.granted, most)
-    if granted is None:
+    max_cost = min([int(wallet.available), *shared, *visitor_rooms])
+    output_tokens = pricing.fitting_output(hold.prices, hold.input_tokens, hold.granted, max_cost)
+    if output_tokens is None:
         msg = "The balance of this bot's owner does not suffice for an answer."
         raise InsufficientBalanceError(msg)
-    amount = pricing.cost(hold.prices, TokenUsage(hold.input_tokens, granted))
-    spenders = hold.spenders if own else ()
-    return hold._replace(granted=granted, amount=amount, windows=windows, spenders=spenders)
+    amount = pricing.cost(hold.prices, TokenUsage(hold.input_tokens, output_tokens))
+    spenders = hold.spenders if visitor_rooms else ()
+    return hold._replace(granted=output_tokens, amount=amount, windows=windows, spenders=spenders)
 
 
 _LIMITS: dict[Window, tuple[type[SpendingError], str]] = {

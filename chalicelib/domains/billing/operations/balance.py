@@ -85,10 +85,10 @@ class Balance(Wire):
     entries: int = Field(description="Number of ledger entries.")
 
     @classmethod
-    def of(cls, wallet: WalletRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
+    def of(cls, wallet: WalletRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a wallet."""
         return cls.from_row(
-            wallet.attribute_values, account_id=wallet.account_id, entries=wallet.seq, **made
+            wallet.attribute_values, account_id=wallet.account_id, entries=wallet.seq, **fields
         )
 
 
@@ -114,9 +114,9 @@ class EntryOut(Wire):
     at: Timestamp = Field(description="When the entry was made.")
 
     @classmethod
-    def of(cls, entry: LedgerEntryRow, **made: Any) -> Self:  # noqa: ANN401  as above
+    def of(cls, entry: LedgerEntryRow, **fields: Any) -> Self:  # noqa: ANN401  as above
         """Return the wire form of an entry."""
-        return cls.from_row(entry.attribute_values, id=str(entry.seq), **made)
+        return cls.from_row(entry.attribute_values, id=str(entry.seq), **fields)
 
 
 class StatementQuery(Wire):
@@ -168,9 +168,9 @@ def _readable_account(ctx: Context, args: BalanceQuery) -> str:
         NotFoundError: no account has this e-mail address, or it is not the session's own account.
     """
     if isinstance(ctx.principal, SessionPrincipal):
-        own = ctx.principal.account_id
-        if args.account is None or accounts.get(own).email == args.account:
-            return own
+        caller_account = ctx.principal.account_id
+        if args.account is None or accounts.get(caller_account).email == args.account:
+            return caller_account
         raise NotFoundError("This session may read its own account alone.")
     if args.account is None:
         raise NotFoundError("Name the account by its e-mail address.")
@@ -223,7 +223,7 @@ def get_balance(ctx: Context, args: BalanceQuery) -> Balance:
 @operation(title="Read the ledger", audience=MANAGED, role=Role.OWNER)
 def list_ledger(ctx: Context, args: LedgerQuery) -> LedgerResult:
     """Return the last entries of an account's ledger, newest first."""
-    rows = ledger.entries(_readable_account(ctx, args), args.limit, before=args.before)
+    rows = ledger.entries(_readable_account(ctx, args), args.limit, before_number=args.before)
     return LedgerResult(entries=[EntryOut.of(row) for row in rows])
 
 
@@ -247,9 +247,9 @@ def _statement_rows(account_id: str, args: StatementQuery) -> tuple[list[LedgerE
     An answer has two entries, so a page of outcomes reads twice as many.
     """
     if not args.outcomes:
-        rows = ledger.entries(account_id, args.limit, before=args.before)
+        rows = ledger.entries(account_id, args.limit, before_number=args.before)
         return rows, rows[-1].seq if rows else 0
-    read = ledger.entries(account_id, 2 * args.limit, before=args.before)
+    read = ledger.entries(account_id, 2 * args.limit, before_number=args.before)
     rows = [row for row in read if row.kind != ledger.RESERVE][: args.limit]
     if len(rows) == args.limit:
         return rows, rows[-1].seq

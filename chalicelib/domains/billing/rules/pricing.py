@@ -52,5 +52,5 @@ def fitting_output(
         return None
     if not prices.output:
         return max_output_tokens
-    left = room * MICRO - prices.input * input_tokens
-    return min(max_output_tokens, left // prices.output)
+    output_room = room * MICRO - prices.input * input_tokens
+    return min(max_output_tokens, output_room // prices.output)

@@ -88,9 +88,9 @@ def window_keys(moment: datetime, timezone: str) -> WindowKeys:
     return WindowKeys(day.isoformat(), f"{year:04}-W{week:02}", f"{day.year:04}-{day.month:02}")
 
 
-def becomes_low(before: int, after: int) -> bool:
+def becomes_low(balance_before: int, balance_after: int) -> bool:
     """Whether a balance falls below one of ``LOW_BALANCES``."""
-    return any(after < low <= before for low in LOW_BALANCES)
+    return any(balance_after < low <= balance_before for low in LOW_BALANCES)
 
 
 def seconds_left(window: Window, moment: datetime, timezone: str) -> int:

@@ -66,14 +66,14 @@ class BudgetRow(LedgerRow):
 
     def share(self, spender: str) -> int | None:
         """Return what a visitor or a network may spend a day, in kopecks, or None: no limit."""
-        lowest = min((each for each in self.limits.values() if each is not None), default=None)
+        lowest = min((limit for limit in self.limits.values() if limit is not None), default=None)
         return None if lowest is None else lowest // SHARES[spender.partition(":")[0]]
 
     def reaches_half(self, hold: Hold, cost: int) -> bool:
         """Whether the cost of a hold takes what is spent of a limit to its half."""
         for window, key in zip(WINDOWS, hold.windows, strict=True):
-            (used, held), limit = self.used_in(window, key), self.limit(window)
-            if limit and (used - held) * 2 < limit <= (used - held + cost) * 2:
+            (used, reserved), limit = self.used_in(window, key), self.limit(window)
+            if limit and (used - reserved) * 2 < limit <= (used - reserved + cost) * 2:
                 return True
         return False
 
@@ -82,8 +82,8 @@ class BudgetRow(LedgerRow):
 
         With ``settled_alone``, open holds are not counted.
         """
-        limit, (used, held) = self.limit(window), self.used_in(window, key)
-        return None if limit is None else limit - used + (held if settled_alone else 0)
+        limit, (used, reserved) = self.limit(window), self.used_in(window, key)
+        return None if limit is None else limit - used + (reserved if settled_alone else 0)
 
     def used_in(self, window: Window, key: str) -> tuple[int, int]:
         """Return the amount used in this window, and the part that open holds may return."""
@@ -140,16 +140,16 @@ def reserve(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
     conditions: list[Condition] = [_unchanged(budget)]
     for window, key in zip(WINDOWS, hold.windows, strict=True):
         begun, limit = getattr(budget, f"{window}_key"), budget.limit(window)
-        used, held = _path(window, "used"), _path(window, "held")
+        used, reserved_path = _path(window, "used"), _path(window, "held")
         conditions.append(_is(_path(window, "key"), begun))
         if begun != key:
             actions += [
                 _path(window, "key").set(key),
                 used.set(hold.amount),
-                held.set(hold.amount),
+                reserved_path.set(hold.amount),
             ]
             continue
-        actions += [used.add(hold.amount), held.add(hold.amount)]
+        actions += [used.add(hold.amount), reserved_path.add(hold.amount)]
         if limit is not None:
             conditions.append(used <= limit - hold.amount)
     unit.update(budget, actions, _all(conditions))

@@ -199,7 +199,7 @@ def post(
     kind: str,
     *,
     amount: int,
-    held: int = 0,
+    held_change: int = 0,
     **details: Any,  # noqa: ANN401  the entry's other attributes
 ) -> int:
     """Stage a change of a wallet with its entry, and return the available money after it.
@@ -207,10 +207,11 @@ def post(
     Raises:
         ValueError: a balance would become negative. The caller must rule this out.
     """
-    seq, available = wallet.seq + 1, wallet.available + amount - held
-    reserved = wallet.reserved + held
+    seq, available = wallet.seq + 1, wallet.available + amount - held_change
+    reserved = wallet.reserved + held_change
     if available < 0 or reserved < 0:
-        msg = f"an entry {kind} of {amount} and {held} on {wallet.available} and {wallet.reserved}"
+        balance = f"{wallet.available} and {wallet.reserved}"
+        msg = f"an entry {kind} of {amount} and {held_change} on {balance}"
         raise ValueError(msg)
     if wallet.seq:
         changes: list[Action] = [
@@ -224,7 +225,7 @@ def post(
             WalletRow(wallet.pk, wallet.sk, available=available, reserved=reserved, seq=seq)
         )
     entry = LedgerEntryRow(_entries(wallet.account_id), f"{seq:015}")
-    entry.kind, entry.amount, entry.held = kind, amount, held
+    entry.kind, entry.amount, entry.held = kind, amount, held_change
     entry.balance_after, entry.at = available, clock.now()
     for name, value in details.items():
         setattr(entry, name, value)
@@ -233,15 +234,15 @@ def post(
 
 
 def entries(
-    account_id: str, limit: int | None = None, *, before: int | None = None
+    account_id: str, limit: int | None = None, *, before_number: int | None = None
 ) -> list[LedgerEntryRow]:
     """Return an account's entries, newest first, at most ``limit``.
 
-    With ``before``, return only entries with a lower number.
+    With ``before_number``, return only entries with a lower number.
     """
     options: dict[str, Any] = {} if limit is None else {"limit": limit}
-    if before is not None:
-        options["range_key_condition"] = LedgerEntryRow.sk < f"{before:015}"
+    if before_number is not None:
+        options["range_key_condition"] = LedgerEntryRow.sk < f"{before_number:015}"
     return LedgerEntryRow.partition(_entries(account_id), scan_index_forward=False, **options)
 
 
@@ -310,7 +311,7 @@ def open_hold(unit: UnitOfWork, wallet: WalletRow, hold: Hold) -> None:
     )
     unit.create(row, on_conflict=HoldTakenError())
     names = {"request_id": hold.request_id, "agent_id": hold.agent_id}
-    post(unit, wallet, RESERVE, amount=0, held=hold.amount, **names)
+    post(unit, wallet, RESERVE, amount=0, held_change=hold.amount, **names)
     payload = {"account_id": hold.account_id, "request_id": hold.request_id}
     unit.create(_job(hold, payload))
 
@@ -347,7 +348,7 @@ def close_hold(  # noqa: PLR0913  the fields of an entry
         ]
         details |= {"model": hold.model} | used._asdict()
     unit.update(row, changes, HoldRow.state == OPEN, on_conflict=HoldClosedError())
-    post(unit, wallet, kind, amount=-cost, held=-hold.amount, **details)
+    post(unit, wallet, kind, amount=-cost, held_change=-hold.amount, **details)
     unit.delete(hold.job)
 
 

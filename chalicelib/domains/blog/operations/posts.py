@@ -193,8 +193,8 @@ def url_of(post: PostRow) -> str:
 )
 def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
     """List the blog's posts, drafts included, newest first."""
-    found = POSTS.page(ctx.workspace_id, POSTS.query(args))
-    return PostList(posts=[PostSummary.of(post) for post in found.records], total=found.total)
+    page = POSTS.page(ctx.workspace_id, POSTS.query(args))
+    return PostList(posts=[PostSummary.of(post) for post in page.records], total=page.total)
 
 
 @operation(
@@ -207,11 +207,11 @@ def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
 def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:
     """Return a post with its Markdown by slug, drafts included."""
     post_id = posts.find_id(args.slug)
-    found = posts.read(post_id) if post_id else None
-    if found is None and (moved := posts.find_former(args.slug)):
-        msg = f'No post has this slug any more: it is now "{moved.slug}".'
+    post_row = posts.read(post_id) if post_id else None
+    if post_row is None and (current_post := posts.find_former(args.slug)):
+        msg = f'No post has this slug any more: it is now "{current_post.slug}".'
         raise NotFoundError(msg)
-    post, content = POSTS.found(found)
+    post, content = POSTS.found(post_row)
     return FullPostResult(post=PostOut.of(post, content=content))
 
 
@@ -230,8 +230,8 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
     slug = args.slug
     if slug is None:
         options = list(slugs.candidates(slugs.slugify(args.title, "post")))
-        taken = POSTS.find_unique(ctx.workspace_id, "slug", options)
-        slug = new_slugs.choose(ctx, options, taken, RESERVED)
+        taken_slugs = POSTS.find_unique(ctx.workspace_id, "slug", options)
+        slug = new_slugs.choose(ctx, options, taken_slugs, RESERVED)
     values = args.provided("slug", "content", "cover_image")
     if args.cover_image is not None:
         values["cover"], values["cover_link"] = covers.import_cover(ctx, args.cover_image)

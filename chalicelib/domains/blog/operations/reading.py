@@ -93,10 +93,8 @@ class Thumbnail(NamedTuple):
 )
 def list_published_posts(ctx: Context, args: PublishedListQuery) -> PublishedList:
     """List the published posts of the platform's blog for readers, latest first."""
-    found = published(args.page, args.size, args.tag)
-    return PublishedList(
-        posts=[PublishedPost.of(post) for post in found.records], total=found.total
-    )
+    page = published(args.page, args.size, args.tag)
+    return PublishedList(posts=[PublishedPost.of(post) for post in page.records], total=page.total)
 
 
 def published(page: int, size: int, tag: str | None = None) -> ResultPage[PostRow]:
@@ -113,10 +111,10 @@ def published(page: int, size: int, tag: str | None = None) -> ResultPage[PostRo
 
 def thumbnails(rows: Iterable[PostRow]) -> dict[str, Thumbnail]:
     """Return the small versions of the posts' covers, by post id."""
-    shown = {row.cover.file_id: row.id for row in rows if row.cover}
-    files = FILES.fetch(PLATFORM, shown) if shown else []
+    post_ids = {row.cover.file_id: row.id for row in rows if row.cover}
+    files = FILES.fetch(PLATFORM, post_ids) if post_ids else []
     return {
-        shown[file.id]: Thumbnail(
+        post_ids[file.id]: Thumbnail(
             rehosting.public_url(file.thumbnail_key),
             round(images.THUMBNAIL_SIDE * min(1, file.width / file.height)),
         )
@@ -129,7 +127,9 @@ def find(slug: str) -> tuple[PostRow, str] | Moved | None:
     """Return a published post with its Markdown, its new location if the slug changed, or None."""
     post_id = posts.find_id(slug)
     if post_id is None:
-        moved = posts.find_former(slug)
-        return Moved(moved.slug) if moved and moved.status == PUBLISHED else None
-    found = posts.read(post_id)
-    return found if found and found[0].status == PUBLISHED else None
+        current_post = posts.find_former(slug)
+        return (
+            Moved(current_post.slug) if current_post and current_post.status == PUBLISHED else None
+        )
+    post = posts.read(post_id)
+    return post if post and post[0].status == PUBLISHED else None

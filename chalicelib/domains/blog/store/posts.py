@@ -133,8 +133,8 @@ def find_id(slug: str) -> str | None:
 def find_former(slug: str) -> PostRow | None:
     """Return the post that had a slug while it was published, or None if no such post exists."""
     rows = fetch([_former_key(slug)])
-    found = next((row.target for row in rows if isinstance(row, FormerSlugRow)), None)
-    return POSTS.find(PLATFORM, found) if found else None
+    target_id = next((row.target for row in rows if isinstance(row, FormerSlugRow)), None)
+    return POSTS.find(PLATFORM, target_id) if target_id else None
 
 
 def claim_slug(unit: UnitOfWork, slug: str) -> None:
@@ -145,7 +145,10 @@ def claim_slug(unit: UnitOfWork, slug: str) -> None:
 
 def keep_former_slug(unit: UnitOfWork, post: PostRow, slug: str, max_slugs: int) -> None:
     """Stage a redirect from a post's former slug. Beyond ``max_slugs``, the oldest is removed."""
-    former = [*(each for each in post.former_slugs if each not in {slug, post.slug}), slug]
+    former = [
+        *(former_slug for former_slug in post.former_slugs if former_slug not in {slug, post.slug}),
+        slug,
+    ]
     _delete_redirects(unit, post, former[:-max_slugs])
     post.former_slugs = former[-max_slugs:]
     key = _former_key(slug)

@@ -46,8 +46,8 @@ def site_of_service(
     A deleted site is returned until it is purged, because a site's suspension stays in force after
     its deletion.
     """
-    found = (rows or Rows()).fetch(site_keys(workspace_id, site_id))
-    return next((row for row in found if isinstance(row, SiteRow)), None)
+    rows_read = (rows or Rows()).fetch(site_keys(workspace_id, site_id))
+    return next((row for row in rows_read if isinstance(row, SiteRow)), None)
 
 
 def require_resources(ctx: Context, ids: Sequence[str], rows: Rows) -> None:
@@ -58,13 +58,13 @@ def require_resources(ctx: Context, ids: Sequence[str], rows: Rows) -> None:
     Raises:
         NotFoundError: one of them does not exist now.
     """
-    read = rows.fetch(RESOURCES.key(ctx.workspace_id, each) for each in ids)
-    found = [row for row in read if isinstance(row, ResourceRow)]
-    if len(found) < len(ids):
+    read = rows.fetch(RESOURCES.key(ctx.workspace_id, resource_id) for resource_id in ids)
+    resource_rows = [row for row in read if isinstance(row, ResourceRow)]
+    if len(resource_rows) < len(ids):
         raise RESOURCES.not_found()
-    for resource in found:
+    for resource in resource_rows:
         resources.require(ctx.unit, resource.id, on_conflict=RESOURCES.not_found())
-    _warn_of_mixed_types(ctx, found)
+    _warn_of_mixed_types(ctx, resource_rows)
 
 
 def bind(
@@ -72,39 +72,43 @@ def bind(
     resource: ResourceRow,
     service_ids: Sequence[str],
     *,
-    before: Sequence[str],
+    previous_ids: Sequence[str],
     rows: Rows | None = None,
 ) -> list[str]:
     """Stage binding a resource to exactly these services, and return their sorted ids.
 
-    ``before`` has the ids of the services to which it is bound now.
+    ``previous_ids`` has the ids of the services to which it is bound now.
 
     Raises:
         NotFoundError: one of the services does not exist.
         ConflictError: a service has too many resources, or too many services would change.
     """
-    after = list(dict.fromkeys(service_ids))
-    changed = [*(each for each in after if each not in before), *set(before).difference(after)]
-    if len(changed) > MAX_CHANGED:
+    new_ids = list(dict.fromkeys(service_ids))
+    changed_ids = [
+        *(service_id for service_id in new_ids if service_id not in previous_ids),
+        *set(previous_ids).difference(new_ids),
+    ]
+    if len(changed_ids) > MAX_CHANGED:
         msg = (
-            f"This would bind and unbind {len(changed)} services; expected at most {MAX_CHANGED} "
-            f"at once. Change resourceIds of the services instead ({call('svc_update_service')})."
+            f"This would bind and unbind {len(changed_ids)} services; expected at most "
+            f"{MAX_CHANGED} at once. Change resourceIds of the services instead "
+            f"({call('svc_update_service')})."
         )
         raise ConflictError(msg)
-    keys = [SERVICES.key(ctx.workspace_id, each) for each in {*changed, *after}]
+    keys = [SERVICES.key(ctx.workspace_id, service_id) for service_id in {*changed_ids, *new_ids}]
     read = (rows or Rows()).fetch(keys)
-    found = {row.id: row for row in read if isinstance(row, ServiceRow)}
-    if not found.keys() >= set(after):
+    services_by_id = {row.id: row for row in read if isinstance(row, ServiceRow)}
+    if not services_by_id.keys() >= set(new_ids):
         raise SERVICES.not_found()
-    for service_id in changed:
-        if service_id in found:
-            _stage(ctx, found[service_id], resource.id, bound=service_id in after)
-    _check_types(ctx, resource, [found[each] for each in after])
-    return sorted(after)
+    for service_id in changed_ids:
+        if service_id in services_by_id:
+            _stage(ctx, services_by_id[service_id], resource.id, bound=service_id in new_ids)
+    _check_types(ctx, resource, [services_by_id[service_id] for service_id in new_ids])
+    return sorted(new_ids)
 
 
 def _stage(ctx: Context, service: ServiceRow, resource_id: str, *, bound: bool) -> None:
-    ids = [each for each in service.resource_ids if each != resource_id]
+    ids = [bound_id for bound_id in service.resource_ids if bound_id != resource_id]
     if bound and len(ids) >= MAX_RESOURCES:
         msg = (
             f'The service "{service.name}" ({service.id}) has {MAX_RESOURCES} resources already. '
@@ -116,12 +120,12 @@ def _stage(ctx: Context, service: ServiceRow, resource_id: str, *, bound: bool) 
 
 
 def _check_types(ctx: Context, resource: ResourceRow, bound: Iterable[ServiceRow]) -> None:
-    others = {each for service in bound for each in service.resource_ids} - {resource.id}
+    others = {bound_id for service in bound for bound_id in service.resource_ids} - {resource.id}
     _warn_of_mixed_types(ctx, [resource, *RESOURCES.fetch(ctx.workspace_id, others)])
 
 
-def _warn_of_mixed_types(ctx: Context, found: Iterable[ResourceRow]) -> None:
-    types = sorted({resource.type for resource in found})
+def _warn_of_mixed_types(ctx: Context, resource_rows: Iterable[ResourceRow]) -> None:
+    types = sorted({resource.type for resource in resource_rows})
     if len(types) > 1:
         ctx.warn(
             f"The resources of a service are alternatives, and these are of several types "

@@ -122,7 +122,7 @@ def book(
     )
     match = _match_client(unit, request, reads.rows)
     placement = Placement.of(unit, reads, service, slot)
-    chosen = placement.choose()
+    candidate = placement.choose()
     status, expires = request.status, None
     if status is None and service.require_payment:
         status, expires = "pending_payment", clock.now() + HOLD
@@ -157,7 +157,7 @@ def book(
         hold_expires_at=expires,
         token_secret=request.token_secret,
         is_proved=request.is_proved,
-        **_resource_fields(chosen.resource),
+        **_resource_fields(candidate.resource),
     )
     placement.stage(booking)
     unit.create(booking)
@@ -188,7 +188,7 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
     """
     status: str = requested.status or booking.status
     former_entry, blocked = booking.busy, booking.blocks
-    moved = _may_move(booking, requested)
+    is_move = _may_move(booking, requested)
     placement = (
         Placement.of_move(
             unit,
@@ -199,17 +199,17 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
                 ignores_schedule=requested.ignores_schedule,
             ),
         )
-        if moved
+        if is_move
         else None
     )
     if placement is not None:
-        moved = (
+        is_move = (
             placement.start != former_entry.start
             or placement.requested.resource_id != booking.resource_id
         )
-    if not moved and status == booking.status:
+    if not is_move and status == booking.status:
         return None
-    if moved and status not in BLOCKING:
+    if is_move and status not in BLOCKING:
         message = (
             f"a booking that is {status} occupies no time and cannot be moved; also send a status "
             "that does, such as confirmed"
@@ -222,7 +222,7 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
         booking.status = status
     else:
         to_check = set()
-    if moved and placement is not None:
+    if is_move and placement is not None:
         _move(placement, booking, former_entry if blocked else None)
     elif booking.blocks and to_check:
         Placement.of_reactivation(unit, booking).reactivate(booking)
@@ -233,7 +233,7 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
         days.stage(unit)
     booking.sequence += 1
     unit.save(booking)
-    move = {"from": former, "to": _time_and_resource(booking)} if moved else None
+    move = {"from": former, "to": _time_and_resource(booking)} if is_move else None
     return bookings.new_event(unit, booking, requested.actor, reason=requested.reason, move=move)
 
 
@@ -253,11 +253,11 @@ def _move(placement: Placement, booking: BookingRow, former_entry: BusyEntry | N
     ``former_entry`` is its entry in the calendar, or None if it did not occupy its time.
     """
     former_resource_id = booking.resource_id
-    chosen = placement.choose()
+    candidate = placement.choose()
     booking.starts_at = clock.moment_at(placement.start)
     booking.ends_at = booking.starts_at + timedelta(minutes=int(booking.duration_min))
-    if chosen.resource.id != former_resource_id:
-        for name, value in _resource_fields(chosen.resource).items():
+    if candidate.resource.id != former_resource_id:
+        for name, value in _resource_fields(candidate.resource).items():
             setattr(booking, name, value)
     placement.stage(booking, replacing=former_entry and (former_resource_id, former_entry))
 

@@ -61,7 +61,7 @@ def calendar_file(workspace_id: str, workspace: str, booking: BookingRow) -> byt
 
 def calendar_event(workspace_id: str, workspace: str, booking: BookingRow) -> CalendarEvent:
     """Return the fields of a booking's calendar file."""
-    chosen = settings()
+    config = settings()
     return CalendarEvent(
         uid=f"{booking.id}@{workspace_id}",
         sequence=int(booking.sequence),
@@ -71,7 +71,7 @@ def calendar_event(workspace_id: str, workspace: str, booking: BookingRow) -> Ca
         status=booking.status,
         summary=f"{booking.service_name} ({booking.resource_name})",
         location=workspace,
-        organizer=chosen.mail_from or f"noreply@{urlsplit(chosen.public_url).hostname}",
+        organizer=config.mail_from or f"noreply@{urlsplit(config.public_url).hostname}",
     )
 
 
@@ -97,8 +97,8 @@ def booking_of(text: str, purpose: Purpose) -> BookingRow:
     Raises:
         NotFoundError: the token is invalid, or it is for another purpose. The error is the same.
     """
-    found = parse(text)
-    booking = BOOKINGS.find(found.workspace_id, found.booking_id)
-    if booking is None or not found.is_for(purpose, booking.token_secret):
+    token = parse(text)
+    booking = BOOKINGS.find(token.workspace_id, token.booking_id)
+    if booking is None or not token.is_for(purpose, booking.token_secret):
         raise BOOKINGS.unavailable()
     return booking

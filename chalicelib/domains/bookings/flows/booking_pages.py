@@ -50,10 +50,10 @@ def workspace_of(slug: str) -> str:
     Raises:
         NotFoundError: no workspace has this slug.
     """
-    found = ClaimRow.workspace_of(SLUG_CLAIM, slug)
-    if found is None:
+    workspace_id = ClaimRow.workspace_of(SLUG_CLAIM, slug)
+    if workspace_id is None:
         raise not_found()
-    return found
+    return workspace_id
 
 
 def open_page(workspace_id: str, service_id: str | None = None) -> OpenPage:
@@ -67,7 +67,7 @@ def open_page(workspace_id: str, service_id: str | None = None) -> OpenPage:
     settings = BookingPageRow.of(workspace_id, rows)
     if not settings.is_on:
         raise not_found()
-    ids = [each for each in settings.service_ids if service_id in {None, each}]
+    ids = [offered_id for offered_id in settings.service_ids if service_id in {None, offered_id}]
     services = _bookable(workspace_id, ids, rows)
     page = OpenPage(workspaces.get(workspace_id, rows), settings, services)
     if service_id is not None:
@@ -77,10 +77,12 @@ def open_page(workspace_id: str, service_id: str | None = None) -> OpenPage:
 
 def _bookable(workspace_id: str, ids: list[str], rows: Rows) -> list[ServiceRow]:
     """Return the active services among these, except those of suspended sites."""
-    read = rows.fetch(SERVICES.key(workspace_id, each) for each in ids)
-    found = [row for row in read if isinstance(row, ServiceRow) and row.status == ACTIVE]
-    site_ids = {row.site_id for row in found if row.site_id}
-    sites = rows.fetch(key for each in site_ids for key in binding.site_keys(workspace_id, each))
+    read = rows.fetch(SERVICES.key(workspace_id, service_id) for service_id in ids)
+    active_services = [row for row in read if isinstance(row, ServiceRow) and row.status == ACTIVE]
+    site_ids = {row.site_id for row in active_services if row.site_id}
+    sites = rows.fetch(
+        key for site_id in site_ids for key in binding.site_keys(workspace_id, site_id)
+    )
     suspended = {row.id for row in sites if isinstance(row, SiteRow) and row.status == SUSPENDED}
-    kept = [row for row in found if row.site_id not in suspended]
-    return sorted(kept, key=lambda row: (row.sort_order, row.id))
+    listed_services = [row for row in active_services if row.site_id not in suspended]
+    return sorted(listed_services, key=lambda row: (row.sort_order, row.id))

@@ -58,7 +58,9 @@ class BookingReads:
             return
         moment = epoch_ms(start)
         span = slots.busy_range(service.rules, moment, moment)
-        self.read_calendars([(each, span) for each in ids], span if with_time_off else None, keys)
+        self.read_calendars(
+            [(resource_id, span) for resource_id in ids], span if with_time_off else None, keys
+        )
 
     def read_calendars(
         self,
@@ -70,15 +72,15 @@ class BookingReads:
 
         ``off`` is the span of time off, or None if it does not matter.
         """
-        wanted = [*keys, *calendar_days.keys_of(self.workspace_id, spans).values()]
+        row_keys = [*keys, *calendar_days.keys_of(self.workspace_id, spans).values()]
         if off is None or off in self._time_off:
-            self.rows.read(wanted)
+            self.rows.read(row_keys)
             return
         self.rows.read([time_off.lock_key(self.workspace_id)])
         with deadline.side_by_side() as start:
-            found = start(lambda: time_off.overlapping(self.workspace_id, off.start, off.end))
-            self.rows.read(wanted)
-            self._time_off[off] = found.result()
+            off_task = start(lambda: time_off.overlapping(self.workspace_id, off.start, off.end))
+            self.rows.read(row_keys)
+            self._time_off[off] = off_task.result()
 
     def time_off(self, span: Span) -> list[TimeOff]:
         """Return the time off in a span that ``read_calendars`` has read."""

@@ -96,7 +96,7 @@ class Candidate(NamedTuple):
             resources.schedule_of(self.hours),
             int(resource.capacity),
             busy,
-            [each.span(resource.timezone) for each in off if each.applies_to(resource.id)],
+            [absence.span(resource.timezone) for absence in off if absence.applies_to(resource.id)],
         )
 
 
@@ -133,19 +133,19 @@ class Candidates(NamedTuple):
             )
         )
         existing = [
-            Candidate(*each) for each in resources.find_with_schedules(workspace_id, ids, rows)
+            Candidate(*pair) for pair in resources.find_with_schedules(workspace_id, ids, rows)
         ]
-        existing.sort(key=lambda each: (each.resource.sort_order, each.resource.id))
-        bound = [each.resource for each in existing]
-        if resource_id is not None and resource_id not in {each.id for each in bound}:
+        existing.sort(key=lambda candidate: (candidate.resource.sort_order, candidate.resource.id))
+        bound = [candidate.resource for candidate in existing]
+        if resource_id is not None and resource_id not in {resource.id for resource in bound}:
             RESOURCES.require(workspace_id, resource_id)
             return cls([], bound, NoSlotReason.NOT_BOUND)
-        found = [
-            each
-            for each in existing
-            if each.resource.status == ACTIVE and resource_id in {None, each.resource.id}
+        active = [
+            candidate
+            for candidate in existing
+            if candidate.resource.status == ACTIVE and resource_id in {None, candidate.resource.id}
         ]
-        return cls(found, bound, None if found else NoSlotReason.NO_RESOURCES)
+        return cls(active, bound, None if active else NoSlotReason.NO_RESOURCES)
 
 
 def rules_of(service: ServiceRow, booking: BookingRow | None = None) -> ServiceRules:
@@ -167,7 +167,7 @@ def read(
     It sends one DynamoDB query per resource and one for time off, in parallel.
     """
     span = slots.busy_range(rules, first, last)
-    ids = [each.resource.id for each in candidates]
+    ids = [candidate.resource.id for candidate in candidates]
 
     days: dict[str, list[BusyEntry]] = {}
     off: list[TimeOff] = []
@@ -179,7 +179,7 @@ def read(
             days[resource_id] = calendar_days.read(workspace_id, resource_id, span)
 
     deadline.map_in_threads(read_one, [None, *ids], PARALLEL)
-    return [each.calendar(days[each.resource.id], off) for each in candidates]
+    return [candidate.calendar(days[candidate.resource.id], off) for candidate in candidates]
 
 
 class Search(NamedTuple):
@@ -219,7 +219,7 @@ class Search(NamedTuple):
     @property
     def shown_resources(self) -> list[ResourceRow]:
         """Resources that slots can refer to. If none can be booked, all of the service's."""
-        return [each.resource for each in self.candidates.found] or self.candidates.bound
+        return [candidate.resource for candidate in self.candidates.found] or self.candidates.bound
 
     def slots(self, query: Query) -> Availability:
         """Return the slots in a range, or why there are none."""
@@ -239,8 +239,8 @@ class Search(NamedTuple):
         for begin in range(first, last + 1, _ms(CHUNK)):
             chunk = query._replace(first=begin, last=min(begin + _ms(CHUNK) - 1, last))
             calendars = self._calendars(chunk.first, chunk.last)
-            if found := slots.next_available(self.rules, calendars, chunk):
-                return found
+            if next_slot := slots.next_available(self.rules, calendars, chunk):
+                return next_slot
         return None
 
     def around(self, start: int, now: int, count: int) -> list[Slot]:
@@ -250,8 +250,10 @@ class Search(NamedTuple):
         return sorted(nearest[:count], key=lambda slot: slot.start)
 
     def _calendars(self, first: int, last: int) -> list[Calendar]:
-        found = read(self.workspace_id, self.candidates.found, self.rules, first, last)
-        return [each.without(self.moving) for each in found] if self.moving else found
+        calendars = read(self.workspace_id, self.candidates.found, self.rules, first, last)
+        return (
+            [calendar.without(self.moving) for calendar in calendars] if self.moving else calendars
+        )
 
 
 class Zones(NamedTuple):
@@ -285,8 +287,10 @@ def zones(
 
     The workspace's zone is read only if no other zone is known.
     """
-    of_resource = next((each.timezone for each in bound if each.id == resource_id), None)
-    all_zones = frozenset(each.timezone for each in bound)
+    of_resource = next(
+        (resource.timezone for resource in bound if resource.id == resource_id), None
+    )
+    all_zones = frozenset(resource.timezone for resource in bound)
     workspace = "" if requested or of_resource or len(all_zones) == 1 else of_workspace()
     return Zones(requested, of_resource, all_zones, workspace)
 
@@ -315,7 +319,7 @@ def is_open_for(booking: BookingRow, hours: Schedule, timezone: str) -> bool:
         clock.local_day(booking.starts_at, timezone) - 2 * _DAY,
         clock.local_day(booking.ends_at, timezone) + _DAY,
     )
-    return any(each.start <= start and end <= each.end for each in merge(opened, touching=True))
+    return any(span.start <= start and end <= span.end for span in merge(opened, touching=True))
 
 
 def _ms(length: timedelta) -> int:

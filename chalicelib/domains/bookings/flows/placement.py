@@ -59,8 +59,10 @@ class SlotUnavailableError(ConflictError):
     ) -> None:
         details = {
             "reason": reason,
-            "alternatives": [each.model_dump(mode="json", by_alias=True) for each in alternatives],
-            "resources": [each.model_dump(mode="json", by_alias=True) for each in resources],
+            "alternatives": [slot.model_dump(mode="json", by_alias=True) for slot in alternatives],
+            "resources": [
+                resource.model_dump(mode="json", by_alias=True) for resource in resources
+            ],
         }
         super().__init__(message, details=details)
 
@@ -108,7 +110,7 @@ class Placement:
         self._now = epoch_ms(clock.now())
         workspace_id, rows = self.unit.workspace_id, self.reads.rows
         span = slots.busy_range(self.rules, self.start, self.start)
-        spans = [(each.resource.id, span) for each in self.candidates]
+        spans = [(candidate.resource.id, span) for candidate in self.candidates]
         if self.existing is not None:
             spans.append((self.existing.resource_id, self.existing.busy.buffered))
         off = None if self.requested.ignores_schedule else span
@@ -185,7 +187,7 @@ class Placement:
         requested: SlotRequest,
         existing: BookingRow | None = None,
     ) -> Self:
-        found, bound = search.candidates.found, search.candidates.bound
+        active, bound = search.candidates.found, search.candidates.bound
         zones = calendars.zones(
             bound,
             requested.resource_id,
@@ -199,7 +201,7 @@ class Placement:
             raise ValidationError.of("startAt", message)
         # A caller that ignores the schedule may move a booking of an inactive service.
         service_may_be_inactive = (
-            existing is not None and requested.ignores_schedule and bool(found)
+            existing is not None and requested.ignores_schedule and bool(active)
         )
         if search.unavailable_reason is not None and not service_may_be_inactive:
             refuse(search.unavailable_reason, [], bound, zones.effective)
@@ -208,7 +210,7 @@ class Placement:
             reads,
             requested,
             start,
-            found,
+            active,
             search.rules,
             zones.effective,
             search,
@@ -221,7 +223,7 @@ class Placement:
         Raises:
             SlotUnavailableError: no resource is free. The error has alternatives.
         """
-        read = [self._calendar(each) for each in self.candidates]
+        read = [self._calendar(candidate) for candidate in self.candidates]
         for candidate, calendar in zip(self.candidates, read, strict=True):
             if slots.is_free(
                 self.rules,
@@ -249,19 +251,23 @@ class Placement:
         except DayFullError:
             self._unavailable(DAY_FULL)
         self._days.stage(self.unit)
-        (chosen,) = (each for each in self.candidates if each.resource.id == booking.resource_id)
-        self._require_unchanged(chosen)
+        (candidate,) = (
+            candidate
+            for candidate in self.candidates
+            if candidate.resource.id == booking.resource_id
+        )
+        self._require_unchanged(candidate)
 
     def reactivate(self, booking: BookingRow) -> None:
         """Stage the booking's calendar entries again, if the resource is free at its time."""
         self.choose()
         self.stage(booking)
 
-    def _require_unchanged(self, chosen: Candidate) -> None:
+    def _require_unchanged(self, candidate: Candidate) -> None:
         """Stage the requirement that opening hours and time off are unchanged at commit."""
-        resources.require_unchanged(self.unit, chosen.resource)
+        resources.require_unchanged(self.unit, candidate.resource)
         if not self.requested.ignores_schedule:
-            resources.require_hours_unchanged(self.unit, chosen.resource.id, chosen.hours)
+            resources.require_hours_unchanged(self.unit, candidate.resource.id, candidate.hours)
         if self._lock is not None:
             time_off.require_unchanged(self.unit, self._lock)
 
@@ -273,7 +279,9 @@ class Placement:
         alternatives = (
             self.search.around(self.start, self._now, ALTERNATIVES) if self.search else []
         )
-        refuse(reason, alternatives, [each.resource for each in self.candidates], self.zone)
+        refuse(
+            reason, alternatives, [candidate.resource for candidate in self.candidates], self.zone
+        )
 
 
 def _moment(requested: SlotRequest, zones: Zones) -> int:
@@ -336,5 +344,5 @@ def refuse(
         msg,
         reason=str(reason),
         alternatives=[SlotOut.of(slot, zone) for slot in alternatives],
-        resources=[SlotResource.from_row(each.values) for each in resources],
+        resources=[SlotResource.from_row(resource.values) for resource in resources],
     )

@@ -55,37 +55,37 @@ def find(search: Search, zone: str, args: MonthQuery) -> MonthOfSlots:
     now = clock.now()
     today = clock.local_day(now, zone)
     last_day = today + timedelta(days=search.rules.horizon_days)
-    wanted = _first_of(args.day) if args.day else _parse(args.month)
-    month = min(max(wanted or today, _first_of(today)), _first_of(last_day))
+    requested_month = _first_of(args.day) if args.day else _parse(args.month)
+    month = min(max(requested_month or today, _first_of(today)), _first_of(last_day))
     query = _query(month, zone, epoch_ms(now))
-    found, upcoming = search.slots(query), None
-    if not found.slots and found.reason not in PERMANENT_REASONS:
+    availability, upcoming = search.slots(query), None
+    if not availability.slots and availability.reason not in PERMANENT_REASONS:
         upcoming = search.next(query)
-        if upcoming is not None and wanted is None:
+        if upcoming is not None and requested_month is None:
             month = _first_of(_day(upcoming, zone))
-            found, upcoming = search.slots(_query(month, zone, epoch_ms(now))), None
-    free = Counter(_day(slot, zone) for slot in found.slots)
+            availability, upcoming = search.slots(_query(month, zone, epoch_ms(now))), None
+    free = Counter(_day(slot, zone) for slot in availability.slots)
     day = args.day or min(free, default=None)
-    slots = [slot for slot in found.slots if _day(slot, zone) == day]
+    slots = [slot for slot in availability.slots if _day(slot, zone) == day]
     if day is not None and not slots and upcoming is None:
-        upcoming = _after(found.slots, day, zone) or search.next(query)
+        upcoming = _after(availability.slots, day, zone) or search.next(query)
     return MonthOfSlots(
         timezone=zone,
         month=_text(month),
         today=today.isoformat(),
         previous_month=_text(month - timedelta(days=1)) if month > today else None,
         next_month=_text(_next(month)) if _next(month) <= last_day else None,
-        days=[FreeDay(date=each.isoformat(), free=free[each]) for each in sorted(free)],
+        days=[FreeDay(date=free_day.isoformat(), free=free[free_day]) for free_day in sorted(free)],
         day=day.isoformat() if day else None,
         slots=[SlotOut.of(slot, zone) for slot in slots],
         next_available=SlotOut.of(upcoming, zone) if upcoming else None,
-        reason=found.reason,
-        resources=[SlotResource.from_row(each.values) for each in search.shown_resources],
+        reason=availability.reason,
+        resources=[SlotResource.from_row(resource.values) for resource in search.shown_resources],
     )
 
 
-def _after(found: Sequence[Slot], day: date, zone: str) -> Slot | None:
-    return next((slot for slot in found if _day(slot, zone) > day), None)
+def _after(free_slots: Sequence[Slot], day: date, zone: str) -> Slot | None:
+    return next((slot for slot in free_slots if _day(slot, zone) > day), None)
 
 
 def _query(month: date, zone: str, now: int) -> Query:

@@ -60,13 +60,13 @@ class StaffPlan(NamedTuple):
         """Read the hours and the time off of staff members in a period."""
         if not staff:
             return cls([], {}, [], {}, entries)
-        ids = [each.id for each in staff]
+        ids = [member.id for member in staff]
         with deadline.side_by_side() as start:
-            found = start(lambda: time_off.overlapping(workspace_id, *period))
+            off_task = start(lambda: time_off.overlapping(workspace_id, *period))
             keys = resources.keys_of_schedules(workspace_id, ids)
             hours = fetch(keys, consistent=False)
-            off = [each for each in found.result() if any(map(each.applies_to, ids))]
-        rows = time_off.find_all(workspace_id, [each.id for each in off])
+            off = [absence for absence in off_task.result() if any(map(absence.applies_to, ids))]
+        rows = time_off.find_all(workspace_id, [absence.id for absence in off])
         return cls(
             staff,
             {row.sk: row for row in hours if isinstance(row, ScheduleRow)},
@@ -80,10 +80,10 @@ class StaffPlan(NamedTuple):
         for resource in self.staff:
             opened = self._opened(resource, span)
             off = [
-                (cut, self.reasons.get(each.id))
-                for each in self.off
-                if each.applies_to(resource.id)
-                for cut in slots.within([each.span(resource.timezone)], span)
+                (cut, self.reasons.get(absence.id))
+                for absence in self.off
+                if absence.applies_to(resource.id)
+                for cut in slots.within([absence.span(resource.timezone)], span)
             ]
             yield StaffDayPlan(resource, opened, off, self._free(resource, opened, off))
 
@@ -108,7 +108,11 @@ class StaffPlan(NamedTuple):
         if resource.status != "active":
             return []
         now = -(-epoch_ms(clock.now()) // _STEP) * _STEP
-        busy = [each.span for each in self.entries if each.resource_id == resource.id]
+        busy = [
+            calendar_entry.span
+            for calendar_entry in self.entries
+            if calendar_entry.resource_id == resource.id
+        ]
         closed = [Span(0, now), *(span for span, _ in off)]
-        found = slots.gaps(opened, busy, int(resource.capacity), closed)
-        return [each for each in found if each.end - each.start >= MIN_GAP]
+        free_spans = slots.gaps(opened, busy, int(resource.capacity), closed)
+        return [span for span in free_spans if span.end - span.start >= MIN_GAP]

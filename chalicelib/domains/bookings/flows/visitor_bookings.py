@@ -222,14 +222,14 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
     """
     awaited = require_awaited(ctx.workspace_id, token)
     request = parsing.parse(PublicBookingCreate, awaited.request)
-    made = book(ctx, request, awaited.source, is_proved=True)
-    shown = PublicBookingOut.of(made.row).model_dump(mode="json", by_alias=True)
-    if isinstance(made, AwaitedBooking) or any(
-        shown[name] != awaited.booking[name] for name in ("status", "endAt", "price")
+    new_booking = book(ctx, request, awaited.source, is_proved=True)
+    response = PublicBookingOut.of(new_booking.row).model_dump(mode="json", by_alias=True)
+    if isinstance(new_booking, AwaitedBooking) or any(
+        response[name] != awaited.booking[name] for name in ("status", "endAt", "price")
     ):
         raise ChangedError("The price or the duration has changed. Book again.")
     ctx.unit.delete(awaited, if_there=True)
-    return awaited, made
+    return awaited, new_booking
 
 
 def require_awaited(workspace_id: str, token: str) -> AwaitedBookingRow:
@@ -281,23 +281,25 @@ def book(
             *binding.site_keys(ctx.workspace_id, service.site_id),
             *contacts.holder_keys(ctx.workspace_id, contact),
             *visitor_keys,
-            *(limits.key(*each) for each in unproved),
+            *(limits.key(*counter) for counter in unproved),
         ],
     )
     require_open_site(ctx.workspace_id, service, reads.rows)
     earlier = bookings.made_by_visitor(visitor_keys, reads.rows)
     with deadline.side_by_side() as start:
         within_limit = start(lambda: _take_daily_limit(ctx))
-        reads.rows.read(BOOKINGS.key(ctx.workspace_id, each) for row in earlier for each in row.ids)
+        reads.rows.read(
+            BOOKINGS.key(ctx.workspace_id, booking_id) for row in earlier for booking_id in row.ids
+        )
         within_limit.result()
     _check_upcoming(ctx, earlier, reads.rows)
-    used_up = [each for each in unproved if not limits.has_room(*each, reads.rows)]
+    used_up = [counter for counter in unproved if not limits.has_room(*counter, reads.rows)]
     unit = ctx.unit
     if used_up:  # What is staged here only shows that the time can be booked.
         unit = UnitOfWork(ctx.workspace_id)
         calendars.workspace_of(unit, reads.rows)
     secret = ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret)
-    made, _ = booking.book(
+    new_row, _ = booking.book(
         unit,
         BookingRequest(
             service_id=service.id,
@@ -313,44 +315,44 @@ def book(
         reads,
     )
     if used_up:
-        require_mail(unit, made.client_email, used_up[0], reads.rows)
-        return _await_mail(ctx, args, made, source, proposal)
+        require_mail(unit, new_row.client_email, used_up[0], reads.rows)
+        return _await_mail(ctx, args, new_row, source, proposal)
     for row in earlier:
-        row.ids = [*row.ids, made.id]
+        row.ids = [*row.ids, new_row.id]
         if is_proved:
-            row.expires = max(row.expires, made.starts_at)
+            row.expires = max(row.expires, new_row.starts_at)
         ctx.unit.save(row)
     for limit, subject in unproved:
         limits.stage(ctx.unit, limit, subject, reads.rows, runs_again=True)
-    return MadeBooking(made, secret)
+    return MadeBooking(new_row, secret)
 
 
 def _await_mail(
     ctx: Context,
     args: PublicBookingCreate,
-    made: BookingRow,
+    booking_row: BookingRow,
     source: str,
     proposal: str | None,
 ) -> AwaitedBooking:
     """Stage the request for a booking, and the mail with its link."""
     request_id = ctx.unit.run_side_effect_once("request", new_id)
     token = booking_links.book_token(ctx.workspace_id, request_id)
-    named = made.named_contacts or ()
+    contacts = booking_row.named_contacts or ()
     row = bookings.new_awaited(
-        ctx.workspace_id, token, [made.client_email, made.client_phone, *named]
+        ctx.workspace_id, token, [booking_row.client_email, booking_row.client_phone, *contacts]
     )
     row.request_id, row.source, row.proposal = request_id, source, proposal
     fields = set(PublicBookingCreate.model_fields)
     request = args.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
-    row.request = request | {"startAt": clock.iso(made.starts_at)}
-    row.booking = PublicBookingOut.of(made).model_dump(mode="json", by_alias=True)
+    row.request = request | {"startAt": clock.iso(booking_row.starts_at)}
+    row.booking = PublicBookingOut.of(booking_row).model_dump(mode="json", by_alias=True)
     ctx.unit.create(row)
     subjects = ctx.principal.share_subjects
     for limit, subject in limits.visitor_limits(LINKS_PER_DAY, subjects):
         limits.stage(ctx.unit, limit, subject)
     ctx.unit.create(jobs.row(MAIL_BOOKING_LINK, ctx.workspace_id, {"requestId": request_id}))
     ctx.unit.after_commit(wake.wake)
-    return AwaitedBooking(made, row.link_ends_at)
+    return AwaitedBooking(booking_row, row.link_ends_at)
 
 
 def require_open_site(workspace_id: str, service: ServiceRow, rows: Rows) -> None:
@@ -402,8 +404,10 @@ def _check_upcoming(ctx: Context, earlier: Iterable[VisitorBookingsRow], rows: R
     for row in earlier:
         upcoming = bookings.upcoming(ctx.workspace_id, row.ids, rows)
         if row.sk == holds:
-            upcoming = [each for each in upcoming if each.hold_expires_at is not None]
-        row.ids = [each.id for each in upcoming]
+            upcoming = [
+                booking_row for booking_row in upcoming if booking_row.hold_expires_at is not None
+            ]
+        row.ids = [booking_row.id for booking_row in upcoming]
         if len(upcoming) >= (MAX_HOLDS if row.sk == holds else MAX_UPCOMING):
             msg = (
                 "You have the maximum number of upcoming bookings for these contacts. "

@@ -78,7 +78,7 @@ class OpeningRuleIn(Wire):
         """The rule in the form that ``schedule.parse`` accepts."""
         intervals: list[Interval] | None = None
         if self.intervals is not None:
-            intervals = [Interval(each.start, each.end) for each in self.intervals]
+            intervals = [Interval(interval.start, interval.end) for interval in self.intervals]
         return Rule(self.weekday, self.weekdays, self.date, intervals, self.start, self.end)
 
 
@@ -141,7 +141,8 @@ def _rule_out(rule: Rule) -> OpeningRuleOut:
         weekday=rule.weekday,  # type: ignore[arg-type]  # a name, in canonical rules
         date=rule.date.isoformat() if rule.date else None,
         intervals=[
-            OpeningIntervalOut(start=each.start, end=each.end) for each in rule.intervals or ()
+            OpeningIntervalOut(start=interval.start, end=interval.end)
+            for interval in rule.intervals or ()
         ],
     )
 
@@ -183,10 +184,10 @@ def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
     Such as {weekdays: [mon, 5], start: "09:00", end: "18:00"}, {date: "2030-01-01", intervals: []}.
     """
     hours = _parsed(args)
-    before = RESOURCES.require(ctx.workspace_id, args.resource_id)
-    timezone = args.timezone or before.timezone
-    warn_of_zone(ctx, before, timezone)
-    unused = [before]  # The first attempt writes what was read before, or conflicts.
+    resource = RESOURCES.require(ctx.workspace_id, args.resource_id)
+    timezone = args.timezone or resource.timezone
+    warn_of_zone(ctx, resource, timezone)
+    unused = [resource]  # The first attempt writes what was read before, or conflicts.
 
     def stage(unit: UnitOfWork) -> bytes:
         resource = (
@@ -199,9 +200,9 @@ def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
 
     # Committed separately: a booking made at the same time either reads the new hours or is found
     # below.
-    made = ctx.unit.commit_batch("availability", stage)
+    summary = ctx.unit.commit_batch("availability", stage)
     _warn_of_bookings_outside(ctx, args.resource_id, hours, timezone)
-    return Availability.model_validate(from_json(made))
+    return Availability.model_validate(from_json(summary))
 
 
 def _check_version(unit: UnitOfWork, args: AvailabilityInput) -> None:
@@ -223,7 +224,7 @@ def _check_version(unit: UnitOfWork, args: AvailabilityInput) -> None:
 
 def _parsed(args: AvailabilityInput) -> Schedule:
     try:
-        return schedule.parse([each.rule for each in args.rules])
+        return schedule.parse([rule.rule for rule in args.rules])
     except ScheduleError as error:
         field = f"rules.{error.index}.{error.field}"
         raise ValidationError.of(field, error.message) from None
@@ -234,13 +235,15 @@ def _warn_of_bookings_outside(
 ) -> None:
     now = clock.now()
     first, last = epoch_ms(now), epoch_ms(now + CHECKED_PERIOD)
-    found = bookings.blocking_between(
+    blocking = bookings.blocking_between(
         ctx.workspace_id, [resource_id], first, last, limit=MAX_CHECKED
     )
-    upcoming = BOOKINGS.fetch(ctx.workspace_id, found.ids)
-    outside = [each.id for each in upcoming if not calendars.is_open_for(each, hours, timezone)]
+    upcoming = BOOKINGS.fetch(ctx.workspace_id, blocking.ids)
+    outside = [
+        booking.id for booking in upcoming if not calendars.is_open_for(booking, hours, timezone)
+    ]
     if outside:
-        more = ", …" if len(outside) > MAX_LISTED or found.total > MAX_CHECKED else ""
+        more = ", …" if len(outside) > MAX_LISTED or blocking.total > MAX_CHECKED else ""
         ctx.warn(
             f"{len(outside)} upcoming booking(s) are now outside the opening hours, and stay "
             f"unchanged: {', '.join(outside[:MAX_LISTED])}{more}. Move or cancel them "

@@ -110,11 +110,11 @@ def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails
         search=args.q,
         charge=ctx.charge,
     )
-    found = SERVICES.page(ctx.workspace_id, query)
+    page = SERVICES.page(ctx.workspace_id, query)
     return BookingPageDetails(
         **BookingPageSettings.of(ctx.workspace_id, settings).model_dump(),
-        services=[BookingPageService.of(each, settings) for each in found.records],
-        pagination=SizedPagination(total=found.total, page=args.page, size=SIZE),
+        services=[BookingPageService.of(service, settings) for service in page.records],
+        pagination=SizedPagination(total=page.total, page=args.page, size=SIZE),
     )
 
 
@@ -140,14 +140,21 @@ def _offered(ctx: Context, settings: BookingPageRow, args: BookingPagePatch) -> 
         NotFoundError: one of the services to offer does not exist.
     """
     withdrawn = set(args.changes.get("withdraw", ()))
-    added = [each for each in args.changes.get("offer", ()) if each not in settings.service_ids]
-    kept = [each for each in settings.service_ids if each not in withdrawn]
-    if len(SERVICES.fetch(ctx.workspace_id, added)) < len(added):
+    added_ids = [
+        service_id
+        for service_id in args.changes.get("offer", ())
+        if service_id not in settings.service_ids
+    ]
+    kept_ids = [service_id for service_id in settings.service_ids if service_id not in withdrawn]
+    if len(SERVICES.fetch(ctx.workspace_id, added_ids)) < len(added_ids):
         raise SERVICES.not_found()
-    offered = [*kept, *(each for each in added if each not in withdrawn)]
-    if len(offered) > MAX_OFFERED:
-        offered = [each.id for each in SERVICES.fetch(ctx.workspace_id, offered)]
-    if len(offered) > MAX_OFFERED:
+    offered_ids = [
+        *kept_ids,
+        *(service_id for service_id in added_ids if service_id not in withdrawn),
+    ]
+    if len(offered_ids) > MAX_OFFERED:
+        offered_ids = [service.id for service in SERVICES.fetch(ctx.workspace_id, offered_ids)]
+    if len(offered_ids) > MAX_OFFERED:
         msg = f"The booking page can offer {MAX_OFFERED} services. Withdraw others first."
         raise ConflictError(msg)
     return offered

@@ -78,7 +78,7 @@ class BookingOut(BookingRef):
     version: int = Field(description="Increases with every change. For ifVersion of an update.")
 
     @classmethod
-    def of(cls, booking: BookingRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
+    def of(cls, booking: BookingRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored booking."""
         local = zoned_times.local_time(booking.starts_at, booking.timezone)
         return cls.from_row(
@@ -94,7 +94,7 @@ class BookingOut(BookingRef):
                 phone_entered=booking.phone_entered,
                 email=booking.client_email,
             ),
-            **made,
+            **fields,
         )
 
 
@@ -152,11 +152,11 @@ class BookingWithHistory(BookingOut):
     def having(cls, booking: BookingRow, events: Iterable[EventRow]) -> Self:
         """Return the wire form of a stored booking with its history."""
         history = [*events]
-        mailed = sorted((each for each in history if each.mail), key=lambda each: each.at)
+        mailed = sorted((event for event in history if event.mail), key=lambda event: event.at)
         return cls.of(
             booking,
-            status_history=[BookingEvent.of(each) for each in history if not each.mail],
-            mails=[BookingMail(**each.mail, at=each.at) for each in mailed],
+            status_history=[BookingEvent.of(event) for event in history if not event.mail],
+            mails=[BookingMail(**event.mail, at=event.at) for event in mailed],
         )
 
 
@@ -215,9 +215,9 @@ def list_bookings(ctx: Context, args: BookingListQuery) -> BookingList:
         search=search,
         charge=ctx.charge,
     )
-    found = BOOKINGS.page(ctx.workspace_id, query)
-    pagination = SizedPagination(total=found.total, page=args.page, size=args.size)
-    return BookingList(bookings=list(map(BookingOut.of, found.records)), pagination=pagination)
+    page = BOOKINGS.page(ctx.workspace_id, query)
+    pagination = SizedPagination(total=page.total, page=args.page, size=args.size)
+    return BookingList(bookings=list(map(BookingOut.of, page.records)), pagination=pagination)
 
 
 def _range(ctx: Context, args: BookingListQuery) -> tuple[datetime | None, datetime | None]:

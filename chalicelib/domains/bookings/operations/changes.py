@@ -131,7 +131,7 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
     client_keys = [CLIENTS.key(ctx.workspace_id, args.client_id)] if args.client_id else []
     reads.read_service(args.service_id, client_keys)
     client, contact = _client_and_contact(ctx, args, reads.rows)
-    made, event = booking.book(
+    new_row, event = booking.book(
         ctx.unit,
         BookingRequest(
             service_id=args.service_id,
@@ -148,7 +148,7 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
         ),
         reads,
     )
-    return BookingResult(booking=BookingWithHistory.having(made, [event]))
+    return BookingResult(booking=BookingWithHistory.having(new_row, [event]))
 
 
 @operation(

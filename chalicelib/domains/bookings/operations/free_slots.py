@@ -106,18 +106,22 @@ def slot_list(ctx: Context, search: Search, args: SlotsRange, limit: int | None)
     ).effective
     span = _span(args, zone)
     query = Query(span.start, span.end, epoch_ms(clock.now()))
-    found = search.slots(query)
-    shown = len(_first_slots(found.slots, zone)) if limit is None else limit
-    more = found.slots[shown:]
-    next_slot = None if found.slots or found.reason in PERMANENT_REASONS else search.next(query)
+    availability = search.slots(query)
+    slot_count = len(_first_slots(availability.slots, zone)) if limit is None else limit
+    more = availability.slots[slot_count:]
+    next_slot = (
+        None
+        if availability.slots or availability.reason in PERMANENT_REASONS
+        else search.next(query)
+    )
     return SlotList(
-        slots=[SlotOut.of(slot, zone) for slot in found.slots[:shown]],
-        resources=[SlotResource.from_row(each.values) for each in search.shown_resources],
+        slots=[SlotOut.of(slot, zone) for slot in availability.slots[:slot_count]],
+        resources=[SlotResource.from_row(resource.values) for resource in search.shown_resources],
         timezone=zone,
         duration_min=search.rules.duration_min,
         step_min=search.rules.step_min,
         next_from=clock.moment_at(more[0].start) if more else None,
-        reason=found.reason,
+        reason=availability.reason,
         next_available=SlotOut.of(next_slot, zone) if next_slot else None,
     )
 

@@ -127,7 +127,10 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
     staff: list[SlotResource] = []
     if args.service_id is not None:
         search = Search.of(ctx.workspace_id, page.require_service(args.service_id), None)
-        staff = [SlotResource.from_row(each.resource.values) for each in search.candidates.found]
+        staff = [
+            SlotResource.from_row(candidate.resource.values)
+            for candidate in search.candidates.found
+        ]
     return PublicBookingPage(
         name=page.workspace.name,
         phone=page.settings.phone,
@@ -169,13 +172,13 @@ def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade | Boo
     if service.require_payment:
         raise ByPhoneOnlyError("This service is booked by phone. Contact the business.")
     _require_future(ctx, service, args)
-    made = visitor_bookings.book(ctx, args)
-    if not isinstance(made, MadeBooking):
-        return made.out(ctx.workspace_id)
+    new_booking = visitor_bookings.book(ctx, args)
+    if not isinstance(new_booking, MadeBooking):
+        return new_booking.out(ctx.workspace_id)
     return PageBookingMade(
-        booking=PublicBookingOut.of(made.row),
-        ics_url=booking_links.calendar_url(ctx.workspace_id, made.row),
-        manage_url=booking_links.page_url(ctx.workspace_id, made.row) or "",
+        booking=PublicBookingOut.of(new_booking.row),
+        ics_url=booking_links.calendar_url(ctx.workspace_id, new_booking.row),
+        manage_url=booking_links.page_url(ctx.workspace_id, new_booking.row) or "",
     )
 
 
@@ -196,5 +199,5 @@ def _require_future(ctx: Context, service: ServiceRow, args: PageBookingCreate) 
     zone = calendars.zones(
         bound, args.resource_id, None, lambda: calendars.workspace_of(ctx.unit).timezone
     ).effective
-    near = search.around(epoch_ms(now), epoch_ms(now), placement.ALTERNATIVES)
-    placement.refuse(NoSlotReason.TOO_LITTLE_NOTICE, near, bound, zone)
+    alternatives = search.around(epoch_ms(now), epoch_ms(now), placement.ALTERNATIVES)
+    placement.refuse(NoSlotReason.TOO_LITTLE_NOTICE, alternatives, bound, zone)

@@ -87,11 +87,16 @@ class ResourceOut(ResourceRef):
     created_at: Timestamp = Field(description="When it was created.")
 
     @classmethod
-    def of(cls, resource: ResourceRow, service_ids: Sequence[str], **made: Any) -> Self:  # noqa: ANN401  fields of any type
+    def of(cls, resource: ResourceRow, service_ids: Sequence[str], **fields: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored resource."""
         photo = next(iter(resource.images), None)
-        made = {"description_truncated": False, "photo": photo, "service_ids": service_ids, **made}
-        return cls.from_row(resource.values, **made)
+        fields = {
+            "description_truncated": False,
+            "photo": photo,
+            "service_ids": service_ids,
+            **fields,
+        }
+        return cls.from_row(resource.values, **fields)
 
 
 class ResourceResult(Wire):
@@ -179,17 +184,17 @@ def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
     query = RESOURCES.query(args, sort="sortOrder", search=args.q, ids=ids, charge=ctx.charge)
     with deadline.side_by_side() as start:
         bindings = start(lambda: services.Bindings(ctx.workspace_id, args.id))
-        found = RESOURCES.page(ctx.workspace_id, query)
+        page = RESOURCES.page(ctx.workspace_id, query)
 
-    def to_wire(row: ResourceRow, **made: Any) -> ResourceOut:  # noqa: ANN401  fields of any type
-        return ResourceOut.of(row, bindings.result().of(row.id), **made)
+    def to_wire(row: ResourceRow, **fields: Any) -> ResourceOut:  # noqa: ANN401  fields of any type
+        return ResourceOut.of(row, bindings.result().of(row.id), **fields)
 
     if args.id is not None:
-        shown = list(map(to_wire, found.records))
+        records = list(map(to_wire, page.records))
     else:
         remedy = "list a resource by id to get its full description"
-        shown = descriptions.shortened(ctx, found.records, to_wire, noun="resource", remedy=remedy)
-    return ResourceList(resources=shown, total=found.total)
+        records = descriptions.shortened(ctx, page.records, to_wire, noun="resource", remedy=remedy)
+    return ResourceList(resources=records, total=page.total)
 
 
 def _filter_ids(ctx: Context, args: ResourceListQuery) -> set[str] | None:
@@ -231,7 +236,7 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
     with deadline.side_by_side() as start:
         timezone = start(lambda: args.timezone or periods.zone_of_workspace(ctx))
         number = start(lambda: resources.number_at_end(ctx.workspace_id))
-        rows.read(SERVICES.key(ctx.workspace_id, each) for each in service_ids)
+        rows.read(SERVICES.key(ctx.workspace_id, service_id) for service_id in service_ids)
     resource = RESOURCES.new(
         ctx.workspace_id,
         name=args.name,
@@ -242,7 +247,7 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
         status="active",
         sort_order=number.result(),
     )
-    bound = binding.bind(ctx, resource, service_ids, before=(), rows=rows)
+    bound = binding.bind(ctx, resource, service_ids, previous_ids=(), rows=rows)
     resource.images = _photo(ctx, args.photo, ())
     ctx.unit.create(resource)
     return ResourceResult(resource=ResourceOut.of(resource, bound))
@@ -262,9 +267,9 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
 def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     """Change a resource, or which services are booked with it."""
     with deadline.side_by_side() as start:
-        found = start(lambda: services.bound_to(ctx.workspace_id, args.id))
+        bound_task = start(lambda: services.bound_to(ctx.workspace_id, args.id))
         resource = RESOURCES.require(ctx.workspace_id, args.id)
-        bound = found.result()
+        bound = bound_task.result()
     changes = args.changes
     descriptions.require_whole(changes.get("description"), resource.description)
     warn_of_zone(ctx, resource, changes.get("timezone", resource.timezone))
@@ -273,7 +278,7 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     for name, value in changes.items():
         setattr(resource, name, value)
     if service_ids is not None:
-        bound = binding.bind(ctx, resource, service_ids, before=bound)
+        bound = binding.bind(ctx, resource, service_ids, previous_ids=bound)
     if has_photo:
         resource.images = _photo(ctx, photo, resource.images)
     ctx.unit.save(resource)
@@ -294,9 +299,9 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
     A resource with upcoming bookings requires force (else 409 has_future_bookings).
     """
     with deadline.side_by_side() as start:
-        counted = start(lambda: bookings.future_count(ctx.workspace_id, resource_id=args.id))
+        count_task = start(lambda: bookings.future_count(ctx.workspace_id, resource_id=args.id))
         resource, schedule = resources.require_with_schedule(ctx.workspace_id, args.id)
-        upcoming = counted.result()
+        upcoming = count_task.result()
     if upcoming and not args.force:
         msg = (
             f"The resource has {upcoming} upcoming booking(s). Move or cancel them "
@@ -306,7 +311,7 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
         if not args.dry_run:
             raise HasFutureBookingsError(msg, future_bookings=upcoming)
         ctx.warn(f"Without force this would be refused: {msg}")
-    resources.stage_deletion(ctx.unit, resource, schedule, kept=KEPT_AFTER_DELETION)
+    resources.stage_deletion(ctx.unit, resource, schedule, retention=KEPT_AFTER_DELETION)
     ctx.unit.create_job(jobs.row(CASCADE, ctx.workspace_id, {"resourceId": resource.id}))
     return ResourceDeleted(id=resource.id, deleted=not args.dry_run, future_bookings=upcoming)
 
@@ -323,13 +328,15 @@ def release(job: Job) -> None:
         own_time_off = start(lambda: time_off.all_of(workspace_id, resource_id))
         bound = services.bound_to(workspace_id, resource_id)
     cascade_over(job, bound, BATCH_SIZE, partial(_unbind, resource_id))
-    cascade_over(job, [each.id for each in own_time_off.result()], BATCH_SIZE, _remove)
+    cascade_over(job, [absence.id for absence in own_time_off.result()], BATCH_SIZE, _remove)
 
 
 def _unbind(resource_id: str, unit: UnitOfWork, service_ids: Sequence[str]) -> None:
     for service in SERVICES.fetch(unit.workspace_id, service_ids):
         if resource_id in service.resource_ids:
-            service.resource_ids = [each for each in service.resource_ids if each != resource_id]
+            service.resource_ids = [
+                bound_id for bound_id in service.resource_ids if bound_id != resource_id
+            ]
             unit.save(service)
 
 
@@ -338,6 +345,6 @@ def _remove(unit: UnitOfWork, time_off_ids: Sequence[str]) -> None:
         time_off.stage_deletion(unit, row, None)
 
 
-def _photo(ctx: Context, photo: ImageIn | None, before: Sequence[ImageMap]) -> list[ImageMap]:
+def _photo(ctx: Context, photo: ImageIn | None, old_images: Sequence[ImageMap]) -> list[ImageMap]:
     photos = [photo] if photo else []
-    return images.import_record_images(ctx, photos, FOLDER, before=before, field="photo")
+    return images.import_record_images(ctx, photos, FOLDER, before=old_images, field="photo")

@@ -110,9 +110,9 @@ class ServiceOut(ServiceRef):
     updated_at: Timestamp = Field(description="When it was last changed.")
 
     @classmethod
-    def of(cls, service: ServiceRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
+    def of(cls, service: ServiceRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored service."""
-        return cls.from_row(service.values, **{"description_truncated": False, **made})
+        return cls.from_row(service.values, **{"description_truncated": False, **fields})
 
 
 class ServiceResult(Wire):
@@ -207,16 +207,16 @@ def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
         ids=None if args.id is None else [args.id],
         charge=ctx.charge,
     )
-    found = SERVICES.page(ctx.workspace_id, query)
+    page = SERVICES.page(ctx.workspace_id, query)
     if args.id is not None:
-        shown = list(map(ServiceOut.of, found.records))
+        records = list(map(ServiceOut.of, page.records))
     else:
         remedy = "list a service by id to get its full description"
-        shown = descriptions.shortened(
-            ctx, found.records, ServiceOut.of, noun="service", remedy=remedy
+        records = descriptions.shortened(
+            ctx, page.records, ServiceOut.of, noun="service", remedy=remedy
         )
-    pagination = SizedPagination(total=found.total, page=args.page, size=args.size)
-    return ServiceList(services=shown, pagination=pagination)
+    pagination = SizedPagination(total=page.total, page=args.page, size=args.size)
+    return ServiceList(services=records, pagination=pagination)
 
 
 @operation(
@@ -283,11 +283,13 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     return ServiceResult(service=ServiceOut.of(service))
 
 
-def _stored(ctx: Context, fields: Mapping[str, Any], before: Sequence[ImageMap]) -> dict[str, Any]:
+def _stored(
+    ctx: Context, fields: Mapping[str, Any], old_images: Sequence[ImageMap]
+) -> dict[str, Any]:
     """Return the values to store for wire fields. The commit requires the records they refer to.
 
-    Unknown ids raise an error before images are fetched. ``before`` has the current images, which
-    stay if no new image can be imported.
+    Unknown ids raise an error before images are fetched. ``old_images`` has the current images.
+    They are kept if no new image can be imported.
     """
     values, rows = dict(fields), Rows()
     rows.read(_reference_keys(ctx.workspace_id, values))
@@ -307,15 +309,21 @@ def _stored(ctx: Context, fields: Mapping[str, Any], before: Sequence[ImageMap])
         binding.require_resources(ctx, values["resource_ids"], rows)
     if "images" in values:
         new_images = values["images"] or ()
-        values["images"] = images.import_record_images(ctx, new_images, FOLDER, before=before)
+        values["images"] = images.import_record_images(ctx, new_images, FOLDER, before=old_images)
     return values
 
 
 def _reference_keys(workspace_id: str, values: Mapping[str, Any]) -> list[Key]:
     """Return the keys of the site, the bot and the resources that a service is to refer to."""
     nouns = ((SITES, values.get("site_id")), (AGENTS, values.get("agent_id")))
-    keys = [listing.key(workspace_id, each) for listing, each in nouns if each is not None]
-    return keys + [RESOURCES.key(workspace_id, each) for each in values.get("resource_ids", ())]
+    keys = [
+        listing.key(workspace_id, record_id)
+        for listing, record_id in nouns
+        if record_id is not None
+    ]
+    return keys + [
+        RESOURCES.key(workspace_id, resource_id) for resource_id in values.get("resource_ids", ())
+    ]
 
 
 def _check_leaving(ctx: Context, site_id: str | None) -> None:

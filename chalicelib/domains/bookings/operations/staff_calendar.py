@@ -112,23 +112,35 @@ def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
     period = Span(spans[0].start, spans[-1].end)
     entries = calendar_days.overlapping(ctx.workspace_id, period, args.resource_id)
     by_day = [
-        [each for each in entries if span.start <= _begin(each, period) < span.end]
+        [
+            calendar_entry
+            for calendar_entry in entries
+            if span.start <= _begin(calendar_entry, period) < span.end
+        ]
         for span in spans
     ]
-    limits = _share([len(each) for each in by_day], MAX_SHOWN)
-    wanted = [each for some, limit in zip(by_day, limits, strict=True) for each in some[:limit]]
-    rows = {row.id: row for row in calendar_days.records_of(ctx.workspace_id, wanted)}
-    lapsed = {each.id for each in rows.values() if _is_lapsed(each)}
+    limits = _share([len(day_entries) for day_entries in by_day], MAX_SHOWN)
+    listed_entries = [
+        calendar_entry
+        for some, limit in zip(by_day, limits, strict=True)
+        for calendar_entry in some[:limit]
+    ]
+    rows = {row.id: row for row in calendar_days.records_of(ctx.workspace_id, listed_entries)}
+    lapsed = {booking.id for booking in rows.values() if _is_lapsed(booking)}
     staff = staff_days.all_staff(ctx.workspace_id)
     with_hours = args.view == "day" or args.resource_id is not None
     plan = StaffPlan.read(
         ctx.workspace_id,
         _shown_staff(staff, entries, args.resource_id) if with_hours else [],
         period,
-        [each for each in entries if each.id not in lapsed],
+        [calendar_entry for calendar_entry in entries if calendar_entry.id not in lapsed],
     )
-    shown = [
-        [rows[each.id] for each in some if each.id in rows and each.id not in lapsed]
+    day_rows = [
+        [
+            rows[calendar_entry.id]
+            for calendar_entry in some
+            if calendar_entry.id in rows and calendar_entry.id not in lapsed
+        ]
         for some in by_day
     ]
     return StaffCalendar(
@@ -137,14 +149,14 @@ def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
         days=[
             CalendarDay(
                 date=day.isoformat(),
-                total=sum(each.id not in lapsed for each in by_day[number]),
-                staff=_staff_days(plan, spans[number], shown[number]),
+                total=sum(calendar_entry.id not in lapsed for calendar_entry in by_day[number]),
+                staff=_staff_days(plan, spans[number], day_rows[number]),
             )
             for number, day in enumerate(days)
         ],
-        staff=[StaffMember.from_row(each.values) for each in staff],
-        total=sum(each.id not in lapsed for each in entries),
-        shown=sum(map(len, shown)),
+        staff=[StaffMember.from_row(member.values) for member in staff],
+        total=sum(calendar_entry.id not in lapsed for calendar_entry in entries),
+        shown=sum(map(len, day_rows)),
     )
 
 
@@ -166,10 +178,10 @@ def _share(counts: Sequence[int], limit: int) -> list[int]:
 
     Days with many bookings are cut first.
     """
-    for most in range(max(counts, default=0), 0, -1):
-        shown = [min(count, most) for count in counts]
-        if sum(shown) <= limit:
-            return shown
+    for max_shown in range(max(counts, default=0), 0, -1):
+        limits = [min(count, max_shown) for count in counts]
+        if sum(limits) <= limit:
+            return limits
     return [0 for _ in counts]
 
 
@@ -183,12 +195,12 @@ def _shown_staff(
 ) -> list[ResourceRow]:
     """Return the staff whose day is shown: those with bookings, and some of the others."""
     if resource_id is not None:
-        return [each for each in staff if each.id == resource_id]
+        return [member for member in staff if member.id == resource_id]
     booked = Counter(entry.resource_id for entry in entries)
-    idle = [each for each in staff if each.status == "active" and not booked[each.id]]
+    idle = [member for member in staff if member.status == "active" and not booked[member.id]]
     room = max(0, staff_days.MAX_STAFF - len(booked))
-    kept = {*booked, *(each.id for each in idle[:room])}
-    return [each for each in staff if each.id in kept]
+    shown_ids = {*booked, *(member.id for member in idle[:room])}
+    return [member for member in staff if member.id in shown_ids]
 
 
 def _staff_days(plan: StaffPlan, span: Span, rows: Sequence[BookingRow]) -> list[StaffDay]:

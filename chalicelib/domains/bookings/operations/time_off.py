@@ -45,15 +45,15 @@ class TimeOffOut(Wire):
     @classmethod
     def of(cls, row: TimeOffRow) -> Self:
         """Return the wire form of stored time off."""
-        found = row.time_off
-        start, end = _wire_times(found)
+        absence = row.time_off
+        start, end = _wire_times(absence)
         return cls.from_row(
             row.attribute_values,
-            id=found.id,
-            resource_id=found.resource_id,
+            id=absence.id,
+            resource_id=absence.resource_id,
             start_at=start,
             end_at=end,
-            all_day=found.all_day,
+            all_day=absence.all_day,
         )
 
 
@@ -119,18 +119,18 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
     timezone = resource.timezone if resource else periods.zone_of_workspace(ctx)
     first = epoch_ms(clock.moment_of(args.from_, timezone)) if args.from_ else 0
     last = epoch_ms(clock.moment_of(args.to, timezone, end=True)) if args.to else time_off.LATEST
-    found = [
-        each
-        for each in time_off.overlapping(ctx.workspace_id, first, last)
-        if (resource is None or each.applies_to(resource.id))
-        and each.span(timezone).start <= last
-        and each.span(timezone).end > first
+    absences = [
+        absence
+        for absence in time_off.overlapping(ctx.workspace_id, first, last)
+        if (resource is None or absence.applies_to(resource.id))
+        and absence.span(timezone).start <= last
+        and absence.span(timezone).end > first
     ]
-    found.sort(key=lambda each: (each.span(timezone), each.id))
-    if len(found) > MAX_LISTED:
+    absences.sort(key=lambda absence: (absence.span(timezone), absence.id))
+    if len(absences) > MAX_LISTED:
         ctx.warn(f"Only the first {MAX_LISTED:,} are listed. Narrow the list with from and to.")
-    rows = time_off.find_all(ctx.workspace_id, [each.id for each in found[:MAX_LISTED]])
-    return TimeOffList(time_off=list(map(TimeOffOut.of, rows)), total=len(found))
+    rows = time_off.find_all(ctx.workspace_id, [absence.id for absence in absences[:MAX_LISTED]])
+    return TimeOffList(time_off=list(map(TimeOffOut.of, rows)), total=len(absences))
 
 
 @operation(
@@ -167,14 +167,14 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
 
     # Committed separately: a booking made at the same time either reads the time off or is found
     # below.
-    made = TimeOffOut.model_validate(from_json(ctx.unit.commit_batch("time-off", stage)))
-    rows, key = Rows(), time_off.key(ctx.workspace_id, made.id)
-    own = [RESOURCES.key(ctx.workspace_id, args.resource_id)] if args.resource_id else []
-    rows.read([key, *own])
+    response = TimeOffOut.model_validate(from_json(ctx.unit.commit_batch("time-off", stage)))
+    rows, key = Rows(), time_off.key(ctx.workspace_id, response.id)
+    resource_keys = [RESOURCES.key(ctx.workspace_id, args.resource_id)] if args.resource_id else []
+    rows.read([key, *resource_keys])
     row = rows.find(TimeOffRow, key)
     affected = _affected(ctx, row.time_off, rows) if row else bookings.Blocking([], 0)
     return TimeOffCreated(
-        time_off=made, affected_bookings=affected.ids, affected_total=affected.total
+        time_off=response, affected_bookings=affected.ids, affected_total=affected.total
     )
 
 
@@ -211,11 +211,11 @@ def _period(args: TimeOffCreate, timezone: str) -> _Period:
     return _Period(Span(first, last), None)
 
 
-def _affected(ctx: Context, found: TimeOff, rows: Rows) -> bookings.Blocking:
+def _affected(ctx: Context, absence: TimeOff, rows: Rows) -> bookings.Blocking:
     """Return the first bookings within time off, and their total number."""
     ids, total = list[str](), 0
-    for timezone, resource_ids in _resources(ctx, found, rows):
-        start, end = found.span(timezone)
+    for timezone, resource_ids in _resources(ctx, absence, rows):
+        start, end = absence.span(timezone)
         some = bookings.blocking_between(
             ctx.workspace_id, resource_ids, start, end, limit=MAX_AFFECTED
         )
@@ -224,17 +224,19 @@ def _affected(ctx: Context, found: TimeOff, rows: Rows) -> bookings.Blocking:
     return bookings.Blocking(ids[:MAX_AFFECTED], total)
 
 
-def _resources(ctx: Context, found: TimeOff, rows: Rows) -> Sequence[tuple[str, list[str] | None]]:
+def _resources(
+    ctx: Context, absence: TimeOff, rows: Rows
+) -> Sequence[tuple[str, list[str] | None]]:
     """Return the resources with affected bookings, grouped by zone. None means all resources."""
     workspace_id = ctx.workspace_id
-    if found.moments is not None and found.resource_id is None:
+    if absence.moments is not None and absence.resource_id is None:
         return [("UTC", None)]
-    ids = [found.resource_id] if found.resource_id else _all_ids(workspace_id)
+    ids = [absence.resource_id] if absence.resource_id else _all_ids(workspace_id)
     zoned: dict[str, list[str]] = {}
-    for resource in rows.fetch(RESOURCES.key(workspace_id, each) for each in ids):
+    for resource in rows.fetch(RESOURCES.key(workspace_id, resource_id) for resource_id in ids):
         if isinstance(resource, ResourceRow):
             zoned.setdefault(resource.timezone, []).append(resource.id)
-    if found.resource_id is None and len(zoned) == 1:
+    if absence.resource_id is None and len(zoned) == 1:
         return [(zone, None) for zone in zoned]  # one query instead of one per resource
     return list(zoned.items())
 
@@ -243,9 +245,9 @@ def _all_ids(workspace_id: str) -> list[str]:
     return [entry.id for entry in RESOURCES.entries(workspace_id)]
 
 
-def _wire_times(found: TimeOff) -> tuple[str, str]:
+def _wire_times(absence: TimeOff) -> tuple[str, str]:
     """Return the start and the end in wire form."""
-    if found.moments is None:
-        return str(found.first_day), str(found.last_day)
-    start, end = (datetime.fromtimestamp(each / 1000, UTC) for each in found.moments)
+    if absence.moments is None:
+        return str(absence.first_day), str(absence.last_day)
+    start, end = (datetime.fromtimestamp(moment / 1000, UTC) for moment in absence.moments)
     return iso(start), iso(end)

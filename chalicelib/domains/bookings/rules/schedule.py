@@ -139,16 +139,16 @@ def windows(schedule: Schedule, timezone: str, first: date, last: date) -> list[
     from zoneinfo import ZoneInfo
 
     zone = ZoneInfo(timezone)
-    found: list[Span] = []
+    spans: list[Span] = []
     for ahead in range((last - first).days + 1):
         day = first + ahead * _A_DAY
         midnight = datetime.combine(day, time(), zone)
         for hours in schedule.of(day):
             # Arithmetic within one zone uses wall time, and the result has fold 0.
-            start, end = (clock.epoch_ms(midnight + timedelta(minutes=each)) for each in hours)
+            start, end = (clock.epoch_ms(midnight + timedelta(minutes=minute)) for minute in hours)
             if start < end:
-                found.append(Span(start, end))
-    return sorted(found)
+                spans.append(Span(start, end))
+    return sorted(spans)
 
 
 def fits(schedule: Schedule, minutes: int) -> bool:
@@ -181,7 +181,8 @@ def _weekdays(index: int, rule: Rule) -> set[int]:
         if not rule.weekdays:
             raise ScheduleError(index, "weekdays", "expected at least one weekday")
         return {
-            _weekday(index, f"weekdays.{place}", each) for place, each in enumerate(rule.weekdays)
+            _weekday(index, f"weekdays.{place}", weekday)
+            for place, weekday in enumerate(rule.weekdays)
         }
     return set() if rule.weekday is None else {_weekday(index, "weekday", rule.weekday)}
 
@@ -235,8 +236,8 @@ def _span(index: int, prefix: str, interval: Interval) -> Span:
 
 
 def _minutes(text: str) -> int | None:
-    found = _TIME.fullmatch(text.strip())
-    minutes = int(found[1]) * 60 + int(found[2]) if found else None
+    match = _TIME.fullmatch(text.strip())
+    minutes = int(match[1]) * 60 + int(match[2]) if match else None
     return minutes if minutes is not None and minutes <= _DAY else None
 
 

@@ -195,13 +195,13 @@ def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) ->
     Resources keep their given order. If there is no slot, the reason is that of the resource that
     passed most stages.
     """
-    found = [slots(service, calendar, query) for calendar in calendars]
-    if listed := _by_start(service, calendars, found):
-        return Availability(listed)
+    slot_lists = [slots(service, calendar, query) for calendar in calendars]
+    if slot_list := _by_start(service, calendars, slot_lists):
+        return Availability(slot_list)
     reasons = [
-        _refine_reason(service, calendar, each.reason)
-        for calendar, each in zip(calendars, found, strict=True)
-        if each.reason
+        _refine_reason(service, calendar, resource_slots.reason)
+        for calendar, resource_slots in zip(calendars, slot_lists, strict=True)
+        if resource_slots.reason
     ]
     return Availability([], max(reasons, key=_STAGES.index, default=NoSlotReason.NO_RESOURCES))
 
@@ -212,18 +212,18 @@ def next_available(
     """Return the first slot of a range. Weeks are searched one by one."""
     for first in range(query.first, query.last + 1, _WEEK):
         week = query._replace(first=first, last=min(first + _WEEK - 1, query.last))
-        found = [slots(service, calendar, week) for calendar in calendars]
-        if listed := _by_start(service, calendars, found):
-            return listed[0]
+        slot_lists = [slots(service, calendar, week) for calendar in calendars]
+        if slot_list := _by_start(service, calendars, slot_lists):
+            return slot_list[0]
     return None
 
 
 def _by_start(
-    service: ServiceRules, calendars: Sequence[Calendar], found: Sequence[ResourceSlots]
+    service: ServiceRules, calendars: Sequence[Calendar], slot_lists: Sequence[ResourceSlots]
 ) -> list[Slot]:
     seats: dict[int, dict[str, int]] = {}
-    for calendar, each in zip(calendars, found, strict=True):
-        for start, count in each.seats.items():
+    for calendar, resource_slots in zip(calendars, slot_lists, strict=True):
+        for start, count in resource_slots.seats.items():
             seats.setdefault(start, {})[calendar.resource_id] = count
     length = service.duration_min * _MINUTE
     return [Slot(start, start + length, seats[start]) for start in sorted(seats)]
@@ -263,7 +263,7 @@ def _starts_in_hours(service: ServiceRules, calendar: Calendar, first: int, last
     blocks = merge(opened, touching=True)
     starts: set[int] = set()
     for window in opened:
-        block = blocks[bisect_right(blocks, window.start, key=lambda each: each.start) - 1]
+        block = blocks[bisect_right(blocks, window.start, key=lambda span: span.start) - 1]
         begin = window.start + max(0, -(-(first - window.start) // step)) * step
         starts.update(range(begin, min(window.end, block.end - duration + 1, last + 1), step))
     return sorted(starts)
@@ -276,9 +276,9 @@ def _free_seats(
 
     Both the buffers of the new booking and those of existing bookings are kept free.
     """
-    before, after = busy_range(service, 0, 0)
+    buffer_before, buffer_after = busy_range(service, 0, 0)
     busy = (entry.buffered for entry in calendar.busy if entry.until is None or entry.until > now)
-    return (calendar.capacity - peak for peak in peaks(starts, -before, after, busy))
+    return (calendar.capacity - peak for peak in peaks(starts, -buffer_before, buffer_after, busy))
 
 
 def _local_day(moment: int, timezone: str) -> date:
@@ -287,8 +287,8 @@ def _local_day(moment: int, timezone: str) -> date:
 
 def within(spans: Iterable[Span], bounds: Span) -> list[Span]:
     """Return the parts of spans inside the bounds, merged and sorted."""
-    cut = (Span(max(each.start, bounds.start), min(each.end, bounds.end)) for each in spans)
-    return merge((each for each in cut if each.start < each.end), touching=True)
+    cut = (Span(max(span.start, bounds.start), min(span.end, bounds.end)) for span in spans)
+    return merge((span for span in cut if span.start < span.end), touching=True)
 
 
 def gaps(
@@ -299,26 +299,26 @@ def gaps(
     ``capacity`` is the number of seats. Each span in ``busy`` takes one of them.
     """
     changes = sorted(change for span in busy for change in ((span.start, 1), (span.end, -1)))
-    full, taken, since = list[Span](), 0, 0
+    full, taken_seats, since = list[Span](), 0, 0
     for moment, change in changes:
-        if taken < capacity <= taken + change:
+        if taken_seats < capacity <= taken_seats + change:
             since = moment
-        elif taken >= capacity > taken + change:
+        elif taken_seats >= capacity > taken_seats + change:
             full.append(Span(since, moment))
-        taken += change
+        taken_seats += change
     return _without(opened, merge([*full, *closed], touching=True))
 
 
-def _without(spans: Iterable[Span], removed: Sequence[Span]) -> list[Span]:
-    found = []
+def _without(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
+    remaining = []
     for span in spans:
         start = span.start
-        for hole in removed:
+        for hole in holes:
             if hole.end <= start or hole.start >= span.end:
                 continue
             if hole.start > start:
-                found.append(Span(start, hole.start))
+                remaining.append(Span(start, hole.start))
             start = max(start, hole.end)
         if start < span.end:
-            found.append(Span(start, span.end))
-    return found
+            remaining.append(Span(start, span.end))
+    return remaining

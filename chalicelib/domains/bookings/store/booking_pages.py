@@ -32,8 +32,8 @@ class BookingPageRow(ContentRow):
     def of(cls, workspace_id: str, rows: Rows | None = None) -> Self:
         """Return the settings of a workspace, or those of a page that was never set up."""
         at = key(workspace_id)
-        found: Self | None = (rows or Rows()).find(cls, at)
-        return found or cls(at.pk, at.sk)
+        row: Self | None = (rows or Rows()).find(cls, at)
+        return row or cls(at.pk, at.sk)
 
 
 def key(workspace_id: str) -> Key:

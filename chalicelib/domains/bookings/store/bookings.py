@@ -121,13 +121,13 @@ class BookingRow(Record):
         )
 
 
-def _hold_expired(before: BookingRow | None, after: BookingRow) -> bool:
+def _hold_expired(old_row: BookingRow | None, new_row: BookingRow) -> bool:
     """Whether an unpaid booking is cancelled at the end of its hold."""
     return (
-        before is not None
-        and (before.status, after.status) == ("pending_payment", "cancelled")
-        and before.hold_expires_at is not None
-        and before.hold_expires_at <= clock.now()
+        old_row is not None
+        and (old_row.status, new_row.status) == ("pending_payment", "cancelled")
+        and old_row.hold_expires_at is not None
+        and old_row.hold_expires_at <= clock.now()
     )
 
 
@@ -249,8 +249,8 @@ def is_upcoming(booking: BookingRow) -> bool:
 
 def upcoming(workspace_id: str, ids: Iterable[str], rows: Rows) -> list[BookingRow]:
     """Return the bookings with these ids that have not begun."""
-    found = rows.fetch(BOOKINGS.key(workspace_id, each) for each in ids)
-    return [row for row in found if isinstance(row, BookingRow) and is_upcoming(row)]
+    booking_rows = rows.fetch(BOOKINGS.key(workspace_id, booking_id) for booking_id in ids)
+    return [row for row in booking_rows if isinstance(row, BookingRow) and is_upcoming(row)]
 
 
 class VisitorBookingsRow(ContentRow):
@@ -267,8 +267,8 @@ class VisitorBookingsRow(ContentRow):
 def visitor_keys(workspace_id: str, visitor: str, contacts: Iterable[str | None]) -> list[Key]:
     """Return the keys of the rows of a visitor's bookings, one for each contact."""
     pk = f"W#{workspace_id}#BOOKING#VISITOR"
-    hashes = [exact_hash(emails.key(each), visitor) for each in contacts if each]
-    return [Key(VisitorBookingsRow, pk, each) for each in hashes]
+    hashes = [exact_hash(emails.key(contact), visitor) for contact in contacts if contact]
+    return [Key(VisitorBookingsRow, pk, contact_hash) for contact_hash in hashes]
 
 
 def holds_key(workspace_id: str, visitor: str) -> Key:
@@ -278,12 +278,12 @@ def holds_key(workspace_id: str, visitor: str) -> Key:
 
 def made_by_visitor(keys: Iterable[Key], rows: Rows) -> list[VisitorBookingsRow]:
     """Return the rows of a visitor's bookings for each contact, to save with the new booking."""
-    made = []
+    visitor_rows = []
     for key in keys:
         row = rows.find(VisitorBookingsRow, key) or VisitorBookingsRow(key.pk, key.sk)
         row.expires = clock.now() + VISITOR_BOOKINGS_KEPT_FOR
-        made.append(row)
-    return made
+        visitor_rows.append(row)
+    return visitor_rows
 
 
 class Upcoming(NamedTuple):
@@ -300,17 +300,17 @@ def upcoming_until(workspace_id: str, until: datetime, limit: int) -> Upcoming:
     """
     now, partition = clock.now(), Partition(BOOKINGS.partition(workspace_id), Cost())
     bounds = IndexRange(BY_ROW, "", *key_bounds((now, until)))
-    found = partition.items(
+    items = partition.items(
         filter_condition=ContentRow.s.is_in(*UPCOMING),
         consistent_read=True,
         **bounds.options(descending=False),
     )
-    entries = [(int(item["n1"]["N"]), item["sk"]["S"]) for item in found]
+    entries = [(int(item["n1"]["N"]), item["sk"]["S"]) for item in items]
     ids = [booking_id for _, booking_id in entries[:limit]]
     if len(ids) < limit:
         slot = INDEX_SLOTS[BOOKINGS.indexes.index(SortIndex("startAt", partition_by="status"))]
-        after = key_bounds((until + timedelta(milliseconds=1), None))
-        bounds = IndexRange(f"by_{slot}", group("confirmed"), *after)
+        later_bounds = key_bounds((until + timedelta(milliseconds=1), None))
+        bounds = IndexRange(f"by_{slot}", group("confirmed"), *later_bounds)
         later = partition.items(
             limit - len(ids), consistent_read=True, **bounds.options(descending=False)
         )
@@ -351,7 +351,8 @@ def blocking_between(
         places = [BOOKINGS.partition(workspace_id)]
     else:
         places = [
-            partition_of(workspace_id, BOOKINGS.noun, "resource_id", each) for each in resource_ids
+            partition_of(workspace_id, BOOKINGS.noun, "resource_id", resource_id)
+            for resource_id in resource_ids
         ]
     starts = (first_ms - MAX_LENGTH // timedelta(milliseconds=1), last_ms - 1)
     bounds = IndexRange(BY_ROW, "", *key_bounds(starts))
@@ -363,10 +364,12 @@ def blocking_between(
         )
         return [(int(item["n1"]["N"]), item["sk"]["S"]) for item in items]
 
-    found = sorted(
-        each for some in deadline.map_in_threads(read, places, PARALLEL_PARTITIONS) for each in some
+    pairs = sorted(
+        pair
+        for partition in deadline.map_in_threads(read, places, PARALLEL_PARTITIONS)
+        for pair in partition
     )
-    return Blocking([booking_id for _, booking_id in found[:limit]], len(found))
+    return Blocking([booking_id for _, booking_id in pairs[:limit]], len(pairs))
 
 
 LINK_WORKS_FOR = timedelta(minutes=30)
@@ -407,7 +410,7 @@ def new_awaited(workspace_id: str, token: str, contacts: Iterable[str | None]) -
     return AwaitedBookingRow(
         _partition(workspace_id),
         tokens.digest(token),
-        contacts=[emails.key(each) for each in contacts if each],
+        contacts=[emails.key(contact) for contact in contacts if contact],
         link_ends_at=now + LINK_WORKS_FOR,
         expires=now + AWAITED_KEPT_FOR,
     )

@@ -63,12 +63,12 @@ def overlapping(
     if resource_id is not None:
         place = partition_of(workspace_id, BOOKINGS.noun, "resource_id", resource_id)
     starts = (period.start - MAX_LENGTH // timedelta(milliseconds=1), period.end - 1)
-    found = Partition(place, Cost()).items(
+    items = Partition(place, Cost()).items(
         filter_condition=ContentRow.s.is_in(*BLOCKING) & (ContentRow.n2 > period.start),
         consistent_read=True,
         **IndexRange(BY_ROW, "", *key_bounds(starts)).options(descending=False),
     )
-    return [BookingEntry.read(item) for item in found]
+    return [BookingEntry.read(item) for item in items]
 
 
 def records_of(workspace_id: str, entries: Sequence[BookingEntry]) -> list[BookingRow]:
@@ -78,14 +78,14 @@ def records_of(workspace_id: str, entries: Sequence[BookingEntry]) -> list[Booki
     and those that differ from their entry are read again.
     """
     ids = [entry.id for entry in entries]
-    found = {row.id: row for row in BOOKINGS.fetch(workspace_id, ids, consistent=False)}
+    rows_by_id = {row.id: row for row in BOOKINGS.fetch(workspace_id, ids, consistent=False)}
     stale = [
         entry.id
         for entry in entries
-        if (row := found.get(entry.id)) is None or BookingEntry.of(row) != entry
+        if (row := rows_by_id.get(entry.id)) is None or BookingEntry.of(row) != entry
     ]
-    found |= {row.id: row for row in BOOKINGS.fetch(workspace_id, stale)}
-    return [found[each] for each in ids if each in found]
+    rows_by_id |= {row.id: row for row in BOOKINGS.fetch(workspace_id, stale)}
+    return [rows_by_id[calendar_entry] for calendar_entry in ids if calendar_entry in rows_by_id]
 
 
 MAX_ENTRIES = 3000
@@ -119,10 +119,10 @@ class CalendarDayRow(ContentRow):
         Raises:
             DayFullError: the booking has no entry, and the day has ``MAX_ENTRIES``.
         """
-        kept = self._without(entry.booking_id)
-        if len(kept) >= MAX_ENTRIES:
+        lines = self._without(entry.booking_id)
+        if len(lines) >= MAX_ENTRIES:
             raise DayFullError
-        self.entries = "\n".join([*kept, _line(entry)])
+        self.entries = "\n".join([*lines, _line(entry)])
 
     def remove(self, booking_id: str) -> None:
         """Remove a booking's entry, if it exists."""
@@ -140,20 +140,20 @@ def _line(entry: BusyEntry) -> str:
     assert not start_seconds, "bookings start on whole minutes"  # noqa: S101  the entry has no seconds
     assert not length_seconds, "bookings last whole minutes"  # noqa: S101  as above
     until = "" if entry.until is None else entry.until
-    before, after = entry.buffer_before_min, entry.buffer_after_min
-    return f"{entry.booking_id},{start},{length},{before},{after},{until}"
+    buffer_before, buffer_after = entry.buffer_before_min, entry.buffer_after_min
+    return f"{entry.booking_id},{start},{length},{buffer_before},{buffer_after},{until}"
 
 
 def _parse(lines: str) -> Iterator[BusyEntry]:
     for line in lines.splitlines():
-        booking_id, start, length, before, after, until = line.split(",")
+        booking_id, start, length, buffer_before, buffer_after, until = line.split(",")
         begin = int(start) * _MINUTE
         yield BusyEntry(
             booking_id,
             begin,
             begin + int(length) * _MINUTE,
-            int(before),
-            int(after),
+            int(buffer_before),
+            int(buffer_after),
             int(until) if until else None,
         )
 
@@ -206,10 +206,10 @@ class CalendarDays:
     ) -> None:
         """Read the days that the spans overlap, in one strongly consistent request."""
         keys = keys_of(workspace_id, spans)
-        found = {(row.pk, row.sk): row for row in (rows or Rows()).fetch(keys.values())}
+        rows_by_key = {(row.pk, row.sk): row for row in (rows or Rows()).fetch(keys.values())}
         self._rows: dict[tuple[str, str], CalendarDayRow] = {}
         for resource_day, key in keys.items():
-            row = found.get((key.pk, key.sk))
+            row = rows_by_key.get((key.pk, key.sk))
             self._rows[resource_day] = (
                 row if isinstance(row, CalendarDayRow) else CalendarDayRow(key.pk, key.sk)
             )
@@ -217,7 +217,11 @@ class CalendarDays:
 
     def busy(self, resource_id: str) -> list[BusyEntry]:
         """Return the bookings of a resource on the days that were read."""
-        rows = [row for (each, _), row in self._rows.items() if each == resource_id]
+        rows = [
+            row
+            for (row_resource_id, _), row in self._rows.items()
+            if row_resource_id == resource_id
+        ]
         return list(dict.fromkeys(entry for row in rows for entry in row.busy))
 
     def add(self, resource_id: str, entry: BusyEntry) -> None:

@@ -80,7 +80,7 @@ class ScheduleRow(ContentRow):
         """The opening hours as a ``Schedule``."""
         return Schedule(
             tuple(_spans(minutes) for minutes in self.hours["weekly"]),
-            {date.fromisoformat(d): _spans(each) for d, each in self.hours["dates"].items()},
+            {date.fromisoformat(d): _spans(hours) for d, hours in self.hours["dates"].items()},
         )
 
 
@@ -130,9 +130,9 @@ def find_with_schedules(
     are read in one strongly consistent request, which is not a snapshot: the hours may be older
     than the resource (``require_hours_unchanged``).
     """
-    found = (rows or Rows()).fetch(keys_with_schedules(workspace_id, ids))
-    hours = {row.sk: row for row in found if isinstance(row, ScheduleRow)}
-    return [(row, hours.get(row.id)) for row in found if isinstance(row, ResourceRow)]
+    rows_read = (rows or Rows()).fetch(keys_with_schedules(workspace_id, ids))
+    hours = {row.sk: row for row in rows_read if isinstance(row, ScheduleRow)}
+    return [(row, hours.get(row.id)) for row in rows_read if isinstance(row, ResourceRow)]
 
 
 def find_schedule(workspace_id: str, resource_id: str) -> ScheduleRow | None:
@@ -156,20 +156,20 @@ def schedule_of(hours: ScheduleRow | None) -> Schedule:
 
 def keys_with_schedules(workspace_id: str, ids: Collection[str]) -> list[Key]:
     """Return the keys of resources and of their opening hours."""
-    resources = [RESOURCES.key(workspace_id, each) for each in ids]
+    resources = [RESOURCES.key(workspace_id, resource_id) for resource_id in ids]
     return [*resources, *keys_of_schedules(workspace_id, ids)]
 
 
 def keys_of_schedules(workspace_id: str, ids: Collection[str]) -> list[Key]:
     """Return the keys of the opening hours of resources."""
-    return [_schedule_key(workspace_id, each) for each in ids]
+    return [_schedule_key(workspace_id, resource_id) for resource_id in ids]
 
 
 def stage_deletion(
-    unit: UnitOfWork, resource: ResourceRow, schedule: ScheduleRow | None, *, kept: timedelta
+    unit: UnitOfWork, resource: ResourceRow, schedule: ScheduleRow | None, *, retention: timedelta
 ) -> None:
     """Stage a resource's deletion, which ends its slots. Its hours are kept for the same time."""
-    until = clock.now() + kept
+    until = clock.now() + retention
     unit.soft_delete(resource, until=until)
     if schedule is not None:
         unit.update(schedule, [ScheduleRow.expires.set(until)])

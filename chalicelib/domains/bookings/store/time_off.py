@@ -142,7 +142,7 @@ def overlapping(workspace_id: str, first_ms: int, last_ms: int) -> list[TimeOff]
     items = Partition(_partition(workspace_id), Cost()).items(
         index_name=BY_ROW, range_key_condition=not_ended, consistent_read=True
     )
-    return [found for found in map(_read, items) if found.span_in_any_zone.start <= last_ms]
+    return [absence for absence in map(_read, items) if absence.span_in_any_zone.start <= last_ms]
 
 
 def key(workspace_id: str, time_off_id: str) -> Key:
@@ -157,7 +157,7 @@ def find(workspace_id: str, time_off_id: str) -> TimeOffRow | None:
 
 def find_all(workspace_id: str, ids: Sequence[str]) -> list[TimeOffRow]:
     """Return time off by ids, in their order. Missing ids are left out."""
-    rows = fetch(key(workspace_id, each) for each in ids)
+    rows = fetch(key(workspace_id, time_off_id) for time_off_id in ids)
     return [row for row in rows if isinstance(row, TimeOffRow)]
 
 

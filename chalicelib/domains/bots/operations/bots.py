@@ -185,8 +185,8 @@ class AgentAccessResult(Wire):
 def _check_model(ctx: Context, name: str) -> None:
     """Warn if a model name is not in the catalogue. It is passed to the provider unchanged."""
     if not llm.is_known(name):
-        near = models.similar_names(name)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        suggestions = models.similar_names(name)
+        hint = f" Did you mean {' or '.join(suggestions)}?" if suggestions else ""
         ctx.warn(
             f'The model "{name}" is not in the catalogue. It is passed to the provider unchanged,'
             f" and charged at the highest tariff. The provider may not know it.{hint}"
@@ -195,7 +195,9 @@ def _check_model(ctx: Context, name: str) -> None:
 
 def _check_capabilities(ctx: Context, agent: AgentRow) -> None:
     """Warn if the bot has capabilities that its model cannot use."""
-    needed = [each for each in agent.capabilities if each not in DEFAULT_CAPABILITIES]
+    needed = [
+        capability for capability in agent.capabilities if capability not in DEFAULT_CAPABILITIES
+    ]
     if needed and not llm.takes_tools(agent.model):
         ctx.warn(
             f'The model "{agent.model}" cannot call tools, so these capabilities do not work with '
@@ -214,8 +216,8 @@ def _check_capabilities(ctx: Context, agent: AgentRow) -> None:
 def list_agents(ctx: Context, args: NoInput) -> AgentList:
     """List all bots, newest first, without their prompts."""
     query = Query(page=1, size=MAX_AGENTS, sort="createdAt", descending=True)
-    found = AGENTS.page(ctx.workspace_id, query).records
-    return AgentList(agents=[AgentSummary.from_row(agent.values) for agent in found])
+    agents = AGENTS.page(ctx.workspace_id, query).records
+    return AgentList(agents=[AgentSummary.from_row(agent.values) for agent in agents])
 
 
 @operation(

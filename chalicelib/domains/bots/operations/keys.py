@@ -83,8 +83,8 @@ def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
     """List the keys of a bot, newest first. Tokens are masked."""
     agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     rows = bot_keys.of_agent(ctx.workspace_id, agent.id)[::-1]
-    shown = [BotKeyOut.from_row(row.attribute_values, id=row.key_id) for row in rows]
-    return BotKeyList(keys=shown, most=MAX_KEYS)
+    keys = [BotKeyOut.from_row(row.attribute_values, id=row.key_id) for row in rows]
+    return BotKeyList(keys=keys, most=MAX_KEYS)
 
 
 @operation(

@@ -62,12 +62,12 @@ class WindowUse(Wire):
     @classmethod
     def of(cls, budget: BudgetRow, window: Window, key: str, timezone: str) -> Self:
         """Return the usage of a stored budget in the window of a key."""
-        used, held = budget.used_in(window, key)
+        used, reserved = budget.used_in(window, key)
         room = budget.room(window, key)
         return cls(
             limit=budget.limit(window),
             spent=used,
-            held=held,
+            held=reserved,
             remaining=None if room is None else max(0, room),
             window=key,
             ends_at=window_end(window, key, timezone),
@@ -114,14 +114,14 @@ def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
     agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     budget = budgets.budget(ctx.workspace_id, agent.id)
     changes = args.changes
-    wanted = {window: changes[window] for window in WINDOWS if window in changes}
+    new_limits = {window: changes[window] for window in WINDOWS if window in changes}
     if isinstance(ctx.principal, SessionPrincipal) and ctx.principal.membership is not Role.OWNER:
-        for window, limit in wanted.items():
+        for window, limit in new_limits.items():
             old = budget.limit(window)
             if old is not None and (limit is None or limit > old):
                 msg = f"{window}: only the owner may raise or remove a limit. Ask the owner."
                 raise ForbiddenError(msg)
-    limits = budgets.set_limits(ctx.unit, budget, wanted)
+    limits = budgets.set_limits(ctx.unit, budget, new_limits)
     ctx.unit.mention(f"agent:{agent.id}")
     return BotLimitsResult(agent_id=agent.id, **limits)
 
@@ -149,9 +149,11 @@ def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
 def list_held_back_bots(ctx: Context, args: NoInput) -> HeldBackBots:
     """List the bots that do not answer because a limit is 0 or used up."""
     keys = window_keys(clock.now(), workspaces.get(ctx.workspace_id).timezone)
-    found = [(row.sk, _held_back(row, keys)) for row in budgets.of_workspace(ctx.workspace_id)]
+    reasons = [(row.sk, _held_back(row, keys)) for row in budgets.of_workspace(ctx.workspace_id)]
     return HeldBackBots(
-        bots=[HeldBackBot(agent_id=agent_id, reason=reason) for agent_id, reason in found if reason]
+        bots=[
+            HeldBackBot(agent_id=agent_id, reason=reason) for agent_id, reason in reasons if reason
+        ]
     )
 
 

@@ -54,7 +54,7 @@ def get_public_agent(ctx: Context, args: AgentRef) -> PublicAgentResult:
     """
     agent, _ = bots.active_bot(ctx.workspace_id, args.id)
     if agent.is_private:
-        shown = PublicAgent(
+        public_agent = PublicAgent(
             id=agent.id, name="", is_private=True, welcome_message=None, allowed_origins=[]
         )
     else:

@@ -56,8 +56,8 @@ def _lookup_partition(workspace_id: str, agent_id: str) -> str:
 
 def of_agent(workspace_id: str, agent_id: str) -> list[BotKeyRow]:
     """Return a bot's keys, in the order of their creation."""
-    found = BotKeyLookupRow.partition(_lookup_partition(workspace_id, agent_id))
-    rows = fetch_of(BotKeyRow, ((each.record_pk, SORT_KEY) for each in found))
+    lookups = BotKeyLookupRow.partition(_lookup_partition(workspace_id, agent_id))
+    rows = fetch_of(BotKeyRow, ((lookup.record_pk, SORT_KEY) for lookup in lookups))
     return sorted(rows, key=lambda row: row.key_id)
 
 
@@ -67,8 +67,8 @@ def get(workspace_id: str, agent_id: str, key_id: str) -> BotKeyRow:
     Raises:
         NotFoundError: the bot has no key with this id.
     """
-    found = BotKeyLookupRow.find(_lookup_partition(workspace_id, agent_id), key_id)
-    key = found and BotKeyRow.find(found.record_pk, SORT_KEY)
+    lookup = BotKeyLookupRow.find(_lookup_partition(workspace_id, agent_id), key_id)
+    key = lookup and BotKeyRow.find(lookup.record_pk, SORT_KEY)
     if not key:
         # The id may be a token pasted by mistake. Therefore the message does not repeat it.
         raise NotFoundError("The bot has no key with this id. List the bot's keys for valid ids.")

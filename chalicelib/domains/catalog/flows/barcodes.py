@@ -36,11 +36,13 @@ def look_up(workspace_id: str, barcode: Barcode) -> Found | None:
         return None
 
     def request() -> dict[str, Any] | None:
-        found = barcodes.look_up(barcode, admits=partial(_within_limits, workspace_id))
-        return asdict(found) if found else None
+        article = barcodes.look_up(barcode, admits=partial(_within_limits, workspace_id))
+        return asdict(article) if article else None
 
-    stored = cached("barcodes", barcode.gtin14, CACHE_TTL, request, ttl_of_none=NOT_FOUND_CACHE_TTL)
-    return Found(**stored) if stored else None
+    article = cached(
+        "barcodes", barcode.gtin14, CACHE_TTL, request, ttl_of_none=NOT_FOUND_CACHE_TTL
+    )
+    return Found(**article) if article else None
 
 
 def _within_limits(workspace_id: str, source: str) -> bool:

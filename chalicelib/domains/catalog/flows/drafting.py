@@ -180,7 +180,7 @@ def _facts_from_databases(
         UpstreamFailedError: facts are needed, and the look-up failed.
     """
     try:
-        found = barcodes.look_up(workspace_id, barcode)
+        article = barcodes.look_up(workspace_id, barcode)
     except LookupFailedError as failure:
         what = f"The barcode look-up failed: {failure.reason}."
         if needed:
@@ -188,20 +188,24 @@ def _facts_from_databases(
             raise UpstreamFailedError(msg) from failure
         warnings.append(f"{what} The draft was made without it.")
         return {}
-    if found is None and needed:
+    if article is None and needed:
         msg = (
             f"No database has the barcode {barcode.digits}. Send a name or a prompt as well to"
             " describe the article."
         )
         raise NotFoundError(msg)
-    facts = asdict(found) if found else {}
+    facts = asdict(article) if article else {}
     labels = ("name", "brand", "description", "category")
     return {label: facts[label] for label in labels if facts.get(label)}
 
 
 def _categories_of_kind(workspace_id: str, kind: Kind) -> dict[str, CategoryRow]:
     """Return the categories of a kind, by id."""
-    return {each.id: each for each in categories.read_all(workspace_id) if each.kind == kind}
+    return {
+        category.id: category
+        for category in categories.read_all(workspace_id)
+        if category.kind == kind
+    }
 
 
 def _paths(categories_by_id: Mapping[str, CategoryRow]) -> list[tuple[str, str]]:

@@ -22,11 +22,11 @@ def check_change(product: ProductRow, delta: int) -> None:
         raise ConflictError(
             "The stock of this product is not tracked. Set stock to a number first."
         )
-    after = product.stock + delta
-    if after < 0:
+    new_stock = product.stock + delta
+    if new_stock < 0:
         msg = f"Only {product.stock} in stock; {-delta} cannot be removed."
         raise InsufficientStockError(msg, stock=product.stock)
-    if after > MAX_STOCK:
+    if new_stock > MAX_STOCK:
         msg = f"{product.stock} in stock and {delta} more would exceed the limit of {MAX_STOCK:,}."
         raise ConflictError(msg)
 

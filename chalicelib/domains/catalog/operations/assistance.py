@@ -45,9 +45,9 @@ class ArticleDraft(Wire):
     )
 
     @classmethod
-    def of(cls, found: Found) -> Self:
+    def of(cls, article: Found) -> Self:
         """Return the wire form of a found article."""
-        return cls.from_row(asdict(found), images=[FoundImage(url=url) for url in found.images])
+        return cls.from_row(asdict(article), images=[FoundImage(url=url) for url in article.images])
 
 
 class BarcodeResult(Wire):
@@ -109,9 +109,9 @@ def lookup_barcode(ctx: Context, args: BarcodeQuery) -> BarcodeResult:
     product = with_barcode(ctx.workspace_id, barcode.gtin14)
     if product is not None:
         return _result(barcode, "workspace", product=ProductOut.of(product))
-    found = _look_up_in_databases(ctx, barcode)
-    if found is not None:
-        return _result(barcode, found.source, draft=ArticleDraft.of(found))
+    article = _look_up_in_databases(ctx, barcode)
+    if article is not None:
+        return _result(barcode, article.source, draft=ArticleDraft.of(article))
     return _result(barcode, None)
 
 

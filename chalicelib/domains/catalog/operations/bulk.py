@@ -156,12 +156,14 @@ class _Action:
         if self.field is None:
             stage_deletion(unit, product)
             return BulkOutcome(id=product.id, status=OK, message=DELETED, before=product.name)
-        before, after = getattr(product, self.field), self.new_value(product)
-        if before != after:
-            setattr(product, self.field, after)
+        old_value, new_value = getattr(product, self.field), self.new_value(product)
+        if old_value != new_value:
+            setattr(product, self.field, new_value)
             unit.save(product)
-        message = UNCHANGED if before == after else CHANGED
-        return BulkOutcome(id=product.id, status=OK, message=message, before=before, after=after)
+        message = UNCHANGED if old_value == new_value else CHANGED
+        return BulkOutcome(
+            id=product.id, status=OK, message=message, before=old_value, after=new_value
+        )
 
 
 @operation(
@@ -188,7 +190,7 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
                 f"products from {numbers[0]}",
                 BulkOutcome,
                 lambda unit, ids=ids: _stage(unit, ids, action),  # type: ignore[misc]  # mypy sees no default
-                lambda error, ids=ids: [_failed(each, error) for each in ids],  # type: ignore[misc]
+                lambda error, ids=ids: [_failed(product_id, error) for product_id in ids],  # type: ignore[misc]
             )
         results.update(zip(numbers, outcomes, strict=True))
     ordered = in_item_order(results, ctx.naming)
@@ -198,19 +200,21 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
 def _as_dry_run(outcomes: Sequence[BulkOutcome]) -> list[BulkOutcome]:
     """Return outcomes with the messages of a dry run."""
     return [
-        each.model_copy(update={"message": DRY_RUN_MESSAGES.get(each.message, each.message)})
-        for each in outcomes
+        outcome.model_copy(
+            update={"message": DRY_RUN_MESSAGES.get(outcome.message, outcome.message)}
+        )
+        for outcome in outcomes
     ]
 
 
 def _stage(unit: UnitOfWork, ids: Sequence[str], action: _Action) -> list[BulkOutcome]:
-    found = {product.id: product for product in PRODUCTS.fetch(unit.workspace_id, ids)}
+    products_by_id = {product.id: product for product in PRODUCTS.fetch(unit.workspace_id, ids)}
     outcomes = []
     for product_id in ids:
         try:
-            if product_id not in found:
+            if product_id not in products_by_id:
                 raise PRODUCTS.not_found()
-            outcomes.append(action.stage(unit, found[product_id]))
+            outcomes.append(action.stage(unit, products_by_id[product_id]))
         except AppError as error:
             outcomes.append(_failed(product_id, error))
     if any(outcome.message == CHANGED for outcome in outcomes):
@@ -249,17 +253,17 @@ def _parse_action(ctx: Context, args: BulkProducts) -> _Action:
 
 
 def _parse_value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its type is the action's
-    sent = args.provided("ids", "action", "confirm", "dry_run", "category_id")
+    arguments = args.provided("ids", "action", "confirm", "dry_run", "category_id")
     if args.action != "setCategory":
         if args.category_id is not None:
             ctx.warn(f"categoryId has no meaning for {args.action} and was ignored.")
     elif "category_id" in args.model_fields_set and (args.category_id or args.value is None):
-        sent = {"value": args.category_id}
+        arguments = {"value": args.category_id}
     if args.action in _VALUES:
         if ctx.is_tool_call:
-            sent = read_texts(_VALUES[args.action], sent, from_json)
-        return parsing.parse(_VALUES[args.action], sent).value  # type: ignore[attr-defined]  # each has it
-    if sent:
+            arguments = read_texts(_VALUES[args.action], arguments, from_json)
+        return parsing.parse(_VALUES[args.action], arguments).value  # type: ignore[attr-defined]  # each has it
+    if arguments:
         ctx.warn(f"value has no meaning for {args.action} and was ignored.")
     return None
 

@@ -138,15 +138,17 @@ def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
     kinds = [args.kind] if args.kind else ["product", "service"]
     with deadline.side_by_side() as start:
         counting = [
-            start(partial(categories.count_items, ctx.workspace_id, each)) for each in kinds
+            start(partial(categories.count_items, ctx.workspace_id, kind)) for kind in kinds
         ]
-        found = [
+        matches = [
             category
             for category in categories.read_all(ctx.workspace_id)
             if category.kind in kinds and args.parent_id in {None, category.parent_id}
         ]
-        counts = {name: count for each in counting for name, count in each.result().items()}
-    return CategoryList(categories=[CategoryOut.of(category, counts) for category in found])
+        counts = {
+            name: count for count_task in counting for name, count in count_task.result().items()
+        }
+    return CategoryList(categories=[CategoryOut.of(category, counts) for category in matches])
 
 
 @operation(
@@ -250,10 +252,10 @@ def empty_category(job: Job) -> None:
 
     def promote_some(unit: UnitOfWork) -> bool:
         tree = _Tree(workspace_id, deleted["kind"])
-        found = _promote_children(unit, tree, deleted["categoryId"], deleted["parentId"])
-        if found:
+        is_promoted = _promote_children(unit, tree, deleted["categoryId"], deleted["parentId"])
+        if is_promoted:
             unit.save(tree.lock)
-        return found
+        return is_promoted
 
     cascade(job, promote_some)
     if listing:

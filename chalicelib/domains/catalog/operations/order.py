@@ -76,14 +76,14 @@ def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
     source = PRODUCTS.require(ctx.workspace_id, args.id)
     with deadline.side_by_side() as start:
         numbering = start(partial(products.number_after, ctx.workspace_id, source))
-        changed = {
+        overrides = {
             "name": args.name or source.name[: MAX_NAME - len(COPY_SUFFIX)] + COPY_SUFFIX,
             "category_id": _require_category(ctx, source),
             "images": existing_images(ctx, source.images),
             "status": "inactive",
             "sort_order": numbering.result(),
         }
-    copy = PRODUCTS.new(ctx.workspace_id, **source.copied_values(*NOT_COPIED) | changed)
+    copy = PRODUCTS.new(ctx.workspace_id, **source.copied_values(*NOT_COPIED) | overrides)
     ctx.unit.create(copy)
     return ProductResult(product=ProductOut.of(copy))
 
@@ -107,9 +107,9 @@ def _require_category(ctx: Context, source: ProductRow) -> str | None:
 )
 def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
     """Move products to the front, in the given order. All move, or none."""
-    found, lock = _read_products(ctx, args)
+    products_by_id, lock = _read_products(ctx, args)
     first_other = products.first_position_except(ctx.workspace_id, args.ids, args.category_id)
-    positions = [SortPosition(int(found[i].sort_order), i) for i in args.ids]
+    positions = [SortPosition(int(products_by_id[i].sort_order), i) for i in args.ids]
     numbers = query.first_in_order(positions, first_other)
     if any(abs(number) > MAX_SORT_ORDER for number in numbers.values()):
         raise ConflictError("No room is left before the first product; raise its sortOrder first.")
@@ -117,17 +117,17 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
         ctx.unit.save(lock)
         if args.category_id is not None:
             categories.require(ctx.unit, args.category_id, "product")
-        for product in found.values():
+        for product in products_by_id.values():
             if product.id in numbers:
                 product.sort_order = numbers[product.id]
                 ctx.unit.save(product)
             else:
                 products.require_unchanged(ctx.unit, product)
-    moved = [
+    moved_products = [
         ProductPlace(id=position.id, sort_order=numbers.get(position.id, position.number))
         for position in positions
     ]
-    return ProductOrder(products=moved)
+    return ProductOrder(products=moved_products)
 
 
 def _read_products(ctx: Context, args: ProductReorder) -> tuple[dict[str, ProductRow], LockRow]:
@@ -140,14 +140,14 @@ def _read_products(ctx: Context, args: ProductReorder) -> tuple[dict[str, Produc
     kinds = [row.kind for row in rows if isinstance(row, CategoryRow)]
     if args.category_id is not None and kinds != ["product"]:
         raise categories.not_found("product")
-    found = {
+    products_by_id = {
         row.id: row
         for row in rows
         if isinstance(row, ProductRow) and args.category_id in {None, row.category_id}
     }
-    if missing := [i for i in args.ids if i not in found]:
+    if missing := [i for i in args.ids if i not in products_by_id]:
         scope = "workspace" if args.category_id is None else "category"
         msg = f"Nothing was moved: no product of the {scope} has the id {', '.join(missing)}."
         raise NotFoundError(msg)
     locked = [row for row in rows if isinstance(row, LockRow)]
-    return found, locked[0] if locked else LockRow(key.pk, key.sk)
+    return products_by_id, locked[0] if locked else LockRow(key.pk, key.sk)

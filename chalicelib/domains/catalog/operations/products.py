@@ -196,18 +196,18 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
         search=args.q,
         charge=ctx.charge,
     )
-    found = PRODUCTS.page(ctx.workspace_id, query)
+    page = PRODUCTS.page(ctx.workspace_id, query)
     if args.descriptions == "full":
-        shown = list(map(ProductOut.of, found.records))
+        records = list(map(ProductOut.of, page.records))
     else:
         remedy = (
             "list with descriptions=full, or get a product "
             f"({call('svc_get_product')}), for the whole"
         )
-        shown = descriptions.shortened(
-            ctx, found.records, ProductOut.of, noun="product", remedy=remedy
+        records = descriptions.shortened(
+            ctx, page.records, ProductOut.of, noun="product", remedy=remedy
         )
-    return ProductList(products=shown, total=found.total)
+    return ProductList(products=records, total=page.total)
 
 
 def _stock_range(args: ProductListQuery) -> tuple[int | None, int | None]:
@@ -298,11 +298,11 @@ def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
 
 
 def to_attributes(
-    ctx: Context, values_sent: Mapping[str, Any], before: Sequence[ImageMap]
+    ctx: Context, values_sent: Mapping[str, Any], old_images: Sequence[ImageMap]
 ) -> dict[str, Any]:
     """Return the attributes to store. This imports the images.
 
-    The commit fails if the category does not exist any more. ``before`` are the current images.
+    The commit fails if the category does not exist any more. ``old_images`` are the current images.
     They stay if none of the new ones can be imported.
     """
     values = dict(values_sent)
@@ -317,7 +317,7 @@ def to_attributes(
         )
     if "images" in values:
         requested = values["images"] or ()
-        values["images"] = images.import_record_images(ctx, requested, FOLDER, before=before)
+        values["images"] = images.import_record_images(ctx, requested, FOLDER, before=old_images)
     return values
 
 
@@ -329,10 +329,10 @@ def _sku_taken_error(
     ctx: Context, product: ProductRow, advice: str
 ) -> dict[str, Callable[[str], AppError]]:
     def error(holder: str) -> AppError:
-        found = PRODUCTS.find(ctx.workspace_id, holder)
-        held = found.sku if found else product.sku
-        same = "" if held == product.sku else f', which is the same as "{product.sku}"'
-        msg = f'The product {holder} has the SKU "{held}"{same}. {advice}'
+        other_product = PRODUCTS.find(ctx.workspace_id, holder)
+        sku = other_product.sku if other_product else product.sku
+        same = "" if sku == product.sku else f', which is the same as "{product.sku}"'
+        msg = f'The product {holder} has the SKU "{sku}"{same}. {advice}'
         return SkuTakenError(msg, product_id=holder)
 
     return {"sku": error}

@@ -197,11 +197,11 @@ def _fetch_images(
     seconds = max(0.0, deadline.remaining(IMAGE_SECONDS) - COMMIT_SECONDS)
 
     def fetch_all() -> Fetched:
-        found = rehosting.fetch_images(ctx.workspace_id, urls, seconds)
+        images = rehosting.fetch_images(ctx.workspace_id, urls, seconds)
         if ctx.principal.audience is Audience.OPERATOR:
             # An operator may import products with images of another workspace.
-            found |= rehosting.copy_images(ctx.workspace_id, urls)
-        return found
+            images |= rehosting.copy_images(ctx.workspace_id, urls)
+        return images
 
     return ctx.unit.run_side_effect_once("images of all items", fetch_all)
 
@@ -264,12 +264,12 @@ def _dry_run_outcomes(ctx: Context, items: Sequence[Item]) -> list[UpsertOutcome
     outcomes = []
     for item, outcome in zip(items, _stage(ctx, without_images), strict=True):
         if outcome.created:
-            changed: dict[str, Any] = {"id": None, "created": False, "message": "would create"}
+            changes: dict[str, Any] = {"id": None, "created": False, "message": "would create"}
         elif outcome.message == UPDATED or (item.images and outcome.status == OK):
-            changed = {"message": "would update"}
+            changes = {"message": "would update"}
         else:
-            changed = {}
-        outcomes.append(outcome.model_copy(update=changed))
+            changes = {}
+        outcomes.append(outcome.model_copy(update=changes))
     return outcomes
 
 
@@ -292,10 +292,16 @@ class _Rows:
         ids_by_key |= {item.id: item.id for item in items if isinstance(item, ItemById)}
         category_ids = {item.category_id for item in items if item.category_id is not None}
         keys = [PRODUCTS.key(workspace_id, product_id) for product_id in ids_by_key.values()]
-        rows = fetch([*keys, *(CATEGORIES.key(workspace_id, each) for each in category_ids)])
-        found = {row.id: row for row in rows if isinstance(row, ProductRow)}
+        rows = fetch(
+            [*keys, *(CATEGORIES.key(workspace_id, category_id) for category_id in category_ids)]
+        )
+        products_by_id = {row.id: row for row in rows if isinstance(row, ProductRow)}
         return cls(
-            {key: found[each] for key, each in ids_by_key.items() if each in found},
+            {
+                key: products_by_id[product_id]
+                for key, product_id in ids_by_key.items()
+                if product_id in products_by_id
+            },
             by_sku,
             {row.id for row in rows if isinstance(row, CategoryRow) and row.kind == "product"},
         )

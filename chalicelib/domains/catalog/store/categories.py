@@ -46,8 +46,8 @@ CATEGORIES = register_listing(
 
 def read_all(workspace_id: str) -> list[CategoryRow]:
     """Return all categories of a workspace, of both kinds, by sort order."""
-    found = CategoryRow.partition(CATEGORIES.partition(workspace_id))
-    return sorted(found, key=lambda category: (category.sort_order, category.id))
+    rows = CategoryRow.partition(CATEGORIES.partition(workspace_id))
+    return sorted(rows, key=lambda category: (category.sort_order, category.id))
 
 
 def subtree_ids(workspace_id: str, category_id: str, kind: str) -> list[str]:
@@ -95,5 +95,5 @@ def count_items(workspace_id: str, kind: str) -> dict[str, int]:
     """Return the number of live records directly in each category of a kind, by category id."""
     if kind not in KINDS:
         return {}
-    counted = counters.read_facet(workspace_id, KINDS[kind], "category_id")
-    return {name.partition(":")[2]: count for name, count in counted.items()}
+    counts = counters.read_facet(workspace_id, KINDS[kind], "category_id")
+    return {name.partition(":")[2]: count for name, count in counts.items()}

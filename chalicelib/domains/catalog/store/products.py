@@ -83,9 +83,13 @@ LOW_STOCK = 5
 LOW_STOCK_EVENT = "product.low_stock"
 
 
-def runs_low(before: int | None, after: int | None) -> bool:
+def runs_low(stock_before: int | None, stock_after: int | None) -> bool:
     """Whether a change of the stock makes it low."""
-    return before is not None and after is not None and after <= LOW_STOCK < before
+    return (
+        stock_before is not None
+        and stock_after is not None
+        and stock_after <= LOW_STOCK < stock_before
+    )
 
 
 PRODUCTS = register_listing(
@@ -100,8 +104,8 @@ PRODUCTS = register_listing(
         partitioned=("category_id",),
         numbers=("price", "sort_order", "available"),
         events={
-            LOW_STOCK_EVENT: lambda before, after: (
-                before is not None and runs_low(before.stock, after.stock)
+            LOW_STOCK_EVENT: lambda old_row, new_row: (
+                old_row is not None and runs_low(old_row.stock, new_row.stock)
             )
         },
         sorts={"sortOrder": "n2", "createdAt": "id", "price": "n1", "name": "t"},
@@ -130,8 +134,8 @@ PRODUCTS = register_listing(
 
 def with_barcode(workspace_id: str, gtin14: str) -> ProductRow | None:
     """Return the oldest product with a barcode, stored in any of its forms, or None."""
-    found = PRODUCTS.find_by(workspace_id, "barcode", gtin14)
-    return PRODUCTS.find(workspace_id, found[0]) if found else None
+    product_ids = PRODUCTS.find_by(workspace_id, "barcode", gtin14)
+    return PRODUCTS.find(workspace_id, product_ids[0]) if product_ids else None
 
 
 def drop_deleted(unit: UnitOfWork, product_id: str) -> None:
@@ -152,7 +156,7 @@ def number_after(workspace_id: str, product: ProductRow) -> int:
     """
     after = PRODUCTS.read_along(workspace_id, IN_ORDER, 1, last_record=product)
     number = int(product.sort_order)
-    free_numbers = query.between(number, after[0].number if after else None, 1)
+    free_numbers = query.between(number, next_products[0].number if next_products else None, 1)
     return free_numbers[0] if free_numbers else number
 
 

@@ -154,7 +154,7 @@ class CheckedMessage:
                 funds.emit_limit_reached(self.bot.workspace_id, self.bot.agent.id, error.used_up)
             raise
         token = self.args.session_id or chat_sessions.new_token()
-        named = chat_exchange.contacts_in(self.args, self.bot.workspace.country)
+        message_contacts = chat_exchange.contacts_in(self.args, self.bot.workspace.country)
         exchange = Exchange(
             hold=hold,
             spec=self.prompt.spec,
@@ -167,7 +167,7 @@ class CheckedMessage:
                 dialog_id=dialog_id,
                 number=number,
                 said=self.prompt.said,
-                contacts={*named, *((dialog.named_contacts if dialog else None) or ())},
+                contacts={*message_contacts, *((dialog.named_contacts if dialog else None) or ())},
                 offered=self.prompt.actions.offered,
             ),
             max_output=self.prompt.max_output,
@@ -184,7 +184,7 @@ class CheckedMessage:
             began=self.began,
         )
         try:
-            self._store(exchange, named)
+            self._store(exchange, message_contacts)
         except BaseException:
             with suppress(AppError):  # Otherwise the job releases the hold.
                 exchange.close(Ending("", "error", None))
@@ -228,7 +228,7 @@ class CheckedMessage:
             read=self.funds,
         )
 
-    def _store(self, exchange: Exchange, named: Sequence[str]) -> None:
+    def _store(self, exchange: Exchange, message_contacts: Sequence[str]) -> None:
         """Store the message and its empty answer, and create the dialog's lead if it has a contact.
 
         Raises:
@@ -240,14 +240,14 @@ class CheckedMessage:
 
         def stage(unit: UnitOfWork) -> None:
             now = clock.now()
-            stored = unused.pop() if unused else find_dialog(self.bot, self.session)
-            dialog = stored or self._new_dialog(exchange)
+            stored_dialog = unused.pop() if unused else find_dialog(self.bot, self.session)
+            dialog = stored_dialog or self._new_dialog(exchange)
             number = dialog.record_message(text, now)
-            dialog.named_contacts = clients.added(dialog.named_contacts, named)
+            dialog.named_contacts = clients.added(dialog.named_contacts, message_contacts)
             if number + 1 != exchange.number:
                 raise SessionBusyError
             counts, today = Increments(unit.tenant), clock.local_day(now, workspace.timezone)
-            measures = {bot_metrics.MESSAGES: 1, bot_metrics.DIALOGS: int(stored is None)}
+            measures = {bot_metrics.MESSAGES: 1, bot_metrics.DIALOGS: int(stored_dialog is None)}
             if contact and chat_exchange.stage_lead(
                 unit, workspace, dialog, contact, text, now, self._unproved
             ):
@@ -275,7 +275,7 @@ class CheckedMessage:
                 input_tokens=exchange.input_tokens,
                 sources=exchange.sources,
             )
-            if stored is None:
+            if stored_dialog is None:
                 unit.create(dialog)
                 unit.create(expiry_job(unit.tenant, dialog))
             else:
@@ -283,8 +283,8 @@ class CheckedMessage:
             if self.session is None:
                 unit.create(self._new_session(exchange))
             else:
-                held = SessionRow.holder == self.caller.request_id
-                unit.require(self.session, held, on_conflict=SessionBusyError())
+                is_holder = SessionRow.holder == self.caller.request_id
+                unit.require(self.session, is_holder, on_conflict=SessionBusyError())
 
         run_unit(workspace.id, contact and self._event(), stage)
 
@@ -319,10 +319,10 @@ class CheckedMessage:
 
 def _sources(prompt: Prompt) -> list[dict[str, str]]:
     """Return titles and URLs of the pages among the facts that fit the question best."""
-    pages = [each for each in prompt.sources if each.url]
-    texts = [f"{each.title} {each.text}" for each in pages]
+    pages = [source for source in prompt.sources if source.url]
+    texts = [f"{page.title} {page.text}" for page in pages]
     fitting = [pages[index] for index in extracts.most_relevant(prompt.said[-1], texts)]
-    urls = {each.url: each.title for each in fitting}
+    urls = {source.url: source.title for source in fitting}
     return [{"title": title, "url": url} for url, title in urls.items() if url]
 
 
@@ -356,13 +356,15 @@ def accept_message(args: ChatRequest, caller: Caller) -> Exchange | Replay:
     began = perf_counter()
     workspace_id = AGENTS.found_for_visitor(AGENTS.workspace_of(args.agent_id))
     with deadline.side_by_side() as start:
-        counted = start(partial(limits.take, MESSAGES, f"visitor:{caller.visitor}#{args.agent_id}"))
+        count_task = start(
+            partial(limits.take, MESSAGES, f"visitor:{caller.visitor}#{args.agent_id}")
+        )
         session = start(partial(_find_session, args, workspace_id))
         streams = start(partial(_open_streams, caller.visitor))
         bot = Bot(*bots.switched_on(workspace_id, args.agent_id))
-    if counted.exception() is not None:
+    if count_task.exception() is not None:
         bots.require_active_owner(bot.workspace)
-    counted.result()
+    count_task.result()
     message = _Message(args, caller, bot, session, began)
     try:
         return message.accept(streams.result())
@@ -440,10 +442,10 @@ class _Message:
             dialog = start(lambda: find_dialog(self.bot, self.session.result()))
             for check in (*checks, key, self.session):
                 check.result()
-            found = replay.result()
-            if found is not None:
-                return found
-            checked = CheckedMessage(
+            stored_answer = replay.result()
+            if stored_answer is not None:
+                return stored_answer
+            checked_message = CheckedMessage(
                 args=self.args,
                 caller=self.caller,
                 bot=self.bot,
@@ -456,7 +458,7 @@ class _Message:
                 is_anonymous=self._is_anonymous,
                 began=self.began,
             )
-        return checked.store()
+        return checked_message.store()
 
     @property
     def _unproved(self) -> tuple[str, ...]:
@@ -482,7 +484,7 @@ class _Message:
         agent, workspace = self.bot
         rows, place = Rows(), (workspace.owner_id, workspace.id, agent.id)
         visitor = self._unproved
-        counters = [limits.key(*each) for each in self._counters]
+        counters = [limits.key(*counter) for counter in self._counters]
         rows.read([accounts.key(workspace.owner_id), *funds.keys(*place, visitor), *counters])
         bots.require_active_owner(workspace, rows)
         return funds.read(*place, visitor, rows), rows

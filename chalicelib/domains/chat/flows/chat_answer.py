@@ -121,7 +121,7 @@ class ModelCalls:
         self._began = monotonic()
         hold = exchange.hold
         self._budget = CallBudget(hold.prices, hold.amount, hold.granted)
-        self._specs = [each.spec for each in exchange.tools]
+        self._specs = [tool.spec for tool in exchange.tools]
         self._context = exchange.tool_context
         self._messages = list(exchange.messages)
         self._context_tokens = exchange.spec.context_tokens
@@ -149,13 +149,13 @@ class ModelCalls:
         """Whether a call has ended, so that the answer costs something even without text."""
         return any(self._usage.ended)
 
-    def usage(self, counted: int) -> TokenUsage:
+    def usage(self, output_tokens: int) -> TokenUsage:
         """Return the usage of the calls that have ended and, as an estimate, of the current one.
 
-        ``counted`` is the number of tokens of text and reasoning of all calls. The tokens of links
-        that were removed from the text are added to it.
+        ``output_tokens`` is the number of tokens of text and reasoning of all calls. The tokens of
+        removed links are added to this number.
         """
-        return self._usage.total(counted + self._removed)
+        return self._usage.total(output_tokens + self._removed)
 
     def events(self) -> Iterator[TextDelta | Reasoning | Proposed]:
         """Yield text, reasoning and proposals of all calls. Texts of two calls have a line between.
@@ -312,8 +312,8 @@ class ModelCalls:
                         reported = TokenUsage(tokens_in, tokens_out)
                         self._usage = self._usage._replace(reported=reported)
                         if not is_estimated:
-                            before = self.provider_usage or TokenUsage(0, 0)
-                            self.provider_usage = _sum(before, reported)
+                            prior_usage = self.provider_usage or TokenUsage(0, 0)
+                            self.provider_usage = _sum(prior_usage, reported)
 
     def _output_with_tools(self, number: int, needed: int, room: int) -> int | None:
         """Return the output tokens of a call that may use tools, or None if it must not.
@@ -338,26 +338,26 @@ class ModelCalls:
 
     def _carry_out(self, call: _Call) -> None:
         """Carry out the tool calls of a call that has ended, and prepare the next one."""
-        counted = self._text_counter.tokens + self._reasoning_counter.tokens
-        self._usage = _Usage(self._usage.total(counted), 0, counted)
+        output_tokens = self._text_counter.tokens + self._reasoning_counter.tokens
+        self._usage = _Usage(self._usage.total(output_tokens), 0, output_tokens)
         self._acknowledge()
         request = Message("assistant", "".join(call.text), tuple(call.tool_calls), extra=call.extra)
         results: list[ToolResult] = []
-        offered = self._context.offered
-        for each in call.tool_calls:
+        offered_slots = self._context.offered
+        for tool_call in call.tool_calls:
             answer = Message("tool", "", results=tuple(results))
             needed = self._count([*self._messages, request, answer]) + RESULT_TOKENS
             output = self._budget.final_output(self._usage.ended, needed)
             output = min(output, self._context_tokens - needed)
             if self._tool_calls >= MAX_TOOL_CALLS or output < LEAST_OUTPUT:
-                results.append(ToolResult(each.id, each.name, TOO_MANY, is_error=True))
+                results.append(ToolResult(tool_call.id, tool_call.name, TOO_MANY, is_error=True))
                 continue
             self._tool_calls += 1
             with deadline.within(TOOL_SECONDS):
-                result = chat_tools.carry_out(each, self._exchange.tools, self._context)
+                result = chat_tools.carry_out(tool_call, self._exchange.tools, self._context)
             results.append(result)
-            self.tool_calls.append(_as_stored(each, result))
-        if self._context.offered is not offered:
+            self.tool_calls.append(_as_stored(tool_call, result))
+        if self._context.offered is not offered_slots:
             self._keep_offered()
         self._messages += [request, Message("tool", "", results=tuple(results))]
         self._usage = self._usage._replace(input_tokens=count_input(self._messages, self._specs))
@@ -392,9 +392,9 @@ class _Usage(NamedTuple):
     counted_before: int = 0
     reported: TokenUsage | None = None
 
-    def total(self, counted: int) -> TokenUsage:
-        """Return the usage of all calls with ``counted`` tokens of text and reasoning."""
-        output = max(0, counted - self.counted_before)
+    def total(self, output_tokens: int) -> TokenUsage:
+        """Return the usage of all calls with ``output_tokens`` tokens of text and reasoning."""
+        output = max(0, output_tokens - self.counted_before)
         return _sum(self.ended, self.reported or TokenUsage(self.input_tokens, output))
 
 
@@ -628,7 +628,7 @@ class _ModelStream:
             if thread.is_alive():
                 log.error("a thread of an answer does not end", extra={"who": thread.name})
         text, problem = "".join(self._pieces), self._problem
-        counted = self._text_counter.tokens + self._reasoning_counter.tokens
+        output_tokens = self._text_counter.tokens + self._reasoning_counter.tokens
         if not was_requested:
             return Ending("", "partial", None)
         if self._timed_out:
@@ -637,7 +637,7 @@ class _ModelStream:
             problem = None
         calls, is_whole = self._calls, self._calls.is_complete and problem is None
         reason = _failure(problem, text) if problem else self._end_reason(text)
-        usage: TokenUsage | None = calls.usage(counted)
+        usage: TokenUsage | None = calls.usage(output_tokens)
         status: MessageStatus = "ok" if is_whole and reason is None else "partial"
         if reason and not (is_visible(text) or calls.has_acted):
             status = "error"
@@ -715,18 +715,20 @@ class _ModelStream:
 
     def _write_checkpoints(self) -> None:
         """Write checkpoints of new output, and renew the session's lock. Runs in the keeper."""
-        written, pause, renewed = (0, 0), CHECKPOINT_SECONDS, perf_counter()
+        stored_progress, pause, renewed = (0, 0), CHECKPOINT_SECONDS, perf_counter()
         while True:
             self._checkpoint_due.wait(pause)
             self._checkpoint_due.clear()
             if self._stopped.is_set():
                 return
             try:
-                found = self._sent_pieces, self._reasoning_counter.tokens
-                if found != written:
-                    pause = min(2 * pause, CHECKPOINT_SECONDS) if any(written) else FIRST_PAUSE
+                progress = self._sent_pieces, self._reasoning_counter.tokens
+                if progress != stored_progress:
+                    pause = (
+                        min(2 * pause, CHECKPOINT_SECONDS) if any(stored_progress) else FIRST_PAUSE
+                    )
                     self._checkpoint()
-                    written = found
+                    stored_progress = progress
                 if perf_counter() - renewed >= RENEWAL_SECONDS:
                     self._exchange.renew_session_lock()
                     renewed = perf_counter()
@@ -743,9 +745,9 @@ class _ModelStream:
         """Store the text that was sent, and the usage. A later checkpoint never has less."""
         with self._checkpointing:
             text = "".join(self._pieces[: self._sent_pieces])
-            counted = count_tokens(text) + self._reasoning_counter.tokens
-            self._checkpointed = counted
-            usage, calls = self._calls.usage(counted), self._calls.tool_calls
+            output_tokens = count_tokens(text) + self._reasoning_counter.tokens
+            self._checkpointed = output_tokens
+            usage, calls = self._calls.usage(output_tokens), self._calls.tool_calls
             self._exchange.checkpoint(Ending(text, "partial", usage, tool_calls=calls))
 
 

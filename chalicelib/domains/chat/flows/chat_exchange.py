@@ -217,7 +217,7 @@ class Exchange:
     @property
     def input_tokens(self) -> int:
         """An estimate of the input tokens of the first call to the model."""
-        return count_input(self.messages, [each.spec for each in self.tools])
+        return count_input(self.messages, [tool.spec for tool in self.tools])
 
     def checkpoint(self, ending: Ending) -> None:
         """Store the answer so far, with its usage, unless it used nothing.

@@ -90,8 +90,8 @@ def find(workspace_id: str, agent_id: str, question: str) -> Facts:
 
 
 def _passages(workspace_id: str, agent_id: str, question: str) -> list[Passage]:
-    found = search.find(workspace_id, agent_id, question, MAX_PASSAGES)
-    return [Passage(each.title, each.text, each.url) for each in found]
+    matches = search.find(workspace_id, agent_id, question, MAX_PASSAGES)
+    return [Passage(match.title, match.text, match.url) for match in matches]
 
 
 def find_hours(workspace_id: str) -> list[Hours]:
@@ -101,36 +101,36 @@ def find_hours(workspace_id: str) -> list[Hours]:
     with deadline.side_by_side() as start:
         closed = start(partial(time_off.overlapping, workspace_id, today, last))
         ids = _nearest(workspace_id, resources.RESOURCES, (), MAX_HOURS)
-        found = [
+        with_schedules = [
             (row, resources.schedule_of(hours))
             for row, hours in resources.find_with_schedules(workspace_id, ids)
         ]
         off = closed.result()
     return [
         Hours(row.name, tuple(map(_day, hours.weekly)), tuple(_changes(row, hours, off)))
-        for row, hours in found
+        for row, hours in with_schedules
         if row.status == "active" and hours.has_hours
     ]
 
 
 def _day(spans: Sequence[Span]) -> str:
     """Return the hours of a day: ``10:00-14:00, 15:00-20:00``, or an empty text."""
-    return ", ".join(f"{each.start}-{each.end}" for each in intervals(spans))
+    return ", ".join(f"{interval.start}-{interval.end}" for interval in intervals(spans))
 
 
 def _changes(row: resources.ResourceRow, hours: Schedule, off: Iterable[TimeOff]) -> Iterator[str]:
     """Yield what differs from a resource's weekly hours in the next days, such as days off."""
-    own = [each for each in off if each.applies_to(row.id)]
+    absences = [absence for absence in off if absence.applies_to(row.id)]
     today = clock.local_day(clock.now(), row.timezone)
     for day in (today + number * _A_DAY for number in range(DAYS_AHEAD)):
         usual, actual = hours.weekly[day.weekday()], hours.of(day)
-        if any(_covers(each, day) for each in own):
+        if any(_covers(absence, day) for absence in absences):
             actual = ()
         if actual != usual:
             yield f"{day} {_day(actual) or 'closed'}"
-    for each in own:
-        if each.moments is not None:
-            start, end = (_local(moment, row.timezone) for moment in each.moments)
+    for absence in absences:
+        if absence.moments is not None:
+            start, end = (_local(moment, row.timezone) for moment in absence.moments)
             yield f"{start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} closed"
 
 

@@ -91,7 +91,7 @@ def room_for_answer(
 
 
 def fit_history(
-    before: Sequence[Message],
+    preamble: Sequence[Message],
     turns: Iterable[Turn],
     question: Message,
     count: Count,
@@ -103,8 +103,8 @@ def fit_history(
     ``MAX_TURNS``. Turns without an answer are left out, because providers refuse two user messages
     in a row.
     """
-    spent = count([*before, question])
-    sent: list[Message] = []
+    spent = count([*preamble, question])
+    messages: list[Message] = []
     answered = (turn for turn in turns if turn.answer.strip())
     for turn in islice(answered, MAX_TURNS):
         pair = [Message("user", turn.question), Message("assistant", turn.answer)]
@@ -112,8 +112,8 @@ def fit_history(
         if spent + cost > room:
             break
         spent += cost
-        sent = [*pair, *sent]
-    return [*before, *sent, question], spent
+        messages = [*pair, *messages]
+    return [*preamble, *messages, question], spent
 
 
 _ABILITIES: Mapping[Capability, str] = {
@@ -178,46 +178,49 @@ def fit(
     except NotConfiguredError as error:
         problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
     turns: Iterator[Turn] = _turns(workspace.id, session)
-    found, actions = Facts(), Actions()
+    prompt_facts, actions = Facts(), Actions()
     every = chat_tools.of_bot(agent, can_confirm=can_confirm) if spec.takes_tools else []
     if problem is None:
         with deadline.side_by_side() as start:
             newest = start(lambda: list(islice(turns, 1)))
-            known = start(partial(_find_actions, workspace.id, session, every))
-            found = chat_facts.find(workspace.id, agent.id, text)
+            actions_task = start(partial(_find_actions, workspace.id, session, every))
+            prompt_facts = chat_facts.find(workspace.id, agent.id, text)
         turns = chain(newest.result(), turns)
-        actions = known.result()
-        found = found._replace(dialog=_dialog_facts(actions))
+        actions = actions_task.result()
+        prompt_facts = prompt_facts._replace(dialog=_dialog_facts(actions))
     now = clock.now().astimezone(ZoneInfo(workspace.timezone))
     business = Business(workspace.name, now, workspace.timezone)
     count = counter(spec.provider)
     # What does not fit the context of a small model is left out: tools first, then facts.
-    for chosen, tools in ((found, every), (found, []), (Facts(), [])):
-        before = [frame.to_message(business, agent.system_prompt, _abilities(tools))]
-        question = facts.to_message(text, chosen)
+    for included_facts, tools in ((prompt_facts, every), (prompt_facts, []), (Facts(), [])):
+        preamble = [frame.to_message(business, agent.system_prompt, _abilities(tools))]
+        question = facts.to_message(text, included_facts)
         context = spec.context_tokens
         if tools:
             context -= _count_tools(tools, count) + RESULT_TOKENS
-        max_output = room_for_answer([*before, question], count, context, spec.max_output_tokens)
+        max_output = room_for_answer([*preamble, question], count, context, spec.max_output_tokens)
         if max_output is not None:
             break
     if max_output is None:
         raise MessageTooLongError.of("message", "too long for this bot's model; shorten it")
     if problem is not None:
         raise problem
-    sent, input_tokens = fit_history(before, turns, question, count, context - max_output)
-    said = [*(each.content for each in sent[:-1] if each.role == "user"), text]
+    messages, input_tokens = fit_history(preamble, turns, question, count, context - max_output)
+    visitor_texts = [
+        *(message.content for message in messages[:-1] if message.role == "user"),
+        text,
+    ]
     passages = list(facts.parse(question)[0].passages)
-    quoted = [part for each in passages for part in (each.text, each.url or "")]
+    quoted = [part for passage in passages for part in (passage.text, passage.url or "")]
     return Prompt(
         spec,
-        sent,
+        messages,
         frame.to_message(business, agent.system_prompt, _abilities([])),
         input_tokens,
         max_output,
         tools,
         actions,
-        said,
+        visitor_texts,
         passages,
         links.hosts_in([settings().public_url, agent.system_prompt, *quoted]),
     )
@@ -227,44 +230,44 @@ def _find_actions(
     workspace_id: str, session: SessionRow | None, tools: Collection[Tool]
 ) -> Actions:
     """Return the actions of a dialog, if the bot has tools that need them."""
-    if session is None or not any(each.capability in {"slots", *PROPOSING} for each in tools):
+    if session is None or not any(tool.capability in {"slots", *PROPOSING} for tool in tools):
         return Actions()
     return proposals.find_actions(workspace_id, session.dialog_id)
 
 
 def _dialog_facts(actions: Actions) -> list[OfferedTimes | Proposal]:
     """Return the facts about the free times that the bot has named, and about its proposals."""
-    services = dict.fromkeys(each.service for each in actions.offered)
+    services = dict.fromkeys(slot.service for slot in actions.offered)
     times = [
         OfferedTimes(
             service,
             {
-                each.id: f"{each.local} {each.staff}"
-                for each in actions.offered
-                if each.service == service
+                slot.id: f"{slot.local} {slot.staff}"
+                for slot in actions.offered
+                if slot.service == service
             },
         )
         for service in services
     ]
     states = [
-        Proposal(each.card["title"], proposals.state_of(each, actions.latest))
-        for each in actions.proposals
+        Proposal(proposal.card["title"], proposals.state_of(proposal, actions.latest))
+        for proposal in actions.proposals
     ]
     return [*times, *states]
 
 
 def _abilities(tools: Collection[Tool]) -> str:
     """Return sentences about what the bot can do, so that it promises nothing else."""
-    offered = {each.capability for each in tools}
-    sentences = [text for capability, text in _ABILITIES.items() if capability in offered]
-    if not offered & PROPOSING:
+    capabilities = {tool.capability for tool in tools}
+    sentences = [text for capability, text in _ABILITIES.items() if capability in capabilities]
+    if not capabilities & PROPOSING:
         sentences.append("You cannot make, change or cancel bookings or orders.")
     return " ".join(sentences)
 
 
 def _count_tools(tools: Sequence[Tool], count: Count) -> int:
     """Return the input tokens that tools add to a call."""
-    return count([], [each.spec for each in tools]) + TOOL_PREAMBLE
+    return count([], [tool.spec for tool in tools]) + TOOL_PREAMBLE
 
 
 def _turns(workspace_id: str, session: SessionRow | None) -> Iterator[Turn]:

@@ -147,30 +147,33 @@ def find_or_mark(  # noqa: PLR0913  the fields of a call
     """
     if idempotency.mark_in_progress(workspace_id, record, owner=owner, retention=MARKED_FOR):
         return None
-    found = record.require_answer(idempotency.find(workspace_id, record))
-    stored = from_json(found.body or b"{}")
-    answer = messages.find(workspace_id, stored["dialog"], stored["number"])
+    stored_record = record.require_answer(idempotency.find(workspace_id, record))
+    body = from_json(stored_record.body or b"{}")
+    answer = messages.find(workspace_id, body["dialog"], body["number"])
     if answer is None:
         raise ConflictError("The dialog of this idempotency key has been erased. Use a new key.")
     if is_anonymous:
         token = chat_sessions.begin(workspace_id, agent_id=agent_id, dialog_id=new_id())
     else:
-        token = session_token or _sealed(stored["session"], record, stored["dialog"])
-    usage = stored["usage"] and TokenUsage(*stored["usage"])
+        token = session_token or _sealed(body["session"], record, body["dialog"])
+    usage = body["usage"] and TokenUsage(*body["usage"])
     # The dialog of a new session is another one, so its proposals cannot be confirmed.
-    shown = [] if is_anonymous else open_proposals(workspace_id, stored["dialog"], stored["number"])
+    open_actions = (
+        [] if is_anonymous else open_proposals(workspace_id, body["dialog"], body["number"])
+    )
     # Earlier releases stored the message of an error, but no reason.
-    reason = stored.get("reason") or (stored["error"] and call_budget.error_of(stored["error"]))
-    return Replay(token, answer.content, usage, reason, answer.sources or (), shown)
+    reason = body.get("reason") or (body["error"] and call_budget.error_of(body["error"]))
+    return Replay(token, answer.content, usage, reason, answer.sources or (), open_actions)
 
 
 def open_proposals(workspace_id: str, dialog_id: str, number: int) -> list[ProposalRow]:
     """Return the proposals of an answer that are still open."""
-    found = proposals.find_actions(workspace_id, dialog_id)
+    actions = proposals.find_actions(workspace_id, dialog_id)
     return [
-        each
-        for each in found.proposals
-        if each.id.message == number and proposals.state_of(each, found.latest) == proposals.OPEN
+        proposal
+        for proposal in actions.proposals
+        if proposal.id.message == number
+        and proposals.state_of(proposal, actions.latest) == proposals.OPEN
     ]
 
 
@@ -196,7 +199,7 @@ def stage_replay(  # noqa: PLR0913  the fields of a replay
     ``session_token`` is returned to a repeated call that sends no session.
     """
     code = call_budget.error_code(reason)
-    stored = {
+    body = {
         "dialog": dialog_id,
         "number": number,
         "session": session_token and _sealed(session_token, record, dialog_id),
@@ -204,7 +207,7 @@ def stage_replay(  # noqa: PLR0913  the fields of a replay
         "error": code and call_budget.ERRORS[code],
         "reason": reason,
     }
-    answered = replace(record, body=to_json(stored))
+    answered = replace(record, body=to_json(body))
     for row in idempotency.rows(unit.tenant, answered, owner=owner):
         unit.save(row)
 

@@ -133,7 +133,7 @@ class Tool(NamedTuple):
 def carry_out(call: ToolCall, tools: Collection[Tool], context: ToolContext) -> ToolResult:
     """Return the result of a call, or an error with what was expected."""
     fail = partial(ToolResult, call.id, call.name, is_error=True)
-    tool = next((each for each in tools if each.name == call.name), None)
+    tool = next((tool for tool in tools if tool.name == call.name), None)
     if tool is None:
         return fail(f"There is no tool {call.name}. Expected one of {_names(tools)}.")
     values = call.parsed()
@@ -164,13 +164,13 @@ def to_text(data: dict[str, Any]) -> str:
     text = json.dumps(data, ensure_ascii=False)
     while len(text.encode()) > MAX_RESULT_BYTES:
         longest = max(
-            (each for each in data.values() if isinstance(each, list)), key=len, default=[]
+            (column for column in data.values() if isinstance(column, list)), key=len, default=[]
         )
         if not longest:
             raise ToolError("The result is too long. Search for less.")
         data = {
-            name: each[: len(each) * 3 // 4] if each is longest else each
-            for name, each in data.items()
+            name: column[: len(column) * 3 // 4] if column is longest else column
+            for name, column in data.items()
         } | {"more": True}
         text = json.dumps(data, ensure_ascii=False)
     return text
@@ -184,15 +184,17 @@ def one_named(
     Raises:
         ToolError: none matches, or several do. ``what`` names the candidates in the plural.
     """
-    matching = [each for each in candidates if fold(name_of(each)) == fold(name)]
+    matching = [candidate for candidate in candidates if fold(name_of(candidate)) == fold(name)]
     if not matching:
-        indexes = extracts.most_relevant(name, [name_of(each) for each in candidates])
+        indexes = extracts.most_relevant(name, [name_of(candidate) for candidate in candidates])
         matching = [candidates[index] for index in indexes]
     if len(matching) == 1:
         return matching[0]
-    known = ", ".join(name_of(each) for each in (matching or candidates)[:MAX_NAMES])
+    known_names = ", ".join(
+        name_of(candidate) for candidate in (matching or candidates)[:MAX_NAMES]
+    )
     problem = f"Several {what} match" if matching else f"No {what} match"
-    msg = f"{problem} {name!r}. Expected one of: {known or f'there are no {what}'}."
+    msg = f"{problem} {name!r}. Expected one of: {known_names or f'there are no {what}'}."
     raise ToolError(msg)
 
 
@@ -257,31 +259,31 @@ def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, A
     except NotFoundError:
         msg = f"{service.name} cannot be booked at the moment."
         raise ToolError(msg) from None
-    chosen = Search.of(workspace_id, service, None)
+    all_staff = Search.of(workspace_id, service, None)
     if search.staff is not None:
         candidate = one_named(
-            chosen.candidates.found,
+            all_staff.candidates.found,
             search.staff,
             "people or rooms of this service",
-            lambda each: each.resource.name,
+            lambda candidate: candidate.resource.name,
         )
-        chosen = chosen._replace(candidates=chosen.candidates._replace(found=[candidate]))
+        all_staff = all_staff._replace(candidates=all_staff.candidates._replace(found=[candidate]))
     zone = calendars.zones(
-        chosen.candidates.bound, None, None, lambda: context.workspace.timezone
+        all_staff.candidates.bound, None, None, lambda: context.workspace.timezone
     ).effective
     query = _range(search, zone)
-    slots = chosen.slots(query).slots
+    slots = all_staff.slots(query).slots
     result: dict[str, Any] = {
         "service": service.name,
         "minutes": int(service.duration_min),
         "price_rub": facts.rubles(int(service.price)),
         "timezone": zone,
-        "times": [_offer(context, chosen, slot, zone) for slot in slots[:MAX_TIMES]],
+        "times": [_offer(context, all_staff, slot, zone) for slot in slots[:MAX_TIMES]],
     }
     if len(slots) > MAX_TIMES:
         result["more"] = True
-    if not slots and (after := chosen.next(query)):
-        result["next"] = _offer(context, chosen, after, zone)
+    if not slots and (next_slot := all_staff.next(query)):
+        result["next"] = _offer(context, all_staff, next_slot, zone)
     return result
 
 
@@ -318,14 +320,18 @@ def _range(search: FreeTimeSearch, zone: str) -> Query:
 def _offer(context: ToolContext, search: Search, slot: Slot, zone: str) -> dict[str, Any]:
     """Return a slot for the model. The context keeps it as the last one that the bot has named."""
     resource_id = next(iter(slot.seats))
-    known = {(each.service_id, each.resource_id, each.start): each for each in context.offered}
-    offered = known.get((search.service.id, resource_id, slot.start))
-    names = {each.resource.id: each.resource.name for each in search.candidates.found}
+    offered_by_key = {
+        (offer.service_id, offer.resource_id, offer.start): offer for offer in context.offered
+    }
+    offered_slot = offered_by_key.get((search.service.id, resource_id, slot.start))
+    names = {
+        candidate.resource.id: candidate.resource.name for candidate in search.candidates.found
+    }
     local = zoned_times.local_time(clock.moment_at(slot.start), zone)
     start = local.text[:16]
-    if offered is None:
-        offered = OfferedSlot(
-            str(1 + max((int(each.id) for each in context.offered), default=0)),
+    if offered_slot is None:
+        offered_slot = OfferedSlot(
+            str(1 + max((int(offer.id) for offer in context.offered), default=0)),
             search.service.id,
             resource_id,
             slot.start,
@@ -333,13 +339,13 @@ def _offer(context: ToolContext, search: Search, slot: Slot, zone: str) -> dict[
             f"{start} {local.weekday}",
             names[resource_id],
         )
-    others = [each for each in context.offered if each.id != offered.id]
-    context.offered = (*others, offered)[-MAX_OFFERED:]
+    others = [offer for offer in context.offered if offer.id != offered_slot.id]
+    context.offered = (*others, offered_slot)[-MAX_OFFERED:]
     return {
-        "slotId": offered.id,
+        "slotId": offered_slot.id,
         "start": start,
         "weekday": local.weekday,
-        "staff": [names[each] for each in slot.seats],
+        "staff": [names[seat] for seat in slot.seats],
     }
 
 
@@ -399,21 +405,21 @@ class PersonRequest(Wire):
 
 def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, Any]:
     """Show the visitor a card to confirm a booking of a free time. Leave out what is not known."""
-    offered = next((each for each in context.offered if each.id == args.slot_id), None)
-    if offered is None:
+    offered_slot = next((offer for offer in context.offered if offer.id == args.slot_id), None)
+    if offered_slot is None:
         raise ToolError("There is no such slotId. Call find_free_times, and take one of its ids.")
     workspace_id, now = context.workspace.id, epoch_ms(clock.now())
-    service = SERVICES.find(workspace_id, offered.service_id)
+    service = SERVICES.find(workspace_id, offered_slot.service_id)
     if service is None or service.status != "active":
         raise ToolError("This service cannot be booked any more.")
     if service.require_payment:
         raise ToolError("This service has to be paid when it is booked. Chats cannot do that.")
-    search = Search.of(workspace_id, service, offered.resource_id)
-    free = search.slots(Query(offered.start, offered.start, now)).slots
-    if not any(offered.resource_id in slot.seats for slot in free):
+    search = Search.of(workspace_id, service, offered_slot.resource_id)
+    free = search.slots(Query(offered_slot.start, offered_slot.start, now)).slots
+    if not any(offered_slot.resource_id in slot.seats for slot in free):
         raise ToolError("This time is no longer free. Call find_free_times again.")
-    (resource,) = (each.resource for each in search.candidates.found)
-    start = clock.moment_at(offered.start)
+    (resource,) = (candidate.resource for candidate in search.candidates.found)
+    start = clock.moment_at(offered_slot.start)
     person = _person(context, args)
     card = cards.booking(
         context.language,
@@ -429,7 +435,7 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
     arguments = {
         "serviceId": service.id,
         "resourceId": resource.id,
-        "start": offered.start,
+        "start": offered_slot.start,
         "price": int(service.price),
         "minutes": int(service.duration_min),
         **_known(person),
@@ -446,20 +452,20 @@ def propose_order(context: ToolContext, args: OrderProposal) -> dict[str, Any]:
         raise ToolError("This business does not take orders in the chat.")
     products = _products(workspace_id, args.items)
     lines = [Line(product.name, quantity, int(product.price)) for product, quantity in products]
-    asked = _Form.of(form, _person(context, args))
+    card_form = _Form.of(form, _person(context, args))
     card = cards.order(
         context.language,
         lines=lines,
-        known=asked.known,
-        fields=asked.fields,
-        consent=asked.consent,
+        known_fields=card_form.known,
+        fields=card_form.fields,
+        consent=card_form.consent,
         privacy_url=context.agent.privacy_url,
     )
     items = [
         {"productId": product.id, "quantity": line.quantity, "price": line.price}
         for (product, _), line in zip(products, lines, strict=True)
     ]
-    arguments = {"formId": form.id, "items": items, "values": asked.values}
+    arguments = {"formId": form.id, "items": items, "values": card_form.values}
     return _propose(context, "order", arguments, card)
 
 
@@ -525,16 +531,16 @@ def _require_answer(unit: UnitOfWork, context: ToolContext) -> None:
 
 def _person(context: ToolContext, args: PersonArguments) -> Person:
     """Return the visitor, with what the visitor has written and nothing else."""
-    said = {word for text in context.said for word in _words(text)}
+    said_words = {word for text in context.said for word in _words(text)}
     words = _words(args.name or "")
-    name = args.name if words and said.issuperset(words) else None
+    name = args.name if words and said_words.issuperset(words) else None
     phone = phones.find_phone(args.phone, context.workspace.country) if args.phone else None
     email = emails.find_email(args.email) if args.email else None
-    written = {emails.key(each): each for each in context.contacts}
+    contacts_by_key = {emails.key(contact): contact for contact in context.contacts}
     return Person(
         name,
-        phone if phone in written else None,
-        written.get(emails.key(email)) if email else None,
+        phone if phone in contacts_by_key else None,
+        contacts_by_key.get(emails.key(email)) if email else None,
     )
 
 
@@ -553,11 +559,11 @@ def _products(workspace_id: str, lines: Sequence[OrderLine]) -> list[tuple[Produ
         ToolError: a name fits no product or several, there are fewer pieces in stock, or an order
             may not have as many.
     """
-    found: dict[str, tuple[ProductRow, int]] = {}
+    cart: dict[str, tuple[ProductRow, int]] = {}
     for line in lines:
         similar = chat_facts.PRODUCT_OFFERS.records(workspace_id, line.product)
         product: ProductRow = one_named(similar, line.product, "products")
-        quantity = line.quantity + found.get(product.id, (product, 0))[1]
+        quantity = line.quantity + cart.get(product.id, (product, 0))[1]
         if product.stock is not None and product.stock < quantity:
             # The exact stock is not for visitors, whom a model may tell all that it reads.
             fewer = "None" if product.stock <= 0 else f"Fewer than {quantity}"
@@ -566,8 +572,8 @@ def _products(workspace_id: str, lines: Sequence[OrderLine]) -> list[tuple[Produ
         if quantity > submissions.MAX_QUANTITY:
             msg = f"An order may have {submissions.MAX_QUANTITY} pieces of a product."
             raise ToolError(msg)
-        found[product.id] = (product, quantity)
-    return list(found.values())
+        cart[product.id] = (product, quantity)
+    return list(cart.values())
 
 
 class _Form(NamedTuple):
@@ -590,11 +596,11 @@ class _Form(NamedTuple):
             ToolError: a required field is hidden, so that a visitor cannot fill it in.
         """
         values: dict[str, str] = {}
-        known, fields, consents = [], [], []
+        known_values, fields, consents = [], [], []
         for spec, value in _with_contacts(form.specs, person):
             if value is not None:
                 values[spec.name] = value
-                known.append((spec.label, value))
+                known_values.append((spec.label, value))
             elif spec.type == "consent":
                 if spec.required:
                     consents.append(spec.label)
@@ -603,7 +609,7 @@ class _Form(NamedTuple):
                 raise ToolError("The form for orders cannot be filled in in a chat.")
             elif spec.required:
                 fields.append(cards.Field(*spec))
-        return cls(values, known, fields, " ".join(consents) or None)
+        return cls(values, known_values, fields, " ".join(consents) or None)
 
 
 def _with_contacts(
@@ -613,12 +619,12 @@ def _with_contacts(
 
     A name belongs only into a text of this name: the visitor cannot correct what is taken over.
     """
-    left = {"phone": person.phone, "email": person.email}
+    unused_contacts = {"phone": person.phone, "email": person.email}
     for spec in specs:
         if spec.name == cards.NAME and spec.type in {"text", "textarea"}:
             yield spec, person.name
         else:
-            yield spec, left.pop(spec.type, None)
+            yield spec, unused_contacts.pop(spec.type, None)
 
 
 PROPOSAL_TOOLS = (
@@ -636,5 +642,5 @@ def of_bot(agent: AgentRow, *, can_confirm: bool) -> list[Tool]:
 
     A client that cannot show cards (``can_confirm``) gets no proposals.
     """
-    chosen = {*agent.capabilities} - (set() if can_confirm else PROPOSING)
-    return [tool for tool in TOOLS if tool.capability in chosen]
+    capabilities = {*agent.capabilities} - (set() if can_confirm else PROPOSING)
+    return [tool for tool in TOOLS if tool.capability in capabilities]

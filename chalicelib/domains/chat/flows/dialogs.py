@@ -35,11 +35,11 @@ def remove_expired(job: Job) -> None:
         run_job_unit(job, partial(stage_removal, batch=batch))
 
     def stage(unit: UnitOfWork) -> None:
-        found = DIALOGS.find(unit.tenant, dialog.id)
-        if found is not None and found.last_message_at + RETENTION <= clock.now():
-            if found.session_hash is not None:
-                chat_sessions.end(unit, unit.tenant, found.session_hash)
-            unit.delete(found)
+        dialog_row = DIALOGS.find(unit.tenant, dialog.id)
+        if dialog_row is not None and dialog_row.last_message_at + RETENTION <= clock.now():
+            if dialog_row.session_hash is not None:
+                chat_sessions.end(unit, unit.tenant, dialog_row.session_hash)
+            unit.delete(dialog_row)
 
     run_job_unit(job, stage)
 

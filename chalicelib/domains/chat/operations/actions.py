@@ -94,8 +94,8 @@ class ActionAwaitsMail(BookingAwaitsMail):
 
 
 def _workspace_of(args: ActionDecision) -> str:
-    found = ProposalId.parse(args.id)
-    return AGENTS.found_for_visitor(AGENTS.workspace_of(found.agent_id) if found else None)
+    reference = ProposalId.parse(args.id)
+    return AGENTS.found_for_visitor(AGENTS.workspace_of(reference.agent_id) if reference else None)
 
 
 @operation(
@@ -133,33 +133,33 @@ def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult | Actio
     carry_out: Callable[[Context, _Proposal, dict[str, str]], ActionResult | ActionAwaitsMail]
     carry_out = _book if row.kind == "booking" else _order
     try:
-        made = carry_out(ctx, proposal, args.values or {})
+        action_result = carry_out(ctx, proposal, args.values or {})
     except NotFoundError:
         msg = "What the bot has proposed is no longer offered. Ask the bot again."
         raise ActionEndedError(msg) from None
-    shown = made.model_dump(mode="json", by_alias=True)
-    if isinstance(made, ActionAwaitsMail):
-        proposals.stage_decision(ctx.unit, row, proposals.AWAITING, shown)
-        return made
-    proposals.stage_decision(ctx.unit, row, "done", shown)
+    response = action_result.model_dump(mode="json", by_alias=True)
+    if isinstance(action_result, ActionAwaitsMail):
+        proposals.stage_decision(ctx.unit, row, proposals.AWAITING, response)
+        return action_result
+    proposals.stage_decision(ctx.unit, row, "done", response)
     _count(ctx, proposal.dialog, proposal.workspace)
-    return made
+    return action_result
 
 
-def stage_booked(ctx: Context, proposal_id: str, made: MadeBooking) -> None:
+def stage_booked(ctx: Context, proposal_id: str, new_booking: MadeBooking) -> None:
     """Stage the end of a proposal whose booking has waited for a mail's link.
 
     Raises:
         NotFoundError: the dialog is gone, or the proposal no longer waits.
     """
-    found, rows = AGENTS.found_for_visitor(ProposalId.parse(proposal_id)), Rows()
-    dialog = DIALOGS.found_for_visitor(DIALOGS.find(ctx.workspace_id, found.dialog_id))
-    row = rows.find(ProposalRow, proposals.key(ctx.workspace_id, found))
+    reference, rows = AGENTS.found_for_visitor(ProposalId.parse(proposal_id)), Rows()
+    dialog = DIALOGS.found_for_visitor(DIALOGS.find(ctx.workspace_id, reference.dialog_id))
+    row = rows.find(ProposalRow, proposals.key(ctx.workspace_id, reference))
     if row is None or row.state != proposals.AWAITING:
         raise AGENTS.unavailable()
-    result = _booked(ctx.workspace_id, row, made)
-    shown = result.model_dump(mode="json", by_alias=True)
-    proposals.stage_decision(ctx.unit, row, "done", shown, was=proposals.AWAITING)
+    result = _booked(ctx.workspace_id, row, new_booking)
+    response = result.model_dump(mode="json", by_alias=True)
+    proposals.stage_decision(ctx.unit, row, "done", response, was=proposals.AWAITING)
     _count(ctx, dialog, workspaces.get(ctx.workspace_id))
 
 
@@ -179,18 +179,20 @@ def _find(ctx: Context, args: ActionDecision) -> _Proposal:
         NotFoundError: there is no such proposal, or it belongs to another session. The error is the
             same.
     """
-    found = ProposalId.parse(args.id)
+    reference = ProposalId.parse(args.id)
     missing = NotFoundError("There is no such action in this session.")
-    if found is None:
+    if reference is None:
         raise missing
     workspace_id, session_hash = ctx.workspace_id, tokens.digest(args.session_id)
-    place = proposals.key(workspace_id, found)
-    latest = proposals.latest_key(workspace_id, found.dialog_id)
+    place = proposals.key(workspace_id, reference)
+    latest = proposals.latest_key(workspace_id, reference.dialog_id)
     session_key = chat_sessions.key(workspace_id, session_hash)
-    dialog_key = DIALOGS.key(workspace_id, found.dialog_id)
+    dialog_key = DIALOGS.key(workspace_id, reference.dialog_id)
     rows = Rows()
-    rows.read([place, latest, session_key, dialog_key, *bots.keys(workspace_id, found.agent_id)])
-    agent, workspace = bots.switched_on(workspace_id, found.agent_id, rows)
+    rows.read(
+        [place, latest, session_key, dialog_key, *bots.keys(workspace_id, reference.agent_id)]
+    )
+    agent, workspace = bots.switched_on(workspace_id, reference.agent_id, rows)
     bots.require_active_owner(workspace)
     if agent.is_private and not (args.api_key and bot_keys.is_key_of(agent.id, args.api_key)):
         raise missing
@@ -198,7 +200,7 @@ def _find(ctx: Context, args: ActionDecision) -> _Proposal:
     row, dialog = rows.find(ProposalRow, place), rows.find(DialogRow, dialog_key)
     if (
         session is None
-        or (session.agent_id, session.dialog_id) != (agent.id, found.dialog_id)
+        or (session.agent_id, session.dialog_id) != (agent.id, reference.dialog_id)
         or row is None
         or dialog is None
     ):
@@ -231,7 +233,7 @@ def _book(
                 "client": _client(arguments, values),
             },
         )
-        made = visitor_bookings.book(ctx, request, CHAT, proposal=str(row.id))
+        new_booking = visitor_bookings.book(ctx, request, CHAT, proposal=str(row.id))
     except ValidationError as error:
         raise _on_card(error) from None
     except SlotUnavailableError:
@@ -239,18 +241,18 @@ def _book(
         proposals.stage_decision(unit, row, "failed")
         unit.commit()
         raise
-    booking = made.row
+    booking = new_booking.row
     if (booking.price, booking.duration_min) != (arguments["price"], arguments["minutes"]):
         raise ChangedError("The price or the duration has changed. Ask the bot again.")
     if booking.hold_expires_at is not None:
         raise ChangedError("This booking now has to be paid in advance. Ask the bot again.")
     _note_contacts(ctx, proposal.dialog, [booking.client_phone, booking.client_email])
-    if isinstance(made, MadeBooking):
-        return _booked(ctx.workspace_id, row, made)
+    if isinstance(new_booking, MadeBooking):
+        return _booked(ctx.workspace_id, row, new_booking)
     return ActionAwaitsMail(
         state=proposals.AWAITING,
         message=_sentence(row, "confirm_by_mail", booking),
-        expires_at=made.link_ends_at,
+        expires_at=new_booking.link_ends_at,
     )
 
 
@@ -261,14 +263,14 @@ def _sentence(row: ProposalRow, key: str, booking: BookingRow) -> str:
     return cards.text(language, key, service=booking.service_name, when=when)
 
 
-def _booked(workspace_id: str, row: ProposalRow, made: MadeBooking) -> ActionResult:
-    shown = made.out(workspace_id)
+def _booked(workspace_id: str, row: ProposalRow, new_booking: MadeBooking) -> ActionResult:
+    booking_out = new_booking.out(workspace_id)
     return ActionResult(
         state="done",
-        message=_sentence(row, "booked", made.row),
-        booking=shown.booking,
-        cancel_token=shown.cancel_token,
-        ics_url=shown.ics_url,
+        message=_sentence(row, "booked", new_booking.row),
+        booking=booking_out.booking,
+        cancel_token=booking_out.cancel_token,
+        ics_url=booking_out.ics_url,
     )
 
 
@@ -295,9 +297,10 @@ _CARD_FIELDS = {
 def _on_card(error: ValidationError) -> ValidationError:
     """Return the error with the card's names of the fields."""
     errors = [
-        each._replace(field=_CARD_FIELDS.get(each.field, each.field)) for each in error.errors
+        field_error._replace(field=_CARD_FIELDS.get(field_error.field, field_error.field))
+        for field_error in error.errors
     ]
-    message = "; ".join(f"{each.field}: {each.message}" for each in errors)
+    message = "; ".join(f"{field_error.field}: {field_error.message}" for field_error in errors)
     return ValidationError(message, errors=errors)
 
 
@@ -312,32 +315,32 @@ def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionR
     """
     arguments, dialog = proposal.row.arguments, proposal.dialog
     items = arguments["items"]
-    found = PRODUCTS.fetch(ctx.workspace_id, [each["productId"] for each in items])
-    prices = {each.id: int(each.price) for each in found if each.status == "active"}
-    if any(prices.get(each["productId"]) != each["price"] for each in items):
+    products = PRODUCTS.fetch(ctx.workspace_id, [line["productId"] for line in items])
+    prices = {product.id: int(product.price) for product in products if product.status == "active"}
+    if any(prices.get(line["productId"]) != line["price"] for line in items):
         raise ChangedError(
             "A price has changed, or a product is no longer sold. Ask the bot again."
         )
-    asked = {field["name"] for field in proposal.row.card["fields"]}
-    filled = {name: value for name, value in values.items() if name in asked}
+    field_names = {field["name"] for field in proposal.row.card["fields"]}
+    filled = {name: value for name, value in values.items() if name in field_names}
     submission = FormSubmission(
         id=arguments["formId"],
         values={**filled, **arguments["values"], "items": items},
         page=dialog.page_url,
     )
-    made = submissions.submit(ctx, submission, dialog.id, str(proposal.row.id))
-    given = contacts.contacts_in(filled.values(), proposal.workspace.country)
-    _note_contacts(ctx, dialog, given)
+    order = submissions.submit(ctx, submission, dialog.id, str(proposal.row.id))
+    entered_contacts = contacts.contacts_in(filled.values(), proposal.workspace.country)
+    _note_contacts(ctx, dialog, entered_contacts)
     return ActionResult(
-        state="done", message=made.message, order_id=made.id, redirect_url=made.redirect_url
+        state="done", message=order.message, order_id=order.id, redirect_url=order.redirect_url
     )
 
 
-def _note_contacts(ctx: Context, dialog: DialogRow, given: Iterable[str | None]) -> None:
+def _note_contacts(ctx: Context, dialog: DialogRow, entered_contacts: Iterable[str | None]) -> None:
     """Stage the contacts that a visitor typed into a card, so that an erasure finds the dialog."""
-    known = clients.added(dialog.named_contacts, given)
-    if known != dialog.named_contacts:
-        dialog.named_contacts = known
+    named_contacts = clients.added(dialog.named_contacts, entered_contacts)
+    if named_contacts != dialog.named_contacts:
+        dialog.named_contacts = named_contacts
         ctx.unit.save(dialog)
 
 

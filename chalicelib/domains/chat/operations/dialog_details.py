@@ -118,13 +118,13 @@ def list_dialogs(ctx: Context, args: AllDialogsQuery) -> AllDialogs:
         search=args.search,
         charge=ctx.charge,
     )
-    found = DIALOGS.page(ctx.workspace_id, query)
-    names = _bot_names(ctx.workspace_id, (dialog.agent_id for dialog in found.records))
+    page = DIALOGS.page(ctx.workspace_id, query)
+    names = _bot_names(ctx.workspace_id, (dialog.agent_id for dialog in page.records))
     dialogs = [
         NamedDialog(**DialogSummary.of(dialog).model_dump(), agent_name=names.get(dialog.agent_id))
-        for dialog in found.records
+        for dialog in page.records
     ]
-    return AllDialogs(dialogs=dialogs, total=found.total)
+    return AllDialogs(dialogs=dialogs, total=page.total)
 
 
 def _ids(ctx: Context, lead_id: str | None) -> Collection[str] | None:
@@ -154,11 +154,11 @@ def get_dialog_details(ctx: Context, args: DialogPageQuery) -> DialogDetails:
     offset = (args.page - 1) * MESSAGES_PER_PAGE
     part = DialogQuery(id=args.id, offset=offset, limit=MESSAGES_PER_PAGE)
     with deadline.side_by_side() as start:
-        shown = start(partial(read_messages, ctx.workspace_id, part))
+        messages_task = start(partial(read_messages, ctx.workspace_id, part))
         proposed = start(lambda: list(proposals.of_dialog(ctx.workspace_id, args.id)))
         dialog = DIALOGS.require(ctx.workspace_id, args.id)
         owner = workspaces.get(ctx.workspace_id).owner_id
-        messages = shown.result()
+        messages = messages_task.result()
     agent, lead = _bot_and_lead(ctx.workspace_id, dialog)
     client = CLIENTS.find(ctx.workspace_id, lead.client_id) if lead and lead.client_id else None
     return DialogDetails(
@@ -187,9 +187,9 @@ def _actions(
     proposed: Sequence[tuple[ProposalRow, State]], messages: Sequence[DialogMessageOut]
 ) -> list[ActionDetails]:
     """Return the actions that belong to these messages."""
-    shown = {message.id for message in messages}
-    found = [ActionDetails.with_result(*each) for each in proposed]
-    return [action for action in found if action.message_id in shown]
+    message_ids = {message.id for message in messages}
+    actions = [ActionDetails.with_result(*pair) for pair in proposed]
+    return [action for action in actions if action.message_id in message_ids]
 
 
 def _name(person: LeadRow | ClientRow | None) -> str | None:

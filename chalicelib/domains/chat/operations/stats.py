@@ -51,9 +51,9 @@ class TokenCounts(Wire):
     @classmethod
     def of(cls, measures: Mapping[str, int]) -> Self:
         """Return the tokens from counted measures."""
-        sent = measures.get(bot_metrics.INPUT_TOKENS, 0)
+        input_tokens = measures.get(bot_metrics.INPUT_TOKENS, 0)
         answered = measures.get(bot_metrics.OUTPUT_TOKENS, 0)
-        return cls(input=sent, output=answered, total=sent + answered)
+        return cls(input=input_tokens, output=answered, total=input_tokens + answered)
 
 
 class RejectedCounts(Wire):
@@ -150,8 +150,8 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
     """Count a bot's dialogs, messages, leads and tokens, over up to 366 days."""
     subjects = [bot_metrics.subject(args.agent_id, test=test) for test in (False, True)]
     days, trial_days = _counted(ctx, args, *subjects)
-    whole, trials = metrics.total(days.values()), metrics.total(trial_days.values())
-    totals, channels = whole.totals, whole.by_dimension[bot_metrics.CHANNEL]
+    all_totals, trials = metrics.total(days.values()), metrics.total(trial_days.values())
+    totals, channels = all_totals.totals, all_totals.by_dimension[bot_metrics.CHANNEL]
     answers = totals[bot_metrics.FIRST_TOKENS]
     return AgentStats(
         dialogs=totals[bot_metrics.DIALOGS],
@@ -194,9 +194,9 @@ def agent_widget_stats(ctx: Context, args: WidgetPeriod) -> WidgetStats:
     """Count visits of the chat widget by the stage they reached and by their first page."""
     subject = bot_metrics.widget_subject(args.agent_id, args.project_id)
     (days,) = _counted(ctx, args, subject)
-    whole = metrics.total(days.values())
-    loaded = whole.totals[STAGES[0]]
-    pages = whole.by_dimension[bot_metrics.PAGE]
+    totals = metrics.total(days.values())
+    loaded = totals.totals[STAGES[0]]
+    pages = totals.by_dimension[bot_metrics.PAGE]
     most_first = sorted(
         pages, key=lambda url: (url == OTHER, *(-pages[url][stage] for stage in STAGES), url)
     )
@@ -204,8 +204,8 @@ def agent_widget_stats(ctx: Context, args: WidgetPeriod) -> WidgetStats:
         stages=[
             StageCount(
                 stage=stage,
-                count=whole.totals[stage],
-                rate=round(whole.totals[stage] / loaded, 4) if loaded else 0.0,
+                count=totals.totals[stage],
+                rate=round(totals.totals[stage] / loaded, 4) if loaded else 0.0,
             )
             for stage in STAGES
         ],
@@ -232,6 +232,8 @@ def _counted(ctx: Context, args: AgentPeriod, *subjects: str) -> list[dict[date,
     with deadline.side_by_side() as start:
         agent = start(partial(AGENTS.require, workspace_id, args.agent_id))
         span = period(workspace_id, args.from_, args.to)
-        counts = [start(partial(metrics.read, workspace_id, each, *span)) for each in subjects]
+        counts = [
+            start(partial(metrics.read, workspace_id, subject, *span)) for subject in subjects
+        ]
         agent.result()
-        return [each.result() for each in counts]
+        return [count_task.result() for count_task in counts]

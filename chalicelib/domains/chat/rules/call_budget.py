@@ -41,7 +41,7 @@ def error_code(reason: EndReason | None) -> ErrorCode | None:
 
 def error_of(text: str) -> ErrorCode:
     """Return the code of a message that was stored before codes were."""
-    return next((code for code, known in ERRORS.items() if known == text), "provider_failed")
+    return next((code for code, message in ERRORS.items() if message == text), "provider_failed")
 
 
 MAX_CALLS = 4
@@ -65,11 +65,11 @@ def planned(input_tokens: int, max_output_tokens: int) -> TokenUsage:
 
     ``input_tokens`` are those of the first call, with the tools.
     """
-    before = PLANNED_CALLS - 1
+    earlier_calls = PLANNED_CALLS - 1
     return TokenUsage(
         PLANNED_CALLS * input_tokens
-        + (RESULT_TOKENS + PLANNED_OUTPUT) * (before * PLANNED_CALLS // 2),
-        max_output_tokens + before * PLANNED_OUTPUT,
+        + (RESULT_TOKENS + PLANNED_OUTPUT) * (earlier_calls * PLANNED_CALLS // 2),
+        max_output_tokens + earlier_calls * PLANNED_OUTPUT,
     )
 
 
@@ -82,8 +82,8 @@ class CallBudget(NamedTuple):
 
     def final_output(self, spent: TokenUsage, input_tokens: int) -> int:
         """Return the output tokens that are left for a call without tools."""
-        left = self._left(spent) - self.prices.input * input_tokens
-        return self._output(spent, left, self.prices.output)
+        output_room = self._left(spent) - self.prices.input * input_tokens
+        return self._output(spent, output_room, self.prices.output)
 
     def output_with_tools(
         self, spent: TokenUsage, input_tokens: int, result_tokens: int
@@ -95,9 +95,9 @@ class CallBudget(NamedTuple):
         """
         prices = self.prices
         final = prices.input * (input_tokens + result_tokens) + prices.output * LEAST_OUTPUT
-        left = self._left(spent) - prices.input * input_tokens - final
+        output_room = self._left(spent) - prices.input * input_tokens - final
         spare = spent._replace(output_tokens=spent.output_tokens + LEAST_OUTPUT)
-        output = self._output(spare, left, prices.output + prices.input)
+        output = self._output(spare, output_room, prices.output + prices.input)
         return output if output >= LEAST_OUTPUT else None
 
     def _left(self, spent: TokenUsage) -> int:
@@ -106,5 +106,5 @@ class CallBudget(NamedTuple):
         return self.held * MICRO - used
 
     def _output(self, spent: TokenUsage, micro: int, price: int) -> int:
-        most = self.granted - spent.output_tokens
-        return max(0, min(most, micro // price if price else most))
+        max_tokens = self.granted - spent.output_tokens
+        return max(0, min(max_tokens, micro // price if price else max_tokens))

@@ -109,31 +109,34 @@ def order(  # noqa: PLR0913  the fields of an order
     language: Language,
     *,
     lines: Sequence[Line],
-    known: Iterable[tuple[str, str]],
+    known_fields: Iterable[tuple[str, str]],
     fields: Sequence[Field],
     consent: str | None,
     privacy_url: str | None,
 ) -> dict[str, Any]:
-    """Return the card of an order. ``known`` has labels and values of the form's known fields."""
+    """Return the card of an order.
+
+    ``known_fields`` has the labels and values of the form fields whose values are known.
+    """
     details = [
         (
-            each.name,
+            line.name,
             text(
                 language,
                 "line",
-                quantity=each.quantity,
-                price=localized.money(language, each.price),
+                quantity=line.quantity,
+                price=localized.money(language, line.price),
             ),
         )
-        for each in lines
+        for line in lines
     ]
-    total = sum(each.quantity * each.price for each in lines)
+    total = sum(line.quantity * line.price for line in lines)
     details.append((text(language, "total"), _price(language, total)))
     return _card(
         language,
         "order",
         title=text(language, "order"),
-        details=[*details, *known],
+        details=[*details, *known_fields],
         fields=fields,
         note=text(language, "not_ordered"),
         consent=consent or text(language, "consent"),
