@@ -178,7 +178,7 @@ def test_the_time_limit_includes_the_wait_for_conversion(
     monkeypatch.setattr(images, "sanitize", slow)
     away.pages = {f"/{n}.png": http_response(png(n)) for n in range(6)}
     found, _ = import_images(
-        ctx, [f"{IMAGE_SERVER}/{n}.png" for n in range(6)], "products", within=FOR_EVER
+        ctx, [f"{IMAGE_SERVER}/{n}.png" for n in range(6)], "products", max_seconds=FOR_EVER
     )
     late = [one.reason for one in found if isinstance(one, RejectedImage)]
     assert late == ["the time for all images was over"] * 5

@@ -347,4 +347,4 @@ def _remove(unit: UnitOfWork, time_off_ids: Sequence[str]) -> None:
 
 def _photo(ctx: Context, photo: ImageIn | None, old_images: Sequence[ImageMap]) -> list[ImageMap]:
     photos = [photo] if photo else []
-    return images.import_record_images(ctx, photos, FOLDER, before=old_images, field="photo")
+    return images.import_record_images(ctx, photos, FOLDER, old_images=old_images, field="photo")

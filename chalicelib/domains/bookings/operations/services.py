@@ -309,7 +309,9 @@ def _stored(
         binding.require_resources(ctx, values["resource_ids"], rows)
     if "images" in values:
         new_images = values["images"] or ()
-        values["images"] = images.import_record_images(ctx, new_images, FOLDER, before=old_images)
+        values["images"] = images.import_record_images(
+            ctx, new_images, FOLDER, old_images=old_images
+        )
     return values
 
 

@@ -317,7 +317,9 @@ def to_attributes(
         )
     if "images" in values:
         requested = values["images"] or ()
-        values["images"] = images.import_record_images(ctx, requested, FOLDER, before=old_images)
+        values["images"] = images.import_record_images(
+            ctx, requested, FOLDER, old_images=old_images
+        )
     return values
 
 

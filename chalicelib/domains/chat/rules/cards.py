@@ -164,7 +164,7 @@ def _card(  # noqa: PLR0913  the fields of a card
         "language": language,
         "title": title,
         "details": [{"label": label, "value": value} for label, value in details],
-        "fields": [{**each._asdict(), "options": list(each.options)} for each in fields],
+        "fields": [{**field._asdict(), "options": list(field.options)} for field in fields],
         "note": note,
         "consent": {"text": consent, "url": privacy_url},
         "confirm": text(language, f"confirm_{kind}"),

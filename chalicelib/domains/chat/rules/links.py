@@ -82,8 +82,8 @@ _NAMED_HOST = re.compile(
 
 def hosts_in(texts: Iterable[str]) -> set[str]:
     """Return the hosts that texts name, with or without a scheme. Those of e-mails do not count."""
-    named = (found[1] or found[2] for text in texts for found in _NAMED_HOST.finditer(text))
-    return {host for host in map(normalize_host, named) if host}
+    hosts = (match[1] or match[2] for text in texts for match in _NAMED_HOST.finditer(text))
+    return {host for host in map(normalize_host, hosts) if host}
 
 
 def normalize_host(host: str) -> str:
@@ -129,9 +129,9 @@ class LinkFilter:
     the removal of its address can join two texts to a new address.
     """
 
-    def __init__(self, is_allowed: Callable[[str], bool], removed: str) -> None:
-        self._markdown = _Markdown(is_allowed, removed)
-        self._urls = _Urls(is_allowed, removed)
+    def __init__(self, is_allowed: Callable[[str], bool], replacement: str) -> None:
+        self._markdown = _Markdown(is_allowed, replacement)
+        self._urls = _Urls(is_allowed, replacement)
 
     def add(self, piece: str) -> str:
         """Return what can be shown after another piece of the text."""
@@ -147,9 +147,9 @@ class _Scanner(ABC):
 
     pattern: re.Pattern[str]
 
-    def __init__(self, is_allowed: Callable[[str], bool], removed: str) -> None:
+    def __init__(self, is_allowed: Callable[[str], bool], replacement: str) -> None:
         self._is_host_allowed = is_allowed
-        self._removed = removed
+        self._removed = replacement
         self._before = ""  # The character before the text that is held.
         self._held = ""
         self._is_last = False
@@ -160,50 +160,50 @@ class _Scanner(ABC):
         self._held += piece
         if len(self._held) < self._awaited:
             return ""
-        shown = self._shown()
+        output = self._shown()
         # Long text is not read again for each piece, or many short pieces would take long.
-        held = len(self._held)
-        later = held + held // 16 if held > MAX_EAGER else 0
-        self._awaited = min(later, MAX_LABEL + 1) if held <= MAX_LABEL else later
-        return shown
+        held_length = len(self._held)
+        later = held_length + held_length // 16 if held_length > MAX_EAGER else 0
+        self._awaited = min(later, MAX_LABEL + 1) if held_length <= MAX_LABEL else later
+        return output
 
     def end(self) -> str:
         self._is_last = True
         return self._shown()
 
     @abstractmethod
-    def _decide(self, text: str, found: re.Match[str]) -> _Step | None:
+    def _decide(self, text: str, token: re.Match[str]) -> _Step | None:
         """Return what becomes of a match, or None if that depends on what follows."""
 
     def _shown(self) -> str:
         text = self._before + self._held
         at = len(self._before)
-        shown: list[str] = []
+        parts: list[str] = []
         while at < len(text):
             if self._skips:
                 at = _end(_RUN, text, at)
                 self._skips = at == len(text)
                 continue
-            found = self.pattern.search(text, at)
-            start = found.start() if found else len(text)
-            shown.append(text[at:start])
+            token = self.pattern.search(text, at)
+            start = token.start() if token else len(text)
+            parts.append(text[at:start])
             at = start
-            if found is None:
+            if token is None:
                 break
-            if found.lastgroup == "half":
+            if token.lastgroup == "half":
                 step = _Step(text[at], at + 1) if self._is_last else None
             else:
-                step = self._decide(text, found)
+                step = self._decide(text, token)
             if step is None:
                 break
-            shown.append(step.shown)
+            parts.append(step.shown)
             at, self._skips = step.end, step.skips
         self._before, self._held = text[:at][-1:], text[at:]
-        return "".join(shown)
+        return "".join(parts)
 
-    def _is_allowed(self, rest: str) -> bool:
+    def _is_allowed(self, location: str) -> bool:
         """Whether the host at the beginning of an address is allowed, however it is parsed."""
-        authority, separator, _ = re.split(r"([/?#\\])", rest + "/", maxsplit=1)
+        authority, separator, _ = re.split(r"([/?#\\])", location + "/", maxsplit=1)
         host = _HOST.match(authority)
         if host is None or "@" in authority or separator == "\\":
             return False
@@ -221,8 +221,8 @@ class _Markdown(_Scanner):
 
     pattern = _MARKDOWN
 
-    def __init__(self, is_allowed: Callable[[str], bool], removed: str) -> None:
-        super().__init__(is_allowed, removed)
+    def __init__(self, is_allowed: Callable[[str], bool], replacement: str) -> None:
+        super().__init__(is_allowed, replacement)
         self._length = 0
         self._open: list[int] = []
         self._closed: dict[int, int] = {}
@@ -238,24 +238,26 @@ class _Markdown(_Scanner):
         self._length += len(piece)
         return super().add(piece)
 
-    def _decide(self, text: str, found: re.Match[str]) -> _Step | None:
-        plain = _Step(found[0], found.end())
-        match found.lastgroup:
+    def _decide(self, text: str, token: re.Match[str]) -> _Step | None:
+        plain = _Step(token[0], token.end())
+        match token.lastgroup:
             case "label":
-                return self._label(text, found, plain)
+                return self._label(text, token, plain)
             case "address":
-                address = self._address(text, found.end())
+                address = self._address(text, token.end())
                 if address is None or address.kept:
                     return address and plain
-                return _Step(_nothing(text, found), address.end, address.skips)
+                return _Step(_nothing(text, token), address.end, address.skips)
             case "reference":
                 return self._reference(text, plain)
-        return self._angle(text, found)
+        return self._angle(text, token)
 
-    def _label(self, text: str, found: re.Match[str], plain: _Step) -> _Step | None:
+    def _label(self, text: str, token: re.Match[str], plain: _Step) -> _Step | None:
         """Drop the bracket before the text of a link whose address is removed."""
-        before = self._length - len(text)  # Characters of the whole text before this part of it.
-        at = self._closed.get(before + plain.end - 1, before) - before
+        text_start = self._length - len(
+            text
+        )  # Characters of the whole text before this part of it.
+        at = self._closed.get(text_start + plain.end - 1, text_start) - text_start
         if not plain.end <= at < plain.end + MAX_LABEL:
             return plain if self._is_whole(text, plain.end, MAX_LABEL) else None
         if at + 1 == len(text) and not self._is_last:
@@ -263,7 +265,7 @@ class _Markdown(_Scanner):
         if text[at + 1 : at + 2] != "(":
             return plain
         address = self._address(text, at + 2)
-        return address and (plain if address.kept else _Step(_nothing(text, found), plain.end))
+        return address and (plain if address.kept else _Step(_nothing(text, token), plain.end))
 
     def _address(self, text: str, start: int) -> _Address | None:
         """Check the address of a Markdown link, which begins after its parenthesis.
@@ -292,20 +294,20 @@ class _Markdown(_Scanner):
         if end < MAX_LINK and self._keeps(window[begin:end]):
             return plain
         space = " " if window[end - 1] == ">" else ""  # A parenthesis must not follow directly.
-        shown = f"{plain.shown} {self._removed}{space}"
-        return _Step(shown, plain.end + end, skips=end == MAX_LINK)
+        replacement = f"{plain.shown} {self._removed}{space}"
+        return _Step(replacement, plain.end + end, skips=end == MAX_LINK)
 
-    def _angle(self, text: str, found: re.Match[str]) -> _Step | None:
+    def _angle(self, text: str, token: re.Match[str]) -> _Step | None:
         """Check the scheme of an address in angle brackets."""
-        plain, removed = _Step("<", found.start() + 1), f"<{self._removed}"
-        if found[0][1:-1].lower() in _WEB | _CONTACTS:
+        plain, replacement = _Step("<", token.start() + 1), f"<{self._removed}"
+        if token[0][1:-1].lower() in _WEB | _CONTACTS:
             return plain
         end = _end(_RUN, text, plain.end)
         if end - plain.end > MAX_LINK:
-            return _Step(removed, end, skips=True)
+            return _Step(replacement, end, skips=True)
         if end == len(text) and not self._is_last:
             return None
-        return _Step(removed, end) if text[end : end + 1] == ">" else plain
+        return _Step(replacement, end) if text[end : end + 1] == ">" else plain
 
     def _keeps(self, address: str) -> bool:
         """Whether the address of a Markdown link is kept: a contact, or relative, or allowed."""
@@ -328,38 +330,40 @@ class _Urls(_Scanner):
 
     pattern = _URL
 
-    def _decide(self, text: str, found: re.Match[str]) -> _Step | None:
-        start, plain = found.start(), _Step(found[0], found.end())
+    def _decide(self, text: str, token: re.Match[str]) -> _Step | None:
+        start, plain = token.start(), _Step(token[0], token.end())
         end = _end(_RUN, text, start)
         if end - start > MAX_LINK:
             return _Step(self._removed, end, skips=True)
         if end == len(text) and not self._is_last:
             return None
-        at = start if found.lastgroup == "www" else found.end()
-        rest = text[at:end].lstrip("\\/")
-        authority = re.split(r"[/?#\\]", rest)[0]
-        has_scheme = ":" in found[0]
-        if not (re.search(r"[\w%\[]", rest) if has_scheme else _DOTTED.search(authority)):
+        at = start if token.lastgroup == "www" else token.end()
+        location = text[at:end].lstrip("\\/")
+        authority = re.split(r"[/?#\\]", location)[0]
+        has_scheme = ":" in token[0]
+        if not (re.search(r"[\w%\[]", location) if has_scheme else _DOTTED.search(authority)):
             return plain
-        if self._is_allowed(rest):
-            whole = _WHOLE.match(text, start)
-            kept = whole.end() if whole else end - len(rest) + _end(_HOST, rest, 0)
-            return _Step(text[start:kept], kept)
+        if self._is_allowed(location):
+            whole_url = _WHOLE.match(text, start)
+            kept_end = (
+                whole_url.end() if whole_url else end - len(location) + _end(_HOST, location, 0)
+            )
+            return _Step(text[start:kept_end], kept_end)
         address = text[start : _end(_FOREIGN, text[:end], start)].rstrip(".,;!?")
         if "(" not in address:
             address = address.split(")")[0]
-        return _Step(self._removed, start + max(len(address), len(found[0])))
+        return _Step(self._removed, start + max(len(address), len(token[0])))
 
 
-def _nothing(text: str, found: re.Match[str]) -> str:
+def _nothing(text: str, token: re.Match[str]) -> str:
     """Return what replaces a bracket: a space where its removal would join two brackets."""
-    return " " if text[max(0, found.start() - 1) : found.start()] == "]" else ""
+    return " " if text[max(0, token.start() - 1) : token.start()] == "]" else ""
 
 
 def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
     """Return the end of a pattern that may match nothing."""
-    found = pattern.match(text, at)
-    return found.end() if found else at
+    match = pattern.match(text, at)
+    return match.end() if match else at
 
 
 def _address_end(text: str, at: int) -> int:

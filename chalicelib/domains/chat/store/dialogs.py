@@ -85,9 +85,9 @@ DIALOGS = register_listing(
         numbers=("last_message_at",),
         events={
             "dialog.started": is_new,
-            "dialog.handover_requested": lambda before, after: (
-                after.handover_at is not None
-                and (before is None or after.handover_at != before.handover_at)
+            "dialog.handover_requested": lambda old_row, new_row: (
+                new_row.handover_at is not None
+                and (old_row is None or new_row.handover_at != old_row.handover_at)
             ),
         },
         lookups=(contact_lookup(NAMED, lambda dialog: dialog.named_contacts),),

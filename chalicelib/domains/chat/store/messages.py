@@ -57,7 +57,7 @@ class MessageRow(ConversationRow):
     @property
     def end_reason(self) -> EndReason | None:
         """Why the answer is not whole; None for a reason that this release does not know."""
-        return next((each for each in END_REASONS if each == self.reason), None)
+        return next((end_reason for end_reason in END_REASONS if end_reason == self.reason), None)
 
     @property
     def number(self) -> int:
@@ -194,8 +194,8 @@ def page(workspace_id: str, dialog_id: str, offset: int, limit: int | None) -> I
 def keys(workspace_id: str, dialog_id: str) -> list[MessageRow]:
     """Return a dialog's messages with keys only, for a unit of work to delete."""
     pk = _partition(workspace_id, dialog_id)
-    found = Partition(pk, Cost(), MessageRow).items(attributes_to_get=["sk"], consistent_read=True)
-    return [MessageRow(pk, item["sk"]["S"]) for item in found]
+    items = Partition(pk, Cost(), MessageRow).items(attributes_to_get=["sk"], consistent_read=True)
+    return [MessageRow(pk, item["sk"]["S"]) for item in items]
 
 
 def _partition(workspace_id: str, dialog_id: str) -> str:

@@ -41,15 +41,17 @@ def find(visitor: str) -> OpenStreamsRow:
     return row
 
 
-def begin(visitor: str, request_id: str, found: OpenStreamsRow | None = None) -> None:
-    """Count a new stream. ``found`` is the visitor's row, if it was read shortly before.
+def begin(visitor: str, request_id: str, open_streams: OpenStreamsRow | None = None) -> None:
+    """Count a new stream.
+
+    ``open_streams`` is the visitor's row, if it was read shortly before.
 
     Raises:
         RateLimitedError: the visitor has the maximum number of open streams.
         UnavailableError: the database is unavailable.
     """
     max_open = round(MAX_OPEN * settings().rate_limit_scale)
-    unused = [found] if found is not None else []
+    unused = [open_streams] if open_streams is not None else []
 
     def attempt() -> None:
         row, now = unused.pop() if unused else find(visitor), clock.now()

@@ -120,15 +120,15 @@ class Actions(NamedTuple):
 def find_actions(workspace_id: str, dialog_id: str) -> Actions:
     """Return the offered times and the newest proposals of a dialog, in one request."""
     partition = Partition(_partition(workspace_id, dialog_id), Cost(), ProposalRow)
-    offered: tuple[OfferedSlot, ...] = ()
+    slots: tuple[OfferedSlot, ...] = ()
     proposals, latest = [], None
     for item in partition.items(MAX_READ + 1, scan_index_forward=False, consistent_read=True):
         if item["sk"]["S"] == _LATEST:
             row = LatestRow.from_raw_data(item)
-            offered, latest = offered_slots(row), row.proposal
+            slots, latest = offered_slots(row), row.proposal
         else:
             proposals.append(ProposalRow.from_raw_data(item))
-    return Actions(offered, tuple(proposals[:MAX_READ]), latest)
+    return Actions(slots, tuple(proposals[:MAX_READ]), latest)
 
 
 def of_dialog(workspace_id: str, dialog_id: str) -> Iterator[tuple[ProposalRow, State]]:
@@ -147,7 +147,7 @@ def offered_slots(row: LatestRow | None) -> tuple[OfferedSlot, ...]:
     """Return the free times in a row, unless they were named too long ago."""
     if row is None or row.offered_at is None or row.offered_at + OFFERED_FOR < clock.now():
         return ()
-    return tuple(OfferedSlot(*each) for each in row.offered or ())
+    return tuple(OfferedSlot(*slot) for slot in row.offered or ())
 
 
 def state_of(row: ProposalRow, latest: str | None) -> State:
@@ -172,7 +172,7 @@ def latest_key(workspace_id: str, dialog_id: str) -> Key:
     return Key(LatestRow, _partition(workspace_id, dialog_id), _LATEST)
 
 
-def keep_offered(workspace_id: str, dialog_id: str, offered: tuple[OfferedSlot, ...]) -> None:
+def keep_offered(workspace_id: str, dialog_id: str, slots: tuple[OfferedSlot, ...]) -> None:
     """Store the free times that a bot has named, with a new expiry time.
 
     Raises:
@@ -182,7 +182,7 @@ def keep_offered(workspace_id: str, dialog_id: str, offered: tuple[OfferedSlot, 
     unit.update(
         LatestRow(_partition(workspace_id, dialog_id), _LATEST),
         [
-            LatestRow.offered.set([list(each) for each in offered]),
+            LatestRow.offered.set([list(slot) for slot in slots]),
             LatestRow.offered_at.set(now),
             LatestRow.expires.set(now + RETENTION),
         ],
@@ -237,20 +237,20 @@ def stage_decision(
     actions: list[Action] = [ProposalRow.state.set(state)]
     if result is not None:
         actions.append(ProposalRow.result.set(result))
-    again = ConcurrentUpdateError()
-    unit.update(row, actions, ProposalRow.state == was, on_conflict=again)
+    conflict_error = ConcurrentUpdateError()
+    unit.update(row, actions, ProposalRow.state == was, on_conflict=conflict_error)
     if was == OPEN:
         newest = LatestRow.proposal == str(row.id)
-        unit.require(LatestRow(row.pk, _LATEST), newest, on_conflict=again)
+        unit.require(LatestRow(row.pk, _LATEST), newest, on_conflict=conflict_error)
 
 
 def keys(workspace_id: str, dialog_id: str) -> list[ConversationRow]:
     """Return the rows of a dialog with keys only, for a unit of work to delete."""
     pk = _partition(workspace_id, dialog_id)
-    found = Partition(pk, Cost(), ProposalRow).items(attributes_to_get=["sk"], consistent_read=True)
+    items = Partition(pk, Cost(), ProposalRow).items(attributes_to_get=["sk"], consistent_read=True)
     return [
         LatestRow(pk, _LATEST) if item["sk"]["S"] == _LATEST else ProposalRow(pk, item["sk"]["S"])
-        for item in found
+        for item in items
     ]
 
 

@@ -75,25 +75,25 @@ class Trace:
             if not wave:
                 return trace
             trace.waves.append(wave)
-            rows = [found.row for found in wave if isinstance(found.row, ClientRow)]
-            new = {each for row in rows for each in _contacts_in(row)}
+            rows = [record.row for record in wave if isinstance(record.row, ClientRow)]
+            new = {contact for row in rows for contact in _contacts_in(row)}
             wave = trace._related_records(wave)
 
     @property
     def found(self) -> list[Found]:
         """All records, in the order in which they were found."""
-        return [found for wave in self.waves for found in wave]
+        return [record for wave in self.waves for record in wave]
 
     @property
     def spellings(self) -> set[str]:
         """The person's contacts as they are stored in the found records."""
-        keys = {emails.key(form) for each in self.contacts for form in (each, fold(each))}
-        stored = (each for found in self.found for each in _contacts_in(found.row))
-        return {each for each in stored if emails.key(each) in keys}
+        keys = {emails.key(form) for contact in self.contacts for form in (contact, fold(contact))}
+        stored_contacts = (contact for record in self.found for contact in _contacts_in(record.row))
+        return {contact for contact in stored_contacts if emails.key(contact) in keys}
 
     def rows(self, kind: type[Any]) -> list[Any]:
         """Return the records of one noun."""
-        return [found.row for found in self.found if isinstance(found.row, kind)]
+        return [record.row for record in self.found if isinstance(record.row, kind)]
 
     def linked(self) -> list[ClientRow]:
         """Return other clients that share a lead, a booking, a dialog or a contact with the person.
@@ -101,15 +101,21 @@ class Trace:
         They may be the same person. The operator must decide this.
         """
         ids = dict.fromkeys(self._clients_of_records())
-        named = {each for found in self.found for each in _contacts_in(found.row)}
-        for value in sorted(named - self.contacts):
+        known_contacts = {contact for record in self.found for contact in _contacts_in(record.row)}
+        for value in sorted(known_contacts - self.contacts):
             ids |= dict.fromkeys(self._clients_with(value))
-        rows = CLIENTS.fetch(self.workspace_id, [each for each in ids if each not in self._seen])
+        rows = CLIENTS.fetch(
+            self.workspace_id, [client_id for client_id in ids if client_id not in self._seen]
+        )
         return [row for row in rows if has_personal_data(row)]
 
     def _add(self, listing: Listing[Any], ids: Iterable[str | None], by: FoundBy) -> list[Found]:
         """Return the records that were not found before."""
-        new = [each for each in dict.fromkeys(ids) if each and each not in self._seen]
+        new = [
+            record_id
+            for record_id in dict.fromkeys(ids)
+            if record_id and record_id not in self._seen
+        ]
         rows = listing.fetch(self.workspace_id, new)
         self._seen.update(row.id for row in rows)
         return [Found(row, by) for row in rows]
@@ -129,7 +135,7 @@ class Trace:
             ]
             records = self._add(listing, ids, "contact")
             sole_contact_clients = [
-                found.row.client_id for found in records if _is_only_contact(value, found)
+                record.row.client_id for record in records if _is_only_contact(value, record)
             ]
             wave += records + self._add(CLIENTS, sole_contact_clients, "lead")
         dialogs = DIALOGS.find_by(self.workspace_id, NAMED, value, or_folded=True)
@@ -137,22 +143,22 @@ class Trace:
 
     def _clients_with(self, value: str) -> list[str]:
         """Return the ids of the clients that have or had a contact."""
-        held = clients.holders(self.workspace_id, {_contact_kind(value): value}, or_folded=True)
-        named = CLIENTS.find_by(self.workspace_id, NAMED, value, or_folded=True)
-        return [*held.values(), *named]
+        holders = clients.holders(self.workspace_id, {_contact_kind(value): value}, or_folded=True)
+        client_ids = CLIENTS.find_by(self.workspace_id, NAMED, value, or_folded=True)
+        return [*holders.values(), *client_ids]
 
     def _related_records(self, wave: list[Found]) -> list[Found]:
         """Return the records of clients, the dialogs of leads, and the leads of dialogs."""
         more: list[Found] = []
-        for found in wave:
-            match found.row:
+        for record in wave:
+            match record.row:
                 case ClientRow():
                     for listing in (LEADS, BOOKINGS):
-                        more += self._add(listing, self._ids(listing, found.row.id), "client")
+                        more += self._add(listing, self._ids(listing, record.row.id), "client")
                 case LeadRow():
-                    more += self._add(DIALOGS, [found.row.dialog_id], "lead")
+                    more += self._add(DIALOGS, [record.row.dialog_id], "lead")
                 case DialogRow():
-                    more += self._add(LEADS, [found.row.lead_id], "dialog")
+                    more += self._add(LEADS, [record.row.lead_id], "dialog")
         return more
 
     def _clients_without_other_records(self) -> list[Found]:
@@ -176,8 +182,8 @@ class Trace:
 
     def _clients_of_records(self) -> Iterator[str]:
         """Return the ids of clients that found records refer to, without the found clients."""
-        ids = {getattr(found.row, "client_id", None) for found in self.found}
-        return (each for each in sorted(filter(None, ids)) if each not in self._seen)
+        ids = {getattr(record.row, "client_id", None) for record in self.found}
+        return (client_id for client_id in sorted(filter(None, ids)) if client_id not in self._seen)
 
     def _ids(self, listing: Listing[Any], client_id: str) -> list[str]:
         return [entry.id for entry in listing.entries(self.workspace_id, client_id=client_id)]
@@ -196,9 +202,9 @@ def _contacts_in(row: Any) -> list[str]:  # noqa: ANN401  a row of one of four n
     return [*filter(None, contacts_of(row).values()), *(row.named_contacts or ())]
 
 
-def _is_only_contact(value: str, found: Found) -> bool:
+def _is_only_contact(value: str, record: Found) -> bool:
     """Whether a record that was found by a contact is indexed by no other one."""
-    return [emails.key(each) for each in found.contacts.values() if each] in (
+    return [emails.key(contact) for contact in record.contacts.values() if contact] in (
         [emails.key(value)],
         [emails.key(fold(value))],
     )

@@ -137,8 +137,8 @@ def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
         search=search,
         charge=ctx.charge,
     )
-    found = CLIENTS.page(ctx.workspace_id, query)
-    return ClientList(clients=list(map(ClientOut.of, found.records)), total=found.total)
+    page = CLIENTS.page(ctx.workspace_id, query)
+    return ClientList(clients=list(map(ClientOut.of, page.records)), total=page.total)
 
 
 @operation(
@@ -209,12 +209,12 @@ def _number(ctx: Context, text: str) -> str:
 
 def _check_free(ctx: Context, client: ClientRow, changes: dict[str, Any]) -> None:
     """Refuse contacts of another client. A concurrent change of that client causes a retry."""
-    changed = {
+    new_contacts = {
         name: changes[name]
         for name in (EMAIL, PHONE)
         if changes.get(name) and changes[name] != getattr(client, name)
     }
-    for name, holder in clients.holders(ctx.workspace_id, changed).items():
+    for name, holder in clients.holders(ctx.workspace_id, new_contacts).items():
         if holder != client.id:
             msg = f"Another client has this {name}: {holder}. Clients are never merged."
             raise DuplicateClientError(msg, client_id=holder)

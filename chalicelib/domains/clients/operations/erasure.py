@@ -76,17 +76,17 @@ class ErasedRecord(Wire):
     named_contacts: list[str] = Field(description="Other contacts in its text.")
 
     @classmethod
-    def of(cls, found: Found, *, shown: bool) -> Self:
+    def of(cls, record: Found, *, with_contacts: bool) -> Self:
         """Return the wire form of a record, with or without its contacts."""
-        row = found.row
+        row = record.row
         name = row.client_name if isinstance(row, BookingRow) else getattr(row, "name", None)
-        contacts = found.contacts if shown else {"email": None, "phone": None}
+        contacts = record.contacts if with_contacts else {"email": None, "phone": None}
         return cls(
             kind=LISTINGS[type(row)].noun.lower(),
             id=row.id,
-            found_by=found.by,
-            name=name if shown else None,
-            named_contacts=found.named if shown else [],
+            found_by=record.by,
+            name=name if with_contacts else None,
+            named_contacts=record.named if with_contacts else [],
             **contacts,
         )
 
@@ -147,9 +147,9 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
         raise NotFoundError("No record of this person was found in the workspace.")
     upcoming = [row.id for row in trace.rows(BookingRow) if bookings.is_upcoming(row)]
     if not args.dry_run:
-        _forget_replies(ctx, [found.row.id for found in trace.found])
+        _forget_replies(ctx, [record.row.id for record in trace.found])
         for wave in reversed(trace.waves):
-            _erase(ctx, [found.row for found in wave])
+            _erase(ctx, [record.row for record in wave])
         for row in requested:
             _commit(ctx, [row.sk], partial(_end_link, row=row))
     client_ids = [row.id for row in trace.rows(ClientRow)]
@@ -164,7 +164,10 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
         stored_answers=ctx.unit.run_side_effect_once(
             "answers", lambda: _forget_answers(ctx, args, trace)
         ),
-        found=[ErasedRecord.of(each, shown=args.dry_run) for each in trace.found[:MAX_SHOWN]],
+        found=[
+            ErasedRecord.of(record, with_contacts=args.dry_run)
+            for record in trace.found[:MAX_SHOWN]
+        ],
         linked_clients=[LinkedClient.from_row(row.values) for row in linked],
     )
 
@@ -182,7 +185,7 @@ def _forget_answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
 
     A dry run only counts them.
     """
-    ids = [found.row.id for found in trace.found]
+    ids = [record.row.id for record in trace.found]
     texts = [*ids, *trace.contacts, *trace.spellings]
     answers = idempotency.answers_naming(ctx.workspace_id, texts)
     if not args.dry_run:
@@ -267,8 +270,8 @@ def _commit_records(ctx: Context, ids: list[str], wipe: Callable[[UnitOfWork], N
 
     def stage(unit: UnitOfWork) -> None:
         wipe(unit)
-        for each in ids:
-            unit.save(clients.erased_row(unit.workspace_id, each))
+        for client_id in ids:
+            unit.save(clients.erased_row(unit.workspace_id, client_id))
 
     _commit(ctx, ids, stage)
 

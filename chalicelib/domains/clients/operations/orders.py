@@ -88,8 +88,8 @@ def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:
     """
     lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
     ids = _ids(ctx, lead)
-    shown = ids[(args.page - 1) * args.size :][: args.size]
-    return OrderList(orders=_read(ctx, shown), total=len(ids))
+    page_ids = ids[(args.page - 1) * args.size :][: args.size]
+    return OrderList(orders=_read(ctx, page_ids), total=len(ids))
 
 
 def _ids(ctx: Context, lead: LeadRow) -> list[tuple[str, str]]:
@@ -114,11 +114,13 @@ def _ids(ctx: Context, lead: LeadRow) -> list[tuple[str, str]]:
 
 
 def _read(ctx: Context, ids: Sequence[tuple[str, str]]) -> list[OrderOut]:
-    by_noun = {noun: [each for each, of in ids if of == noun] for noun in {n for _, n in ids}}
-    found = {
+    by_noun = {
+        noun: [order_id for order_id, of in ids if of == noun] for noun in {n for _, n in ids}
+    }
+    orders_by_id = {
         row.id: OrderOut.of_lead(row)
         for row in leads.whole(ctx.workspace_id, by_noun.get(LEADS.noun, ()))
     }
     for row in BOOKINGS.fetch(ctx.workspace_id, by_noun.get(BOOKINGS.noun, ())):
-        found[row.id] = OrderOut.of_booking(row)
-    return [found[each] for each, _ in ids if each in found]
+        orders_by_id[row.id] = OrderOut.of_booking(row)
+    return [orders_by_id[order_id] for order_id, _ in ids if order_id in orders_by_id]

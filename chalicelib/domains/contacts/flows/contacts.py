@@ -57,12 +57,12 @@ def contact_of(name: str | None, email: str | None, phone: str | None, country: 
 
 def contacts_in(texts: Iterable[str], country: str) -> list[str]:
     """Return the e-mail addresses in texts, and the phone numbers in their normal form."""
-    found = (
-        each
+    contact_values = (
+        contact
         for text in texts
-        for each in (*emails.emails_in(text), *phones.possible_phones_in(text, country))
+        for contact in (*emails.emails_in(text), *phones.possible_phones_in(text, country))
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(contact_values))
 
 
 def phone_of(text: str, country: str) -> str:
@@ -128,23 +128,23 @@ def match(
     if not any(known_by.values()):
         return None
     rows = rows or Rows()
-    held = clients.holders(workspace_id, known_by, rows)
-    found = held.get(EMAIL) or held.get(PHONE)
-    if found is None:
+    holders = clients.holders(workspace_id, known_by, rows)
+    holder_id = holders.get(EMAIL) or holders.get(PHONE)
+    if holder_id is None:
         client = clients.new_client(
             workspace_id, name=contact.name, leads_count=0, bookings_count=0, **known_by
         )
         return Match(client, is_new=True, is_filled=False)
-    key = CLIENTS.key(workspace_id, found)
+    key = CLIENTS.key(workspace_id, holder_id)
     if not any(fills):  # Its counts are increased in place, and the commit requires that it exists.
         return Match(ClientRow(key.pk, key.sk), is_new=False, is_filled=False)
     existing = rows.find(ClientRow, key)
     if existing is None:
         raise ConcurrentUpdateError
-    offered = {name: value for name, value in fills.identity.items() if name not in held}
+    new_contacts = {name: value for name, value in fills.identity.items() if name not in holders}
     missing = {
         name: value
-        for name, value in {**offered, "name": fills.name}.items()
+        for name, value in {**new_contacts, "name": fills.name}.items()
         if value and not getattr(existing, name)
     }
     for name, value in missing.items():

@@ -46,7 +46,7 @@ MAX_NAMED = 30
 
 
 def added(
-    known: Collection[str] | None,
+    known_contacts: Collection[str] | None,
     new: Iterable[str | None],
     *,
     besides: Iterable[str | None] = (),
@@ -55,12 +55,12 @@ def added(
 
     ``besides`` has the contacts that the record is indexed by.
     """
-    indexed = {emails.key(each) for each in besides if each}
-    found: dict[str, str] = {}
-    for each in filter(None, (*(known or ()), *new)):
-        found.setdefault(emails.key(each), each)
-    kept = [each for key, each in found.items() if key not in indexed]
-    return kept[:MAX_NAMED] or None
+    indexed = {emails.key(contact) for contact in besides if contact}
+    contacts_by_key: dict[str, str] = {}
+    for contact in filter(None, (*(known_contacts or ()), *new)):
+        contacts_by_key.setdefault(emails.key(contact), contact)
+    unindexed = [contact for key, contact in contacts_by_key.items() if key not in indexed]
+    return unindexed[:MAX_NAMED] or None
 
 
 def contact_lookup(
@@ -118,9 +118,11 @@ CLIENTS = register_listing(
             contact_lookup(NAMED, lambda client: client.named_contacts),
         ),
         events={
-            "client.updated": lambda before, after: _CHANGES(before, after) and not after.is_nobody,
-            "client.erased": lambda before, after: (
-                before is not None and after.is_nobody and not before.is_nobody
+            "client.updated": lambda old_row, new_row: (
+                _CHANGES(old_row, new_row) and not new_row.is_nobody
+            ),
+            "client.erased": lambda old_row, new_row: (
+                old_row is not None and new_row.is_nobody and not old_row.is_nobody
             ),
         },
         inline_bytes=1400,  # a name in any script, an e-mail address and a phone number
@@ -162,7 +164,7 @@ def holders(
     rows = rows or Rows()
     keys = holder_keys(workspace_id, contacts)
     read = {row.pk: row for row in rows.fetch(keys) if isinstance(row, LookupRow)}
-    found: dict[str, str] = {}
+    holder_ids: dict[str, str] = {}
     for name, value in contacts.items():
         lookup = CLIENTS.lookup(name)
         places = lookups.keys(lookup, workspace_id, CLIENTS.noun, value) if value else []
@@ -174,8 +176,8 @@ def holders(
                 client = rows.find(ClientRow, CLIENTS.key(workspace_id, row.target))
                 if client is None or not lookup.leads_to(client, value or "", or_folded=or_folded):
                     continue
-            found.setdefault(name, row.target)
-    return found
+            holder_ids.setdefault(name, row.target)
+    return holder_ids
 
 
 class ActivityRow(ContentRow):
@@ -202,11 +204,11 @@ def count(
     actions: list[Action] = [number.add(change) for number, change in counts if change]
     actions.append(ActivityRow.version.add(1))
     if at is not None:
-        moved = IndexEntry(client.id, (epoch_ms(at), 0), "", cut=False)
+        index_entry = IndexEntry(client.id, (epoch_ms(at), 0), "", cut=False)
         actions += [
             ActivityRow.last_activity.set(at),
             ActivityRow.n1.set(epoch_ms(at)),
-            ActivityRow.o1.set(moved.sort_key("n1")),
+            ActivityRow.o1.set(index_entry.sort_key("n1")),
         ]
     unit.update(ActivityRow(client.pk, client.sk), actions)
 
@@ -230,4 +232,4 @@ def erased_row(workspace_id: str, record_id: str) -> ErasedRow:
 
 def erased_ids(workspace_id: str) -> set[str]:
     """Return the ids of a workspace's erased records."""
-    return {each.sk for each in ErasedRow.partition(f"W#{workspace_id}#{ERASED}")}
+    return {row.sk for row in ErasedRow.partition(f"W#{workspace_id}#{ERASED}")}

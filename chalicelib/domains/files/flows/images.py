@@ -56,7 +56,7 @@ def import_record_images(
     requested: Sequence[ImageIn],
     folder: str,
     *,
-    before: Sequence[ImageMap] = (),
+    old_images: Sequence[ImageMap] = (),
     field: str = "images.{}",
 ) -> list[ImageMap]:
     """Return the images that a record is to show.
@@ -64,8 +64,8 @@ def import_record_images(
     Images from other servers become files in a folder.
 
     An image that cannot be imported adds a warning. If none can be imported, the record keeps the
-    images that it showed ``before``. Like ``rehosting.rehost``, an operation calls this function at
-    most once. ``field`` is the path of an image in the input, with ``{}`` for its index.
+    images in ``old_images``. Like ``rehosting.rehost``, an operation calls this function at most
+    once. ``field`` is the path of an image in the input, with ``{}`` for its index.
 
     Raises:
         NotFoundError: a ``fileId`` is not of the workspace. This is raised before any fetch.
@@ -76,11 +76,13 @@ def import_record_images(
     remote_images = (
         dict(zip(urls, rehosting.rehost(ctx, urls, folder), strict=True)) if urls else {}
     )
-    found = [own_images.get(image.file_id) or remote_images.get(image.url) for image in requested]
-    imported = [_image_map(image) for image in found if image is not None]
-    if requested and before and not imported:
+    record_images = [
+        own_images.get(image.file_id) or remote_images.get(image.url) for image in requested
+    ]
+    imported = [_image_map(image) for image in record_images if image is not None]
+    if requested and old_images and not imported:
         ctx.warn("None of the new images could be imported; the old ones stay.")
-        return list(before)
+        return list(old_images)
     return imported
 
 

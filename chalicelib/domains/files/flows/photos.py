@@ -64,7 +64,7 @@ def search(  # noqa: PLR0913  the parameters of a search
     page: int = 1,
     size: int = MAX_SIZE,
     orientation: Orientation | None = None,
-    within: float = TOTAL_SECONDS,
+    max_seconds: float = TOTAL_SECONDS,
 ) -> PhotoPage:
     """Return a page of photos, from a search within the last 24 hours or from a new one.
 
@@ -77,16 +77,18 @@ def search(  # noqa: PLR0913  the parameters of a search
 
     def request() -> dict[str, Any]:
         limits.take(WORKSPACE_LIMIT, workspace_id)
-        limits.take_each([(each, PLATFORM) for each in PROVIDER_LIMITS])
+        limits.take_each([(provider_limit, PLATFORM) for provider_limit in PROVIDER_LIMITS])
         return asdict(source.search(query, page=page, size=size, orientation=orientation))
 
-    stored = cached(
+    cached_page = cached(
         "photos",
         json.dumps([query, page, size, orientation]),
         CACHE_TTL,
         request,
     )
-    return PhotoPage(**{**stored, "photos": [Photo(**photo) for photo in stored["photos"]]})
+    return PhotoPage(
+        **{**cached_page, "photos": [Photo(**photo) for photo in cached_page["photos"]]}
+    )
 
 
 def candidates(
@@ -94,7 +96,7 @@ def candidates(
     queries: Iterable[str | None],
     *,
     max_photos: int,
-    within: float = TOTAL_SECONDS,
+    max_seconds: float = TOTAL_SECONDS,
 ) -> list[PhotoOut]:
     """Return photos for the first query that has any. All searches share the time, in seconds.
 
@@ -102,10 +104,10 @@ def candidates(
         UpstreamFailedError: the provider failed.
         NotConfiguredError: the search is switched off.
     """
-    deadline = Deadline(within)
+    deadline = Deadline(max_seconds)
     for query in filter(None, queries):
         if found := search(
             workspace_id, query[:MAX_QUERY], size=max_photos, within=deadline.seconds_left()
         ).photos:
-            return [PhotoOut.model_validate(photo) for photo in found]
+            return [PhotoOut.model_validate(photo) for photo in photo_page]
     return []

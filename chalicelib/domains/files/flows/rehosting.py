@@ -93,12 +93,12 @@ def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[ImportedImage
     because of it. An operation calls this function once, with all its images, because a unit can
     change the storage row only once.
     """
-    found, size = import_images(ctx, urls, folder)
+    imports, size = import_images(ctx, urls, folder)
     storage.charge(ctx.unit, ctx.principal.plan, size, retry_if_full=True)
-    for one in found:
+    for one in imports:
         if isinstance(one, RejectedImage):
             ctx.warn(f"The image {one.url[:200]} was not imported: {one.reason}.")
-    return [one if isinstance(one, ImportedImage) else None for one in found]
+    return [one if isinstance(one, ImportedImage) else None for one in imports]
 
 
 def import_images(  # noqa: PLR0913  options of one import
@@ -107,32 +107,32 @@ def import_images(  # noqa: PLR0913  options of one import
     folder: str,
     *,
     allow_http: bool = False,
-    within: float | None = None,
+    max_seconds: float | None = None,
     reserved: int = 0,
 ) -> tuple[list[ImportedImage | RejectedImage], int]:
     """Fetch, re-encode and store images, and stage their files.
 
     Returns the results in the order of the URLs, and the total size of the new files in bytes. The
     caller charges this size to the quota. URLs of the workspace's own images are kept without a
-    fetch. The time limit is ``within`` seconds (default ``SECONDS``). A file that does not fit the
+    fetch. ``max_seconds`` is the time limit (default ``SECONDS``). A file that does not fit the
     quota is rejected; the others are imported. ``reserved`` bytes of the quota are left free.
     """
-    seconds = SECONDS if within is None else within
-    own = _own_files(ctx, urls)  # read in each attempt: a file may be deleted meanwhile
-    remote = [url for url in dict.fromkeys(urls) if url not in own]
-    stored = ctx.unit.run_side_effect_once(
+    seconds = SECONDS if max_seconds is None else max_seconds
+    own_files = _own_files(ctx, urls)  # read in each attempt: a file may be deleted meanwhile
+    remote = [url for url in dict.fromkeys(urls) if url not in own_files]
+    outcomes = ctx.unit.run_side_effect_once(
         REMOTE_IMAGES, lambda: _store_all(ctx.workspace_id, remote, seconds, allow_http=allow_http)
     )
-    objects = {url: one for url, one in stored.items() if isinstance(one, StoredObject)}
+    objects = {url: one for url, one in outcomes.items() if isinstance(one, StoredObject)}
     ctx.unit.on_failure(lambda: remove_objects(objects.values()))
     files = _stage(ctx, objects, folder, reserved) if objects else {}
     results: list[ImportedImage | RejectedImage] = []
     for url in urls:
-        file = own.get(url) or files.get(url)
+        file = own_files.get(url) or files.get(url)
         if file is not None:
             results.append(as_image(file))
             continue
-        match stored.get(url):
+        match outcomes.get(url):
             case RejectedImage() as rejected:
                 results.append(rejected)
             case None:
@@ -162,21 +162,21 @@ def copy_images(workspace_id: str, urls: Iterable[str]) -> dict[str, StoredObjec
 
     Only the operator may copy them. A call with an API key may use only its own workspace's images.
     """
-    own = {url for url in urls if is_own_url(url)}
-    ids = {url: own_file_id(url) for url in own}
+    own_urls = {url for url in urls if is_own_url(url)}
+    ids = {url: own_file_id(url) for url in own_urls}
     known_ids = {file.id for file in FILES.fetch(workspace_id, ids.values())} if ids else set()
-    found: dict[str, StoredObject | RejectedImage] = {}
-    for url in own:
+    objects: dict[str, StoredObject | RejectedImage] = {}
+    for url in own_urls:
         key = url.removeprefix(settings().public_url + "/")
         if ids[url] in known_ids or ".." in key.split("/"):
             continue
         if (body := object_store().get(key)) is None:
             continue
         try:
-            found[url] = stored_object(workspace_id, body, _file_name(url))
+            objects[url] = stored_object(workspace_id, body, _file_name(url))
         except images.ImageError as error:
-            found[url] = RejectedImage(url, error.reason)
-    return found
+            objects[url] = RejectedImage(url, error.reason)
+    return objects
 
 
 def preload_images(unit: UnitOfWork, images: Mapping[str, StoredObject | RejectedImage]) -> None:
@@ -223,12 +223,12 @@ def stored_object(
     return _put(workspace_id, clean.body, clean.mime_type, name, clean=clean, file_id=file_id)
 
 
-def remove_objects(stored: Iterable[StoredObject]) -> None:
+def remove_objects(objects: Iterable[StoredObject]) -> None:
     """Remove objects that will not become files.
 
     If a removal fails now, a scheduled job retries it.
     """
-    for one in stored:
+    for one in objects:
         jobs.attempt(one.cleanup_job, remove_orphan)
 
 
@@ -242,19 +242,21 @@ def remove_orphan(job: Job) -> None:
     delete_unused(job.payload["keys"], {file.key, file.thumbnail_key} if file else ())
 
 
-def file_row(workspace_id: str, stored: StoredObject, name: str, folder_id: str | None) -> FileRow:
+def file_row(
+    workspace_id: str, stored_file: StoredObject, name: str, folder_id: str | None
+) -> FileRow:
     """Return the row of a stored object's file. The caller stages it."""
     return FileRow(
         FILES.partition(workspace_id),
-        stored.file_id,
+        stored_file.file_id,
         name=name,
-        key=stored.key,
-        thumbnail_key=stored.thumbnail_key,
-        mime_type=stored.mime_type,
-        bytes=stored.bytes,
-        size=stored.size,
-        width=stored.width,
-        height=stored.height,
+        key=stored_file.key,
+        thumbnail_key=stored_file.thumbnail_key,
+        mime_type=stored_file.mime_type,
+        bytes=stored_file.bytes,
+        size=stored_file.size,
+        width=stored_file.width,
+        height=stored_file.height,
         folder_id=folder_id,
     )
 
@@ -279,9 +281,9 @@ def _put(  # noqa: PLR0913  attributes of a file
     cleanup_job = jobs.row(ORPHAN, workspace_id, orphan, clock.now() + ORPHAN_AFTER)
     jobs.schedule(cleanup_job)
     try:
-        for each, (content, kind) in objects.items():
-            headers = stored_files.headers_for_file(content, each.rpartition("/")[2])
-            object_store().put(each, content, kind, headers)
+        for object_key, (content, kind) in objects.items():
+            headers = stored_files.headers_for_file(content, object_key.rpartition("/")[2])
+            object_store().put(object_key, content, kind, headers)
     except UnavailableError:
         jobs.attempt(cleanup_job, remove_orphan)
         raise
@@ -295,11 +297,15 @@ def _put(  # noqa: PLR0913  attributes of a file
 def _own_files(ctx: Context, urls: Iterable[str]) -> dict[str, FileRow]:
     """Return the files of the workspace's own images among the URLs, by URL."""
     ids = {url: own_file_id(url) for url in urls if is_own_url(url)}
-    found = {file.id: file for file in FILES.fetch(ctx.workspace_id, ids.values())} if ids else {}
+    files_by_id = (
+        {file.id: file for file in FILES.fetch(ctx.workspace_id, ids.values())} if ids else {}
+    )
     return {
-        url: found[file_id]
+        url: files_by_id[file_id]
         for url, file_id in ids.items()
-        if file_id in found and is_image(found[file_id]) and public_url(found[file_id].key) == url
+        if file_id in files_by_id
+        and is_image(files_by_id[file_id])
+        and public_url(files_by_id[file_id].key) == url
     }
 
 
@@ -363,18 +369,18 @@ def _stage(
     quota = plans.STORAGE_BYTES[ctx.principal.plan]
     free_bytes = quota - used_bytes(ctx.workspace_id) - reserved
     accepted: dict[str, StoredObject] = {}
-    for url, stored in objects.items():
-        if stored.size <= free_bytes:
-            accepted[url] = stored
-            free_bytes -= stored.size
-    left_out = [stored for url, stored in objects.items() if url not in accepted]
+    for url, image in objects.items():
+        if image.size <= free_bytes:
+            accepted[url] = image
+            free_bytes -= image.size
+    left_out = [image for url, image in objects.items() if url not in accepted]
     ctx.unit.after_commit(lambda: remove_objects(left_out))
     if not accepted:
         return {}
     folder_id = folder_at_root(ctx.unit, folder)
     files = {
-        url: file_row(ctx.workspace_id, stored, _file_name(url), folder_id)
-        for url, stored in accepted.items()
+        url: file_row(ctx.workspace_id, image, _file_name(url), folder_id)
+        for url, image in accepted.items()
     }
     for file in files.values():
         ctx.unit.create(file)

@@ -121,9 +121,9 @@ def _stage_removal(unit: UnitOfWork, file_id: str, names: Sequence[str]) -> None
 
     Nouns that cannot drop a file are left unchanged.
     """
-    found = _read_records(unit.tenant, names)
+    records_by_name = _read_records(unit.tenant, names)
     for name in names:
-        listing, record = found.get(name, (None, None))
+        listing, record = records_by_name.get(name, (None, None))
         shown_files = listing.files if listing else None
         if record and shown_files and shown_files.remove and file_id in shown_files.ids(record):
             shown_files.remove(record, file_id)

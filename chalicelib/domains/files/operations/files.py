@@ -122,7 +122,7 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
         current = next((folder for folder in folders if folder.id == args.folder_id), None)
         if args.folder_id is not None and current is None:
             raise FOLDERS.not_found()
-        found = reading_page.result() if reading_page else listing()
+        page = reading_page.result() if reading_page else listing()
         counts = counting.result()
     if args.q and current is not None:
         ctx.warn("q searches all folders; folderId was ignored.")
@@ -134,9 +134,9 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
     ]
     return FileList(
         folders=[FolderOut.of(folder, counts) for folder in inside],
-        files=[FileOut.of(file) for file in found.records],
+        files=[FileOut.of(file) for file in page.records],
         current_folder=FolderOut.of(current, counts) if current else None,
-        pagination=Pagination(total=found.total, page=args.page, limit=args.size),
+        pagination=Pagination(total=page.total, page=args.page, limit=args.size),
     )
 
 

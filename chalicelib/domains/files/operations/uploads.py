@@ -162,11 +162,11 @@ def _store(workspace_id: str, new_file: _NewFile) -> StoredObject:
 
 def _stage(unit: UnitOfWork, plan: str, new_file: _NewFile, *, charged: int = 0) -> FileOut:
     """Store bytes and stage their file. ``charged`` bytes are already charged to the quota."""
-    stored = unit.run_side_effect_once("stored", lambda: _store(unit.workspace_id, new_file))
-    unit.on_failure(lambda: rehosting.remove_objects([stored]))
-    file = rehosting.file_row(unit.workspace_id, stored, new_file.name, new_file.folder_id)
+    stored_file = unit.run_side_effect_once("stored", lambda: _store(unit.workspace_id, new_file))
+    unit.on_failure(lambda: rehosting.remove_objects([stored_file]))
+    file = rehosting.file_row(unit.workspace_id, stored_file, new_file.name, new_file.folder_id)
     unit.create(file)
-    storage.charge(unit, plan, stored.size - charged)
+    storage.charge(unit, plan, stored_file.size - charged)
     return FileOut.of(file)
 
 

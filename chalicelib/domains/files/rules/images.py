@@ -220,9 +220,9 @@ def _decode_complete(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, An
     if has_all_scans(body):
         with suppress(OSError):
             start = body.rstrip(b"\xff")
-            found, other = (_decode(start + ending + _JPEG_END, kind) for ending in _JPEG_ENDINGS)
-            if found[0] == other[0]:
-                return found
+            image, other = (_decode(start + ending + _JPEG_END, kind) for ending in _JPEG_ENDINGS)
+            if image[0] == other[0]:
+                return image
     msg = f"{_EXPECTED}, but the end of this JPEG is missing; send the whole file"
     raise ImageError(msg)
 
@@ -377,8 +377,8 @@ def _our_tables() -> list[list[int]]:
 
     body = BytesIO()
     Image.new("RGB", (1, 1)).save(body, "JPEG", quality=_QUALITY)
-    written: Any = Image.open(body, formats=["JPEG"])
-    return [list(written.quantization[number]) for number in (0, 1)]
+    sample: Any = Image.open(body, formats=["JPEG"])
+    return [list(sample.quantization[number]) for number in (0, 1)]
 
 
 def _tables(source: "ImageFile.ImageFile") -> list[list[int]]:
@@ -387,9 +387,9 @@ def _tables(source: "ImageFile.ImageFile") -> list[list[int]]:
     A table is ours, or the image's own where that is coarser. A finer table would only preserve
     flaws.
     """
-    own: Any = source
-    numbers = [component[3] for component in own.layer]
-    original_tables = [own.quantization[number] for number in (numbers * 2)[:2]]
+    jpeg: Any = source
+    numbers = [component[3] for component in jpeg.layer]
+    original_tables = [jpeg.quantization[number] for number in (numbers * 2)[:2]]
     return [
         [max(pair) for pair in zip(own_table, table, strict=True)]
         for own_table, table in zip(_our_tables(), original_tables, strict=True)

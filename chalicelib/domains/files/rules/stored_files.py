@@ -129,7 +129,9 @@ def sniff(body: bytes) -> str:
         ):
             return mime_type
     if body.startswith(b"PK\x03\x04"):
-        return next((found for name, found in _ZIP_MEMBERS if name in body), "application/zip")
+        return next(
+            (mime_type for name, mime_type in _ZIP_MEMBERS if name in body), "application/zip"
+        )
     if body.startswith(b"ftyp", 4):
         return _media(body)
     if body.startswith(b"\x1aE\xdf\xa3"):
@@ -141,9 +143,9 @@ def sniff(body: bytes) -> str:
 
 def file_type(body: bytes, name: str) -> str:
     """Return a file's type by its content and, for plain text, by its name."""
-    found = sniff(body)
+    mime_type = sniff(body)
     extension = name.rpartition(".")[2].lower()
-    return _TEXT_TYPES.get(extension, found) if found == "text/plain" else found
+    return _TEXT_TYPES.get(extension, mime_type) if mime_type == "text/plain" else mime_type
 
 
 def charset(body: bytes) -> str:
@@ -167,7 +169,7 @@ def _media(body: bytes) -> str:
     """Return the type of a file in the ISO base media format, by its brands."""
     size = min(int.from_bytes(body[:4], "big"), 256)
     brands = [body[8:12], *(body[at : at + 4] for at in range(16, size - 3, 4))]
-    return next((found for brand, found in _BRANDS if brand in brands), "video/mp4")
+    return next((mime_type for brand, mime_type in _BRANDS if brand in brands), "video/mp4")
 
 
 def _is_mpeg_audio(body: bytes) -> bool:
@@ -189,8 +191,8 @@ def _text(body: bytes) -> str:
         return UNKNOWN
     # Without its zero bytes, UTF-16 markup can be recognised, which is enough here.
     plain = start.translate(None, b"\x00\xff\xfe") if wide else start.removeprefix(_BOMS[0])
-    before = _BEFORE_MARKUP.match(plain)
-    at = before.end() if before else 0
+    prefix = _BEFORE_MARKUP.match(plain)
+    at = prefix.end() if prefix else 0
     if _SVG.match(plain, at):
         return "image/svg+xml"
     if _HTML.match(plain, at) or plain[at:].startswith(b"<!--"):

@@ -66,14 +66,14 @@ FILES = register_listing(
 )
 
 
-def find_file_ids(unit: UnitOfWork, text: str, known: Collection[str]) -> list[str]:
+def find_file_ids(unit: UnitOfWork, text: str, previous_ids: Collection[str]) -> list[str]:
     """Return the ids of the workspace's files whose URLs occur in a text.
 
-    At most ``MAX_FILES_PER_TEXT`` are returned. ``known`` are the ids in the record's previous
-    text. These are not looked up again.
+    At most ``MAX_FILES_PER_TEXT`` are returned. ``previous_ids`` are the ids in the previous text
+    of the record. These are not looked up again.
     """
     ids = stored_files.file_ids_in(text)[:MAX_FILES_PER_TEXT]
-    known_ids = {*known, *unit.created_files}
+    known_ids = {*previous_ids, *unit.created_files}
     unknown = [file_id for file_id in ids if file_id not in known_ids]
     known_ids |= {file.id for file in FILES.fetch(unit.tenant, unknown)} if unknown else set()
     return [file_id for file_id in ids if file_id in known_ids]
@@ -103,14 +103,14 @@ FOLDERS = register_listing(
 
 def root_folder(workspace_id: str, name: str) -> str | None:
     """Return the id of the root folder with this name, or None."""
-    found = fetch([unique_key(workspace_id, FOLDERS.noun, "name", name, ROOT)])
-    return next((row.target for row in found if isinstance(row, LookupRow)), None)
+    rows = fetch([unique_key(workspace_id, FOLDERS.noun, "name", name, ROOT)])
+    return next((row.target for row in rows if isinstance(row, LookupRow)), None)
 
 
 def folders(workspace_id: str) -> list[FolderRow]:
     """Return all folders of a workspace, by name."""
-    found = FolderRow.partition(FOLDERS.partition(workspace_id))
-    return sorted(found, key=lambda folder: (fold(folder.name), folder.id))
+    rows = FolderRow.partition(FOLDERS.partition(workspace_id))
+    return sorted(rows, key=lambda folder: (fold(folder.name), folder.id))
 
 
 class UsageRow(ContentRow):

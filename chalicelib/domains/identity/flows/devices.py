@@ -30,11 +30,11 @@ def id_for(cookie: str, account_id: str) -> str:
         return ""
     device, *proofs = cookie.split(".")
     try:
-        own = _proof(device, account_id)
+        account_proof = _proof(device, account_id)
     except (NotConfiguredError, UnavailableError):
         log.warning("no device is recognised: the master key cannot be read", exc_info=True)
         return ""
-    return device if any(hmac.compare_digest(own, each) for each in proofs) else ""
+    return device if any(hmac.compare_digest(account_proof, proof) for proof in proofs) else ""
 
 
 def add_account(cookie: str, account_id: str) -> str:
@@ -46,10 +46,10 @@ def add_account(cookie: str, account_id: str) -> str:
         NotConfiguredError: there is no master key.
         UnavailableError: the master key cannot be read.
     """
-    known = cookie.split(".") if _COOKIE.fullmatch(cookie) else [token_urlsafe(_BYTES)]
-    device, own = known[0], _proof(known[0], account_id)
-    others = [proof for proof in known[1:] if proof != own]
-    return ".".join((device, *others[1 - MAX_ACCOUNTS :], own))
+    parts = cookie.split(".") if _COOKIE.fullmatch(cookie) else [token_urlsafe(_BYTES)]
+    device, account_proof = parts[0], _proof(parts[0], account_id)
+    others = [proof for proof in parts[1:] if proof != account_proof]
+    return ".".join((device, *others[1 - MAX_ACCOUNTS :], account_proof))
 
 
 def _proof(device: str, account_id: str) -> str:

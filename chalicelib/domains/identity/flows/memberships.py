@@ -176,10 +176,10 @@ def read(invitation_token: str) -> OpenInvitation:
             to its role. The error is the same.
     """
     row, is_mailed = _find(invitation_token)
-    found = working(row)
-    if found is None:
+    invitation = working(row)
+    if invitation is None:
         raise _gone()
-    return found._replace(is_mailed=is_mailed)
+    return invitation._replace(is_mailed=is_mailed)
 
 
 def workspace_of(invitation_token: str) -> str:

@@ -70,9 +70,9 @@ def of_records(workspace_id: str, references: Iterable[str]) -> dict[str, Record
 
 def of_keys(workspace_id: str, ids: Iterable[str]) -> dict[str, KeyName]:
     """Return the names of the workspace's keys and connected apps with these ids, by id."""
-    wanted = set(ids)
-    keys = api_keys.of_ids(workspace_id, wanted)
-    apps = connections.of_ids(workspace_id, wanted - keys.keys())
+    key_ids = set(ids)
+    keys = api_keys.of_ids(workspace_id, key_ids)
+    apps = connections.of_ids(workspace_id, key_ids - keys.keys())
     masked = f"{tokens.ACCESS_PREFIX}…"
     return {
         **{n: KeyName(key.name, key.masked, is_app=False) for n, key in keys.items()},
@@ -82,8 +82,8 @@ def of_keys(workspace_id: str, ids: Iterable[str]) -> dict[str, KeyName]:
 
 def _name(row: Record) -> str | None:
     values = (getattr(row, attribute, None) for attribute in _NAMES)
-    named = next((value for value in values if value), None)
-    return one_line(named, MAX_NAME) if named else None
+    name = next((value for value in values if value), None)
+    return one_line(name, MAX_NAME) if name else None
 
 
 def _within(row: Record) -> str | None:

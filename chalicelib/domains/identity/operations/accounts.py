@@ -37,8 +37,8 @@ def _check_length(password: str) -> str:
     # The error contains only the length, because it must never repeat a password.
     count = len(password)
     if not MIN_PASSWORD <= count <= MAX_PASSWORD:
-        least = count < MIN_PASSWORD
-        bound = f"at least {MIN_PASSWORD}" if least else f"at most {MAX_PASSWORD}"
+        is_short = count < MIN_PASSWORD
+        bound = f"at least {MIN_PASSWORD}" if is_short else f"at most {MAX_PASSWORD}"
         message = f"expected {bound} characters, received {count}"
         raise PydanticCustomError("password", "{message}", {"message": message})
     return password
@@ -142,17 +142,17 @@ def update_account(ctx: Context, args: AccountPatch) -> OwnAccountResult:
     """Change the name or the language of the account of the person who is signed in."""
     account = accounts.get(ctx.principal.account_id)
     actions = [getattr(AccountRow, name).set(value) for name, value in args.changes.items()]
-    chosen = AccountRow.language
-    same = chosen == account.language if account.language else chosen.does_not_exist()
+    language = AccountRow.language
+    same = language == account.language if account.language else language.does_not_exist()
     ctx.unit.update(account, actions, (AccountRow.name == account.name) & same)
     ctx.unit.mention(f"account:{account.id}")
     return OwnAccountResult(account=_own(account, **args.changes))
 
 
 def _own(account: AccountRow, **changes: object) -> OwnAccount:
-    shown = {**account.attribute_values, **changes}
+    attributes = {**account.attribute_values, **changes}
     verified_at = account.email_verified_at or (account.created_at if account.is_proved else None)
-    return OwnAccount.from_row(shown, id=account.id, email_verified_at=verified_at)
+    return OwnAccount.from_row(attributes, id=account.id, email_verified_at=verified_at)
 
 
 class EmailProof(Wire):

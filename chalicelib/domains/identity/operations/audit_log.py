@@ -53,8 +53,8 @@ class KeyUsed(Wire):
     @classmethod
     def of(cls, key_id: str, keys: Mapping[str, KeyName]) -> Self | None:
         """Return the wire form of a key, or None if it is unknown."""
-        found = keys.get(key_id)
-        return found and cls(id=key_id, **found._asdict())
+        key_name = keys.get(key_id)
+        return key_name and cls(id=key_id, **key_name._asdict())
 
 
 class Touched(Wire):
@@ -69,15 +69,15 @@ class Touched(Wire):
     within: Id | None = Field(description="Site or bot that it belongs to, or null.")
 
     @classmethod
-    def of(cls, reference: str, known: "_Names") -> Self:
+    def of(cls, reference: str, names: "_Names") -> Self:
         """Return the wire form of a reference such as ``site:<id>``."""
         kind, _, thing = reference.partition(":")
-        record = known.records.get(reference)
+        record = names.records.get(reference)
         name = record and record.name
-        if kind == "account" and thing in known.people:
-            name = known.people[thing].name
-        elif kind in KEY_KINDS and thing in known.keys:
-            name = known.keys[thing].name
+        if kind == "account" and thing in names.people:
+            name = names.people[thing].name
+        elif kind in KEY_KINDS and thing in names.keys:
+            name = names.keys[thing].name
         return cls(
             type=kind,
             id=thing,
@@ -115,17 +115,17 @@ class AuditEntry(Wire):
     request_id: str | None = Field(description="Request id, as in logs and answers, or null.")
 
     @classmethod
-    def of(cls, row: AuditRow, known: _Names) -> Self:
+    def of(cls, row: AuditRow, names: _Names) -> Self:
         """Return the wire form of a stored change."""
         return cls.from_row(
             row.attribute_values,
             id=row.sk,
-            actor=Actor.of(row.actor, known.people),
-            key=KeyUsed.of(row.key_id, known.keys),
+            actor=Actor.of(row.actor, names.people),
+            key=KeyUsed.of(row.key_id, names.keys),
             client_ip=row.client_ip or None,
-            title=known.titles.get(row.operation),
-            area=known.areas.get(row.operation),
-            resources=[Touched.of(reference, known) for reference in row.resources],
+            title=names.titles.get(row.operation),
+            area=names.areas.get(row.operation),
+            resources=[Touched.of(reference, names) for reference in row.resources],
             request_id=row.request_id or None,
         )
 
@@ -149,7 +149,10 @@ def _ids(references: Iterable[str], *kinds: str) -> set[str]:
 def _areas() -> dict[str, str | None]:
     """Return the declared area of each operation and job."""
     jobs = {kind: logged_as(module) for kind, module in JOB_HANDLERS.modules.items()}
-    return jobs | {each.name: logged_as(each.module, each.path) for each in REGISTRY.entries()}
+    return jobs | {
+        registry_entry.name: logged_as(registry_entry.module, registry_entry.path)
+        for registry_entry in REGISTRY.entries()
+    }
 
 
 def _entry_filter(
@@ -176,7 +179,7 @@ def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
     """List changes with their actors, newest first. Entries are kept for 90 days."""
     zone = workspaces.get(ctx.workspace_id).timezone if args.from_ or args.to else "UTC"
     areas = _areas()
-    found = audit.page(
+    page = audit.page(
         ctx.workspace_id,
         args.limit,
         before=args.before,
@@ -184,17 +187,18 @@ def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
         last=clock.moment_of(args.to, zone, end=True) if args.to else None,
         matches=_entry_filter(args, areas),
     )
-    shown = [each for row in found.rows for each in row.resources[:NAMED_RESOURCES]]
-    actors = {row.actor for row in found.rows}
-    keys = {row.key_id for row in found.rows if row.key_id}
-    known = _Names(
+    references = [reference for row in page.rows for reference in row.resources[:NAMED_RESOURCES]]
+    actors = {row.actor for row in page.rows}
+    keys = {row.key_id for row in page.rows if row.key_id}
+    record_names = _Names(
         people=accounts.of_ids(
-            {actor for actor in actors if actor_kind(actor) == "account"} | _ids(shown, "account")
+            {actor for actor in actors if actor_kind(actor) == "account"}
+            | _ids(references, "account")
         ),
-        keys=names.of_keys(ctx.workspace_id, keys | _ids(shown, *KEY_KINDS)),
-        records=names.of_records(ctx.workspace_id, shown),
+        keys=names.of_keys(ctx.workspace_id, keys | _ids(references, *KEY_KINDS)),
+        records=names.of_records(ctx.workspace_id, references),
         titles={entry.name: entry.title for entry in REGISTRY.entries()},
         areas=areas,
     )
-    entries = [AuditEntry.of(row, known) for row in found.rows]
-    return AuditLog(entries=entries, next=found.before)
+    entries = [AuditEntry.of(row, record_names) for row in page.rows]
+    return AuditLog(entries=entries, next=page.before)

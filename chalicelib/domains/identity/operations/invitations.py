@@ -263,14 +263,14 @@ def revoke_invitation(ctx: Context, args: InvitationRef) -> InvitationRevoked:
 @operation(audience=(Audience.PUBLIC, Audience.SESSION), role=Role.ACCOUNT, platform=True)
 def get_invitation(ctx: Context, args: InvitationToken) -> InvitationShown:
     """Return an invitation that works to the person who has its link."""
-    found = flows.read(args.token)
-    account = accounts.find_by_email(found.row.email)
+    invitation = flows.read(args.token)
+    account = accounts.find_by_email(invitation.row.email)
     caller = ctx.principal.account_id
     return InvitationShown.from_row(
-        found.row.attribute_values,
-        workspace=found.workspace.name,
-        inviter=found.inviter.name,
-        has_account=account is not None and not _may_be_taken(found, account),
+        invitation.row.attribute_values,
+        workspace=invitation.workspace.name,
+        inviter=invitation.inviter.name,
+        has_account=account is not None and not _may_be_taken(invitation, account),
         is_for_caller=account is not None and account.id == caller,
     )
 
@@ -281,19 +281,19 @@ def accept_invitation(ctx: Context, args: InvitationToken) -> InvitationAccepted
 
     An account that is a member by then keeps its role.
     """
-    found = flows.read(args.token)
+    invitation = flows.read(args.token)
     account = accounts.get(ctx.principal.account_id)
-    owner_of_address = accounts.find_by_email(found.row.email)
+    owner_of_address = accounts.find_by_email(invitation.row.email)
     if owner_of_address is None or owner_of_address.id != account.id:
-        msg = f"This invitation is for {found.row.email}. Sign in with that account."
+        msg = f"This invitation is for {invitation.row.email}. Sign in with that account."
         raise ForbiddenError(msg)
-    if found.is_mailed and not account.is_proved:
+    if invitation.is_mailed and not account.is_proved:
         accounts.stage_proof(ctx.unit, account)
-    membership = _stage_joining(ctx, found, account.id)
+    membership = _stage_joining(ctx, invitation, account.id)
     return InvitationAccepted(
-        workspace_id=found.workspace.id,
-        slug=found.workspace.slug,
-        role=membership.role if membership else found.row.role,
+        workspace_id=invitation.workspace.id,
+        slug=invitation.workspace.slug,
+        role=membership.role if membership else invitation.row.role,
     )
 
 
@@ -311,43 +311,45 @@ def create_invited_account(ctx: Context, args: InvitedAccountCreate) -> InvitedA
     it, the account becomes that of the person who has the mailed link: the password is replaced,
     and sessions and connected apps end. Another link makes an account that proves it by a mail.
     """
-    found = flows.read(args.token)
-    account = accounts.find_by_email(found.row.email)
-    if account is not None and _may_be_taken(found, account):
+    invitation = flows.read(args.token)
+    account = accounts.find_by_email(invitation.row.email)
+    if account is not None and _may_be_taken(invitation, account):
         _stage_taking(ctx, account, args)
     else:
         account = stage_account(
             ctx.unit,
-            found.row.email,
+            invitation.row.email,
             args.password,
             name=args.name,
             language=args.language,
-            proved=found.is_mailed,
+            proved=invitation.is_mailed,
         )
-    if not found.is_mailed:
+    if not invitation.is_mailed:
         stage_proof_mail(ctx.unit, account.id)
-    membership = _stage_joining(ctx, found, account.id)
+    membership = _stage_joining(ctx, invitation, account.id)
     return InvitedAccount(
-        workspace_id=found.workspace.id,
-        slug=found.workspace.slug,
-        role=membership.role if membership else found.row.role,
+        workspace_id=invitation.workspace.id,
+        slug=invitation.workspace.slug,
+        role=membership.role if membership else invitation.row.role,
         account_id=account.id,
         token=begin_session(ctx, account, args.browser),
     )
 
 
-def _stage_joining(ctx: Context, found: OpenInvitation, account_id: str) -> MembershipRow | None:
+def _stage_joining(
+    ctx: Context, invitation: OpenInvitation, account_id: str
+) -> MembershipRow | None:
     """Stage the use of an invitation. An account that is a member by then keeps its membership."""
-    flows.stage_use(ctx.unit, found)
-    membership = workspaces.membership(account_id, found.workspace.id)
+    flows.stage_use(ctx.unit, invitation)
+    membership = workspaces.membership(account_id, invitation.workspace.id)
     if membership is None:
-        memberships.stage_joining(ctx.unit, account_id, Role(found.row.role))
+        memberships.stage_joining(ctx.unit, account_id, Role(invitation.row.role))
     return membership
 
 
-def _may_be_taken(found: OpenInvitation, account: AccountRow) -> bool:
+def _may_be_taken(invitation: OpenInvitation, account: AccountRow) -> bool:
     """Whether the holder of a mailed link may take an account: nobody has proved its address."""
-    return found.is_mailed and not account.is_proved and account.disabled_at is None
+    return invitation.is_mailed and not account.is_proved and account.disabled_at is None
 
 
 def _stage_taking(ctx: Context, account: AccountRow, args: InvitedAccountCreate) -> None:
@@ -374,8 +376,8 @@ def _check_may_invite(inviter_id: str, workspace_id: str, role: str) -> str | No
         ForbiddenError: the role is not higher than that of the invitation.
     """
     membership = workspaces.membership(inviter_id, workspace_id)
-    own = Role(membership.role) if membership else Role.ACCOUNT
-    if membership is None or not flows.may_invite(own, Role(role)):
-        msg = f"A {own} of a workspace cannot invite a {role}. Ask the owner."
+    inviter_role = Role(membership.role) if membership else Role.ACCOUNT
+    if membership is None or not flows.may_invite(inviter_role, Role(role)):
+        msg = f"A {inviter_role} of a workspace cannot invite a {role}. Ask the owner."
         raise ForbiddenError(msg)
     return membership.term

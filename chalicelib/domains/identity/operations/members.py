@@ -105,12 +105,12 @@ def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     account's keys in the workspace are revoked, and its connected apps are disconnected.
     """
     lock, account = memberships.lock_row(ctx.workspace_id), accounts.by_email(args.email)
-    before = workspaces.membership(account.id, ctx.workspace_id)
-    if before is None:
+    membership = workspaces.membership(account.id, ctx.workspace_id)
+    if membership is None:
         memberships.stage_joining(ctx.unit, account.id, Role(args.role))
     else:
-        _check_is_not_owner(account, before, f"become a {args.role}")
-        memberships.stage_role(ctx.unit, lock, before, Role(args.role))
+        _check_is_not_owner(account, membership, f"become a {args.role}")
+        memberships.stage_role(ctx.unit, lock, membership, Role(args.role))
     return MemberOut(workspace_id=ctx.workspace_id, account_id=account.id, role=args.role)
 
 

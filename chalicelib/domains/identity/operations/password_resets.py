@@ -118,8 +118,8 @@ def _count_mail(email_hash: str) -> bool:
 @operation(title="Get a link for a new password", audience=PUBLIC, platform=True)
 def get_password_reset(ctx: Context, args: PasswordResetToken) -> PasswordResetShown:
     """Return a link that works to the person who has it."""
-    found = _read(args.token)
-    return PasswordResetShown(email=found.account.email, expires_at=found.row.expires_at)
+    reset = _read(args.token)
+    return PasswordResetShown(email=reset.account.email, expires_at=reset.row.expires_at)
 
 
 @operation(
@@ -149,7 +149,7 @@ def _read(token: str) -> OpenReset:
         NotFoundError: it is unknown, expired, used or replaced by another new password. The error
             is the same.
     """
-    found = flows.working(token)
-    if found is None:
+    reset = flows.working(token)
+    if reset is None:
         raise NotFoundError("This link does not work any more. Request a new one.")
-    return found
+    return reset

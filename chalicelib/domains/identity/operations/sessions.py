@@ -125,7 +125,9 @@ class PasswordChange(Wire):
 def sign_in(ctx: Context, args: SignIn) -> SignedIn:
     """Start a session. A wrong address, a wrong password and a disabled account fail alike."""
     account = accounts.find_by_email(args.email)
-    counted = ctx.unit.run_side_effect_once("count", lambda: _count_attempt(ctx, args, account))
+    attempt_counts = ctx.unit.run_side_effect_once(
+        "count", lambda: _count_attempt(ctx, args, account)
+    )
     # Checked on each attempt: the password may have been changed since the last one.
     is_correct = passwords.matches(account.password_hash if account else None, args.password)
     if account is None or not is_correct or account.disabled_at is not None:
@@ -141,7 +143,7 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
         ctx.unit.update(account, changes, condition=same)
     else:
         ctx.unit.require(account, same)
-    ctx.unit.after_commit(lambda: limits.give_back(FAILURES, *counted))
+    ctx.unit.after_commit(lambda: limits.give_back(FAILURES, *attempt_counts))
     return SignedIn(account_id=account.id, token=begin_session(ctx, account, args.browser))
 
 
@@ -221,10 +223,12 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
     """
     caller = _session(ctx)
     account = accounts.get(caller.account_id)
-    before = [s for s in console_sessions.of_account(account) if s.session_id == caller.session_id]
-    browser = before[0].browser if before else ""
+    own_sessions = [
+        s for s in console_sessions.of_account(account) if s.session_id == caller.session_id
+    ]
+    browser = own_sessions[0].browser if own_sessions else ""
     if not passwords.matches(account.password_hash, args.current):  # as in ``sign_in``
-        if before or not passwords.matches(account.password_hash, args.password):
+        if own_sessions or not passwords.matches(account.password_hash, args.password):
             raise ValidationError.of("current", "expected the password until now; this is another")
         # The form was sent twice. The first call ended the session after this call began. The
         # browser may receive only this answer, so this answer starts a session, too.

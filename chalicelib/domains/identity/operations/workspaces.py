@@ -95,11 +95,13 @@ class WorkspaceList(Wire):
 @operation(tool=True, rest="GET /api/workspaces/list", scope=None, example={})
 def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:
     """List the workspaces of the key's owner. Other calls apply only to activeWorkspaceId."""
-    found = workspaces.of_account(ctx.principal.account_id)
-    shown = [WorkspaceOut.of(*each) for each in found]
-    (zone,) = (each.timezone for each in shown if each.id == ctx.workspace_id)
+    pairs = workspaces.of_account(ctx.principal.account_id)
+    workspaces_out = [WorkspaceOut.of(*pair) for pair in pairs]
+    (zone,) = (
+        workspace.timezone for workspace in workspaces_out if workspace.id == ctx.workspace_id
+    )
     return WorkspaceList(
-        workspaces=shown,
+        workspaces=workspaces_out,
         active_workspace_id=ctx.workspace_id,
         now=zoned_times.local_time(clock.now(), zone).text,
     )
@@ -108,8 +110,8 @@ def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:
 @operation(title="List one's own workspaces", role=Role.ACCOUNT)
 def list_my_workspaces(ctx: Context, args: NoInput) -> OwnWorkspaceList:
     """List the workspaces that the account belongs to."""
-    found = workspaces.of_account(ctx.principal.account_id)
-    return OwnWorkspaceList(workspaces=[OwnWorkspace.of(*each) for each in found])
+    pairs = workspaces.of_account(ctx.principal.account_id)
+    return OwnWorkspaceList(workspaces=[OwnWorkspace.of(*pair) for pair in pairs])
 
 
 class WorkspaceCreate(Wire):
@@ -182,7 +184,7 @@ def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     workspace = workspaces.row(
         ctx.workspace_id,
         name=args.name,
-        slug=new_slugs.choose(ctx, options, taken, slugs.RESERVED),
+        slug=new_slugs.choose(ctx, options, taken_slugs, slugs.RESERVED),
         owner_id=owner.id,
         plan=args.plan,
         timezone=args.timezone,

@@ -27,18 +27,18 @@ def _nobodys() -> str:
     return hashed(token_urlsafe(32))
 
 
-def matches(stored: str | None, password: str) -> bool:
+def matches(password_hash: str | None, password: str) -> bool:
     """Return whether a password matches a hash. Without a hash, the check takes just as long."""
     from argon2.exceptions import InvalidHashError, VerificationError
 
     nobodys = _nobodys()  # always created, so that the first unknown address takes no longer
     try:
-        hasher().verify(stored or nobodys, password)
+        hasher().verify(password_hash or nobodys, password)
     except (VerificationError, InvalidHashError):
         return False
-    return stored is not None
+    return password_hash is not None
 
 
-def outdated(stored: str) -> bool:
+def outdated(password_hash: str) -> bool:
     """Return whether a new hash of the password would use other parameters."""
-    return hasher().check_needs_rehash(stored)
+    return hasher().check_needs_rehash(password_hash)

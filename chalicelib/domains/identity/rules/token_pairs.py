@@ -81,24 +81,26 @@ def rotate(
         RejectedError: the token is unknown, expired or a replay, its successor was replaced, too,
             or too many were replaced within two minutes.
     """
-    now, kept = new.issued_at, list(pairs)
-    place = next((n for n, each in enumerate(kept) if each.refresh == refresh), None)
-    if place is None or not kept[place].is_needed(now):
-        has_expired = place is not None and not kept[place].replaced_at
+    now, new_pairs = new.issued_at, list(pairs)
+    place = next((n for n, pair in enumerate(new_pairs) if pair.refresh == refresh), None)
+    if place is None or not new_pairs[place].is_needed(now):
+        has_expired = place is not None and not new_pairs[place].replaced_at
         raise RejectedError(is_replay=is_family and not has_expired)
-    if kept[place].replaced_at:
-        if not any(p.refresh == new.refresh and p.refresh_is_live(now) for p in kept):
+    if new_pairs[place].replaced_at:
+        if not any(p.refresh == new.refresh and p.refresh_is_live(now) for p in new_pairs):
             raise RejectedError
         new = new._replace(refresh="", replaced_at=_REPLACED_LONG_AGO)
     else:
-        if sum(each.is_reusable(now) for each in kept) >= MAX_ROTATIONS:
+        if sum(pair.is_reusable(now) for pair in new_pairs) >= MAX_ROTATIONS:
             raise RejectedError
-        kept[place] = kept[place]._replace(replaced_at=now)
-    return _trim([*kept, new], now)
+        new_pairs[place] = new_pairs[place]._replace(replaced_at=now)
+    return _trim([*new_pairs, new], now)
 
 
 def _trim(pairs: Sequence[TokenPair], now: int) -> list[TokenPair]:
     """Return the pairs that are still needed, in the same order, at most ``MAX_KEPT``."""
-    kept = [each for each in pairs if each.is_needed(now) or each.access_is_live(now)]
-    surplus = [each for each in kept if not each.is_needed(now)][: max(0, len(kept) - MAX_KEPT)]
-    return [each for each in kept if each not in surplus]
+    live_pairs = [pair for pair in pairs if pair.is_needed(now) or pair.access_is_live(now)]
+    surplus = [pair for pair in live_pairs if not pair.is_needed(now)][
+        : max(0, len(live_pairs) - MAX_KEPT)
+    ]
+    return [pair for pair in live_pairs if pair not in surplus]

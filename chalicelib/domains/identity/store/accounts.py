@@ -67,14 +67,14 @@ def row(account_id: str, **attributes: Any) -> AccountRow:  # noqa: ANN401  the 
     return AccountRow(f"ACCOUNT#{account_id}", SORT_KEY, **attributes)
 
 
-def stage_email_claims(unit: UnitOfWork, account: AccountRow, taken: Exception) -> None:
+def stage_email_claims(unit: UnitOfWork, account: AccountRow, taken_error: Exception) -> None:
     """Stage the claims of a new account on its e-mail address, by which it is found.
 
     The release before this one finds it by a former key, unless another account has that key
-    (ADR 69). If another account has the address, ``taken`` is raised.
+    (ADR 69). If another account has the address, ``taken_error`` is raised.
     """
     if find_by_email(account.email) is not None:
-        raise taken
+        raise taken_error
     current, *former = claim_hashes(account.email)
     free = ClaimRow.pk.does_not_exist() | ClaimRow.is_former.exists()
     changes: list[Action] = [ClaimRow.target.set(account.id), ClaimRow.is_former.remove()]
@@ -152,8 +152,8 @@ def find_by_hashes(hashes: list[str]) -> AccountRow | None:
     """Return the account with the address of these hashes (``claim_hashes``), or None."""
     keys = [Key(ClaimRow, *claim_key(EMAIL_CLAIM, name)) for name in hashes]
     targets = [row.target for row in fetch(keys) if isinstance(row, ClaimRow)]
-    found = of_ids(targets or ["-"]).values()
-    return next((each for each in found if email_hash(each.email) == hashes[0]), None)
+    candidates = of_ids(targets or ["-"]).values()
+    return next((account for account in candidates if email_hash(account.email) == hashes[0]), None)
 
 
 def key(account_id: str) -> Key:

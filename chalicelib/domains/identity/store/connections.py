@@ -83,7 +83,7 @@ class ConnectionRow(IdentityRow):
     @property
     def token_pairs(self) -> list[TokenPair]:
         """Pairs of tokens, in the order of their issue."""
-        return [TokenPair(*each) for each in self.pairs or ()]
+        return [TokenPair(*pair) for pair in self.pairs or ()]
 
     @property
     def state(self) -> ConnectionState:
@@ -111,14 +111,14 @@ class ConnectionRow(IdentityRow):
 
     def mask_of(self, scopes: Iterable[str]) -> int:
         """Return the mask of some of the connection's scopes; 0 for all of them."""
-        wanted = set(scopes)
-        mask = sum(1 << n for n, each in enumerate(self.scopes) if each in wanted)
+        scope_set = set(scopes)
+        mask = sum(1 << n for n, scope in enumerate(self.scopes) if scope in scope_set)
         return 0 if mask == (1 << len(self.scopes)) - 1 else mask
 
     def scopes_of(self, pair: TokenPair) -> list[str]:
         """Return the scopes of a pair's access token."""
         mask = pair.scope_mask
-        return [each for n, each in enumerate(self.scopes) if not mask or mask >> n & 1]
+        return [scope for n, scope in enumerate(self.scopes) if not mask or mask >> n & 1]
 
 
 class ConnectionLookupRow(IdentityRow):
@@ -202,26 +202,30 @@ def of_workspace(workspace_id: str) -> list[ConnectionRow]:
 def live(workspace_id: str, account_id: str | None = None) -> list[ConnectionRow]:
     """Return the live connections of a workspace, optionally only those of one account."""
     return [
-        each
-        for each in of_workspace(workspace_id)
-        if each.live and (account_id is None or each.account_id == account_id)
+        connection
+        for connection in of_workspace(workspace_id)
+        if connection.live and (account_id is None or connection.account_id == account_id)
     ]
 
 
 def live_of_account(account_id: str) -> list[ConnectionRow]:
     """Return the live connections of an account in all workspaces."""
-    return [each for each in _of(_by_account(account_id)) if each.live]
+    return [connection for connection in _of(_by_account(account_id)) if connection.live]
 
 
 def scopes_of_client(account_id: str, client_id: str) -> set[str]:
     """Return the scopes that an account's live connections to a client have."""
-    known = (each for each in live_of_account(account_id) if each.is_of(client_id))
-    return {scope for each in known for scope in each.scopes}
+    client_connections = (
+        connection for connection in live_of_account(account_id) if connection.is_of(client_id)
+    )
+    return {scope for connection in client_connections for scope in connection.scopes}
 
 
 def of_ids(workspace_id: str, connection_ids: Iterable[str]) -> dict[str, ConnectionRow]:
     """Return the workspace's connections that have these ids, by id; ended ones included."""
-    rows = fetch_of(ConnectionRow, ((_partition(each), SORT_KEY) for each in connection_ids))
+    rows = fetch_of(
+        ConnectionRow, ((_partition(connection_id), SORT_KEY) for connection_id in connection_ids)
+    )
     return {row.id: row for row in rows if row.workspace_id == workspace_id}
 
 

@@ -121,8 +121,8 @@ def open_ones(workspace_id: str) -> list[InvitationRow]:
     """Return the open invitations of a workspace, newest first."""
     places = InvitationLookupRow.partition(_of_workspace(workspace_id))
     rows = fetch(Key(InvitationRow, place.record_pk, SORT_KEY) for place in places)
-    found = [row for row in rows if isinstance(row, InvitationRow) and row.state == "open"]
-    return sorted(found, key=lambda row: row.invitation_id, reverse=True)
+    open_rows = [row for row in rows if isinstance(row, InvitationRow) and row.state == "open"]
+    return sorted(open_rows, key=lambda row: row.invitation_id, reverse=True)
 
 
 def _partition(token: str) -> str:

@@ -157,9 +157,9 @@ def membership(account_id: str, workspace_id: str) -> MembershipRow | None:
 def members(workspace_id: str) -> list[Member]:
     """Return the members of a workspace, in the order that they joined."""
     ids = [row.sk for row in MemberRow.partition(member_row("", workspace_id).pk)]
-    keys = [Key(MembershipRow, _memberships(each), workspace_id) for each in ids]
-    found = fetch([*map(accounts.key, ids), *keys])
-    people = {row.id: row for row in found if isinstance(row, AccountRow)}
-    places = [row for row in found if isinstance(row, MembershipRow)]
+    keys = [Key(MembershipRow, _memberships(account_id), workspace_id) for account_id in ids]
+    rows_read = fetch([*map(accounts.key, ids), *keys])
+    people = {row.id: row for row in rows_read if isinstance(row, AccountRow)}
+    places = [row for row in rows_read if isinstance(row, MembershipRow)]
     joined = sorted(places, key=lambda row: (row.joined_at, row.account_id))
     return [Member(people[row.account_id], row) for row in joined]

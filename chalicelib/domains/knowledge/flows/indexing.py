@@ -83,10 +83,10 @@ def removal_job(workspace_id: str, source: SourceRow) -> JobRow:
 
 
 def _removal_job(
-    workspace_id: str, source_id: str, keys: list[str | None], after: timedelta
+    workspace_id: str, source_id: str, keys: list[str | None], delay: timedelta
 ) -> JobRow:
     payload = {"sourceId": source_id, "keys": [key for key in keys if key]}
-    return jobs.row(UNUSED_TEXT, workspace_id, payload, clock.now() + after)
+    return jobs.row(UNUSED_TEXT, workspace_id, payload, clock.now() + delay)
 
 
 @job_handler(UNUSED_TEXT)
@@ -143,12 +143,12 @@ def refresh(workspace_id: str, bot_ids: Sequence[str]) -> None:
         site_texts = _Pages(workspace_id)
         for bot_id, row in rows.items():
             try:
-                done = monotonic() < end and _refresh(workspace_id, bot_id, row, site_texts)
+                is_current = monotonic() < end and _refresh(workspace_id, bot_id, row, site_texts)
             except Exception as error:
                 log.exception("a knowledge index was not built", extra={"agentId": bot_id})
                 failures.append(error)  # one bot does not keep the others from theirs
             else:
-                if not done:
+                if not is_current:
                     jobs.schedule(jobs.for_changes(KNOWLEDGE_STALE, workspace_id))
         if failures:
             raise failures[0]
@@ -156,23 +156,23 @@ def refresh(workspace_id: str, bot_ids: Sequence[str]) -> None:
 
 def _refresh(workspace_id: str, bot_id: str, row: IndexRow, site_texts: "_Pages") -> bool:
     """Build and publish the index of a bot if it differs. Returns False if another was quicker."""
-    own = [
+    own_documents = [
         Document(source.id, source.title, source.url or "", source.text_key)
         for source in sources.of_bot(workspace_id, bot_id)
         if source.text_key
     ]
-    now = fingerprint([*own, *site_texts.documents])
+    now = fingerprint([*own_documents, *site_texts.documents])
     if row.version is not None and row.fingerprint == now:
         return True
-    found = [*_passages_of(own), *site_texts.passages()]
-    former, row.key, row.fingerprint, row.passages = row.key, None, now, len(found)
-    if found:
+    all_passages = [*_passages_of(own_documents), *site_texts.passages()]
+    former, row.key, row.fingerprint, row.passages = row.key, None, now, len(all_passages)
+    if all_passages:
         row.key = f"{sources.folder(workspace_id, bot_id)}indexes/{new_id()}.sqlite"
     payload = {"agentId": bot_id, "keys": [key for key in (former, row.key) if key]}
     # The job is there before the object, so that a process that dies leaves nothing behind.
     jobs.schedule(jobs.row(UNUSED_INDEX, workspace_id, payload, clock.now() + UNUSED_INDEX_AFTER))
     if row.key:
-        object_store().put(row.key, search.build(found), INDEX_TYPE)
+        object_store().put(row.key, search.build(all_passages), INDEX_TYPE)
     return sources.publish(row)
 
 
@@ -205,15 +205,15 @@ class _Pages:
 
 def _published(workspace_id: str) -> list[Document]:
     """Return the pages that visitors can see, by site and in the order of the site."""
-    found: list[Document] = []
+    documents: list[Document] = []
     for entry in SITES.entries(workspace_id, status="active"):
         _, rows = pages.read_site_and_pages(workspace_id, entry.id)
-        found += [
+        documents += [
             Document(page_source(page.id), page.title, page.canonical_url, page.html_key)
             for page in rows
             if page.html_key and page.slug != NOT_FOUND_SLUG
         ]
-    return found[:MAX_PAGES]
+    return documents[:MAX_PAGES]
 
 
 def _passages_of(documents: Sequence[Document], *, is_html: bool = False) -> Iterator[Passage]:
@@ -223,11 +223,13 @@ def _passages_of(documents: Sequence[Document], *, is_html: bool = False) -> Ite
     """
     for at in range(0, len(documents), READERS):
         some = documents[at : at + READERS]
-        bodies = deadline.map_in_threads(lambda each: object_store().get(each.key), some, READERS)
+        bodies = deadline.map_in_threads(
+            lambda document: object_store().get(document.key), some, READERS
+        )
         for document, body in zip(some, bodies, strict=True):
             text = (body or b"").decode(errors="replace")
-            whole = passages.normal_form(extracts.plain_text(text)) if is_html else text
-            for passage in passages.split(whole):
+            full_text = passages.normal_form(extracts.plain_text(text)) if is_html else text
+            for passage in passages.split(full_text):
                 yield Passage(document.source_id, document.title, document.url, passage)
 
 
@@ -261,11 +263,11 @@ class _Outcome:
     validators: Validators | None = None
 
 
-def stage_fetch(unit: UnitOfWork, source: SourceRow, after: timedelta = timedelta()) -> None:
+def stage_fetch(unit: UnitOfWork, source: SourceRow, delay: timedelta = timedelta()) -> None:
     """Stage the job that reads a source next. The caller stages the source."""
     source.fetch_id = new_id()
     payload = {"sourceId": source.id, "fetchId": source.fetch_id}
-    unit.save(jobs.row(FETCH, unit.workspace_id, payload, clock.now() + after))
+    unit.save(jobs.row(FETCH, unit.workspace_id, payload, clock.now() + delay))
 
 
 @job_handler(FETCH)
@@ -283,7 +285,7 @@ def fetch_source(job: Job) -> None:
     run_unit(job.workspace_id, None, partial(_record, job=job, outcome=outcome))
     there = sources.of_bot(job.workspace_id, source.agent_id)
     if source.status == sources.PENDING and not any(
-        each.status == sources.PENDING for each in there
+        source.status == sources.PENDING for source in there
     ):
         # The last of the new sources need not wait for the job that follows their changes.
         refresh(job.workspace_id, [source.agent_id])
@@ -330,7 +332,7 @@ def _store_text(unit: UnitOfWork, source: SourceRow, outcome: _Outcome) -> str |
     text = outcome.text
     if text and source.digest != digest_of(text):
         there = sources.of_bot(unit.workspace_id, source.agent_id)
-        others = quotas.used(each for each in there if each.id != source.id)
+        others = quotas.used(bot_source for bot_source in there if bot_source.id != source.id)
         if too_much := quotas.problem(others, text):
             return too_much
         store_in_unit(unit, source, text)
@@ -352,12 +354,12 @@ def _fail(source: SourceRow, problem: str) -> None:
 
 
 def _read_url(source: SourceRow) -> _Outcome:
-    known = None
+    validators = None
     if source.fetched_url and source.text_key:
-        known = Validators(source.fetched_url, source.etag or "", source.last_modified or "")
+        validators = Validators(source.fetched_url, source.etag or "", source.last_modified or "")
     try:
         fetched = fetch.fetch(
-            str(source.url), allow_http=True, max_bytes=parsing.MAX_BYTES, validators=known
+            str(source.url), allow_http=True, max_bytes=parsing.MAX_BYTES, validators=validators
         )
     except FetchError as error:
         return _Outcome(problem=f"{NOT_FETCHED} {error.reason}.")

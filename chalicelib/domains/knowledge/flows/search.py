@@ -100,21 +100,25 @@ def search(path: Path, question: str, limit: int, answers: Callable[[str], bool]
     Raises:
         sqlite3.Error: the file is missing or damaged.
     """
-    wanted = list(islice(dict.fromkeys(stems(question)), MAX_QUESTION_STEMS))
-    if not wanted:
+    question_stems = list(islice(dict.fromkeys(stems(question)), MAX_QUESTION_STEMS))
+    if not question_stems:
         return []
     place = f"file:{quote(str(path))}?mode=ro&immutable=1"
     with closing(sqlite3.connect(place, uri=True)) as database:
         if not has_fts5() or not _is_searchable(database):
             everything = [Passage(*row) for row in database.execute(_SCAN)]
-            return _scan(question, limit, [each for each in everything if answers(each.source_id)])
-        ranked = database.execute(_SEARCH, [" OR ".join(f'"{stem}"' for stem in wanted)])
+            return _scan(
+                question, limit, [passage for passage in everything if answers(passage.source_id)]
+            )
+        ranked = database.execute(_SEARCH, [" OR ".join(f'"{stem}"' for stem in question_stems)])
         # Only the passages that are returned are read, and those of deleted sources before them.
-        found = (
+        ranked_passages = (
             Passage(*database.execute(_PASSAGE, [number]).fetchone())._replace(score=-rank)
             for number, rank in ranked
         )
-        return list(islice((each for each in found if answers(each.source_id)), limit))
+        return list(
+            islice((passage for passage in ranked_passages if answers(passage.source_id)), limit)
+        )
 
 
 def _joined(text: str) -> str:
@@ -164,9 +168,9 @@ class IndexCache:
         with self._lock:
             if copy := self._copies.get(key):
                 self._copies.move_to_end(key)
-                found: Future[Path] = Future()
-                found.set_result(copy.path)
-                return found
+                future: Future[Path] = Future()
+                future.set_result(copy.path)
+                return future
             if key not in self._loading:
                 self._loading[key] = self._pool.submit(self._load, key)
             return self._loading[key]

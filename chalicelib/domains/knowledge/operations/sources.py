@@ -187,14 +187,14 @@ def _stage_text(ctx: Context, source: SourceRow, text: str, used: int) -> None:
         message = f"expected at most {MAX_TEXT_BYTES:,} bytes of UTF-8, received {size:,}"
         msg = f"text: {message}"
         raise PayloadTooLargeError(msg, errors=[FieldError("text", message)])
-    whole = passages.normal_form(text)
-    if not whole:
+    full_text = passages.normal_form(text)
+    if not full_text:
         raise ValidationError.of("text", "expected text, received nothing but white space")
-    if too_much := quotas.problem(used, whole):
+    if too_much := quotas.problem(used, full_text):
         msg = f"{too_much} Delete a source first."
         raise ConflictError(msg)
     source.kind, source.status = sources.TEXT, sources.READY
-    indexing.store_in_unit(ctx.unit, source, whole)
+    indexing.store_in_unit(ctx.unit, source, full_text)
 
 
 def _readable_file(ctx: Context, file_id: str) -> str:
@@ -224,8 +224,8 @@ def _readable_file(ctx: Context, file_id: str) -> str:
 def list_knowledge(ctx: Context, args: BotRef) -> SourceList:
     """List all sources of a bot's knowledge with their states, oldest first."""
     agent = AGENTS.require(ctx.workspace_id, args.id)
-    found = sources.of_bot(ctx.workspace_id, agent.id)
-    return SourceList(sources=[SourceOut.from_row(source.values) for source in found])
+    bot_sources = sources.of_bot(ctx.workspace_id, agent.id)
+    return SourceList(sources=[SourceOut.from_row(source.values) for source in bot_sources])
 
 
 @operation(
@@ -260,10 +260,10 @@ def list_readable_files(ctx: Context, args: ReadableFilesQuery) -> ReadableFiles
         search=args.q,
         charge=ctx.charge,
     )
-    found = FILES.page(ctx.workspace_id, query)
+    page = FILES.page(ctx.workspace_id, query)
     readable = [
         ReadableFile(id=file.id, name=file.name, size=int(file.bytes))
-        for file in found.records
+        for file in page.records
         if file.mime_type in PARSED_TYPES and file.bytes <= MAX_BYTES
     ]
-    return ReadableFiles(files=readable, has_more=found.total > len(found.records))
+    return ReadableFiles(files=readable, has_more=page.total > len(page.records))

@@ -94,8 +94,8 @@ def of_bot(workspace_id: str, agent_id: str) -> list[SourceRow]:
 
 def answering_ids(workspace_id: str, agent_id: str) -> set[str]:
     """Return the ids of a bot's sources that have a text, in one request."""
-    found = SOURCES.entries(workspace_id, agent_id, present="text_key")
-    return {entry.id for entry in found}
+    source_entries = SOURCES.entries(workspace_id, agent_id, present="text_key")
+    return {entry.id for entry in source_entries}
 
 
 def folder(workspace_id: str, agent_id: str) -> str:
@@ -127,10 +127,14 @@ def find(workspace_id: str, agent_id: str) -> IndexRow | None:
 def of_bots(workspace_id: str, agent_ids: Collection[str]) -> dict[str, IndexRow]:
     """Return the rows of some bots' indexes. A bot without one gets a new row, not yet written."""
     place = _partition(workspace_id)
-    found = {row.sk: row for row in fetch(Key(IndexRow, place, each) for each in agent_ids)}
+    rows_by_bot = {
+        row.sk: row for row in fetch(Key(IndexRow, place, agent_id) for agent_id in agent_ids)
+    }
     return {
-        each: row if isinstance(row := found.get(each), IndexRow) else IndexRow(place, each)
-        for each in agent_ids
+        agent_id: row
+        if isinstance(row := rows_by_bot.get(agent_id), IndexRow)
+        else IndexRow(place, agent_id)
+        for agent_id in agent_ids
     }
 
 

@@ -17,21 +17,21 @@ class TooFastError(RateLimitedError):
     code = "too_fast"
 
 
-def is_robot(sent: Mapping[str, Any]) -> bool:
+def is_robot(form_values: Mapping[str, Any]) -> bool:
     """Return whether the honeypot is filled in, a field that people do not see.
 
     Such a form gets the usual answer, but it has no effect.
     """
-    return bool(sent.get(form_html.HONEYPOT))
+    return bool(form_values.get(form_html.HONEYPOT))
 
 
-def check_fill_time(sent: Mapping[str, Any]) -> None:
+def check_fill_time(form_values: Mapping[str, Any]) -> None:
     """Refuse a form that was filled in faster than a person can, if our script sent the time.
 
     Raises:
         TooFastError: the form took too little time. The same form is accepted a moment later.
     """
-    elapsed = _integer(sent.get(form_html.ELAPSED))
+    elapsed = _integer(form_values.get(form_html.ELAPSED))
     if elapsed is not None and elapsed < MINIMUM_FILL_MS:
         wait = max(1, round((MINIMUM_FILL_MS - elapsed) / 1000))
         msg = f"The form was filled in in {elapsed} ms. Send it again in {wait} s."

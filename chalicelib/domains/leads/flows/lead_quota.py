@@ -27,8 +27,8 @@ If the limiter is unavailable, they are refused.
 
 def share(workspace: WorkspaceRow) -> Limit:
     """Return the limit on a visitor's leads that are counted. Further ones are marked."""
-    most = max(LEAST_SHARE, LEADS_A_MONTH[workspace.plan] // 10)
-    return Limit("leads-visitor", "counted leads a day", most, timedelta(days=1))
+    max_leads = max(LEAST_SHARE, LEADS_A_MONTH[workspace.plan] // 10)
+    return Limit("leads-visitor", "counted leads a day", max_leads, timedelta(days=1))
 
 
 def of_visitor(
@@ -54,10 +54,10 @@ def count_in_chat(unit: UnitOfWork, workspace: WorkspaceRow, subjects: Sequence[
 
     def count() -> bool:
         try:
-            counted = [limits.take(*each) for each in of_visitor(workspace.id, subjects)]
+            statuses = [limits.take(*counter) for counter in of_visitor(workspace.id, subjects)]
         except RateLimitedError:
             return True
-        return exceeds_share(workspace, (each.limit - each.remaining for each in counted))
+        return exceeds_share(workspace, (status.limit - status.remaining for status in statuses))
 
     return unit.run_side_effect_once("visitor's leads", count)
 

@@ -64,8 +64,10 @@ def read_cart(
     if len(lines) > MAX_LINES:
         return [], [field_error("", "many")]
     ids = [line.get("productId") for line in lines]
-    found = PRODUCTS.fetch(workspace_id, {each for each in ids if _is_id(each)})
-    products = {product.id: product for product in found if product.status == "active"}
+    product_rows = PRODUCTS.fetch(
+        workspace_id, {product_id for product_id in ids if _is_id(product_id)}
+    )
+    products = {product.id: product for product in product_rows if product.status == "active"}
     items: list[dict[str, Any]] = []
     errors: list[FieldError] = []
     for number, line in enumerate(lines):
@@ -105,8 +107,8 @@ def _is_id(value: object) -> TypeGuard[str]:
 def _parse_quantity(value: object) -> int | None:
     if isinstance(value, str) and value.strip().isdecimal() and len(value) <= 6:  # noqa: PLR2004  digits
         value = int(value)
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return int(value) if whole and 1 <= value <= MAX_QUANTITY else None  # type: ignore[operator,call-overload]  # it is an int
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return int(value) if is_integer and 1 <= value <= MAX_QUANTITY else None  # type: ignore[operator,call-overload]  # it is an int
 
 
 FORM_SUBMISSIONS_PER_DAY = Limit(
@@ -222,7 +224,7 @@ def submit(
     for limit, subject in _daily_limits(ctx, form):
         limits.stage(ctx.unit, limit, subject, rows)
     *of_visitor, _ = _daily_limits(ctx, form)
-    used = (limits.used(*each, rows) + 1 for each in of_visitor)
+    used = (limits.used(*counter, rows) + 1 for counter in of_visitor)
     if lead_quota.exceeds_share(workspace, used) and not submitted.over_quota():
         ctx.unit.undo()  # It has been counted, but it takes nothing from others.
         submitted = submitted._replace(over_quota=lambda: True)

@@ -22,11 +22,11 @@ class SubmittedValue(NamedTuple):
 
 def forms(workspace_id: str, ids: Iterable[str]) -> dict[str, FormRow]:
     """Return the forms with these ids, by id. Forms that were deleted lately are among them."""
-    wanted = sorted(set(ids))
-    found = {form.id: form for form in FORMS.fetch(workspace_id, wanted)}
-    if missing := [each for each in wanted if each not in found]:
-        found |= {form.id: form for form in FORMS.fetch_deleted(workspace_id, missing)}
-    return found
+    form_ids = sorted(set(ids))
+    forms_by_id = {form.id: form for form in FORMS.fetch(workspace_id, form_ids)}
+    if missing := [form_id for form_id in form_ids if form_id not in forms_by_id]:
+        forms_by_id |= {form.id: form for form in FORMS.fetch_deleted(workspace_id, missing)}
+    return forms_by_id
 
 
 def of_lead(lead: LeadRow, form: FormRow | None) -> Iterator[SubmittedValue]:

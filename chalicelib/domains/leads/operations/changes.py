@@ -83,13 +83,13 @@ class LeadPatch(Patch, LeadRef):
 def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
     """Set the status of a lead. Its history records the change and its author."""
     lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
-    before = lead.status
-    if args.status != before:
+    old_status = lead.status
+    if args.status != old_status:
         lead.status = args.status
         ctx.unit.save(lead)
-        crm_metrics.count_status(ctx.unit, lead, before)
+        crm_metrics.count_status(ctx.unit, lead, old_status)
         by = ctx.principal.audit_actor
-        leads.record_event(ctx.unit, lead, by, status_before=before, status_after=lead.status)
+        leads.record_event(ctx.unit, lead, by, status_before=old_status, status_after=lead.status)
     return LeadResult(lead=LeadOut.of(lead))
 
 
@@ -108,17 +108,17 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     New contacts assign the client that has them, or a new one. Status: svc_set_lead_status.
     """
     with deadline.side_by_side() as start:
-        found = start(lambda: workspaces.get(ctx.workspace_id))
+        workspace_task = start(lambda: workspaces.get(ctx.workspace_id))
         lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
-        workspace = found.result()
+        workspace = workspace_task.result()
     lead.require_version(args.if_version)
-    changes, changed = args.changes, []
+    changes, changed_fields = args.changes, []
     former = contact = Contact(lead.name, lead.email, lead.phone, lead.phone_entered)
     require_whole(changes.get("notes"), lead.notes, field="notes", length=MAX_LISTED_NOTES)
     if "data" in changes:
         fields, data = _patch_data(ctx, lead, changes.pop("data"))
         if data != lead.whole_data:
-            changed.append("data")
+            changed_fields.append("data")
             contact = _updated_contact(contact, fields, lead.whole_data, data, workspace.country)
             leads.set_data(ctx.unit, lead, data)
     if "phone" in changes and changes["phone"] != lead.phone:
@@ -127,9 +127,9 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     contact = contact._replace(**{n: changes.pop(n) for n in Contact._fields if n in changes})
     for name, value in {**contact._asdict(), **changes}.items():
         if getattr(lead, name) != value:
-            changed.append(name)
+            changed_fields.append(name)
             setattr(lead, name, value)
-    if not changed:
+    if not changed_fields:
         return LeadResult(lead=LeadOut.of(lead))
     if contact.identity != former.identity:
         _assign_client(ctx, lead, contact, former, workspace)
@@ -140,7 +140,9 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
         besides=contact.identity.values(),
     )
     ctx.unit.save(lead)
-    names = [wire_name(LeadPatch, name) for name in changed if name in LeadPatch.model_fields]
+    names = [
+        wire_name(LeadPatch, name) for name in changed_fields if name in LeadPatch.model_fields
+    ]
     leads.record_event(ctx.unit, lead, ctx.principal.audit_actor, fields=names)
     return LeadResult(lead=LeadOut.of(lead))
 
@@ -165,8 +167,8 @@ def _patch_data(
         errors = [FieldError(f"data.{field}", message) for field, message in errors]
         summary = "; ".join(f"{error.field}: {error.message}" for error in errors[:5])
         raise ValidationError(summary, errors=errors)
-    checked = {field.name: cleaned.get(field.name) for field in declared}
-    data: dict[str, Any] = merge(lead.whole_data, {**patch, **checked})
+    valid_values = {field.name: cleaned.get(field.name) for field in declared}
+    data: dict[str, Any] = merge(lead.whole_data, {**patch, **valid_values})
     if (size := size_of(data)) > MAX_DATA_BYTES:
         msg = f"data: expected at most {MAX_DATA_BYTES:,} bytes of JSON, received {size:,}."
         raise PayloadTooLargeError(msg)
@@ -176,14 +178,14 @@ def _patch_data(
 def _updated_contact(
     contact: Contact,
     fields: tuple[FieldSpec, ...],
-    before: dict[str, Any],
-    after: dict[str, Any],
+    old_data: dict[str, Any],
+    new_data: dict[str, Any],
     country: str,
 ) -> Contact:
     """Return the contact with those attributes replaced that the change of the data affects."""
     old, new = (
         contacts.contact_of(*form_fields.contact(fields, data), country)._asdict()
-        for data in (before, after)
+        for data in (old_data, new_data)
     )
     return contact._replace(**{name: new[name] for name in new if new[name] != old[name]})
 
@@ -198,13 +200,13 @@ def _assign_client(
     pairs = zip(contact, former, strict=True)
     fills = Contact(*(new if new != old else None for new, old in pairs))
     match = contacts.match(ctx.workspace_id, contact, fills=fills)
-    moved = (match.client.id if match else None) != lead.client_id
-    if moved and lead.client_id is not None:
+    is_reassigned = (match.client.id if match else None) != lead.client_id
+    if is_reassigned and lead.client_id is not None:
         former_client = CLIENTS.find(ctx.workspace_id, lead.client_id)
         if former_client is not None:
             clients.count(ctx.unit, former_client, None, leads=-1)
     if match is not None:
-        match.count(ctx.unit, None, leads=int(moved))
+        match.count(ctx.unit, None, leads=int(is_reassigned))
         if match.is_new:
             today = clock.local_day(clock.now(), workspace.timezone)
             crm_metrics.count_client(ctx.unit, lead, today)

@@ -245,19 +245,19 @@ def list_forms(ctx: Context, args: FormListQuery) -> FormList:
         descending=True,
         filters={"project_id": args.project_id},
     )
-    found = FORMS.page(ctx.workspace_id, query)
-    sites = dict.fromkeys(form.project_id for form in found.records if form.project_id)
+    page = FORMS.page(ctx.workspace_id, query)
+    sites = dict.fromkeys(form.project_id for form in page.records if form.project_id)
     closed = {s.id for s in SITES.fetch(ctx.workspace_id, sites) if s.status == SUSPENDED}
-    leads = counters.read_facet(ctx.workspace_id, LEADS.noun, "form_id") if found.records else {}
+    leads = counters.read_facet(ctx.workspace_id, LEADS.noun, "form_id") if page.records else {}
     forms = [
         FormOut.of(
             form,
             is_active=form.project_id not in closed,
             submissions=leads.get(counters.name("form_id", form.id), 0),
         )
-        for form in found.records
+        for form in page.records
     ]
-    return FormList(forms=forms, total=found.total)
+    return FormList(forms=forms, total=page.total)
 
 
 @operation(
@@ -303,10 +303,10 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
 def delete_form(ctx: Context, args: FormDelete) -> FormDeleted:
     """Delete a form. Its submitUrl stops working; its leads stay."""
     with deadline.side_by_side() as start:
-        counted = start(
+        count_task = start(
             lambda: counters.read_value(ctx.workspace_id, LEADS.noun, "form_id", args.id)
         )
         form = FORMS.require(ctx.workspace_id, args.id)
-        kept = counted.result()
+        lead_count = count_task.result()
     ctx.unit.soft_delete(form, until=clock.now() + KEPT_AFTER_DELETION)
     return FormDeleted(id=form.id, deleted=not args.dry_run, leads_kept=kept)

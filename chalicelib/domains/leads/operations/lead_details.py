@@ -83,12 +83,12 @@ def get_lead_details(ctx: Context, args: LeadRef) -> LeadDetails:
         read = start(lambda: EventRow.newest(ctx.workspace_id, args.id))
         lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
         events = read.result()
-    around = _read_around(ctx.workspace_id, lead, {event.by for event in events})
-    form, client = around.get(FormRow), around.get(ClientRow)
+    related_rows = _read_around(ctx.workspace_id, lead, {event.by for event in events})
+    form, client = related_rows.get(FormRow), related_rows.get(ClientRow)
     history = [
         LeadChange(
             at=event.at,
-            actor=Actor.of(event.by, around.people),
+            actor=Actor.of(event.by, related_rows.people),
             status_before=event.status_before,
             status_after=event.status_after,
             fields=event.fields,
@@ -98,12 +98,15 @@ def get_lead_details(ctx: Context, args: LeadRef) -> LeadDetails:
     items = [OrderLine.from_row(line) for line in lead.whole_data.get(CART) or ()]
     return LeadDetails(
         lead=LeadOut.of(lead),
-        values=[LeadValue.of(each) for each in submitted_values.of_lead(lead, form)],
+        values=[
+            LeadValue.of(submitted_value)
+            for submitted_value in submitted_values.of_lead(lead, form)
+        ],
         items=items,
         total=sum(item.price * item.quantity for item in items),
         form_title=form.title if form else None,
-        site_title=_title(around.get(SiteRow)),
-        page_title=_title(around.get(PageRow)),
+        site_title=_title(related_rows.get(SiteRow)),
+        page_title=_title(related_rows.get(PageRow)),
         client_id=client.id if client else None,
         client_name=(client.name or client.email or client.phone) if client else None,
         history=history[::-1],
@@ -118,8 +121,8 @@ class _Around(NamedTuple):
 
     def get(self, kind: type[R]) -> R | None:
         """Return the row of a class, or None."""
-        found = self.rows.get(kind)
-        return found if isinstance(found, kind) else None
+        row = self.rows.get(kind)
+        return row if isinstance(row, kind) else None
 
 
 def _read_around(workspace_id: str, lead: LeadRow, actors: Iterable[str]) -> _Around:
@@ -130,11 +133,11 @@ def _read_around(workspace_id: str, lead: LeadRow, actors: Iterable[str]) -> _Ar
         (PAGES, lead.page_id),
         (CLIENTS, lead.client_id),
     )
-    keys = [listing.key(workspace_id, each) for listing, each in places if each]
-    keys += [accounts.key(each) for each in actors if actor_kind(each) == "account"]
-    found = fetch(keys)
-    people = {row.id: row for row in found if isinstance(row, AccountRow)}
-    rows = {type(row): row for row in found if not isinstance(row, AccountRow)}
+    keys = [listing.key(workspace_id, record_id) for listing, record_id in places if record_id]
+    keys += [accounts.key(actor) for actor in actors if actor_kind(actor) == "account"]
+    rows_read = fetch(keys)
+    people = {row.id: row for row in rows_read if isinstance(row, AccountRow)}
+    rows = {type(row): row for row in rows_read if not isinstance(row, AccountRow)}
     if lead.form_id and FormRow not in rows:
         rows |= {type(row): row for row in FORMS.fetch_deleted(workspace_id, [lead.form_id])}
     return _Around(rows, people)

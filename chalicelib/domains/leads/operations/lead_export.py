@@ -73,9 +73,9 @@ def export_leads(ctx: Context, args: LeadExport) -> LeadTable:
         RateLimitedError: the workspace has exported often today.
     """
     limits.stage(ctx.unit, EXPORTS_PER_DAY, ctx.workspace_id)
-    found = _read(ctx, args)
-    ctx.unit.mention(f"rows:{len(found)}")
-    return table(ctx.workspace_id, found)
+    lead_rows = _read(ctx, args)
+    ctx.unit.mention(f"rows:{len(lead_rows)}")
+    return table(ctx.workspace_id, lead_rows)
 
 
 def _read(ctx: Context, args: LeadExport) -> list[LeadRow]:
@@ -93,8 +93,8 @@ def _read(ctx: Context, args: LeadExport) -> list[LeadRow]:
 
 def _page(ctx: Context, filters: Mapping[str, Any], size: int) -> tuple[list[LeadRow], int]:
     query = query_of(ctx, LeadListQuery.model_construct(**filters, page=1, size=size))
-    found = LEADS.page(ctx.workspace_id, query)
-    return found.records, found.total
+    page = LEADS.page(ctx.workspace_id, query)
+    return page.records, page.total
 
 
 def _refuse_many(total: int) -> None:
@@ -106,16 +106,18 @@ def _refuse_many(total: int) -> None:
         raise PayloadTooLargeError(msg)
 
 
-def table(workspace_id: str, found: Sequence[LeadRow]) -> LeadTable:
+def table(workspace_id: str, lead_rows: Sequence[LeadRow]) -> LeadTable:
     """Return leads as a table: the fixed columns, then one for each field of their forms.
 
     A field that has nothing but the contacts of its leads gets no column.
     """
     zone = workspaces.get(workspace_id).timezone
-    forms = submitted_values.forms(workspace_id, (lead.form_id for lead in found if lead.form_id))
-    submitted = [_submitted(lead, forms) for lead in found]
+    forms = submitted_values.forms(
+        workspace_id, (lead.form_id for lead in lead_rows if lead.form_id)
+    )
+    submitted = [_submitted(lead, forms) for lead in lead_rows]
     labels: dict[str, str] = {}
-    for lead, values in zip(found, submitted, strict=True):
+    for lead, values in zip(lead_rows, submitted, strict=True):
         for name, (label, cell) in values.items():
             if cell not in {None, lead.name, lead.email, lead.phone}:
                 labels.setdefault(name, label)
@@ -123,7 +125,7 @@ def table(workspace_id: str, found: Sequence[LeadRow]) -> LeadTable:
     columns += [ExportColumn(name=name, label=label) for name, label in labels.items()]
     rows = [
         [*_fixed(lead, forms, zone), *(values.get(name, ("", None))[1] for name in labels)]
-        for lead, values in zip(found, submitted, strict=True)
+        for lead, values in zip(lead_rows, submitted, strict=True)
     ]
     return LeadTable(columns=columns, rows=rows)
 
@@ -131,8 +133,11 @@ def table(workspace_id: str, found: Sequence[LeadRow]) -> LeadTable:
 def _submitted(lead: LeadRow, forms: Mapping[str, FormRow]) -> dict[str, tuple[str, Cell]]:
     """Return the label and the cell of each submitted value, by the field's name."""
     return {
-        each.name: (each.label, each.consent_at or _cell(each.value))
-        for each in submitted_values.of_lead(lead, forms.get(lead.form_id))
+        submitted_value.name: (
+            submitted_value.label,
+            submitted_value.consent_at or _cell(submitted_value.value),
+        )
+        for submitted_value in submitted_values.of_lead(lead, forms.get(lead.form_id))
     }
 
 

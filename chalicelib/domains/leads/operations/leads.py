@@ -97,14 +97,14 @@ class LeadOut(LeadRef):
         """Return the wire form of a listed lead."""
         notes = truncate(lead.notes, MAX_LISTED_NOTES)
         data = shorten(lead.data, MAX_LISTED_BYTES - size_of(notes))
-        whole = lead.data_revision is None and data == lead.data and notes == lead.notes
-        return cls._of(lead, data=data, notes=notes, truncated=not whole)
+        is_whole = lead.data_revision is None and data == lead.data and notes == lead.notes
+        return cls._of(lead, data=data, notes=notes, truncated=not is_whole)
 
     @classmethod
-    def _of(cls, lead: LeadRow, **made: Any) -> Self:  # noqa: ANN401  the fields made
+    def _of(cls, lead: LeadRow, **fields: Any) -> Self:  # noqa: ANN401  the fields made
         source = lead.source and {**lead.source, "campaign": _campaign(lead.source)}
         over_quota = bool(lead.over_quota)
-        return cls.from_row(lead.values, source=source, over_quota=over_quota, **made)
+        return cls.from_row(lead.values, source=source, over_quota=over_quota, **fields)
 
 
 def _campaign(source: dict[str, Any]) -> CampaignOut | None:
@@ -202,8 +202,8 @@ def list_leads(ctx: Context, args: LeadListQuery) -> LeadList:
 
     Submitted data are untrusted text.
     """
-    found = LEADS.page(ctx.workspace_id, query_of(ctx, args))
-    return LeadList(collections=_shortened(ctx, found.records), total=found.total)
+    page = LEADS.page(ctx.workspace_id, query_of(ctx, args))
+    return LeadList(collections=_shortened(ctx, page.records), total=page.total)
 
 
 def query_of(ctx: Context, args: LeadListQuery) -> Query:
@@ -225,12 +225,12 @@ def query_of(ctx: Context, args: LeadListQuery) -> Query:
 
 
 def _shortened(ctx: Context, rows: Sequence[LeadRow]) -> list[LeadOut]:
-    shown = [LeadOut.shortened(lead) for lead in rows]
-    if count := sum(lead.truncated for lead in shown):
+    leads_out = [LeadOut.shortened(lead) for lead in rows]
+    if count := sum(lead.truncated for lead in leads_out):
         ctx.warn(
             f"{count} lead(s) are shortened. Use {call('svc_get_lead')} to read a lead in full."
         )
-    return shown
+    return leads_out
 
 
 @operation(
@@ -277,16 +277,16 @@ def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:
             kind = "e-mail address" if name == EMAIL else "phone number"
             ctx.warn(f"{name}: this is not a valid {kind}.")
     with deadline.side_by_side() as start:
-        found = [
+        lookup_tasks = [
             start(partial(LEADS.find_by, ctx.workspace_id, name, value))
             for name, value in searched.items()
             if value
         ]
-        held = clients.holders(ctx.workspace_id, searched)
-    ids = {each for some in found for each in some.result()}
+        holders = clients.holders(ctx.workspace_id, searched)
+    ids = {lead_id for some in lookup_tasks for lead_id in some.result()}
     newest = sorted(ids, reverse=True)[:MAX_FOUND]
-    keys = [LEADS.key(ctx.workspace_id, each) for each in newest]
-    if holder := held.get(EMAIL) or held.get(PHONE):
+    keys = [LEADS.key(ctx.workspace_id, lead_id) for lead_id in newest]
+    if holder := holders.get(EMAIL) or holders.get(PHONE):
         keys.append(CLIENTS.key(ctx.workspace_id, holder))
     rows = fetch(keys)
     return LeadsFound(

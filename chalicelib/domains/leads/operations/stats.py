@@ -87,23 +87,23 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
         clients = start(lambda: counters.read(ctx.workspace_id, CLIENTS.noun)[counters.TOTAL])
         if _can_match(ctx, args):
             subject = crm_metrics.subject(form_id=args.form_id, project_id=args.project_id)
-            counted = start(lambda: _total(ctx, args))
+            total_task = start(lambda: _total(ctx, args))
             days = metrics.read(ctx.workspace_id, subject, first, last)
-            total = counted.result()
+            total = total_task.result()
         else:
             days, total = dict.fromkeys(_days(first, last), DayCounts()), 0
-    whole = metrics.total(days.values())
-    created, completed = whole.totals[crm_metrics.CREATED], whole.totals["completed"]
+    totals = metrics.total(days.values())
+    created, completed = totals.totals[crm_metrics.CREATED], totals.totals["completed"]
     sources = {
         source: measures[crm_metrics.CREATED]
-        for source, measures in whole.by_dimension[crm_metrics.SOURCE].items()
+        for source, measures in totals.by_dimension[crm_metrics.SOURCE].items()
     }
     most_first = sorted(sources.items(), key=lambda source: (-source[1], source[0]))
     return CrmStats(
         total=total,
-        by_status={status: whole.totals[status] for status in STATUSES},
+        by_status={status: totals.totals[status] for status in STATUSES},
         created=created,
-        over_quota=whole.totals[crm_metrics.OVER_QUOTA],
+        over_quota=totals.totals[crm_metrics.OVER_QUOTA],
         conversion=completed / created if created else 0.0,
         series=[
             LeadDay(
@@ -116,7 +116,7 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
         by_source=[LeadSourceCount(source=name, count=n) for name, n in most_first if n],
         clients=ClientCounts(
             total=clients.result(),
-            new=whole.totals[crm_metrics.CLIENTS],
+            new=totals.totals[crm_metrics.CLIENTS],
         ),
     )
 

@@ -84,18 +84,18 @@ class FieldSpec(NamedTuple):
     options: tuple[str, ...] = ()
 
 
-def name_for(label: str, taken: Container[str]) -> str:
+def name_for(label: str, taken_names: Container[str]) -> str:
     """Return a name for a new field, made from its label in Latin letters, that no other has."""
     words = slugs.slugify(label, "field").replace("-", "_")
     base = (words if words[0].isalpha() else f"field_{words}")[:_MAX_MADE_NAME].rstrip("_")
     endings = chain([""], (f"_{number}" for number in count(2)))
     names = (f"{base}{ending}" for ending in endings)
-    return next(name for name in names if name not in taken and name != CART)
+    return next(name for name in names if name not in taken_names and name != CART)
 
 
 def language(title: str, labels: Sequence[str]) -> str:
     """Return a form's language: ``ru`` if any of its texts has a Cyrillic letter, else ``en``."""
-    return "ru" if any(_CYRILLIC.search(each) for each in (title, *labels)) else "en"
+    return "ru" if any(_CYRILLIC.search(text) for text in (title, *labels)) else "en"
 
 
 def validate(
@@ -197,18 +197,18 @@ def _entered_text(value: object, kind: str) -> str:
         raise _InvalidValueError(kind if kind in {"email", "phone", "number", "date"} else "text")
     if isinstance(value, int) and abs(value) >= 10**30:
         raise _InvalidValueError("too_long", limit=30, length="31+")
-    typed = str(value)
+    entered = str(value)
     if kind == "textarea":
-        lines = typed.replace("\r\n", "\n").replace("\r", "\n")
-        typed, limit = _CONTROL_BUT_LINES.sub("", lines).strip(), MAX_TEXTAREA
+        lines = entered.replace("\r\n", "\n").replace("\r", "\n")
+        entered, limit = _CONTROL_BUT_LINES.sub("", lines).strip(), MAX_TEXTAREA
     else:
-        line = " ".join(typed.split())
+        line = " ".join(entered.split())
         if kind in {"email", "phone"}:
             line = clean_typed(line)
-        typed, limit = BIDI_CONTROL.sub("", CONTROL.sub("", line)).strip(), MAX_TEXT
-    if len(typed) > limit:
-        raise _InvalidValueError("too_long", limit=limit, length=len(typed))
-    return typed
+        entered, limit = BIDI_CONTROL.sub("", CONTROL.sub("", line)).strip(), MAX_TEXT
+    if len(entered) > limit:
+        raise _InvalidValueError("too_long", limit=limit, length=len(entered))
+    return entered
 
 
 def _parse_checkbox(value: object) -> bool | None:
@@ -227,10 +227,10 @@ def _parse_checkbox(value: object) -> bool | None:
 
 
 def _email(entered: str) -> str:
-    found = emails.find_email(entered)
-    if found is None:
+    address = emails.find_email(entered)
+    if address is None:
         raise _InvalidValueError("email")
-    return found
+    return address
 
 
 def _phone(entered: str) -> str:
@@ -273,10 +273,10 @@ def _bounded(number: float) -> int | float:
 
 def _date(entered: str) -> str:
     for pattern in _DATES:
-        if found := pattern.fullmatch(entered):
+        if match := pattern.fullmatch(entered):
             with suppress(ValueError):
                 return date(
-                    **{name: int(part) for name, part in found.groupdict().items()}
+                    **{name: int(part) for name, part in match.groupdict().items()}
                 ).isoformat()
     raise _InvalidValueError("date")
 
@@ -287,8 +287,8 @@ _PARSERS = {"email": _email, "phone": _phone, "date": _date}
 def _format_options(options: Sequence[str]) -> str:
     """Return the options as one line that is short enough to show beside a field."""
     line = ", ".join(options)
-    shown = cut_bytes(line, _MAX_OPTIONS_BYTES)
-    return shown if shown == line else f"{shown}…"
+    short_line = cut_bytes(line, _MAX_OPTIONS_BYTES)
+    return short_line if short_line == line else f"{short_line}…"
 
 
 _MAX_OPTIONS_BYTES = 300
@@ -358,7 +358,7 @@ def fields(template: str, language: str) -> list[dict[str, Any]]:
             "label": form_text(language, f"label_{field.name}"),
             "type": field.type,
             "required": field.required,
-            "options": [form_text(language, each) for each in field.options],
+            "options": [form_text(language, option) for option in field.options],
         }
         for field in TEMPLATES[template]
     ]

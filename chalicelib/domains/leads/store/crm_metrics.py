@@ -32,28 +32,28 @@ def count_created(unit: UnitOfWork, created: Iterable[tuple[LeadRow, bool]]) -> 
     counts = Increments(unit.workspace_id)
     for lead, with_client in created:
         day = date.fromisoformat(lead.day)
-        for each in _subjects(lead):
-            counts.add(each, day, {CREATED: 1}, source=lead.source_name)
+        for subject in _subjects(lead):
+            counts.add(subject, day, {CREATED: 1}, source=lead.source_name)
             over_quota = int(bool(lead.over_quota))
             counts.add(
-                each, day, {lead.status: 1, CLIENTS: int(with_client), OVER_QUOTA: over_quota}
+                subject, day, {lead.status: 1, CLIENTS: int(with_client), OVER_QUOTA: over_quota}
             )
     counts.stage(unit)
 
 
-def count_status(unit: UnitOfWork, lead: LeadRow, before: str) -> None:
+def count_status(unit: UnitOfWork, lead: LeadRow, old_status: str) -> None:
     """Stage the counting of a lead's change of status. Call it once per unit."""
     counts = Increments(unit.workspace_id)
-    for each in _subjects(lead):
-        counts.add(each, date.fromisoformat(lead.day), {before: -1, lead.status: 1})
+    for subject in _subjects(lead):
+        counts.add(subject, date.fromisoformat(lead.day), {old_status: -1, lead.status: 1})
     counts.stage(unit)
 
 
 def count_client(unit: UnitOfWork, lead: LeadRow, day: date) -> None:
     """Stage the counting of a new client of an existing lead. Call it once per unit."""
     counts = Increments(unit.workspace_id)
-    for each in _subjects(lead):
-        counts.add(each, day, {CLIENTS: 1})
+    for subject in _subjects(lead):
+        counts.add(subject, day, {CLIENTS: 1})
     counts.stage(unit)
 
 

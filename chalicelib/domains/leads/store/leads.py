@@ -108,8 +108,8 @@ def texts_in(value: Any) -> Iterator[str]:  # noqa: ANN401  JSON
         case int() | float():
             yield str(value)
         case list():
-            for each in value:
-                yield from texts_in(each)
+            for element in value:
+                yield from texts_in(element)
         case dict() if value.keys() != CONSENT:
             yield from texts_in(list(value.values()))
 
@@ -139,7 +139,7 @@ LEADS = register_listing(
         ),
         events={
             "lead.created": is_new,
-            "order.created": lambda before, after: before is None and bool(after.is_order),
+            "order.created": lambda old_row, new_row: old_row is None and bool(new_row.is_order),
             "lead.status_changed": changes("status"),
             "lead.updated": changes_others("status", "named_contacts", "data_revision"),
         },
@@ -185,8 +185,8 @@ def find(workspace_id: str, lead_id: str) -> LeadRow | None:
     Raises:
         ConcurrentUpdateError: a change of the lead happened between the reads of its two rows.
     """
-    found = whole(workspace_id, [lead_id])
-    return found[0] if found else None
+    leads = whole(workspace_id, [lead_id])
+    return leads[0] if leads else None
 
 
 def whole(workspace_id: str, ids: Iterable[str]) -> list[LeadRow]:
@@ -196,8 +196,8 @@ def whole(workspace_id: str, ids: Iterable[str]) -> list[LeadRow]:
         ConcurrentUpdateError: as for ``find``.
     """
     ids = list(ids)
-    keys = [LEADS.key(workspace_id, each) for each in ids]
-    rows = fetch([*keys, *(data_key(workspace_id, each) for each in ids)])
+    keys = [LEADS.key(workspace_id, lead_id) for lead_id in ids]
+    rows = fetch([*keys, *(data_key(workspace_id, lead_id) for lead_id in ids)])
     leads = [row for row in rows if isinstance(row, LeadRow)]
     attach_data(leads, rows)
     return leads
@@ -254,13 +254,15 @@ def restore_emails(lead: LeadRow) -> bool:
         for email in emails.emails_in(text):
             if emails.key(email) != emails.key(fold(email)):
                 entered.setdefault(fold(email), set()).add(email)
-    restored = {folded: found.pop() for folded, found in entered.items() if len(found) == 1}
-    named = list(lead.named_contacts or ())
-    if not restored.keys() & {lead.email, *named}:
+    restored = {
+        folded: spellings.pop() for folded, spellings in entered.items() if len(spellings) == 1
+    }
+    named_contacts = list(lead.named_contacts or ())
+    if not restored.keys() & {lead.email, *named_contacts}:
         return False
     lead.email = restored.get(lead.email, lead.email)
-    named = [restored.get(each, each) for each in named]
-    lead.named_contacts = clients.added(None, named, besides=(lead.email, lead.phone))
+    named_contacts = [restored.get(contact, contact) for contact in named_contacts]
+    lead.named_contacts = clients.added(None, named_contacts, besides=(lead.email, lead.phone))
     return True
 
 

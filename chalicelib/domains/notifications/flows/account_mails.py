@@ -48,24 +48,24 @@ def mail_invitation(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     invitation_id = job.payload["invitationId"]
-    found = memberships.working(rows.by_id(job.workspace_id, invitation_id))
-    if found is None or not mail.is_on():
+    invitation = memberships.working(rows.by_id(job.workspace_id, invitation_id))
+    if invitation is None or not mail.is_on():
         return
-    until = found.row.created_at + mail_gate.LONGEST_WAIT
+    until = invitation.row.created_at + mail_gate.LONGEST_WAIT
     mail_gate.deliver(
-        _invitation_mail(found, f"invitation-{invitation_id}"),
+        _invitation_mail(invitation, f"invitation-{invitation_id}"),
         "account",
         until,
-        note=lambda verdict: rows.note_mail(found.row, verdict.state, verdict.reason),
+        note=lambda verdict: rows.note_mail(invitation.row, verdict.state, verdict.reason),
     )
 
 
 def _invitation_mail(invitation: OpenInvitation, mail_id: str) -> Mail:
     row, workspace, inviter = invitation.row, invitation.workspace, invitation.inviter
-    chosen = inviter.language or localized.language_of_country(workspace.country)
-    language = cast("Language", chosen)
+    language_code = inviter.language or localized.language_of_country(workspace.country)
+    language = cast("Language", language_code)
     local = row.expires_at.astimezone(ZoneInfo(workspace.timezone))
-    shown = mails.render(
+    message = mails.render(
         TEMPLATES,
         "invitation",
         language,
@@ -77,7 +77,7 @@ def _invitation_mail(invitation: OpenInvitation, mail_id: str) -> Mail:
     return Mail(
         id=mail_id,
         recipient=row.email,
-        content=shown,
+        content=message,
         sender_name=workspace.name,
         workspace_id=workspace.id,
     )
@@ -93,10 +93,10 @@ def mail_password_reset(job: Job) -> None:
     """
     reset_id = job.payload["resetId"]
     token = password_resets.token(reset_id)
-    found = password_resets.working(token)
-    if found is None or not mail.is_on():
+    reset = password_resets.working(token)
+    if reset is None or not mail.is_on():
         return
-    row, account = found
+    row, account = reset
     language = cast("Language", account.language or row.language)
     url = password_resets.page_url(token)
     message = _password_mail(f"password-reset-{reset_id}", "password_reset", account, language, url)
@@ -126,11 +126,11 @@ def mail_password_set(job: Job) -> None:
 def _password_mail(
     mail_id: str, kind: str, account: AccountRow, language: Language, url: str
 ) -> Mail:
-    shown = mails.render(TEMPLATES, kind, language, email=account.email, page_url=url)
+    message = mails.render(TEMPLATES, kind, language, email=account.email, page_url=url)
     return Mail(
         id=mail_id,
         recipient=account.email,
-        content=shown,
+        content=message,
     )
 
 
@@ -147,11 +147,11 @@ def mail_proof(job: Job) -> None:
         return
     language = cast("Language", account.language or "en")
     page_url = emails.proof_page_url(account)
-    shown = mails.render(TEMPLATES, "proof", language, email=account.email, page_url=page_url)
+    content = mails.render(TEMPLATES, "proof", language, email=account.email, page_url=page_url)
     message = Mail(
         id=f"proof-{account.id}",
         recipient=account.email,
-        content=shown,
+        content=content,
         workspace_id=job.workspace_id if job.workspace_id != PLATFORM else None,
     )
     until = datetime.fromisoformat(job.payload["at"]) + mail_gate.LONGEST_WAIT

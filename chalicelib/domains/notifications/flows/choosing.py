@@ -49,13 +49,17 @@ def stage_change(
         ForbiddenError: the account is not a member.
     """
     lock = locks.lock_row(workspace_id, LOCK)
-    chosen = of_member(workspace_id, account_id)
-    change(chosen)
-    others = [each for member, each in members(workspace_id) if member.account.id != account_id]
+    own_choices = of_member(workspace_id, account_id)
+    change(own_choices)
+    others = [
+        member_choices
+        for member, member_choices in members(workspace_id)
+        if member.account.id != account_id
+    ]
     unit.save(lock)
-    unit.save(chosen.row(workspace_id, account_id))
-    _stage_unwanted(unit, workspace_id, [chosen, *others])
-    return chosen
+    unit.save(own_choices.row(workspace_id, account_id))
+    _stage_unwanted(unit, workspace_id, [own_choices, *others])
+    return own_choices
 
 
 def remove(workspace_id: str, account_id: str) -> None:
@@ -72,7 +76,9 @@ def remove(workspace_id: str, account_id: str) -> None:
             return
         unit.save(lock)
         unit.delete(row)
-        _stage_unwanted(unit, workspace_id, [each for _, each in members(workspace_id)])
+        _stage_unwanted(
+            unit, workspace_id, [member_choices for _, member_choices in members(workspace_id)]
+        )
 
     run_unit(workspace_id, AuditEvent.by_job(MEMBERSHIP_ENDED), stage)
 

@@ -103,7 +103,7 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
         UnavailableError: the database is unavailable.
     """
     workspace, booking = workspaces.get(job.workspace_id), requested.booking
-    shown = texts.mail(
+    content = texts.mail(
         localized.language_of_country(workspace.country),
         "link",
         BookingFacts(
@@ -119,7 +119,7 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
     message = Mail(
         id=f"booking-link-{requested.request_id}",
         recipient=requested.email,
-        content=shown,
+        content=content,
         sender_name=workspace.name,
         workspace_id=workspace.id,
     )
@@ -127,14 +127,14 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
 
 
 def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str) -> Mail:
-    shown = texts.mail(
+    message = texts.mail(
         localized.language_of_country(workspace.country), kind, booking_facts(workspace, booking)
     )
     event = booking_links.client_calendar_event(workspace.id, workspace.name, booking)
     return Mail(
         id=mail_id,
         recipient=booking.client_email or "",
-        content=shown,
+        content=message,
         sender_name=workspace.name,
         workspace_id=workspace.id,
         attachments=[
@@ -171,11 +171,13 @@ def make_mails(job: Job) -> None:
     events = [Event(*values) for values in job.payload["events"]]
     at = datetime.fromisoformat(job.payload["at"])
     for booking_id in dict.fromkeys(event.id for event in events):
-        own = [event for event in events if event.id == booking_id]
+        booking_events = [event for event in events if event.id == booking_id]
         payload = {
             "bookingId": booking_id,
-            "events": [event.type for event in own],
-            "previousStatus": next((e.previous_status for e in own if e.previous_status), None),
+            "events": [event.type for event in booking_events],
+            "previousStatus": next(
+                (e.previous_status for e in booking_events if e.previous_status), None
+            ),
             "at": job.payload["at"],
             "actor": job.payload["actor"],
         }
@@ -238,8 +240,8 @@ def remind_client(job: Job) -> None:
     _schedule_next(job.workspace_id, booking, options)  # first: the mail may fail
     if job.payload["minutes"] in options.reminders:
         due_at = booking.starts_at - timedelta(minutes=job.payload["minutes"])
-        own: MailClass = "stranger_reminder" if booking.is_unproved else "reminder"
-        send_to_client(job, booking, "reminder", own, due_at)
+        mail_class: MailClass = "stranger_reminder" if booking.is_unproved else "reminder"
+        send_to_client(job, booking, "reminder", mail_class, due_at)
 
 
 def _class_of(actor: str | None) -> MailClass:

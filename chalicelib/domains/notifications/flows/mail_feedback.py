@@ -83,7 +83,7 @@ def _of_mail(
     suppression: Suppression | None = None,
     recipients: list[dict[str, str]] | None = None,
 ) -> Report:
-    addresses = [each["emailAddress"] for each in recipients or ()]
+    addresses = [recipient["emailAddress"] for recipient in recipients or ()]
     if suppression and len(mail["destination"]) == 1:
         # If the recipient forwards mails, the report names the address that they are forwarded to.
         addresses = mail["destination"]
@@ -107,7 +107,7 @@ def receive(messages: Iterable[Mapping[str, Any]]) -> list[str]:
 
     Neither a log line nor an error names an address. A message that is no report is dropped.
     """
-    kept = []
+    failed_ids = []
     for message in messages:
         try:
             _handle(message)
@@ -115,8 +115,8 @@ def receive(messages: Iterable[Mapping[str, Any]]) -> list[str]:
             # The trace may contain an address.
             cause = type(error).__name__
             log.warning("a report of SES waits for another attempt", extra={"cause": cause})
-            kept.append(message["messageId"])
-    return kept
+            failed_ids.append(message["messageId"])
+    return failed_ids
 
 
 def _handle(message: Mapping[str, Any]) -> None:

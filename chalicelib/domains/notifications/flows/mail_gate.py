@@ -123,9 +123,11 @@ def admit(  # noqa: PLR0913  what decides on a mail
     Raises:
         UnavailableError: the database is unavailable.
     """
-    known = client_mails.find(_tenant(workspace_id), mail_id) if mail_class in BUDGETS else None
-    if known is not None and known.state != "admitted":
-        return Verdict(known.state, known.reason)
+    stored_mail = (
+        client_mails.find(_tenant(workspace_id), mail_id) if mail_class in BUDGETS else None
+    )
+    if stored_mail is not None and stored_mail.state != "admitted":
+        return Verdict(stored_mail.state, stored_mail.reason)
     checks: dict[Reason, Callable[[], bool]] = {
         "too_late": lambda: clock.now() >= until,
         "unproved": lambda: account is not None and not account.is_proved,
@@ -135,7 +137,7 @@ def admit(  # noqa: PLR0913  what decides on a mail
     }
     if reason := next((reason for reason, applies in checks.items() if applies()), None):
         return _withhold(workspace_id, mail_class, mail_id, reason)
-    if known is not None or mail_class not in BUDGETS:
+    if stored_mail is not None or mail_class not in BUDGETS:
         return Verdict("admitted")
     return _count(address, workspace_id, mail_class, mail_id, until)
 
@@ -149,28 +151,30 @@ def _count(
     """
     tenant, mailbox = _tenant(workspace_id), mail_budgets.budget_key(address)
     budget = BUDGETS[mail_class]
-    counted: list[tuple[Limit, str, Reason]] = [(budget, mailbox, "by_address")]
+    limit_counters: list[tuple[Limit, str, Reason]] = [(budget, mailbox, "by_address")]
     if workspace_id is not None:
         plan = workspaces.get(workspace_id).plan
         shared = mail_budgets.of_workspace(plan, mail_class)
-        counted += [(limit, workspace_id, "by_plan") for limit in shared]
+        limit_counters += [(limit, workspace_id, "by_plan") for limit in shared]
 
-    def stage(unit: UnitOfWork, own: Limit | None = None) -> None:
+    def stage(unit: UnitOfWork, reservation: Limit | None = None) -> None:
         client_mails.stage_admission(unit, mail_id)
-        for limit, subject, _ in counted:
-            is_bound = own is None or limit is not budget
+        for limit, subject, _ in limit_counters:
+            is_bound = reservation is None or limit is not budget
             limits.stage(unit, limit if is_bound else replace(limit, max_requests=_ANY), subject)
-        if own is not None:
-            limits.stage(unit, own, f"{mailbox}#{tenant}")
+        if reservation is not None:
+            limits.stage(unit, reservation, f"{mailbox}#{tenant}")
 
-    if own := mail_budgets.reserve(mail_class, budget):
+    if reservation := mail_budgets.reserve(mail_class, budget):
         with suppress(RateLimitedError):
-            run_unit(tenant, None, partial(stage, own=own))
+            run_unit(tenant, None, partial(stage, reservation=reservation))
             return Verdict("admitted")
     try:
         run_unit(tenant, None, stage)
     except RateLimitedError as error:
-        reason = next((why for limit, subject, why in counted if _is_used_up(limit, subject)), None)
+        reason = next(
+            (why for limit, subject, why in limit_counters if _is_used_up(limit, subject)), None
+        )
         if mail_class == "stranger":
             return _withhold(workspace_id, mail_class, mail_id, reason or "by_address")
         retry_at = clock.now() + timedelta(seconds=int(error.headers["Retry-After"]))

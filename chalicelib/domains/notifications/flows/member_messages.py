@@ -74,12 +74,12 @@ def make_messages(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     members = choosing.members(job.workspace_id)
-    made: list[JobRow] = []
+    job_rows: list[JobRow] = []
     for number, values in enumerate(job.payload["events"]):
         event = Event(*values)
         for name in (name for name, kind in MESSAGE_KINDS.items() if kind.type == event.type):
-            for member, chosen in members:
-                for channel in chosen.channels(name):
+            for member, member_choices in members:
+                for channel in member_choices.channels(name):
                     message = {
                         "kind": name,
                         "recordId": event.id,
@@ -88,9 +88,9 @@ def make_messages(job: Job) -> None:
                         "at": job.payload["at"],
                     }
                     message_id = f"{job.job_id}-{number}-{name}-{member.account.id}-{channel}"
-                    made.append(_row(job.workspace_id, message, message_id))
-    deadline.map_in_threads(jobs.schedule, made, PARALLEL_WRITES)
-    if made:
+                    job_rows.append(_row(job.workspace_id, message, message_id))
+    deadline.map_in_threads(jobs.schedule, job_rows, PARALLEL_WRITES)
+    if job_rows:
         wake.wake()
 
 
@@ -221,14 +221,14 @@ def _send_or_postpone(job: Job, send: Callable[[Job, _Recipient], None]) -> None
     recipient, at = _recipient(job), datetime.fromisoformat(job.payload["at"])
     if recipient is None:
         return
-    age, known = clock.now() - at, {"kind": job.kind, "job": job.job_id}
+    age, log_fields = clock.now() - at, {"kind": job.kind, "job": job.job_id}
     if age > LONGEST_DELAY:
-        log.warning("a message to a member was given up", extra=known)
+        log.warning("a message to a member was given up", extra=log_fields)
         return
     try:
         send(job, recipient)
     except (MailDelayedError, TelegramError) as error:
-        log.info("a message to a member waits", extra={**known, "cause": str(error)})
+        log.info("a message to a member waits", extra={**log_fields, "cause": str(error)})
         requested = timedelta(seconds=min(error.retry_after or 0, LONGEST_DELAY.total_seconds()))
         raise Postponed(clock.now() + max(FIRST_PAUSE, age, requested)) from error
 
@@ -254,8 +254,8 @@ def _schedule_digest(job: Job) -> None:
     at = datetime.fromisoformat(job.payload["at"])
     window_end = windows.end(at)
     payload = {**job.payload, "at": iso(at)}
-    named = (job.payload[name] for name in ("accountId", "channel", "kind"))
-    job_id = "-".join((job.workspace_id, *named, f"{window_end:%Y%m%dT%H%M}"))
+    name_parts = (job.payload[name] for name in ("accountId", "channel", "kind"))
+    job_id = "-".join((job.workspace_id, *name_parts, f"{window_end:%Y%m%dT%H%M}"))
     jobs.schedule(jobs.row(NOTIFY_DIGEST, job.workspace_id, payload, window_end, job_id=job_id))
 
 
@@ -280,11 +280,11 @@ def _recipient(job: Job) -> _Recipient | None:
     if membership is None or account.disabled_at is not None or kind not in MESSAGE_KINDS:
         return None
     workspace = workspaces.get(job.workspace_id)
-    found = choices.find(job.workspace_id, account_id)
-    chosen = Choices(membership.role, workspace.country, account.language, found)
-    if not chosen.wants(kind, channel):
+    choices_row = choices.find(job.workspace_id, account_id)
+    member_choices = Choices(membership.role, workspace.country, account.language, choices_row)
+    if not member_choices.wants(kind, channel):
         return None
-    return _Recipient(workspace, account, kind, channel, chosen.language)
+    return _Recipient(workspace, account, kind, channel, member_choices.language)
 
 
 def _send(recipient: _Recipient, message: Message, message_id: str) -> None:
@@ -304,7 +304,7 @@ def _send_mail(recipient: _Recipient, message: Message, message_id: str) -> None
     workspace, account = recipient.workspace, recipient.account
     token = unsubscribing.token(workspace.id, account.id, recipient.kind)
     unsubscribe = f"{settings().public_url}/unsubscribe/{token}"
-    shown = messages.mail(
+    content = messages.mail(
         recipient.language,
         message,
         workspace=workspace.name,
@@ -314,7 +314,7 @@ def _send_mail(recipient: _Recipient, message: Message, message_id: str) -> None
     message_mail = Mail(
         id=message_id,
         recipient=account.email,
-        content=shown,
+        content=content,
         sender_name=workspace.name,
         unsubscribe_url=unsubscribe,
     )

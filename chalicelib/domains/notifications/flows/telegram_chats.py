@@ -82,8 +82,8 @@ def text(language: Language, answer: Answer, **values: str) -> str:
     return str(_catalogue(language).texts[answer]).format(**values)
 
 
-def _command(said: object) -> tuple[Command, str]:
-    words = said.split(maxsplit=1) if isinstance(said, str) else []
+def _command(text: object) -> tuple[Command, str]:
+    words = text.split(maxsplit=1) if isinstance(text, str) else []
     argument = words[1].strip() if len(words) > 1 else ""
     match words[:1]:
         case ["/start"] if argument:
@@ -197,8 +197,8 @@ def _once(
 ) -> str:
     """Commit what a message changes for an account. A repeated update only gets the answer."""
     record = IdempotencyRecord(f"telegram#{account_id}", str(message.update_id), fingerprint="")
-    if stored := idempotency.find(tenant, record):
-        return _stored_answer(record, stored)
+    if stored_record := idempotency.find(tenant, record):
+        return _stored_answer(record, stored_record)
     event = None
     if operation is not None:
         event = AuditEvent(operation, account_id, resources=(f"account:{account_id}",))
@@ -214,8 +214,8 @@ def _once(
         return _stored_answer(record, idempotency.find(tenant, record))
 
 
-def _stored_answer(record: IdempotencyRecord, stored: IdempotencyRecord | None) -> str:
-    return (record.require_answer(stored).body or b"").decode()
+def _stored_answer(record: IdempotencyRecord, stored_record: IdempotencyRecord | None) -> str:
+    return (record.require_answer(stored_record).body or b"").decode()
 
 
 def _stage_link(message: Message, unit: UnitOfWork) -> str:

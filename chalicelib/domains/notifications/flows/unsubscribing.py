@@ -36,16 +36,16 @@ def token(workspace_id: str, account_id: str, kind: str) -> str:
         NotConfiguredError: there is no master key.
         UnavailableError: the master key cannot be read.
     """
-    named = f"{workspace_id}.{account_id}.{kind}"
-    return f"{named}.{_signature(named)}"
+    subject = f"{workspace_id}.{account_id}.{kind}"
+    return f"{subject}.{_signature(subject)}"
 
 
 def parse(text: str) -> Subscription | None:
     """Return what a token names, or None if it is not genuine."""
-    named, _, signature = text.rpartition(".")
-    if not hmac.compare_digest(_signature(named).encode(), signature.encode()):
+    subject, _, signature = text.rpartition(".")
+    if not hmac.compare_digest(_signature(subject).encode(), signature.encode()):
         return None
-    parts = named.split(".")
+    parts = subject.split(".")
     return Subscription(*parts) if parts[2] in MESSAGE_KINDS else None
 
 
@@ -65,7 +65,10 @@ def unsubscribe(subscription: Subscription) -> None:
 
     def stage(unit: UnitOfWork) -> None:
         choosing.stage_change(
-            unit, workspace_id, account_id, lambda own: own.choose(kind, "mail", wanted=False)
+            unit,
+            workspace_id,
+            account_id,
+            lambda own_choices: own_choices.choose(kind, "mail", is_on=False),
         )
 
     try:
@@ -74,6 +77,6 @@ def unsubscribe(subscription: Subscription) -> None:
         return
 
 
-def _signature(named: str) -> str:
-    digest = hmac.digest(master_key(), f"unsubscribe:{named}".encode(), "sha256")
+def _signature(subject: str) -> str:
+    digest = hmac.digest(master_key(), f"unsubscribe:{subject}".encode(), "sha256")
     return base64.urlsafe_b64encode(digest[:_SIGNATURE_BYTES]).decode().rstrip("=")

@@ -29,8 +29,8 @@ from chalicelib.lib.localized import Language
 def _kind(name: str) -> str:
     if name in MESSAGE_KINDS:
         return name
-    known = ", ".join(MESSAGE_KINDS)
-    raise PydanticCustomError("kind", "expected one of {known}", {"known": known})
+    known_kinds = ", ".join(MESSAGE_KINDS)
+    raise PydanticCustomError("kind", "expected one of {known}", {"known": known_kinds})
 
 
 class NotificationChoice(Wire):
@@ -92,29 +92,31 @@ def set_notifications(ctx: Context, args: NotificationsChange) -> Notifications:
     """Choose the messages about the workspace that the caller gets, and their language."""
     workspace_id = _workspace(ctx)
 
-    def change(own: Choices) -> None:
-        own.language = args.language or own.language
+    def change(own_choices: Choices) -> None:
+        own_choices.language = args.language or own_choices.language
         for choice in args.choices:
-            own.choose(choice.kind, "mail", wanted=choice.mail)
-            own.choose(choice.kind, "telegram", wanted=choice.telegram)
+            own_choices.choose(choice.kind, "mail", is_on=choice.mail)
+            own_choices.choose(choice.kind, "telegram", is_on=choice.telegram)
 
-    own = choosing.stage_change(ctx.unit, workspace_id, ctx.principal.account_id, change)
-    return _shown(ctx, own)
+    own_choices = choosing.stage_change(ctx.unit, workspace_id, ctx.principal.account_id, change)
+    return _shown(ctx, own_choices)
 
 
-def _shown(ctx: Context, own: Choices) -> Notifications:
+def _shown(ctx: Context, own_choices: Choices) -> Notifications:
     workspace_id = _workspace(ctx)
     withheld = client_mails.withheld(workspace_id, clock.now().date())
-    shown = [
+    choices_out = [
         NotificationChoice(
-            kind=kind, mail=own.wants(kind, "mail"), telegram=own.wants(kind, "telegram")
+            kind=kind,
+            mail=own_choices.wants(kind, "mail"),
+            telegram=own_choices.wants(kind, "telegram"),
         )
         for kind in MESSAGE_KINDS
-        if own.may_get(kind)
+        if own_choices.may_get(kind)
     ]
     return Notifications(
-        language=own.language,
-        choices=shown,
+        language=own_choices.language,
+        choices=choices_out,
         has_mail=mail.is_on(),
         mail_suppressed=suppressions.reason(accounts.get(ctx.principal.account_id).email),
         visitor_mail_paused=mail_rates.pause_reason(workspace_id),

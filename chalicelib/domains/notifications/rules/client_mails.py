@@ -74,20 +74,20 @@ def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
 def fact_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, str]]:
     """Return names and values of what a booking is: service, time, staff member and price."""
     texts = _catalogue(language).texts
-    shown = [
+    pairs = [
         ("service", mailed_name(facts.service)),
         ("time", _time(language, facts)),
         ("resource", mailed_name(facts.resource)),
         ("price", localized.money(language, facts.price) if facts.price else ""),
     ]
-    return [(str(texts[f"fact_{key}"]), value) for key, value in shown if value]
+    return [(str(texts[f"fact_{key}"]), value) for key, value in pairs if value]
 
 
 def _time(language: Language, facts: BookingFacts) -> str:
     """Return the local time with its zone and offset: the reader may be elsewhere."""
     offset = f"{facts.starts_at:%z}"
-    written = localized.weekday_and_time(language, facts.starts_at)
-    return f"{written} ({facts.timezone}, UTC{offset[:3]}:{offset[3:]})"
+    local_time = localized.weekday_and_time(language, facts.starts_at)
+    return f"{local_time} ({facts.timezone}, UTC{offset[:3]}:{offset[3:]})"
 
 
 @cache

@@ -87,11 +87,13 @@ def of_workspace(plan: str, mail_class: MailClass) -> list[Limit]:
 
     Mails that strangers cause may use up half of what the plan includes.
     """
-    most = CLIENT_MAILS_A_DAY[plan]
-    limits = [Limit("workspace-client-mails", "mails a day to clients", most, _DAY)]
+    max_mails = CLIENT_MAILS_A_DAY[plan]
+    limits = [Limit("workspace-client-mails", "mails a day to clients", max_mails, _DAY)]
     if mail_class in BY_STRANGERS:
         limits.append(
-            Limit("workspace-stranger-mails", "mails a day that visitors cause", most // 2, _DAY)
+            Limit(
+                "workspace-stranger-mails", "mails a day that visitors cause", max_mails // 2, _DAY
+            )
         )
     return limits if mail_class != "account" else []
 

@@ -54,17 +54,17 @@ class Message(NamedTuple):
 def message(language: Language, kind: str, record: Record) -> Message:
     """Return the message of a kind about a record."""
     subject, facts = _FACTS[kind](language, record)
-    named = [
+    fact_lines = [
         (key, _text(language, f"fact_{key}"), _line(value, MAX_FACT, key in LINKED))
         for key, value in facts
         if value
     ]
     title = shareable = _text(language, f"title_{kind}")
-    if subject and (shown := mailed_name(subject)):
-        title = f"{title}: {shown}"
+    if subject and (subject_line := mailed_name(subject)):
+        title = f"{title}: {subject_line}"
         shareable = title if kind in SHAREABLE_SUBJECTS else shareable
     page = _PAGES[kind].format_map(record) if kind in _PAGES else None
-    return Message(kind, title, shareable, [fact for fact in named if fact[2]], page)
+    return Message(kind, title, shareable, [fact for fact in fact_lines if fact[2]], page)
 
 
 def mailed_name(text: str) -> str:
@@ -139,17 +139,17 @@ def mail(
 
 
 def _lead(_: Language, lead: Record) -> tuple[str | None, Pairs]:
-    own = {lead["name"], lead["email"], lead["phone"]}
-    said = [
+    contact_values = {lead["name"], lead["email"], lead["phone"]}
+    texts = [
         value
         for value in lead["data"].values()
-        if isinstance(value, str) and value.strip() and value not in own
+        if isinstance(value, str) and value.strip() and value not in contact_values
     ]
     return lead["name"], [
         ("name", lead["name"]),
         ("contact", _joined(lead["phone"], lead["email"])),
         ("form", lead["form"]),
-        ("message", "; ".join(said)),
+        ("message", "; ".join(texts)),
     ]
 
 
@@ -191,8 +191,8 @@ def _limit(_: Language, bot: Record) -> tuple[str | None, Pairs]:
 
 
 def _balance(language: Language, balance: Record) -> tuple[str | None, Pairs]:
-    left = localized.money(language, balance["kopecks"])
-    return left, [("left", left)]
+    amount = localized.money(language, balance["kopecks"])
+    return amount, [("left", amount)]
 
 
 def _key(_: Language, key: Record) -> tuple[str | None, Pairs]:

@@ -35,8 +35,8 @@ class Choices:
     def __init__(
         self, role: str, country: str, own_language: str | None, row: ChoicesRow | None
     ) -> None:
-        chosen = row.language if row else own_language or language_of_country(country)
-        self.language = cast("Language", chosen)
+        language_code = row.language if row else own_language or language_of_country(country)
+        self.language = cast("Language", language_code)
         self._chosen: dict[str, bool] = dict(row.chosen) if row else {}
         self._role = role
 
@@ -56,16 +56,16 @@ class Choices:
         """Return the channels by which the member wants messages of a kind."""
         return [channel for channel in CHANNELS if self.wants(kind, channel)]
 
-    def choose(self, kind: str, channel: Channel, *, wanted: bool) -> None:
+    def choose(self, kind: str, channel: Channel, *, is_on: bool) -> None:
         """Change one choice. A choice of what is not for the member's role has no effect."""
-        self._chosen[f"{kind}.{channel}"] = wanted
+        self._chosen[f"{kind}.{channel}"] = is_on
 
     def row(self, workspace_id: str, account_id: str) -> ChoicesRow:
         """Return the row of the choices. The caller stages it."""
-        known = {
-            each: is_on for each, is_on in self._chosen.items() if _kind(each) in MESSAGE_KINDS
+        choices = {
+            name: is_on for name, is_on in self._chosen.items() if _kind(name) in MESSAGE_KINDS
         }
-        return ChoicesRow(_place(workspace_id), account_id, chosen=known, language=self.language)
+        return ChoicesRow(_place(workspace_id), account_id, chosen=choices, language=self.language)
 
 
 def find(workspace_id: str, account_id: str) -> ChoicesRow | None:
@@ -81,7 +81,7 @@ def of_workspace(workspace_id: str) -> dict[str, ChoicesRow]:
 def unwanted(members: Iterable[Choices]) -> set[str]:
     """Return the kinds of messages that no member wants."""
     everyone = list(members)
-    return {kind for kind in MESSAGE_KINDS if not any(each.channels(kind) for each in everyone)}
+    return {kind for kind in MESSAGE_KINDS if not any(member.channels(kind) for member in everyone)}
 
 
 def _kind(name: str) -> str:

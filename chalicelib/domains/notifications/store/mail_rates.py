@@ -81,8 +81,8 @@ def pause(workspace_id: str, reason: Pause) -> bool:
 
 def pause_reason(workspace_id: str) -> Pause | None:
     """Return why the mails of a workspace to visitors are paused, or None if they are not."""
-    found = MailPauseRow.find(_pause(workspace_id), SORT_KEY)
-    return cast("Pause", found.reason) if found else None
+    pause = MailPauseRow.find(_pause(workspace_id), SORT_KEY)
+    return cast("Pause", pause.reason) if pause else None
 
 
 def stage_resumption(unit: UnitOfWork) -> bool:
@@ -90,10 +90,10 @@ def stage_resumption(unit: UnitOfWork) -> bool:
 
     Counting begins again, so that the mails sent before do not pause it once more.
     """
-    found = MailPauseRow.find(_pause(unit.tenant), SORT_KEY)
-    if found is None:
+    pause = MailPauseRow.find(_pause(unit.tenant), SORT_KEY)
+    if pause is None:
         return False
-    unit.delete(found)
+    unit.delete(pause)
     for day in MailDayRow.partition(_days(unit.tenant)):
         unit.delete(day)
     return True

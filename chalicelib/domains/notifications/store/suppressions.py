@@ -57,10 +57,10 @@ def suppress(address: str, reason: Suppression) -> None:
 
 def find(address: str) -> list[SuppressionRow]:
     """Return the suppressions of an address that have not expired. There are at most two."""
-    found = [SuppressionRow.find(*key) for key in _keys(address)]
+    rows = [SuppressionRow.find(*key) for key in _keys(address)]
     return [
         row
-        for number, row in enumerate(found)
+        for number, row in enumerate(rows)
         # DynamoDB deletes expired rows late.
         if row and row.expires and row.expires > clock.now() and not (number and row.is_exact)
     ]
@@ -81,6 +81,6 @@ def _keys(address: str) -> list[tuple[str, str]]:
     if email is None:
         return []
     names = emails.key(email), fold(email)
-    hashes = (hashlib.sha256(each.encode()).hexdigest() for each in names)
+    hashes = (hashlib.sha256(name.encode()).hexdigest() for name in names)
     prefix = f"W#{PLATFORM}#MAIL-SUPPRESSION#"
-    return [(prefix + each, SORT_KEY) for each in dict.fromkeys(hashes)]
+    return [(prefix + digest, SORT_KEY) for digest in dict.fromkeys(hashes)]

@@ -67,8 +67,8 @@ def hold_back(name: str, at: datetime) -> None:
 def held_back(name: str, at: datetime) -> tuple[int, int]:
     """Return how many of the messages held back are unreported, and how many there are in all."""
     row = _row(name, at)
-    found = WindowRow.find(row.pk, row.sk) or row
-    return int(found.more) - int(found.told), int(found.more)
+    window = WindowRow.find(row.pk, row.sk) or row
+    return int(window.more) - int(window.told), int(window.more)
 
 
 def record_reported(name: str, at: datetime, count: int) -> None:

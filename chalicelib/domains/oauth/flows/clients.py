@@ -105,15 +105,15 @@ def _checked_claims(
     now = clock.now()
     if not claims.get("iss") == claims.get("sub") == client.id:
         raise _refused("expected iss and sub to be the client_id")
-    named = claims.get("aud")
-    if not set(audiences) & set([named] if isinstance(named, str) else _texts(named)):
+    audience = claims.get("aud")
+    if not set(audiences) & set([audience] if isinstance(audience, str) else _texts(audience)):
         msg = f"expected aud to be {audiences[0]}"
         raise _refused(msg)
     times = {name: _moment(claims.get(name)) for name in ("exp", "iat", "nbf")}
     expires = times["exp"]
     if expires is None or not now - LEEWAY < expires <= now + LONGEST_ASSERTION + LEEWAY:
         raise _refused("expected exp within the next 10 minutes")
-    if any(each is not None and each > now + LEEWAY for each in (times["iat"], times["nbf"])):
+    if any(time is not None and time > now + LEEWAY for time in (times["iat"], times["nbf"])):
         raise _refused("expected iat and nbf in the past")
     jti = claims.get("jti")
     if not isinstance(jti, str) or not 0 < len(jti) <= MAX_JTI:
@@ -123,7 +123,7 @@ def _checked_claims(
 
 
 def _texts(value: object) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def _moment(value: object) -> datetime | None:
@@ -142,7 +142,7 @@ def _keys(client: Client, key_id: str | None) -> Any:  # noqa: ANN401  joserfc i
     document: Mapping[str, Any] | None = client.jwks
     if document is None:
         document = _document("client-keys", client.jwks_uri, MAX_KEYS_BYTES)
-        if key_id and key_id not in {each.get("kid") for each in _usable(document)}:
+        if key_id and key_id not in {key.get("kid") for key in _usable(document)}:
             # Cached under another kind for a minute, so that wrong ids do not cause requests.
             document = _document("client-keys-again", client.jwks_uri, MAX_KEYS_BYTES, SHORTEST)
     usable = [
@@ -183,9 +183,9 @@ def _document(kind: str, url: str, max_bytes: int, longest: timedelta = LONGEST)
     """Return the JSON object at a URL, from the cache or from its server. Errors are not cached."""
 
     def request() -> list[Any]:
-        found = _request(url, max_bytes)
+        response = _request(url, max_bytes)
         try:
-            return [_json_object(found.body), found.fresh_for]
+            return [_json_object(response.body), response.fresh_for]
         except ValueError as error:
             msg = f"The document at {url} {error}."
             raise OAuthError("invalid_client", msg) from None

@@ -50,9 +50,13 @@ class ConnectionOut(ConnectionRef):
     def of(cls, row: ConnectionRow, owners: Mapping[str, AccountRow]) -> Self:
         """Return the wire form of a stored connection. ``owners`` are accounts by id."""
         owner = owners.get(row.account_id)
-        shown = owner and ConnectionOwner.model_validate(owner)
+        connection_owner = owner and ConnectionOwner.model_validate(owner)
         return cls.from_row(
-            row.attribute_values, id=row.id, state=row.state, ends_at=row.ends_at, account=shown
+            row.attribute_values,
+            id=row.id,
+            state=row.state,
+            ends_at=row.ends_at,
+            account=connection_owner,
         )
 
 
@@ -88,10 +92,10 @@ class ConnectionEnded(Wire):
 def list_connections(ctx: Context, args: ConnectionListQuery) -> ConnectionList:
     """List the connected apps of a workspace, newest first."""
     rows = connections.of_workspace(ctx.workspace_id)[::-1]
-    shown = [row for row in rows if row.pairs is not None]
-    owners = accounts.of_ids({row.account_id for row in shown})
+    live_rows = [row for row in rows if row.pairs is not None]
+    owners = accounts.of_ids({row.account_id for row in live_rows})
     return ConnectionList(
-        connections=[ConnectionOut.of(row, owners) for row in shown],
+        connections=[ConnectionOut.of(row, owners) for row in live_rows],
         live=sum(row.live for row in rows),
         most=connections.MAX_LIVE,
     )

@@ -112,19 +112,23 @@ def grant_access(ctx: Context, args: GrantCreate) -> GrantCreated:
     return GrantCreated(connection_id=connection.id, code=code, scopes=list(map(Scope, scopes)))
 
 
-def _grantable(asked: list[str], role: str) -> list[str]:
+def _grantable(requested_scopes: list[str], role: str) -> list[str]:
     """Return the scopes among those asked for that an account of this role can grant.
 
     Raises:
         OAuthError: there are none.
     """
-    known = {*PATTERNS, *Scope}
-    wanted = expand(tuple(sorted(each for each in asked if each in known)))
-    found = [str(s) for s in Scope if s in wanted and (role == "admin" or not s.admin_only)]
-    if not found:
+    known_scopes = {*PATTERNS, *Scope}
+    expanded_scopes = expand(
+        tuple(sorted(scope for scope in requested_scopes if scope in known_scopes))
+    )
+    grantable = [
+        str(s) for s in Scope if s in expanded_scopes and (role == "admin" or not s.admin_only)
+    ]
+    if not grantable:
         msg = "scopes: expected at least one scope that you can grant. Select one."
         raise OAuthError("invalid_scope", msg)
-    return found
+    return grantable
 
 
 def _check_session(principal: Principal, account: AccountRow) -> None:
@@ -133,7 +137,7 @@ def _check_session(principal: Principal, account: AccountRow) -> None:
     Otherwise *sign out everywhere* could miss a connection that is created at the same time.
     """
     session_id = getattr(principal, "session_id", "")
-    living = (each.session_id for each in console_sessions.of_account(account))
+    living = (session.session_id for session in console_sessions.of_account(account))
     if session_id and session_id not in living:
         raise UnauthorizedError("This session has ended. Sign in again.")
 
@@ -145,8 +149,11 @@ def _check_limits(workspace_id: str, account_id: str) -> None:
             f"The workspace has {count} connected apps, the most it can have. Disconnect one first."
         )
         raise ConflictError(msg)
-    own = len(connections.live_of_account(account_id))
-    if own >= connections.MAX_LIVE:
-        msg = f"Your account has {own} connected apps, the most it can have. Disconnect one first."
+    connection_count = len(connections.live_of_account(account_id))
+    if connection_count >= connections.MAX_LIVE:
+        msg = (
+            f"Your account has {connection_count} connected apps, the most it can have. "
+            "Disconnect one first."
+        )
         raise ConflictError(msg)
     check_room(len(api_keys.live(workspace_id)), count)

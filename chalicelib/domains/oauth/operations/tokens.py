@@ -96,7 +96,7 @@ def _token(args: CodeExchange | TokenRefresh | TokenRevocation) -> tuple[str, tu
 
 def _connection_id(args: CodeExchange | TokenRefresh | TokenRevocation) -> str | None:
     token, prefixes = _token(args)
-    return next(filter(None, (tokens.owner_id(token, each) for each in prefixes)), None)
+    return next(filter(None, (tokens.owner_id(token, prefix) for prefix in prefixes)), None)
 
 
 def _tenant(args: CodeExchange | TokenRefresh | TokenRevocation) -> str:
@@ -247,7 +247,7 @@ def _proves(verifier: str, challenge: str | None) -> bool:
     return compare_digest(tokens.short_digest(verifier), challenge)
 
 
-def _narrowed(asked: list[str] | None, granted: list[str]) -> list[str]:
+def _narrowed(requested_scopes: list[str] | None, granted_scopes: list[str]) -> list[str]:
     """Return the granted scopes that a refresh asks for; all if it names none.
 
     Scopes that were not granted are left out, because clients repeat the scopes of their first
@@ -256,13 +256,13 @@ def _narrowed(asked: list[str] | None, granted: list[str]) -> list[str]:
     Raises:
         OAuthError: none of the scopes was granted.
     """
-    if asked is None:
-        return granted
-    kept = [each for each in granted if each in asked]
-    if not kept:
+    if requested_scopes is None:
+        return granted_scopes
+    scopes = [scope for scope in granted_scopes if scope in requested_scopes]
+    if not scopes:
         msg = "scope: expected some of the scopes that were granted, received only others."
         raise OAuthError("invalid_scope", msg)
-    return kept
+    return scopes
 
 
 def _is_issued(connection: ConnectionRow, token: str) -> bool:

@@ -49,7 +49,7 @@ class Client:
 
     def allows(self, redirect_uri: str) -> bool:
         """Whether a request of the client may use a redirect URI."""
-        return any(redirect_uris.matches(each, redirect_uri) for each in self.redirect_uris)
+        return any(redirect_uris.matches(uri, redirect_uri) for uri in self.redirect_uris)
 
 
 def check_document_url(url: str) -> None:
@@ -65,11 +65,11 @@ def check_document_url(url: str) -> None:
     except ValueError as error:
         msg = f"client_id: {error}."
         raise _refused(msg) from None
-    rest = url.removeprefix("https://").partition("/")[2]
-    segments = unquote(rest.partition("?")[0]).split("/")
+    path = url.removeprefix("https://").partition("/")[2]
+    segments = unquote(path.partition("?")[0]).split("/")
     if "#" in url:
         raise _refused("client_id: expected a URL without a fragment.")
-    if not rest or rest.startswith("?") or {".", ".."} & set(segments):
+    if not path or path.startswith("?") or {".", ".."} & set(segments):
         raise _refused("client_id: expected a URL with a path, and without . or .. in it.")
 
 
@@ -87,18 +87,20 @@ def of_document(url: str, document: Mapping[str, Any]) -> Client:
         raise _refused(msg)
     method = document.get("token_endpoint_auth_method", "none")
     if method not in AUTH_METHODS:
-        known = " or ".join(AUTH_METHODS)
-        msg = f"token_endpoint_auth_method: expected {known}, received {method!r:.100}."
+        known_methods = " or ".join(AUTH_METHODS)
+        msg = f"token_endpoint_auth_method: expected {known_methods}, received {method!r:.100}."
         raise _refused(msg)
     jwks_uri, jwks = document.get("jwks_uri"), document.get("jwks")
     if method == "private_key_jwt" and not (isinstance(jwks, Mapping) or _is_url(jwks_uri)):
         msg = f"The document at {url} names no keys: expected jwks_uri or jwks."
         raise _refused(msg)
-    listed = document.get("redirect_uris")
+    listed_uris = document.get("redirect_uris")
     # A document may list addresses for other services, such as a scheme that is unknown here.
-    usable = [each for each in listed if _is_usable(each)] if isinstance(listed, list) else None
+    usable = (
+        [uri for uri in listed_uris if _is_usable(uri)] if isinstance(listed_uris, list) else None
+    )
     try:
-        uris = checked_uris(usable or listed)
+        uris = checked_uris(usable or listed_uris)
     except ValueError as error:
         msg = f"The document at {url} cannot be used: redirect_uris: {error}."
         raise _refused(msg) from None

@@ -66,20 +66,20 @@ def parse(uri: str) -> RedirectUri:
     if len(uri) > MAX_LENGTH:
         msg = f"expected at most {MAX_LENGTH:,} characters, received {len(uri):,}"
         raise ValueError(msg)
-    found = _URI.fullmatch(uri)
-    if found is None or not _FORBIDDEN.isdisjoint(uri):
+    match = _URI.fullmatch(uri)
+    if match is None or not _FORBIDDEN.isdisjoint(uri):
         msg = f"expected an absolute URI without a fragment, received {uri[:100]!r}"
         raise ValueError(msg)
-    scheme = found[1].lower()
+    scheme = match[1].lower()
     if scheme in APP_SCHEMES or _OWN_SCHEME.fullmatch(scheme):
-        return RedirectUri(scheme, "", found[2])
+        return RedirectUri(scheme, "", match[2])
     if scheme not in {"http", "https"}:
         msg = (
             "expected https, http to this machine, a scheme with a dot such as com.example.app:, "
             f"or that of a known editor, received {scheme}:"
         )
         raise ValueError(msg)
-    web = _WEB.fullmatch(found[2])
+    web = _WEB.fullmatch(match[2])
     if web is None:
         msg = f"expected {scheme}://host/path without a user name, received {uri[:100]!r}"
         raise ValueError(msg)

@@ -33,9 +33,11 @@ def register(metadata: object) -> dict[str, Any]:
     if not isinstance(metadata, Mapping):
         raise _invalid("expected a JSON object with redirect_uris")
     for field, ours in (("grant_types", GRANT_TYPES), ("response_types", RESPONSE_TYPES)):
-        asked = metadata.get(field)
-        if asked is not None and not (isinstance(asked, list) and ours[0] in asked):
-            msg = f"{field}: expected a list with {ours[0]}, received {asked!r:.100}"
+        requested_value = metadata.get(field)
+        if requested_value is not None and not (
+            isinstance(requested_value, list) and ours[0] in requested_value
+        ):
+            msg = f"{field}: expected a list with {ours[0]}, received {requested_value!r:.100}"
             raise _invalid(msg)
     name = metadata.get("client_name")
     if name is not None and not isinstance(name, str):
@@ -45,14 +47,14 @@ def register(metadata: object) -> dict[str, Any]:
     except ValueError as error:
         msg = f"redirect_uris: {error}."
         raise OAuthError("invalid_redirect_uri", msg) from None
-    shown = clients.shown_name(name) or redirect_uris.parse(uris[0]).shown
-    client_id = _encode(shown, uris)
+    client_name = clients.shown_name(name) or redirect_uris.parse(uris[0]).shown
+    client_id = _encode(client_name, uris)
     if len(client_id) > MAX_ID:
         too_long = f"expected redirect_uris and client_name of some {MAX_ID:,} bytes at most"
         raise _invalid(too_long)
     return {
         "client_id": client_id,
-        "client_name": shown,
+        "client_name": client_name,
         "redirect_uris": list(uris),
         "grant_types": list(GRANT_TYPES),
         "response_types": list(RESPONSE_TYPES),
@@ -73,12 +75,12 @@ def read(client_id: str) -> Client:
     try:
         data = base64.urlsafe_b64decode(encoded + "==")  # it ignores padding that is too long
         name, *uris = json.loads(data)
-        checked = clients.checked_uris(uris)
+        valid_uris = clients.checked_uris(uris)
     except (binascii.Error, ValueError, TypeError, RecursionError):
         raise error from None
-    if clients.shown_name(name) != name or not name or _encode(name, checked) != client_id:
+    if clients.shown_name(name) != name or not name or _encode(name, valid_uris) != client_id:
         raise error
-    return Client(id=client_id, name=name, redirect_uris=checked)
+    return Client(id=client_id, name=name, redirect_uris=valid_uris)
 
 
 def _encode(name: str, uris: tuple[str, ...]) -> str:

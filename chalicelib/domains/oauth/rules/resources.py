@@ -37,8 +37,8 @@ def issuer(authority: str = "") -> str:
     own machine it has the loopback name of the request's ``authority`` (host and port), because the
     client also compares the metadata with the URL that it was given.
     """
-    own = issuers()
-    return next((each for each in own if urlsplit(each).netloc == authority), own[0])
+    own_issuers = issuers()
+    return next((url for url in own_issuers if urlsplit(url).netloc == authority), own_issuers[0])
 
 
 def issuers() -> tuple[str, ...]:
@@ -58,8 +58,8 @@ def check_resource(requested: str) -> None:
         OAuthError: ``invalid_target``: it is not the tool server, or has a fragment, which no
             resource may have (RFC 8707, 2).
     """
-    known = {_comparable(each + TOOL_SERVER) for each in issuers()}
-    if requested and ("#" in requested or _comparable(requested) not in known):
+    known_resources = {_comparable(issuer_url + TOOL_SERVER) for issuer_url in issuers()}
+    if requested and ("#" in requested or _comparable(requested) not in known_resources):
         msg = f"resource: expected {resource()}, received {requested[:200]}."
         raise OAuthError("invalid_target", msg)
 

@@ -156,7 +156,7 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:
     workspace = workspaces.get(ctx.workspace_id)
     today = clock.local_day(clock.now(), workspace.timezone)
     income = _daily_counts(workspace, today)
-    recent = {day: each for day, each in income.items() if day > today - timedelta(PERIOD_DAYS)}
+    recent = {day: counts for day, counts in income.items() if day > today - timedelta(PERIOD_DAYS)}
     week = today + timedelta(DAYS_AHEAD - 1)
     upcoming = bookings.upcoming_until(
         workspace.id, clock.moment_of(week, workspace.timezone, end=True), MAX_ROWS
@@ -165,14 +165,16 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:
     return Overview(
         timezone=workspace.timezone,
         days=[
-            DailyTotals(date=str(day), income=ActivityTotals.of(*each))
-            for day, each in recent.items()
+            DailyTotals(date=str(day), income=ActivityTotals.of(*counts))
+            for day, counts in recent.items()
         ],
         total=_total(recent),
-        total_before=_total({day: each for day, each in income.items() if day not in recent}),
+        total_before=_total({day: counts for day, counts in income.items() if day not in recent}),
         funds=_funds(workspace) if ctx.principal.account_id == workspace.owner_id else None,
         leads_included=LEADS_A_MONTH[workspace.plan],
-        leads_over_quota=sum(each.totals[crm_metrics.OVER_QUOTA] for each, _ in income.values()),
+        leads_over_quota=sum(
+            counts.totals[crm_metrics.OVER_QUOTA] for counts, _ in income.values()
+        ),
         new_leads=_count_with_status(workspace, LEADS.noun, "new"),
         bookings_today=sum(start <= end_of_today for start in upcoming.starts),
         bookings_week=len(upcoming.starts),

@@ -63,14 +63,16 @@ def look_up_proofs(domain: DomainMap) -> frozenset[str] | None:
         return None
 
 
-def apply_proofs(unit: UnitOfWork, site: SiteRow, domain: DomainMap, found: frozenset[str]) -> None:
+def apply_proofs(
+    unit: UnitOfWork, site: SiteRow, domain: DomainMap, proofs: frozenset[str]
+) -> None:
     """Stage the claim of a proven domain, and set the domain's state by its proof.
 
     Raises:
         DomainTakenError: another site has the domain, and its proof is still in the DNS.
     """
-    if hostnames.txt_record_value(domain.token) in found:
-        _claim_domain(unit, site, domain.name, found)
+    if hostnames.txt_record_value(domain.token) in proofs:
+        _claim_domain(unit, site, domain.name, proofs)
         if domain.state not in PROVEN:
             domain.become(VERIFIED)
     elif domain.state in PROVEN:
@@ -78,7 +80,7 @@ def apply_proofs(unit: UnitOfWork, site: SiteRow, domain: DomainMap, found: froz
         _stage_release(unit, domain.name)
 
 
-def _claim_domain(unit: UnitOfWork, site: SiteRow, name: str, found: frozenset[str]) -> None:
+def _claim_domain(unit: UnitOfWork, site: SiteRow, name: str, proofs: frozenset[str]) -> None:
     """Stage the claim of a domain that a site has just proven to own.
 
     Another site with the domain loses it if its own proof is no longer in the DNS.
@@ -88,7 +90,7 @@ def _claim_domain(unit: UnitOfWork, site: SiteRow, name: str, found: frozenset[s
         unit.create(domain_claim(unit.workspace_id, name, site.id))
     elif claim.target != site.id:
         holder = SITES.find(claim.workspace_id or "", claim.target)
-        if holder and holder.domain and hostnames.txt_record_value(holder.domain.token) in found:
+        if holder and holder.domain and hostnames.txt_record_value(holder.domain.token) in proofs:
             msg = (
                 f"Another site has proven that it owns {name}, and its record is still there."
                 f" Unbind the domain from that site, or remove the other TXT record from"
@@ -145,10 +147,10 @@ def _check_host(job: Job) -> str | None:
 
     Returns None if a later call has replaced the check, or if nothing serves hosts.
     """
-    found, hosts = _current(job), site_hosts()
-    if found is None or hosts is None or found[1].state not in PROVEN:
+    current, hosts = _current(job), site_hosts()
+    if current is None or hosts is None or current[1].state not in PROVEN:
         return None
-    _, domain = found
+    _, domain = current
     host = hosts.serve(domain.name)
     if host.state != "active" and _is_last(job):
         host = HostState("failed", f"{EXPIRED} {host.reason or ''}".strip())
@@ -157,10 +159,10 @@ def _check_host(job: Job) -> str | None:
         return state
 
     def stage(unit: UnitOfWork) -> str | None:
-        again = _current(job)
-        if again is None or again[1].state not in PROVEN:
+        latest = _current(job)
+        if latest is None or latest[1].state not in PROVEN:
             return None
-        site, domain = again
+        site, domain = latest
         domain.become(state, host.reason)
         if state == FAILED:
             _stage_release(unit, domain.name)
@@ -172,18 +174,18 @@ def _check_host(job: Job) -> str | None:
 
 def _check_proof(job: Job) -> str | None:
     """Look for the proof of a pending domain, and return the domain's state."""
-    found = _current(job)
-    if found is None or found[1].state != PENDING:
+    current = _current(job)
+    if current is None or current[1].state != PENDING:
         return None
-    texts = look_up_proofs(found[1])
-    if texts is None or hostnames.txt_record_value(found[1].token) not in texts:
+    texts = look_up_proofs(current[1])
+    if texts is None or hostnames.txt_record_value(current[1].token) not in texts:
         return PENDING
 
     def stage(unit: UnitOfWork) -> str | None:
-        again = _current(job)
-        if again is None or again[1].state != PENDING:
+        latest = _current(job)
+        if latest is None or latest[1].state != PENDING:
             return None
-        site, domain = again
+        site, domain = latest
         apply_proofs(unit, site, domain, texts)
         unit.save(site)
         return VERIFIED

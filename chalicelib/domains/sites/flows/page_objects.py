@@ -134,9 +134,9 @@ def _orders_to_search_engines(html: str) -> tuple[bool | None, str | None]:
     """Return the attributes ``noindex`` and ``canonical`` of the page with this HTML."""
     if not _ORDER.search(html):
         return None, None
-    found = page_html.find_metadata(html)
-    url = resolve(found.canonical or "", "")
-    return found.noindex or None, url if is_web(url) and len(url) <= MAX_LENGTH else None
+    metadata = page_html.find_metadata(html)
+    url = resolve(metadata.canonical or "", "")
+    return metadata.noindex or None, url if is_web(url) and len(url) <= MAX_LENGTH else None
 
 
 def _replace_old(ctx: Context, page: PageRow, new_key: str, *, ends_edit: bool) -> str | None:

@@ -39,61 +39,63 @@ def render(name: str, page_slug: str) -> RenderedPage:
 
 def listed_pages(name: str) -> tuple[RenderedPage, list[PageRow]]:
     """Return a site, and its pages that search engines may list, in order."""
-    found = _find(name)
-    if not isinstance(found, FoundSite):
-        return found, []
-    _, rows = pages.read_site_and_pages(found.workspace_id, found.row.id)
-    listed = [
+    found_site = _find(name)
+    if not isinstance(found_site, FoundSite):
+        return found_site, []
+    _, rows = pages.read_site_and_pages(found_site.workspace_id, found_site.row.id)
+    pages_out = [
         page
         for page in rows
         if page.html_key
         and page.slug != NOT_FOUND_SLUG
         and not (page.noindex or page.canonical_elsewhere)
     ]
-    return RenderedPage("shown", site=found.row), listed
+    return RenderedPage("shown", site=found_site.row), pages_out
 
 
 def _find(name: str) -> FoundSite | RenderedPage:
     """Return the site with a slug or a custom domain, or the reason why it is not shown."""
-    found = sites.find_by_host(name) if "." in name else sites.find_by_slug(name)
-    if found is None:
+    found_site = sites.find_by_host(name) if "." in name else sites.find_by_slug(name)
+    if found_site is None:
         return RenderedPage("no site")
-    if found.row.status != "active":
-        return RenderedPage("suspended" if found.row.status == SUSPENDED else "inactive")
-    return found
+    if found_site.row.status != "active":
+        return RenderedPage("suspended" if found_site.row.status == SUSPENDED else "inactive")
+    return found_site
 
 
 def _render(name: str, page_slug: str) -> RenderedPage:
-    found = _find(name)
-    if not isinstance(found, FoundSite):
-        return found
-    site, page = found.row, _page(found, page_slug)
+    found_site = _find(name)
+    if not isinstance(found_site, FoundSite):
+        return found_site
+    site, page = found_site.row, _page(found_site, page_slug)
     if page is None and not page_slug:
         return RenderedPage("empty", site=site)
     if page is None:
-        former = pages.find_former(found.workspace_id, site, page_slug)
-        return RenderedPage("moved", site=site, slug=former.slug) if former else _not_found(found)
+        former = pages.find_former(found_site.workspace_id, site, page_slug)
+        return (
+            RenderedPage("moved", site=site, slug=former.slug) if former else _not_found(found_site)
+        )
     if page.slug == NOT_FOUND_SLUG:
-        return _not_found(found)
+        return _not_found(found_site)
     html = _read_html(page)
     if not html.strip():
         return RenderedPage("empty", site=site)
     return RenderedPage("shown", _complete_html(site, page, html), site)
 
 
-def _not_found(found: FoundSite) -> RenderedPage:
+def _not_found(found_site: FoundSite) -> RenderedPage:
     """Return the site's own notice of an unknown page, if it has a page for that."""
-    page = _page(found, NOT_FOUND_SLUG)
+    page = _page(found_site, NOT_FOUND_SLUG)
     html = _read_html(page) if page else ""
     if page is None or not html.strip():
-        return RenderedPage("no page", site=found.row)
-    html = _complete_html(found.row, page, html, is_canonical=False)
-    return RenderedPage("no page", html, found.row)
+        return RenderedPage("no page", site=found_site.row)
+    html = _complete_html(found_site.row, page, html, is_canonical=False)
+    return RenderedPage("no page", html, found_site.row)
 
 
-def _page(found: FoundSite, slug: str) -> PageRow | None:
-    page_id = pages.find_id(found.workspace_id, found.row, slug)
-    return PAGES.find(found.workspace_id, page_id) if page_id else None
+def _page(found_site: FoundSite, slug: str) -> PageRow | None:
+    page_id = pages.find_id(found_site.workspace_id, found_site.row, slug)
+    return PAGES.find(found_site.workspace_id, page_id) if page_id else None
 
 
 def _read_html(page: PageRow) -> str:

@@ -82,13 +82,13 @@ def _request_domain(ctx: Context, name: str) -> DomainMap:
 
 def _check_proof(ctx: Context, site: SiteRow, domain: DomainMap) -> None:
     """Set the state of a domain by its proof, and stage the checks of the next 72 hours."""
-    found = ctx.unit.run_side_effect_once("txt", lambda: domain_binding.look_up_proofs(domain))
+    proofs = ctx.unit.run_side_effect_once("txt", lambda: domain_binding.look_up_proofs(domain))
     domain.requested_at = domain.checked_at = clock.now()
-    if found is None:
+    if proofs is None:
         host = hostnames.txt_record_name(domain.name)
         ctx.warn(f"The DNS did not answer for {host}; the status is unchanged. Try again later.")
     else:
-        domain_binding.apply_proofs(ctx.unit, site, domain, found)
+        domain_binding.apply_proofs(ctx.unit, site, domain, proofs)
     domain_binding.stage_checks(ctx.unit, site, domain)
     if domain.state == VERIFIED and site_hosts() is None:
         ctx.warn("This installation serves no custom domains, so the site keeps its present URL.")

@@ -117,8 +117,8 @@ def has_contents(workspace_id: str, site_id: str) -> bool:
 
 def _forms(workspace_id: str, site_id: str) -> list[str]:
     """Return the ids of a site's live forms."""
-    found = listing_of(FORM).entries(workspace_id, project_id=site_id)
-    return [entry.id for entry in found]
+    form_entries = listing_of(FORM).entries(workspace_id, project_id=site_id)
+    return [entry.id for entry in form_entries]
 
 
 @job_handler(CASCADE)

@@ -267,7 +267,7 @@ def _charset(content_type: str) -> str | None:
 
 
 def _rehost_images(
-    ctx: Context, page: PageRow, source: ImportedHtml, within: float
+    ctx: Context, page: PageRow, source: ImportedHtml, max_seconds: float
 ) -> tuple[str, ImportedImages, int]:
     """Re-host the page's images, at most ``MAX_IMAGES``, and insert their new URLs.
 
@@ -277,7 +277,7 @@ def _rehost_images(
     urls = source.images[:MAX_IMAGES]
     html_reserve = MAX_HTML_BYTES - int(page.html_bytes)
     results, size = rehosting.import_images(
-        ctx, urls, FOLDER, allow_http=True, within=within, reserved=html_reserve
+        ctx, urls, FOLDER, allow_http=True, max_seconds=max_seconds, reserved=html_reserve
     )
     hosted = {
         url: result.url

@@ -135,13 +135,13 @@ def restore_page(ctx: Context, args: PageRestore) -> PageRestored:
         )
         raise NotFoundError(msg)
     options = list(slugs.candidates(deleted.slug))
-    site, taken = pages.site_and_taken_slugs(ctx.workspace_id, deleted.project_id, options)
+    site, taken_slugs = pages.site_and_taken_slugs(ctx.workspace_id, deleted.project_id, options)
     if site is None or deleted.trashed_with_id != site.id:
         msg = f"The page was deleted with its site {deleted.project_id}. Restore the site instead."
         raise ConflictError(msg)
     check_room(site)
     page = PAGES.revived(ctx.workspace_id, deleted)
-    page.slug = new_slugs.choose(ctx, options, taken)
+    page.slug = new_slugs.choose(ctx, options, taken_slugs)
     pages.set_site(page, site)
     pages.read_design(ctx.workspace_id, page)
     missing = drop_missing_files(ctx.workspace_id, [page])

@@ -94,9 +94,9 @@ def list_page_versions(ctx: Context, args: PageRef) -> PageVersions:
     only the HTML before the first of them. A page has at most 30 versions and 10 MiB of them.
     """
     page = existing_page(ctx, args.id)
-    found = page_versions.within_limits(page_versions.read_all(ctx.workspace_id, page.id))
+    versions = page_versions.within_limits(page_versions.read_all(ctx.workspace_id, page.id))
     return PageVersions(
-        page=PageRecord.of(page), versions=[PageVersion.of(version) for version in found]
+        page=PageRecord.of(page), versions=[PageVersion.of(version) for version in versions]
     )
 
 
@@ -134,8 +134,8 @@ def restore_page_version(ctx: Context, args: PageRestoreVersion) -> PageVersionR
     _, html = _stored_version(ctx, page.id, args.version_id)
     ctx.unit.save(page)
     stage_html(ctx, page, html, ends_edit=True)
-    shown = stored_files.file_ids_in(html)[:MAX_FILES_PER_TEXT]
-    missing = [file_id for file_id in shown if file_id not in page.file_ids]
+    file_ids = stored_files.file_ids_in(html)[:MAX_FILES_PER_TEXT]
+    missing = [file_id for file_id in file_ids if file_id not in page.file_ids]
     return PageVersionRestored(page=PageRecord.of(page), missing_file_ids=missing)
 
 

@@ -75,13 +75,13 @@ class PageRecord(PageRef):
     @classmethod
     def of(cls, page: PageRow, **more: Any) -> Self:  # noqa: ANN401  the subclasses' own fields
         """Return the wire form of a stored page, with its design system if that was read."""
-        made = {
+        attributes = {
             "is_home": page.is_home,
             "url": page.url,
             "design_system": page.design,
             "design_system_truncated": page.lacks_design,
         }
-        return cls.from_row(page.values, **made, **more)
+        return cls.from_row(page.values, **attributes, **more)
 
 
 class PageOut(PageRecord):
@@ -163,10 +163,10 @@ class PagePatch(Patch, PageRef):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_design_is_whole(cls, sent: Any) -> Any:  # noqa: ANN401  unvalidated input
+    def _check_design_is_whole(cls, design: Any) -> Any:  # noqa: ANN401  unvalidated input
         """Reject a listed record that is sent back. Its null would clear a long design system."""
-        left_out = isinstance(sent, dict) and sent.get("designSystemTruncated") is True
-        if left_out and sent.get("designSystem", sent) is None:
+        left_out = isinstance(design, dict) and design.get("designSystemTruncated") is True
+        if left_out and design.get("designSystem", design) is None:
             message = (
                 "expected the whole design system, received the null that lists show for a long "
                 "one. Get the page, or leave the field out to keep it."
@@ -174,7 +174,7 @@ class PagePatch(Patch, PageRef):
             raise PydanticCustomError(
                 "truncated", "{message}", {"message": message, "field": "designSystem"}
             )
-        return sent
+        return design
 
 
 def existing_page(ctx: Context, page_id: str, if_version: int | None = None) -> PageRow:
@@ -243,10 +243,10 @@ def _part(html: str, offset: int, max_bytes: int | None) -> tuple[bytes, int | N
     body = html.encode()
     while 0 < offset < len(body) and body[offset] & 0xC0 == 0x80:  # noqa: PLR2004  a UTF-8 continuation byte
         offset += 1
-    rest = body[offset:]
-    if max_bytes is None or len(rest) <= max_bytes:
-        return rest, None
-    text = rest.decode()
+    remaining = body[offset:]
+    if max_bytes is None or len(remaining) <= max_bytes:
+        return remaining, None
+    text = remaining.decode()
     part = (cut_bytes(text, max_bytes) or text[0]).encode()
     end = offset + len(part)
     return part, end if end < len(body) else None
@@ -276,14 +276,14 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
         SlugTakenError: raised at commit if another page of the site has the given slug.
     """
     options = [slug] if slug else list(slugs.candidates(slugs.slugify(title, "page")))
-    site, taken = pages.site_and_taken_slugs(ctx.workspace_id, site_id, options)
+    site, taken_slugs = pages.site_and_taken_slugs(ctx.workspace_id, site_id, options)
     site = check_room(SITES.found(site))
     page = PageRow(
         PAGES.partition(ctx.workspace_id),
         ctx.unit.run_side_effect_once("page id", new_id),
         project_id=site.id,
         title=title,
-        slug=slug or new_slugs.choose(ctx, options, taken),
+        slug=slug or new_slugs.choose(ctx, options, taken_slugs),
         sort_order=int(site.last_sort_order or 0) + query.STEP,
     )
     pages.set_site(page, site)

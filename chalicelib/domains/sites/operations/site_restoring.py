@@ -77,7 +77,7 @@ def restore_site(ctx: Context, args: SiteRestore) -> SiteRestored:
     """
     deleted = _deleted_site(ctx, args.id)
     workspace_id, deletion = ctx.workspace_id, str(deleted.deletion_id)
-    found = PAGES.fetch_deleted(workspace_id, PAGES.deleted_ids(workspace_id, deletion))
+    page_rows = PAGES.fetch_deleted(workspace_id, PAGES.deleted_ids(workspace_id, deletion))
     site = SITES.revived(workspace_id, deleted)
     options = list(slugs.candidates(site.slug))
     site.slug = new_slugs.choose(
@@ -89,10 +89,10 @@ def restore_site(ctx: Context, args: SiteRestore) -> SiteRestored:
         site.status = "inactive"
     site.domain_binding, site.restoring_id = None, deletion
     ctx.unit.restore(site, deleted)
-    size = sum(int(page.html_bytes) for page in found)
+    size = sum(int(page.html_bytes) for page in page_rows)
     storage.charge(ctx.unit, ctx.principal.plan, size)
     ctx.unit.create_job(jobs.row(RESTORE, workspace_id, {"siteId": site.id}))
-    restored = _revived(workspace_id, site, found)
+    restored = _revived(workspace_id, site, page_rows)
     missing = drop_missing_files(workspace_id, restored)
     for page in restored:
         page.revision = page.follows + 1
@@ -185,9 +185,9 @@ def _next_deleted(listing: Listing[R], workspace_id: str, site: SiteRow) -> list
 
 def _free_slugs(workspace_id: str, site: SiteRow, live: list[PageRow]) -> None:
     """Give pages whose slug was taken since the site's return another one."""
-    _, taken = pages.site_and_taken_slugs(workspace_id, site.id, [page.slug for page in live])
+    _, taken_slugs = pages.site_and_taken_slugs(workspace_id, site.id, [page.slug for page in live])
     for page in live:
-        if page.slug in taken:
+        if page.slug in taken_slugs:
             options = list(slugs.candidates(page.slug))
             _, others = pages.site_and_taken_slugs(workspace_id, site.id, options)
             page.slug = slugs.first_free(options, others, ())

@@ -64,8 +64,8 @@ class DomainOut(Wire):
         if hosts is not None:
             address = hosts.address(apex=bool(domain.apex))
             records.append(DnsRecord(type=address.type, host=domain.name, value=address.value))
-        made = {"status": domain.state, "reason": domain.explanation, "records": records}
-        return cls.from_row(domain.attribute_values, **made)
+        attributes = {"status": domain.state, "reason": domain.explanation, "records": records}
+        return cls.from_row(domain.attribute_values, **attributes)
 
 
 class SiteRef(Wire):
@@ -175,10 +175,10 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
     """List the sites. Other calls take a site's id as projectId."""
     descending = args.sort_dir == "desc"
     query = SITES.query(args, sort=args.sort_by, descending=descending, search=args.search)
-    found = SITES.page(ctx.workspace_id, query)
+    page = SITES.page(ctx.workspace_id, query)
     return SiteList(
-        projects=[SiteOut.of(site) for site in found.records],
-        pagination=Pagination(total=found.total, page=args.page, limit=args.size),
+        projects=[SiteOut.of(site) for site in page.records],
+        pagination=Pagination(total=page.total, page=args.page, limit=args.size),
     )
 
 

@@ -67,8 +67,8 @@ def record_hit(ctx: Context, args: PageHit) -> PageHitResult:
     if site is None or page is None or page.project_id != site.id or site.status == SUSPENDED:
         raise PAGES.unavailable()
     visitor = ctx.principal
-    counted = site.stats_enabled and site.status == "active"
-    if not counted or not isinstance(visitor, VisitorPrincipal):
+    is_counted = site.stats_enabled and site.status == "active"
+    if not is_counted or not isinstance(visitor, VisitorPrincipal):
         return PageHitResult(counted=False)
     zone = workspaces.get(ctx.workspace_id).timezone
     ctx.unit.run_side_effect_once(

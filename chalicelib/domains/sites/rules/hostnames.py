@@ -42,7 +42,7 @@ def normalize(name: str, *own_hosts: str) -> str:
         raise ValueError("expected a full host name, such as www.example.com")
     if _public_suffixes().is_public(host):
         raise ValueError("expected a name of your own; this one is a public suffix")
-    if any(f".{host}".endswith(f".{own}") for own in filter(None, own_hosts)):
+    if any(f".{host}".endswith(f".{own_host}") for own_host in filter(None, own_hosts)):
         raise ValueError("expected a name of your own; this one belongs to the platform")
     return host
 
@@ -95,8 +95,8 @@ def page_slug(
     except ValueError:
         return None
     path = unquote(parts.path)
-    own = {domain, f"{site_slug}.{sites_domain}" if sites_domain else None} - {None}
-    if host in own:
+    own_hosts = {domain, f"{site_slug}.{sites_domain}" if sites_domain else None} - {None}
+    if host in own_hosts:
         return path.strip("/")
     root = f"/s/{site_slug}"
     if parts.netloc != urlsplit(public_url).netloc or not f"{path}/".startswith(f"{root}/"):

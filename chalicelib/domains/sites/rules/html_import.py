@@ -167,19 +167,19 @@ def read(html: bytes | str, *, base_url: str = "", charset: str | None = None) -
 def looks_like_html(body: bytes, content_type: str | None) -> bool:
     """Return whether bytes are a web page, by the server's declared type and by their content."""
     declared = (content_type or "").partition(";")[0].strip().lower()
-    found = sniff(body)
+    mime_type = sniff(body)
     if declared in _HTML_TYPES:
-        return found in {"text/html", "text/plain", "application/xml"}
-    return declared in _UNSURE_TYPES and found == "text/html"
+        return mime_type in {"text/html", "text/plain", "application/xml"}
+    return declared in _UNSURE_TYPES and mime_type == "text/html"
 
 
 def decode(body: bytes, charset: str | None) -> tuple[str, str]:
     """Return the text, and the encoding for queries of its URLs."""
     from turbohtml.detect import detect
 
-    found = detect(body)
-    name = found.encoding or "utf-8"
-    if charset and not found.bom:
+    detection = detect(body)
+    name = detection.encoding or "utf-8"
+    if charset and not detection.bom:
         # The import registered codecs for the names that the web uses.
         with suppress(LookupError):
             codecs.lookup(f"whatwg-{charset.strip()}")
@@ -280,14 +280,16 @@ class _UrlRewriting:
     def _tag(self, token: "Token", source: str) -> str:
         """Return a start tag unchanged, or rewritten if a URL in it changes."""
         tag, attributes = token.tag or "", dict(token.attrs or ())
-        changed = {name: self._value(tag, name, attributes) for name in attributes}
-        if tag == "base" and self._drop_base and changed.pop("href", None) is not None:
-            if not changed:
+        new_attributes = {name: self._value(tag, name, attributes) for name in attributes}
+        if tag == "base" and self._drop_base and new_attributes.pop("href", None) is not None:
+            if not new_attributes:
                 return ""
-        elif changed == attributes:
+        elif new_attributes == attributes:
             return source
-        written = "".join(f' {name}="{_escaped(value)}"' for name, value in changed.items())
-        return f"<{tag}{written}{' /' if token.self_closing else ''}>"
+        attribute_text = "".join(
+            f' {name}="{_escaped(value)}"' for name, value in new_attributes.items()
+        )
+        return f"<{tag}{attribute_text}{' /' if token.self_closing else ''}>"
 
     def _value(  # noqa: PLR0911  one for each kind of attribute
         self, tag: str, name: str, attributes: dict[str, str]

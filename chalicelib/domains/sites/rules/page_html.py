@@ -97,10 +97,10 @@ def with_snippet(html: str, snippet: str, begins: str, ends: str) -> str:
     An earlier version of the snippet, which is the text from ``begins`` through ``ends``, is
     replaced where it is.
     """
-    before, _, rest = html.partition(begins)
-    _, closed, after = rest.partition(ends)
+    head, _, remainder = html.partition(begins)
+    _, closed, tail = remainder.partition(ends)
     if closed:
-        return before + snippet + after
+        return head + snippet + tail
     return _before_body_end(html, f"{snippet}\n")
 
 

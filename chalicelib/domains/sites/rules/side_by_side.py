@@ -20,21 +20,21 @@ class Row(NamedTuple):
     skipped: int = 0
 
 
-def compare(before: str, after: str) -> list[Row] | None:
+def compare(old_text: str, new_text: str) -> list[Row] | None:
     """Return the changed lines with their surroundings, or None if the texts are too long."""
-    old, new = before.splitlines(), after.splitlines()
+    old, new = old_text.splitlines(), new_text.splitlines()
     if max(len(old), len(new)) > MAX_LINES:
         return None
     return list(_rows(old, new))
 
 
 def _rows(old: Sequence[str], new: Sequence[str]) -> Iterator[Row]:
-    shown = 0
+    shown_end = 0
     for group in SequenceMatcher(None, old, new).get_grouped_opcodes(CONTEXT_LINES):
-        skipped = group[0][1] - shown
+        skipped = group[0][1] - shown_end
         for tag, start, end, new_start, new_end in group:
             pairs = zip_longest(old[start:end], new[new_start:new_end])
-            for left, right in pairs:
-                yield Row(left, right, tag != "equal", skipped)
+            for old_line, new_line in pairs:
+                yield Row(old_line, new_line, tag != "equal", skipped)
                 skipped = 0
-        shown = group[-1][2]
+        shown_end = group[-1][2]

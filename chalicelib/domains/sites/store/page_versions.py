@@ -87,8 +87,8 @@ def within_limits(versions: Sequence[VersionRow]) -> Sequence[VersionRow]:
 
 def find(workspace_id: str, page_id: str, version_id: str) -> VersionRow | None:
     """Return one of the versions that a page may have, or None."""
-    found = within_limits(read_all(workspace_id, page_id))
-    return next((version for version in found if version.id == version_id), None)
+    versions = within_limits(read_all(workspace_id, page_id))
+    return next((version for version in versions if version.id == version_id), None)
 
 
 def purge_of_page(workspace_id: str, page_id: str) -> None:

@@ -254,7 +254,9 @@ def find_id(workspace_id: str, site: SiteRow, slug: str) -> str | None:
 def rename(page: PageRow, slug: str) -> None:
     """Give a page another slug. Its former one redirects, until another page has it."""
     if slug != page.slug:
-        former = [each for each in (*page.former_slugs, page.slug) if each != slug]
+        former = [
+            former_slug for former_slug in (*page.former_slugs, page.slug) if former_slug != slug
+        ]
         page.former_slugs = list(dict.fromkeys(former))[-MAX_FORMER_SLUGS:]
         page.slug = slug
 
@@ -284,8 +286,8 @@ def read_site_and_pages(workspace_id: str, site_id: str) -> tuple[SiteRow | None
 
 def read(workspace_id: str, rows: list[IndexEntry]) -> list[PageRow]:
     """Return the pages of these index entries, as far as they still exist."""
-    found = fetch(PAGES.key(workspace_id, row.id) for row in rows)
-    return [page for page in found if isinstance(page, PageRow)]
+    page_rows = fetch(PAGES.key(workspace_id, row.id) for row in rows)
+    return [page for page in page_rows if isinstance(page, PageRow)]
 
 
 def find_html_key(workspace_id: str, page_id: str) -> str | None:

@@ -127,16 +127,16 @@ class SiteRow(Record):
     @property
     def url(self) -> str:
         """URL at which visitors find the site: on its own domain once that is active."""
-        chosen = settings()
+        config = settings()
         if (host := self.active_host) is not None:
-            return hostnames.own_url(host, chosen.public_url, local=chosen.site_hosts == "local")
-        return hostnames.site_url(self.slug, chosen.public_url, chosen.sites_domain)
+            return hostnames.own_url(host, config.public_url, local=config.site_hosts == "local")
+        return hostnames.site_url(self.slug, config.public_url, config.sites_domain)
 
     def page_slug(self, url: str | None) -> str | None:
         """Return the slug of the site's page with a URL: "" for the home page, None for others."""
-        chosen = settings()
+        config = settings()
         return hostnames.page_slug(
-            url, chosen.public_url, self.slug, self.active_host, chosen.sites_domain
+            url, config.public_url, self.slug, self.active_host, config.sites_domain
         )
 
 
@@ -167,10 +167,10 @@ def find_urls(workspace_id: str) -> list[str]:
     A site on a domain of its own has its platform address, too. Of more than ``MAX_FOUND`` sites
     the newest are returned.
     """
-    chosen = settings()
+    config = settings()
     active = [site for site in SITES.latest(workspace_id, MAX_FOUND) if site.status != SUSPENDED]
     platform = [
-        hostnames.site_url(site.slug, chosen.public_url, chosen.sites_domain) for site in active
+        hostnames.site_url(site.slug, config.public_url, config.sites_domain) for site in active
     ]
     return list(dict.fromkeys([*platform, *(site.url for site in active)]))
 
@@ -216,17 +216,17 @@ def find_by_slug(slug: str) -> FoundSite | None:
 
 def find_by_host(host: str) -> FoundSite | None:
     """Return the site that has proven a custom domain and is to be served there, or None."""
-    found = _claimant(find_domain_claim(host))
-    domain = found.row.domain if found else None
+    found_site = _claimant(find_domain_claim(host))
+    domain = found_site.row.domain if found_site else None
     is_served = domain is not None and domain.name == host and domain.state in PROVEN
-    return found if is_served else None
+    return found_site if is_served else None
 
 
-def _claimant(held: ClaimRow | None) -> FoundSite | None:
-    if held is None or held.workspace_id is None:
+def _claimant(claim: ClaimRow | None) -> FoundSite | None:
+    if claim is None or claim.workspace_id is None:
         return None
-    site = SITES.find(held.workspace_id, held.target)
-    return None if site is None else FoundSite(held.workspace_id, site)
+    site = SITES.find(claim.workspace_id, claim.target)
+    return None if site is None else FoundSite(claim.workspace_id, site)
 
 
 def free_domain(unit: UnitOfWork, site: SiteRow) -> str | None:
@@ -248,12 +248,12 @@ def take_over_domain(
     """
     if holder is not None and holder.domain is not None:
         binding: Any = SiteRow.domain_binding
-        moved = "Another site has proven that it owns the domain, after this one."
+        reason = "Another site has proven that it owns the domain, after this one."
         unit.update(
             holder,
             [
                 binding.status.set(FAILED),
-                binding.reason.set(moved),
+                binding.reason.set(reason),
                 binding.checked_at.set(clock.now()),
             ],
         )

@@ -46,18 +46,21 @@ from chalicelib.gateways.public_http import FetchError
 
 
 def stage_wanted_types(
-    unit: UnitOfWork, *, changed: WebhookRow | None = None, deleted: WebhookRow | None = None
+    unit: UnitOfWork,
+    *,
+    changed_webhook: WebhookRow | None = None,
+    deleted: WebhookRow | None = None,
 ) -> None:
     """Stage the types that the webhooks want, after a change or a deletion that is staged.
 
     The unit saves the lock row of the workspace's webhooks.
     """
-    there = {each.id: each for each in webhooks.of_workspace(unit.workspace_id)}
-    if changed is not None:
-        there[changed.id] = changed
+    there = {webhook.id: webhook for webhook in webhooks.of_workspace(unit.workspace_id)}
+    if changed_webhook is not None:
+        there[changed_webhook.id] = changed_webhook
     if deleted is not None:
         del there[deleted.id]
-    types = set[str]().union(*(each.wanted_types for each in there.values()))
+    types = set[str]().union(*(webhook.wanted_types for webhook in there.values()))
     unit.update(*subscriptions.change_of_webhooks(unit.workspace_id, types))
     unit.after_commit(subscriptions.forget)
 
@@ -116,10 +119,10 @@ def take(workspace_id: str, webhook_id: str, send: Send) -> None:
             schedule_turn(workspace_id, webhook_id, until)
         return
     if state.rest_until is not None and state.rest_until > clock.now():
-        rest = state.rest_until - clock.now()
+        pause = state.rest_until - clock.now()
     else:
-        rest = _send_due(workspace_id, webhook, state, send)
-    turns.release(state, rest)
+        pause = _send_due(workspace_id, webhook, state, send)
+    turns.release(state, pause)
     if due := deliveries.next_due(workspace_id, webhook_id):
         schedule_turn(workspace_id, webhook_id, max(due, state.rest_until or due))
 
@@ -131,8 +134,8 @@ def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
     for the next turn after a rest.
     """
     end, tried = Deadline(TURN_SECONDS), set[str]()
-    while not end.passed and (found := deliveries.due(workspace_id, webhook.id, BATCH)):
-        due = [each for each in found if each.event_id not in tried]
+    while not end.passed and (candidates := deliveries.due(workspace_id, webhook.id, BATCH)):
+        due = [delivery for delivery in candidates if delivery.event_id not in tried]
         if not due:
             return REST_AFTER_FAILURE
         current = WEBHOOKS.find(workspace_id, webhook.id)
@@ -143,12 +146,12 @@ def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
             if end.passed:  # A slow receiver takes longer for a batch than a turn lasts.
                 break
             next_ones = due[start : start + PARALLEL_REQUESTS]
-            tried.update(each.event_id for each in next_ones)
+            tried.update(delivery.event_id for delivery in next_ones)
             group = _wanted(webhook, next_ones)
             attempts = _send_group(webhook, group, send)
-            rest = _rest_after(workspace_id, webhook.id, state, attempts)
-            if rest is not None:
-                return rest
+            pause = _rest_after(workspace_id, webhook.id, state, attempts)
+            if pause is not None:
+                return pause
     return timedelta(0)
 
 
@@ -180,13 +183,13 @@ def _rest_after(
 
 def _wanted(webhook: WebhookRow, group: Sequence[DeliveryRow]) -> list[DeliveryRow]:
     """Give up deliveries that shall not be sent after all, and return the others."""
-    wanted: list[DeliveryRow] = []
-    for each in group:
-        if webhook.skips(each.wanted_since):
-            deliveries.stop(each)
+    sendable: list[DeliveryRow] = []
+    for delivery in group:
+        if webhook.skips(delivery.wanted_since):
+            deliveries.stop(delivery)
         else:
-            wanted.append(each)
-    return wanted
+            sendable.append(delivery)
+    return sendable
 
 
 def _send_group(webhook: WebhookRow, group: Sequence[DeliveryRow], send: Send) -> list[Attempt]:
@@ -198,26 +201,28 @@ def _send_group(webhook: WebhookRow, group: Sequence[DeliveryRow], send: Send) -
 
     def attempt(delivery: DeliveryRow) -> Attempt | None:
         try:
-            made = send(webhook, delivery)
+            outcome = send(webhook, delivery)
         except Exception:
             log.exception("an event could not be prepared", extra={"event": delivery.event_id})
             _store(delivery, Attempt(None, 0, error=UNPREPARED))
             return None
-        _store(delivery, made)
-        return made
+        _store(delivery, outcome)
+        return outcome
 
-    made = deadline.map_in_threads(attempt, group, PARALLEL_REQUESTS)
-    return [each for each in made if each is not None]
+    attempts = deadline.map_in_threads(attempt, group, PARALLEL_REQUESTS)
+    return [outcome for outcome in attempts if outcome is not None]
 
 
 def _store(delivery: DeliveryRow, attempt: Attempt) -> None:
     """Store what came of an attempt, and when the next one is due."""
     number, now = int(delivery.attempts) + 1, clock.now()
-    again = None if attempt.is_ok else rules.next_attempt(number, now, attempt.retry_after)
+    next_attempt_at = (
+        None if attempt.is_ok else rules.next_attempt(number, now, attempt.retry_after)
+    )
     deliveries.note_attempt(
         delivery,
         number,
-        again,
+        next_attempt_at,
         is_ok=attempt.is_ok,
         status=attempt.status,
         milliseconds=attempt.milliseconds,
@@ -242,7 +247,7 @@ def switch_off(workspace_id: str, webhook_id: str, reason: str) -> None:
         webhook.switch_off(reason)
         unit.save(lock)
         unit.save(webhook)
-        stage_wanted_types(unit, changed=webhook)
+        stage_wanted_types(unit, changed_webhook=webhook)
         unit.outbox.emit(Event("webhook.switched_off", webhook.id))
 
     run_unit(workspace_id, AuditEvent.by_job("switch_off_webhook"), stage)
@@ -263,7 +268,7 @@ def make_deliveries(job: Job) -> None:
     """
     occurred_at = datetime.fromisoformat(job.payload["at"])
     receivers = webhooks.of_workspace(job.workspace_id)
-    made: list[DeliveryRow] = []
+    delivery_rows: list[DeliveryRow] = []
     woken: dict[str, None] = {}
     for number, values in enumerate(job.payload["events"]):
         event = Event(*values)
@@ -271,8 +276,10 @@ def make_deliveries(job: Job) -> None:
             if webhook.receives(event.type, occurred_at):
                 woken[webhook.id] = None
                 place = (job.workspace_id, webhook.id, f"evt_{job.job_id}_{number}")
-                made.append(new_delivery(*place, event, actor=job.payload["actor"], at=occurred_at))
-    deadline.map_in_threads(deliveries.add, made, PARALLEL_WRITES)
+                delivery_rows.append(
+                    new_delivery(*place, event, actor=job.payload["actor"], at=occurred_at)
+                )
+    deadline.map_in_threads(deliveries.add, delivery_rows, PARALLEL_WRITES)
     for webhook_id in woken:
         schedule_turn(job.workspace_id, webhook_id, clock.now())
 
@@ -339,7 +346,7 @@ def send_delivery(
     body = body_of(delivery, record)
     now, key = clock.now(), master_key()
     versions = webhook.valid_versions
-    secrets = [webhook_secret(key, workspace_id, webhook.id, each) for each in versions]
+    secrets = [webhook_secret(key, workspace_id, webhook.id, version) for version in versions]
     headers = rules.signed_headers(secrets, delivery.event_id, now, body)
     try:
         reply = post.post(webhook.url, body, {"Content-Type": "application/json", **headers})
@@ -361,8 +368,8 @@ def body_of(delivery: DeliveryRow, record: dict[str, Any] | None) -> bytes:
         "actor": delivery.actor,
         "previousStatus": delivery.previous_status,
     }
-    known = {name: value for name, value in optional.items() if value is not None}
-    data: dict[str, Any] = {"id": delivery.record_id, **known}
+    known_values = {name: value for name, value in optional.items() if value is not None}
+    data: dict[str, Any] = {"id": delivery.record_id, **known_values}
     event = {"type": delivery.type, "timestamp": iso(delivery.occurred_at)}
     body = to_json({**event, "data": {**data, "object": record}})
     if len(body) <= MAX_BODY_BYTES:

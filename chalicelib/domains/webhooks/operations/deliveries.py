@@ -71,8 +71,8 @@ class DeliveryQueued(Wire):
 def list_webhook_deliveries(ctx: Context, args: WebhookRef) -> DeliveryList:
     """List the latest 50 deliveries of a webhook, newest first. They are kept for 30 days."""
     webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
-    found = deliveries.latest(ctx.workspace_id, webhook.id, LISTED)
-    return DeliveryList(deliveries=[_shown(each) for each in found])
+    latest_rows = deliveries.latest(ctx.workspace_id, webhook.id, LISTED)
+    return DeliveryList(deliveries=[_shown(delivery) for delivery in latest_rows])
 
 
 @operation(

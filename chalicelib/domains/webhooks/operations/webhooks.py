@@ -59,8 +59,8 @@ def _check_receiver(url: str) -> None:
 def _event_type(name: str) -> str:
     if name in EVENT_TYPES:
         return name
-    known = ", ".join(sorted(EVENT_TYPES))
-    raise PydanticCustomError("event_type", "expected one of {known}", {"known": known})
+    known_types = ", ".join(sorted(EVENT_TYPES))
+    raise PydanticCustomError("event_type", "expected one of {known}", {"known": known_types})
 
 
 Receiver = Annotated[
@@ -153,8 +153,8 @@ def workspace_of_webhook(args: WebhookRef | WebhookPatch) -> str:
 )
 def list_webhooks(ctx: Context, args: WebhookListQuery) -> WebhookList:
     """List the webhooks of a workspace, newest first."""
-    found = webhooks.of_workspace(ctx.workspace_id)
-    return WebhookList(webhooks=[_shown(each) for each in found], most=MAX_WEBHOOKS)
+    rows = webhooks.of_workspace(ctx.workspace_id)
+    return WebhookList(webhooks=[_shown(webhook) for webhook in rows], most=MAX_WEBHOOKS)
 
 
 @operation(
@@ -184,7 +184,7 @@ def create_webhook(ctx: Context, args: WebhookCreate) -> WebhookCreated:
     )
     ctx.unit.save(lock)
     ctx.unit.create(webhook)
-    stage_wanted_types(ctx.unit, changed=webhook)
+    stage_wanted_types(ctx.unit, changed_webhook=webhook)
     return WebhookCreated(webhook_id=webhook.id, secret=_secret(ctx, webhook))
 
 
@@ -215,7 +215,7 @@ def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
             turns.send_soon(ctx.unit, webhook.id, forget_failures=True)
     ctx.unit.save(lock)
     ctx.unit.save(webhook)
-    stage_wanted_types(ctx.unit, changed=webhook)
+    stage_wanted_types(ctx.unit, changed_webhook=webhook)
     return WebhookResult(webhook=_shown(webhook))
 
 

@@ -102,8 +102,8 @@ def due(workspace_id: str, webhook_id: str, limit: int) -> list[DeliveryRow]:
     pk = _partition(workspace_id, webhook_id)
     with reaching():
         keys = [
-            (pk, found.sk)
-            for found in DeliveryRow.by_o1.query(
+            (pk, row.sk)
+            for row in DeliveryRow.by_o1.query(
                 pk, ContentRow.o1 <= now, limit=limit, consistent_read=True
             )
         ]
@@ -113,10 +113,10 @@ def due(workspace_id: str, webhook_id: str, limit: int) -> list[DeliveryRow]:
 def next_due(workspace_id: str, webhook_id: str) -> datetime | None:
     """Return when the next delivery is due, or None if none waits."""
     with reaching():
-        for found in DeliveryRow.by_o1.query(
+        for row in DeliveryRow.by_o1.query(
             _partition(workspace_id, webhook_id), limit=1, consistent_read=True
         ):
-            return datetime.fromisoformat(found.o1)
+            return datetime.fromisoformat(row.o1)
     return None
 
 
@@ -136,7 +136,7 @@ def latest(workspace_id: str, webhook_id: str, limit: int) -> list[DeliveryRow]:
 def note_attempt(
     delivery: DeliveryRow,
     number: int,
-    again: datetime | None,
+    next_attempt_at: datetime | None,
     *,
     is_ok: bool,
     **outcome: Any,  # noqa: ANN401  the row's attributes
@@ -146,10 +146,12 @@ def note_attempt(
     Raises:
         UnavailableError: the database is unavailable.
     """
-    state = DELIVERED if is_ok else WAITING if again else FAILED
+    state = DELIVERED if is_ok else WAITING if next_attempt_at else FAILED
     values = {"attempts": number, "attempted_at": clock.now(), "state": state, **outcome}
     actions = [_set(name, value) for name, value in values.items()]
-    actions.append(DeliveryRow.o1.set(iso(again)) if again else DeliveryRow.o1.remove())
+    actions.append(
+        DeliveryRow.o1.set(iso(next_attempt_at)) if next_attempt_at else DeliveryRow.o1.remove()
+    )
     # It may have been given up, or may be wanted again, since it was read.
     update_if(delivery, actions, DeliveryRow.o1 == delivery.o1)
 
@@ -165,15 +167,15 @@ def forget_replies(
         UnavailableError: the database is unavailable, or the request's time is used up.
     """
     with reaching():
-        for found in DeliveryRow.query(
+        for row in DeliveryRow.query(
             _partition(workspace_id, webhook_id),
             filter_condition=DeliveryRow.reply.exists(),
             consistent_read=True,
         ):
             if deadline.passed():
                 raise UnavailableError
-            if record_ids is None or found.record_id in record_ids:
-                update_if(found, [DeliveryRow.reply.remove()], DeliveryRow.pk.exists())
+            if record_ids is None or row.record_id in record_ids:
+                update_if(row, [DeliveryRow.reply.remove()], DeliveryRow.pk.exists())
 
 
 def stop(delivery: DeliveryRow) -> None:

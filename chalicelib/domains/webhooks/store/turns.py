@@ -59,11 +59,11 @@ def take(workspace_id: str, webhook_id: str, length: timedelta) -> TurnRow | Non
     return state if update_if(state, actions, free) else None
 
 
-def release(state: TurnRow, rest: timedelta) -> None:
+def release(state: TurnRow, pause: timedelta) -> None:
     """End the turn, if this worker still has it. The next one begins after a rest."""
     rests = TurnRow.rest_until
-    after = rests.set(clock.now() + rest) if rest else rests.remove()
-    _change(state, [TurnRow.until.remove(), after])
+    rest_action = rests.set(clock.now() + pause) if pause else rests.remove()
+    _change(state, [TurnRow.until.remove(), rest_action])
 
 
 def note_success(state: TurnRow) -> None:
