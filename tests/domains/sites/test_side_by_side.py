@@ -13,15 +13,15 @@ def test_changed_lines_are_shown_beside_each_other_with_their_surroundings() -> 
     before = text(*SAME[:5], "old", "gone", *SAME[5:], "end")
     after = text(*SAME[:5], "new", *SAME[5:], "added", "end")
     assert compare(before, after) == [
-        Row("2", "2", changed=False, skipped=2),
-        *(Row(line, line, changed=False) for line in "34"),
-        Row("old", "new", changed=True),
-        Row("gone", None, changed=True),
-        *(Row(line, line, changed=False) for line in "567"),
-        Row("17", "17", changed=False, skipped=9),
-        *(Row(line, line, changed=False) for line in ("18", "19")),
-        Row(None, "added", changed=True),
-        Row("end", "end", changed=False),
+        Row("2", "2", is_changed=False, skipped=2),
+        *(Row(line, line, is_changed=False) for line in "34"),
+        Row("old", "new", is_changed=True),
+        Row("gone", None, is_changed=True),
+        *(Row(line, line, is_changed=False) for line in "567"),
+        Row("17", "17", is_changed=False, skipped=9),
+        *(Row(line, line, is_changed=False) for line in ("18", "19")),
+        Row(None, "added", is_changed=True),
+        Row("end", "end", is_changed=False),
     ]
 
 

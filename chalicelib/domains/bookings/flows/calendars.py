@@ -107,7 +107,7 @@ class Candidates(NamedTuple):
     time zones are needed to read times without an offset.
     """
 
-    found: list[Candidate]
+    active: list[Candidate]
     bound: list[ResourceRow]
     reason: NoSlotReason | None
 
@@ -219,7 +219,7 @@ class Search(NamedTuple):
     @property
     def shown_resources(self) -> list[ResourceRow]:
         """Resources that slots can refer to. If none can be booked, all of the service's."""
-        return [candidate.resource for candidate in self.candidates.found] or self.candidates.bound
+        return [candidate.resource for candidate in self.candidates.active] or self.candidates.bound
 
     def slots(self, query: Query) -> Availability:
         """Return the slots in a range, or why there are none."""
@@ -250,7 +250,7 @@ class Search(NamedTuple):
         return sorted(nearest[:count], key=lambda slot: slot.start)
 
     def _calendars(self, first: int, last: int) -> list[Calendar]:
-        calendars = read(self.workspace_id, self.candidates.found, self.rules, first, last)
+        calendars = read(self.workspace_id, self.candidates.active, self.rules, first, last)
         return (
             [calendar.without(self.moving) for calendar in calendars] if self.moving else calendars
         )

@@ -187,7 +187,7 @@ class Placement:
         requested: SlotRequest,
         existing: BookingRow | None = None,
     ) -> Self:
-        active, bound = search.candidates.found, search.candidates.bound
+        active, bound = search.candidates.active, search.candidates.bound
         zones = calendars.zones(
             bound,
             requested.resource_id,

@@ -129,7 +129,7 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
         search = Search.of(ctx.workspace_id, page.require_service(args.service_id), None)
         staff = [
             SlotResource.from_row(candidate.resource.values)
-            for candidate in search.candidates.found
+            for candidate in search.candidates.active
         ]
     return PublicBookingPage(
         name=page.workspace.name,

@@ -166,9 +166,9 @@ class CheckedMessage:
                 agent=self.bot.agent,
                 dialog_id=dialog_id,
                 number=number,
-                said=self.prompt.said,
+                visitor_texts=self.prompt.visitor_texts,
                 contacts={*message_contacts, *((dialog.named_contacts if dialog else None) or ())},
-                offered=self.prompt.actions.offered,
+                offered_slots=self.prompt.actions.offered_slots,
             ),
             max_output=self.prompt.max_output,
             link_hosts=self.prompt.link_hosts,
@@ -321,7 +321,7 @@ def _sources(prompt: Prompt) -> list[dict[str, str]]:
     """Return titles and URLs of the pages among the facts that fit the question best."""
     pages = [source for source in prompt.sources if source.url]
     texts = [f"{page.title} {page.text}" for page in pages]
-    fitting = [pages[index] for index in extracts.most_relevant(prompt.said[-1], texts)]
+    fitting = [pages[index] for index in extracts.most_relevant(prompt.visitor_texts[-1], texts)]
     urls = {source.url: source.title for source in fitting}
     return [{"title": title, "url": url} for url, title in urls.items() if url]
 

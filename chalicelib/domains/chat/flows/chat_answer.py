@@ -343,7 +343,7 @@ class ModelCalls:
         self._acknowledge()
         request = Message("assistant", "".join(call.text), tuple(call.tool_calls), extra=call.extra)
         results: list[ToolResult] = []
-        offered_slots = self._context.offered
+        offered_slots = self._context.offered_slots
         for tool_call in call.tool_calls:
             answer = Message("tool", "", results=tuple(results))
             needed = self._count([*self._messages, request, answer]) + RESULT_TOKENS
@@ -357,7 +357,7 @@ class ModelCalls:
                 result = chat_tools.carry_out(tool_call, self._exchange.tools, self._context)
             results.append(result)
             self.tool_calls.append(_as_stored(tool_call, result))
-        if self._context.offered is not offered_slots:
+        if self._context.offered_slots is not offered_slots:
             self._keep_offered()
         self._messages += [request, Message("tool", "", results=tuple(results))]
         self._usage = self._usage._replace(input_tokens=count_input(self._messages, self._specs))
@@ -367,7 +367,7 @@ class ModelCalls:
         """Store the free times that the bot has named. Without them it has to find them again."""
         context = self._context
         try:
-            proposals.keep_offered(context.workspace.id, context.dialog_id, context.offered)
+            proposals.keep_offered(context.workspace.id, context.dialog_id, context.offered_slots)
         except AppError:
             log.warning("offered times were not stored", exc_info=True)
 

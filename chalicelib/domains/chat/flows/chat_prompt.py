@@ -134,7 +134,8 @@ class Prompt(NamedTuple):
 
     ``message_without_tools`` is the system message that promises no tools.
     ``tools`` are those that the model may call. Their tokens are not in ``input_tokens``.
-    ``actions`` are those of the dialog, and ``said`` are the visitor's messages that are sent.
+    ``actions`` are the actions of the dialog. ``visitor_texts`` are the visitor's messages that
+    are sent.
     ``sources`` are passages in the facts. ``link_hosts`` are named in them or in the bot's prompt.
     """
 
@@ -145,7 +146,7 @@ class Prompt(NamedTuple):
     max_output: int
     tools: list[Tool]
     actions: Actions
-    said: list[str]
+    visitor_texts: list[str]
     sources: list[Passage]
     link_hosts: set[str]
 
@@ -237,13 +238,13 @@ def _find_actions(
 
 def _dialog_facts(actions: Actions) -> list[OfferedTimes | Proposal]:
     """Return the facts about the free times that the bot has named, and about its proposals."""
-    services = dict.fromkeys(slot.service for slot in actions.offered)
+    services = dict.fromkeys(slot.service for slot in actions.offered_slots)
     times = [
         OfferedTimes(
             service,
             {
                 slot.id: f"{slot.local} {slot.staff}"
-                for slot in actions.offered
+                for slot in actions.offered_slots
                 if slot.service == service
             },
         )

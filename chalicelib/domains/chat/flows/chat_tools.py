@@ -82,20 +82,20 @@ log = logging.getLogger(__name__)
 class ToolContext:
     """The answer for which tools are called. ``number`` is its number in the dialog.
 
-    ``said`` are the visitor's own messages, and ``contacts`` the e-mail addresses and phone numbers
-    that the visitor has named in the dialog, in normal form. ``offered`` are the free times that
-    the bot has named, and ``proposed`` are the proposals made in this answer. ``attempted`` is the
-    number of proposals that were begun. ``has_requested_person`` is whether the answer has asked
-    for a person.
+    ``visitor_texts`` are the visitor's own messages, and ``contacts`` the e-mail addresses and
+    phone numbers that the visitor has named in the dialog, in normal form. ``offered_slots`` are
+    the free times that the bot has named, and ``proposed`` are the proposals made in this answer.
+    ``attempted`` is the number of proposals that were begun. ``has_requested_person`` is whether
+    the answer has requested a member of the business.
     """
 
     workspace: WorkspaceRow
     agent: AgentRow
     dialog_id: str
     number: int
-    said: Sequence[str] = ()
+    visitor_texts: Sequence[str] = ()
     contacts: Collection[str] = ()
-    offered: tuple[OfferedSlot, ...] = ()
+    offered_slots: tuple[OfferedSlot, ...] = ()
     proposed: list[ProposalRow] = field(default_factory=list)
     attempted: int = 0
     has_requested_person: bool = False
@@ -103,7 +103,9 @@ class ToolContext:
     @property
     def language(self) -> Language:
         """The language of the visitor's last message with letters."""
-        with_letters = (text for text in reversed(self.said) if any(map(str.isalpha, text)))
+        with_letters = (
+            text for text in reversed(self.visitor_texts) if any(map(str.isalpha, text))
+        )
         return localized.language_of_message(next(with_letters, ""))
 
 
@@ -262,12 +264,12 @@ def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, A
     all_staff = Search.of(workspace_id, service, None)
     if search.staff is not None:
         candidate = one_named(
-            all_staff.candidates.found,
+            all_staff.candidates.active,
             search.staff,
             "people or rooms of this service",
             lambda candidate: candidate.resource.name,
         )
-        all_staff = all_staff._replace(candidates=all_staff.candidates._replace(found=[candidate]))
+        all_staff = all_staff._replace(candidates=all_staff.candidates._replace(active=[candidate]))
     zone = calendars.zones(
         all_staff.candidates.bound, None, None, lambda: context.workspace.timezone
     ).effective
@@ -321,17 +323,17 @@ def _offer(context: ToolContext, search: Search, slot: Slot, zone: str) -> dict[
     """Return a slot for the model. The context keeps it as the last one that the bot has named."""
     resource_id = next(iter(slot.seats))
     offered_by_key = {
-        (offer.service_id, offer.resource_id, offer.start): offer for offer in context.offered
+        (offer.service_id, offer.resource_id, offer.start): offer for offer in context.offered_slots
     }
     offered_slot = offered_by_key.get((search.service.id, resource_id, slot.start))
     names = {
-        candidate.resource.id: candidate.resource.name for candidate in search.candidates.found
+        candidate.resource.id: candidate.resource.name for candidate in search.candidates.active
     }
     local = zoned_times.local_time(clock.moment_at(slot.start), zone)
     start = local.text[:16]
     if offered_slot is None:
         offered_slot = OfferedSlot(
-            str(1 + max((int(offer.id) for offer in context.offered), default=0)),
+            str(1 + max((int(offer.id) for offer in context.offered_slots), default=0)),
             search.service.id,
             resource_id,
             slot.start,
@@ -339,8 +341,8 @@ def _offer(context: ToolContext, search: Search, slot: Slot, zone: str) -> dict[
             f"{start} {local.weekday}",
             names[resource_id],
         )
-    others = [offer for offer in context.offered if offer.id != offered_slot.id]
-    context.offered = (*others, offered_slot)[-MAX_OFFERED:]
+    others = [offer for offer in context.offered_slots if offer.id != offered_slot.id]
+    context.offered_slots = (*others, offered_slot)[-MAX_OFFERED:]
     return {
         "slotId": offered_slot.id,
         "start": start,
@@ -405,7 +407,9 @@ class PersonRequest(Wire):
 
 def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, Any]:
     """Show the visitor a card to confirm a booking of a free time. Leave out what is not known."""
-    offered_slot = next((offer for offer in context.offered if offer.id == args.slot_id), None)
+    offered_slot = next(
+        (offer for offer in context.offered_slots if offer.id == args.slot_id), None
+    )
     if offered_slot is None:
         raise ToolError("There is no such slotId. Call find_free_times, and take one of its ids.")
     workspace_id, now = context.workspace.id, epoch_ms(clock.now())
@@ -418,7 +422,7 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
     free = search.slots(Query(offered_slot.start, offered_slot.start, now)).slots
     if not any(offered_slot.resource_id in slot.seats for slot in free):
         raise ToolError("This time is no longer free. Call find_free_times again.")
-    (resource,) = (candidate.resource for candidate in search.candidates.found)
+    (resource,) = (candidate.resource for candidate in search.candidates.active)
     start = clock.moment_at(offered_slot.start)
     person = _person(context, args)
     card = cards.booking(
@@ -456,7 +460,7 @@ def propose_order(context: ToolContext, args: OrderProposal) -> dict[str, Any]:
     card = cards.order(
         context.language,
         lines=lines,
-        known_fields=card_form.known,
+        known_fields=card_form.known_values,
         fields=card_form.fields,
         consent=card_form.consent,
         privacy_url=context.agent.privacy_url,
@@ -531,7 +535,7 @@ def _require_answer(unit: UnitOfWork, context: ToolContext) -> None:
 
 def _person(context: ToolContext, args: PersonArguments) -> Person:
     """Return the visitor, with what the visitor has written and nothing else."""
-    said_words = {word for text in context.said for word in _words(text)}
+    said_words = {word for text in context.visitor_texts for word in _words(text)}
     words = _words(args.name or "")
     name = args.name if words and said_words.issuperset(words) else None
     phone = phones.find_phone(args.phone, context.workspace.country) if args.phone else None
@@ -579,12 +583,12 @@ def _products(workspace_id: str, lines: Sequence[OrderLine]) -> list[tuple[Produ
 class _Form(NamedTuple):
     """The fields of an order's form, divided by who fills them in.
 
-    ``values`` are known, with labels in ``known``. The visitor is asked for ``fields``. To confirm
-    the card is to give the ``consent``.
+    ``values`` are known, with labels in ``known_values``. The visitor fills in ``fields``. A visitor who
+    confirms the card gives the ``consent``.
     """
 
     values: dict[str, str]
-    known: list[tuple[str, str]]
+    known_values: list[tuple[str, str]]
     fields: list[cards.Field]
     consent: str | None
 

@@ -74,11 +74,14 @@ def planned(input_tokens: int, max_output_tokens: int) -> TokenUsage:
 
 
 class CallBudget(NamedTuple):
-    """The hold of an answer: ``held`` is in kopecks, ``granted`` in output tokens of all calls."""
+    """The hold of an answer.
+
+    ``amount`` is in kopecks. ``max_output`` is the maximum of output tokens of all calls.
+    """
 
     prices: Prices
-    held: int
-    granted: int
+    amount: int
+    max_output: int
 
     def final_output(self, spent: TokenUsage, input_tokens: int) -> int:
         """Return the output tokens that are left for a call without tools."""
@@ -103,8 +106,8 @@ class CallBudget(NamedTuple):
     def _left(self, spent: TokenUsage) -> int:
         """Return the micro-kopecks that are left."""
         used = self.prices.input * spent.input_tokens + self.prices.output * spent.output_tokens
-        return self.held * MICRO - used
+        return self.amount * MICRO - used
 
     def _output(self, spent: TokenUsage, micro: int, price: int) -> int:
-        max_tokens = self.granted - spent.output_tokens
+        max_tokens = self.max_output - spent.output_tokens
         return max(0, min(max_tokens, micro // price if price else max_tokens))

@@ -108,7 +108,7 @@ class _Step(NamedTuple):
     ``skips`` is whether the rest of an overlong link follows.
     """
 
-    shown: str
+    output: str
     end: int
     skips: bool = False
 
@@ -116,7 +116,7 @@ class _Step(NamedTuple):
 class _Address(NamedTuple):
     """The address of a Markdown link: whether it is kept, and where the link ends."""
 
-    kept: bool
+    is_kept: bool
     end: int
     skips: bool = False
 
@@ -196,7 +196,7 @@ class _Scanner(ABC):
                 step = self._decide(text, token)
             if step is None:
                 break
-            parts.append(step.shown)
+            parts.append(step.output)
             at, self._skips = step.end, step.skips
         self._before, self._held = text[:at][-1:], text[at:]
         return "".join(parts)
@@ -245,7 +245,7 @@ class _Markdown(_Scanner):
                 return self._label(text, token, plain)
             case "address":
                 address = self._address(text, token.end())
-                if address is None or address.kept:
+                if address is None or address.is_kept:
                     return address and plain
                 return _Step(_nothing(text, token), address.end, address.skips)
             case "reference":
@@ -265,7 +265,7 @@ class _Markdown(_Scanner):
         if text[at + 1 : at + 2] != "(":
             return plain
         address = self._address(text, at + 2)
-        return address and (plain if address.kept else _Step(_nothing(text, token), plain.end))
+        return address and (plain if address.is_kept else _Step(_nothing(text, token), plain.end))
 
     def _address(self, text: str, start: int) -> _Address | None:
         """Check the address of a Markdown link, which begins after its parenthesis.
@@ -276,13 +276,13 @@ class _Markdown(_Scanner):
         begin = _end(_INDENT, window, 0)
         end = _address_end(window, begin)
         if end == MAX_LINK:
-            return _Address(kept=False, end=start + end, skips=True)
+            return _Address(is_kept=False, end=start + end, skips=True)
         tail = _TAIL.match(window, end)
         if tail is not None:
             return _Address(self._keeps(window[begin:end]), start + tail.end())
         if _HALF_TAIL.fullmatch(window, end) and not self._is_whole(text, start, MAX_LINK):
             return None
-        return _Address(kept=True, end=start)
+        return _Address(is_kept=True, end=start)
 
     def _reference(self, text: str, plain: _Step) -> _Step | None:
         """Check the address of a reference: ``[name]: address``."""
@@ -294,7 +294,7 @@ class _Markdown(_Scanner):
         if end < MAX_LINK and self._keeps(window[begin:end]):
             return plain
         space = " " if window[end - 1] == ">" else ""  # A parenthesis must not follow directly.
-        replacement = f"{plain.shown} {self._removed}{space}"
+        replacement = f"{plain.output} {self._removed}{space}"
         return _Step(replacement, plain.end + end, skips=end == MAX_LINK)
 
     def _angle(self, text: str, token: re.Match[str]) -> _Step | None:

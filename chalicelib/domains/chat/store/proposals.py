@@ -112,7 +112,7 @@ class LatestRow(ConversationRow):
 class Actions(NamedTuple):
     """Free times and proposals of a dialog, as an answer needs them. The newest comes first."""
 
-    offered: tuple[OfferedSlot, ...] = ()
+    offered_slots: tuple[OfferedSlot, ...] = ()
     proposals: tuple[ProposalRow, ...] = ()
     latest: str | None = None
 

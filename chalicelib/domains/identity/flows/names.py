@@ -35,11 +35,11 @@ _WITHIN = ("project_id", "agent_id")
 class RecordName(NamedTuple):
     """The name of a record that exists. It is None if nothing names the record.
 
-    ``within`` is the id of the site or bot that the record belongs to.
+    ``parent_id`` is the id of the site or bot that the record belongs to.
     """
 
     name: str | None
-    within: str | None
+    parent_id: str | None
 
 
 class KeyName(NamedTuple):

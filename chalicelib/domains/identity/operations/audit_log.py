@@ -83,7 +83,7 @@ class Touched(Wire):
             id=thing,
             name=name,
             exists=record is not None or name is not None,
-            within=record and record.within,
+            within=record and record.parent_id,
         )
 
 

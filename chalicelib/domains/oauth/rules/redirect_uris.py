@@ -39,7 +39,7 @@ class RedirectUri(NamedTuple):
 
     scheme: str
     host: str
-    rest: str
+    path: str
 
     @property
     def is_loopback(self) -> bool:

@@ -14,9 +14,9 @@ MAX_LINES = 3_000
 class Row(NamedTuple):
     """A line of each text. An absent line is None. ``skipped`` lines before it are equal."""
 
-    before: str | None
-    after: str | None
-    changed: bool
+    old_line: str | None
+    new_line: str | None
+    is_changed: bool
     skipped: int = 0
 
 
