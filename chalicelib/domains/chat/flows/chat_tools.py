@@ -583,8 +583,8 @@ def _products(workspace_id: str, lines: Sequence[OrderLine]) -> list[tuple[Produ
 class _Form(NamedTuple):
     """The fields of an order's form, divided by who fills them in.
 
-    ``values`` are known, with labels in ``known_values``. The visitor fills in ``fields``. A visitor who
-    confirms the card gives the ``consent``.
+    ``values`` are known, with labels in ``known_values``. The visitor fills in ``fields``. By
+    confirming the card, the visitor gives the ``consent``.
     """
 
     values: dict[str, str]
