@@ -156,6 +156,6 @@ def _answer(headers: Mapping[str, str], args: SiteListQuery) -> Envelope:
             search=args.search,
         ),
     )
-    sites = [SiteOut.of(site) for site in page.records]
+    sites = [SiteOut.from_record(site) for site in page.records]
     pagination = Pagination(total=page.total, page=args.page, limit=args.size)
     return Envelope(data=Answer(projects=sites, pagination=pagination))

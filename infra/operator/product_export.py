@@ -41,7 +41,7 @@ def export_products(call: Call, workspace_id: str, path: Path) -> dict[str, Any]
             file.write(_line(EXPORT_COLUMNS))
             for product in _products(workspace_id):
                 names = paths.get(str(product.category_id), ())
-                shown = ProductOut.of(product).model_dump(mode="json", by_alias=True)
+                shown = ProductOut.from_record(product).model_dump(mode="json", by_alias=True)
                 file.write(_line(_cells(shown, names)))
                 count += 1
         os.replace(part, path)  # noqa: PTH105  replaces an existing file on every system

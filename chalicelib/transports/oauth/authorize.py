@@ -342,7 +342,7 @@ def _error_page(
     kinds = {"invalid_client": "unknown_app", "temporarily_unavailable": "app_unreachable"}
     facts, link = [(request.translate("reason"), error.message)], (PREFIX, "to_console")
     if asking is not None:
-        address = redirect_uris.parse(asking.redirect_uri).shown
+        address = redirect_uris.parse(asking.redirect_uri).display_name
         facts.append((request.translate("link_leads_to"), address))
         link = (_error_url(asking, error), "back_to_app")
     page = render.notice(

@@ -177,8 +177,8 @@ def test_a_service_leads_to_its_workspace_and_its_resources_to_it() -> None:
     assert SERVICES.workspace_of("nobody") is None
     expected = {anna.id: [both.id], boris.id: [both.id, one.id]}
     bindings = services.Bindings(WORKSPACE)
-    assert {each: bindings.of(each) for each in (anna.id, boris.id)} == expected
+    assert {each: bindings.get_service_ids(each) for each in (anna.id, boris.id)} == expected
     assert services.bound_to(WORKSPACE, anna.id) == [both.id]
-    assert bindings.of("nobody") == services.bound_to(WORKSPACE, "nobody") == []
+    assert bindings.get_service_ids("nobody") == services.bound_to(WORKSPACE, "nobody") == []
     assert both.rules == (60, 15, 0, 5, 0, 60)
     assert one.rules.step_min == 60

@@ -96,8 +96,8 @@ def test_rules_of_the_same_weekday_are_combined() -> None:
 
 def test_a_date_replaces_its_weekday_and_may_be_closed() -> None:
     schedule = parse([rule("09:00-18:00", weekdays=WEEKDAYS), rule(date=DAY)])
-    assert schedule.of(DAY) == ()
-    assert schedule.of(date(2027, 2, 6)) == (Span(540, 1080),)
+    assert schedule.get_hours(DAY) == ()
+    assert schedule.get_hours(date(2027, 2, 6)) == (Span(540, 1080),)
     assert canonical(schedule)[-1] == Rule(date=DAY, intervals=())
 
 
@@ -110,7 +110,7 @@ def test_an_empty_list_of_rules_has_no_hours() -> None:
 
 def test_24_intervals_a_day_are_accepted() -> None:
     many = [f"{hour:02}:00-{hour:02}:30" for hour in range(24)]
-    assert len(parse([rule(*many, date=DAY)]).of(DAY)) == 24
+    assert len(parse([rule(*many, date=DAY)]).get_hours(DAY)) == 24
     with pytest.raises(
         ScheduleError, match=r"rules.1.intervals: expected at most 24 .* received 25"
     ):

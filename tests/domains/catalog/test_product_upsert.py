@@ -449,15 +449,15 @@ class TestConcurrency:
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         gone = create_category(api)
-        real, calls = module._Rows.of, itertools.count()
+        real, calls = module._Rows.read, itertools.count()
 
-        def of(*args: Any) -> Any:
+        def read(*args: Any) -> Any:
             rows = real(*args)
             if next(calls) == 0:
                 api.post("/api/categories/delete", {"id": gone})
             return rows
 
-        monkeypatch.setattr(module._Rows, "of", of)
+        monkeypatch.setattr(module._Rows, "read", read)
         answer = upsert(api, item("A", categoryId=gone), item("B"))
         assert [result["status"] for result in answer["results"]] == [404, 200]
         assert names(api) == "Name B"

@@ -78,7 +78,7 @@ def test_a_redirect_uri_that_could_give_the_code_away_is_refused(uri: str) -> No
     ],
 )
 def test_a_redirect_uri_is_shown_by_where_it_leads(uri: str, shown: str) -> None:
-    assert redirect_uris.parse(uri).shown == shown
+    assert redirect_uris.parse(uri).display_name == shown
 
 
 def test_the_longest_redirect_uri_is_accepted() -> None:

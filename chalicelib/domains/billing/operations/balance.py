@@ -85,7 +85,7 @@ class Balance(Wire):
     entries: int = Field(description="Number of ledger entries.")
 
     @classmethod
-    def of(cls, wallet: WalletRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
+    def from_record(cls, wallet: WalletRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a wallet."""
         return cls.from_row(
             wallet.attribute_values, account_id=wallet.account_id, entries=wallet.seq, **fields
@@ -114,7 +114,7 @@ class EntryOut(Wire):
     at: Timestamp = Field(description="When the entry was made.")
 
     @classmethod
-    def of(cls, entry: LedgerEntryRow, **fields: Any) -> Self:  # noqa: ANN401  as above
+    def from_record(cls, entry: LedgerEntryRow, **fields: Any) -> Self:  # noqa: ANN401  as above
         """Return the wire form of an entry."""
         return cls.from_row(entry.attribute_values, id=str(entry.seq), **fields)
 
@@ -217,14 +217,14 @@ def adjust(ctx: Context, args: Adjustment) -> CreditResult:
 @operation(title="Read a balance", audience=MANAGED, role=Role.OWNER)
 def get_balance(ctx: Context, args: BalanceQuery) -> Balance:
     """Return the available and reserved money of an account."""
-    return Balance.of(ledger.wallet(_readable_account(ctx, args)))
+    return Balance.from_record(ledger.wallet(_readable_account(ctx, args)))
 
 
 @operation(title="Read the ledger", audience=MANAGED, role=Role.OWNER)
 def list_ledger(ctx: Context, args: LedgerQuery) -> LedgerResult:
     """Return the last entries of an account's ledger, newest first."""
     rows = ledger.entries(_readable_account(ctx, args), args.limit, before_number=args.before)
-    return LedgerResult(entries=[EntryOut.of(row) for row in rows])
+    return LedgerResult(entries=[EntryOut.from_record(row) for row in rows])
 
 
 @operation(title="Read one's own statement", role=Role.OWNER)
@@ -234,9 +234,9 @@ def get_statement(ctx: Context, args: StatementQuery) -> Statement:
     rows, last = _statement_rows(account_id, args)
     bots = {row.agent_id for row in rows if row.agent_id}
     names = {bot.id: bot.name for bot in listing_of("AGENT").fetch(ctx.workspace_id, bots)}
-    return Statement.of(
+    return Statement.from_record(
         ledger.wallet(account_id),
-        lines=[StatementLine.of(row, agent_name=names.get(row.agent_id)) for row in rows],
+        lines=[StatementLine.from_record(row, agent_name=names.get(row.agent_id)) for row in rows],
         next=last if last > 1 else None,  # Entry numbers start at 1 and have no gaps.
     )
 

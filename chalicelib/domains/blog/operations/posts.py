@@ -104,7 +104,7 @@ class PostSummary(PostRef):
     url: str = Field(description="URL for readers, once the post is published.")
 
     @classmethod
-    def of(cls, post: PostRow, **derived: Any) -> Self:  # noqa: ANN401  fields of any type
+    def from_record(cls, post: PostRow, **derived: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored post."""
         return cls.from_row(post.values, cover_image=post.cover_url, url=url_of(post), **derived)
 
@@ -194,7 +194,9 @@ def url_of(post: PostRow) -> str:
 def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
     """List the blog's posts, drafts included, newest first."""
     page = POSTS.page(ctx.workspace_id, POSTS.query(args))
-    return PostList(posts=[PostSummary.of(post) for post in page.records], total=page.total)
+    return PostList(
+        posts=[PostSummary.from_record(post) for post in page.records], total=page.total
+    )
 
 
 @operation(
@@ -212,7 +214,7 @@ def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:
         msg = f'No post has this slug any more: it is now "{current_post.slug}".'
         raise NotFoundError(msg)
     post, content = POSTS.found(post_row)
-    return FullPostResult(post=PostOut.of(post, content=content))
+    return FullPostResult(post=PostOut.from_record(post, content=content))
 
 
 @operation(

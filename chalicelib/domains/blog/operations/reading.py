@@ -43,7 +43,7 @@ class PublishedPost(Wire):
     minutes: int = Field(description="Reading time in minutes.")
 
     @classmethod
-    def of(cls, post: PostRow) -> Self:
+    def from_record(cls, post: PostRow) -> Self:
         """Return the wire form of a stored post."""
         return cls.from_row(
             post.values,
@@ -94,7 +94,9 @@ class Thumbnail(NamedTuple):
 def list_published_posts(ctx: Context, args: PublishedListQuery) -> PublishedList:
     """List the published posts of the platform's blog for readers, latest first."""
     page = published(args.page, args.size, args.tag)
-    return PublishedList(posts=[PublishedPost.of(post) for post in page.records], total=page.total)
+    return PublishedList(
+        posts=[PublishedPost.from_record(post) for post in page.records], total=page.total
+    )
 
 
 def published(page: int, size: int, tag: str | None = None) -> ResultPage[PostRow]:

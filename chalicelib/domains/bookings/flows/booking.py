@@ -121,7 +121,7 @@ def book(
         keys=() if request.client else contacts.holder_keys(unit.workspace_id, contact),
     )
     match = _match_client(unit, request, reads.rows)
-    placement = Placement.of(unit, reads, service, slot)
+    placement = Placement.create(unit, reads, service, slot)
     candidate = placement.choose()
     status, expires = request.status, None
     if status is None and service.require_payment:
@@ -190,7 +190,7 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
     former_entry, blocked = booking.busy, booking.blocks
     is_move = _may_move(booking, requested)
     placement = (
-        Placement.of_move(
+        Placement.create_for_move(
             unit,
             booking,
             SlotRequest(
@@ -225,7 +225,7 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
     if is_move and placement is not None:
         _move(placement, booking, former_entry if blocked else None)
     elif booking.blocks and to_check:
-        Placement.of_reactivation(unit, booking).reactivate(booking)
+        Placement.create_for_reactivation(unit, booking).reactivate(booking)
     elif blocked and not booking.blocks:
         unit.retry_policy = retry.high_contention()
         days = CalendarDays(unit.workspace_id, [(booking.resource_id, former_entry.buffered)])

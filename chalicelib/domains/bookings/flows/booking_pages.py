@@ -64,7 +64,7 @@ def open_page(workspace_id: str, service_id: str | None = None) -> OpenPage:
     """
     rows = Rows()
     rows.read([workspaces.key(workspace_id), booking_pages.key(workspace_id)])
-    settings = BookingPageRow.of(workspace_id, rows)
+    settings = BookingPageRow.read(workspace_id, rows)
     if not settings.is_on:
         raise not_found()
     ids = [offered_id for offered_id in settings.service_ids if service_id in {None, offered_id}]

@@ -112,7 +112,7 @@ class Candidates(NamedTuple):
     reason: NoSlotReason | None
 
     @classmethod
-    def of(
+    def read(
         cls,
         workspace_id: str,
         service: ServiceRow,
@@ -195,7 +195,7 @@ class Search(NamedTuple):
     moving: str | None = None
 
     @classmethod
-    def of(
+    def create(
         cls,
         workspace_id: str,
         service: ServiceRow,
@@ -205,7 +205,7 @@ class Search(NamedTuple):
     ) -> Self:
         """Return the search for slots of a service, or for slots that a booking can be moved to."""
         current_resource_id = moving.resource_id if moving else None
-        candidates = Candidates.of(workspace_id, service, resource_id, current_resource_id, rows)
+        candidates = Candidates.read(workspace_id, service, resource_id, current_resource_id, rows)
         rules = rules_of(service, moving)
         return cls(workspace_id, service, candidates, rules, moving.id if moving else None)
 
@@ -243,7 +243,7 @@ class Search(NamedTuple):
                 return next_slot
         return None
 
-    def around(self, start: int, now: int, count: int) -> list[Slot]:
+    def find_nearest(self, start: int, now: int, count: int) -> list[Slot]:
         """Return the slots nearest to an unavailable start, sorted by time."""
         query = Query(start - _ms(timedelta(days=1)), start + _ms(timedelta(days=7)), now)
         nearest = sorted(self.slots(query).slots, key=lambda slot: abs(slot.start - start))
@@ -252,7 +252,9 @@ class Search(NamedTuple):
     def _calendars(self, first: int, last: int) -> list[Calendar]:
         calendars = read(self.workspace_id, self.candidates.active, self.rules, first, last)
         return (
-            [calendar.without(self.moving) for calendar in calendars] if self.moving else calendars
+            [calendar.exclude_booking(self.moving) for calendar in calendars]
+            if self.moving
+            else calendars
         )
 
 

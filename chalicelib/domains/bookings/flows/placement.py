@@ -121,7 +121,7 @@ class Placement:
         self._days = CalendarDays(workspace_id, spans, rows)
 
     @classmethod
-    def of(
+    def create(
         cls,
         unit: UnitOfWork,
         reads: BookingReads,
@@ -135,12 +135,15 @@ class Placement:
             ValidationError: the start is not a valid moment, or it has passed.
             SlotUnavailableError: the service cannot be booked at all, or not with this resource.
         """
-        search = Search.of(unit.workspace_id, service, requested.resource_id, rows=reads.rows)
-        return cls._of(unit, reads, search, requested)
+        search = Search.create(unit.workspace_id, service, requested.resource_id, rows=reads.rows)
+        return cls._create(unit, reads, search, requested)
 
     @classmethod
-    def of_move(cls, unit: UnitOfWork, booking: BookingRow, requested: SlotRequest) -> Self:
-        """Read all records that decide whether a booking can be moved. Raises as ``of`` does."""
+    def create_for_move(cls, unit: UnitOfWork, booking: BookingRow, requested: SlotRequest) -> Self:
+        """Read all records that decide whether a booking can be moved.
+
+        Raises as ``create`` does.
+        """
         workspace_id, reads = unit.workspace_id, BookingReads(unit)
         ids = {booking.resource_id, requested.resource_id or booking.resource_id}
         keys = [SERVICES.key(workspace_id, booking.service_id)]
@@ -149,11 +152,11 @@ class Placement:
             keys.append(time_off.lock_key(workspace_id))
         reads.rows.read(keys)
         service = calendars.service_of(workspace_id, booking, reads.rows)
-        search = Search.of(workspace_id, service, requested.resource_id, booking, reads.rows)
-        return cls._of(unit, reads, search, requested, booking)
+        search = Search.create(workspace_id, service, requested.resource_id, booking, reads.rows)
+        return cls._create(unit, reads, search, requested, booking)
 
     @classmethod
-    def of_reactivation(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
+    def create_for_reactivation(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
         """Read all records that decide whether a booking may block its time again.
 
         Opening hours are ignored, because the booking was accepted before.
@@ -179,7 +182,7 @@ class Placement:
         )
 
     @classmethod
-    def _of(
+    def _create(
         cls,
         unit: UnitOfWork,
         reads: BookingReads,
@@ -273,11 +276,11 @@ class Placement:
 
     def _calendar(self, candidate: Candidate) -> Calendar:
         calendar = candidate.calendar(self._days.busy(candidate.resource.id), self._time_off)
-        return calendar.without(self.existing.id) if self.existing else calendar
+        return calendar.exclude_booking(self.existing.id) if self.existing else calendar
 
     def _unavailable(self, reason: str) -> NoReturn:
         alternatives = (
-            self.search.around(self.start, self._now, ALTERNATIVES) if self.search else []
+            self.search.find_nearest(self.start, self._now, ALTERNATIVES) if self.search else []
         )
         refuse(
             reason, alternatives, [candidate.resource for candidate in self.candidates], self.zone
@@ -343,6 +346,6 @@ def refuse(
     raise SlotUnavailableError(
         msg,
         reason=str(reason),
-        alternatives=[SlotOut.of(slot, zone) for slot in alternatives],
+        alternatives=[SlotOut.from_slot(slot, zone) for slot in alternatives],
         resources=[SlotResource.from_row(resource.values) for resource in resources],
     )

@@ -77,8 +77,8 @@ def find(search: Search, zone: str, args: MonthQuery) -> MonthOfSlots:
         next_month=_text(_next(month)) if _next(month) <= last_day else None,
         days=[FreeDay(date=free_day.isoformat(), free=free[free_day]) for free_day in sorted(free)],
         day=day.isoformat() if day else None,
-        slots=[SlotOut.of(slot, zone) for slot in slots],
-        next_available=SlotOut.of(upcoming, zone) if upcoming else None,
+        slots=[SlotOut.from_slot(slot, zone) for slot in slots],
+        next_available=SlotOut.from_slot(upcoming, zone) if upcoming else None,
         reason=availability.reason,
         resources=[SlotResource.from_row(resource.values) for resource in search.shown_resources],
     )

@@ -75,7 +75,7 @@ class StaffPlan(NamedTuple):
             entries,
         )
 
-    def of(self, span: Span) -> Iterator[StaffDayPlan]:
+    def plan_days(self, span: Span) -> Iterator[StaffDayPlan]:
         """Yield the day of each staff member within a span."""
         for resource in self.staff:
             opened = self._opened(resource, span)

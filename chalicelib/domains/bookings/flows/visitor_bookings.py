@@ -160,7 +160,7 @@ class PublicBookingOut(Wire):
     price: int = Field(description="Price in kopecks.")
 
     @classmethod
-    def of(cls, row: BookingRow) -> Self:
+    def from_record(cls, row: BookingRow) -> Self:
         """Return the wire form of a stored booking for a visitor."""
         return cls.from_row(
             row.values,
@@ -194,7 +194,7 @@ class MadeBooking(NamedTuple):
     def out(self, workspace_id: str) -> PublicBookingMade:
         """Return the wire form of the booking, with its tokens."""
         return PublicBookingMade(
-            booking=PublicBookingOut.of(self.row),
+            booking=PublicBookingOut.from_record(self.row),
             cancel_token=booking_links.token(workspace_id, self.row, Purpose.CANCEL),
             ics_url=booking_links.calendar_url(workspace_id, self.row),
         )
@@ -223,7 +223,7 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
     awaited = require_awaited(ctx.workspace_id, token)
     request = parsing.parse(PublicBookingCreate, awaited.request)
     new_booking = book(ctx, request, awaited.source, is_proved=True)
-    response = PublicBookingOut.of(new_booking.row).model_dump(mode="json", by_alias=True)
+    response = PublicBookingOut.from_record(new_booking.row).model_dump(mode="json", by_alias=True)
     if isinstance(new_booking, AwaitedBooking) or any(
         response[name] != awaited.booking[name] for name in ("status", "endAt", "price")
     ):
@@ -345,7 +345,7 @@ def _await_mail(
     fields = set(PublicBookingCreate.model_fields)
     request = args.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
     row.request = request | {"startAt": clock.iso(booking_row.starts_at)}
-    row.booking = PublicBookingOut.of(booking_row).model_dump(mode="json", by_alias=True)
+    row.booking = PublicBookingOut.from_record(booking_row).model_dump(mode="json", by_alias=True)
     ctx.unit.create(row)
     subjects = ctx.principal.share_subjects
     for limit, subject in limits.visitor_limits(LINKS_PER_DAY, subjects):

@@ -113,7 +113,7 @@ class Availability(Wire):
     version: int = Field(description="Changes with the hours; 0 if never set. Send as ifVersion.")
 
     @classmethod
-    def of(cls, resource: ResourceRow, row: resources.ScheduleRow | None) -> Self:
+    def from_record(cls, resource: ResourceRow, row: resources.ScheduleRow | None) -> Self:
         """Return the wire form of stored opening hours. ``row`` is None if they were never set."""
         rules = schedule.canonical(row.schedule) if row else []
         return cls(
@@ -157,7 +157,9 @@ def _rule_out(rule: Rule) -> OpeningRuleOut:
 )
 def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
     """Return a resource's opening hours. Without rules it cannot be booked."""
-    return Availability.of(*resources.require_with_schedule(ctx.workspace_id, args.resource_id))
+    return Availability.from_record(
+        *resources.require_with_schedule(ctx.workspace_id, args.resource_id)
+    )
 
 
 @operation(
@@ -196,7 +198,7 @@ def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
         _check_version(unit, args)
         resource.timezone = timezone
         row = resources.save_schedule(unit, resource, hours)
-        return Availability.of(resource, row).model_dump_json(by_alias=True).encode()
+        return Availability.from_record(resource, row).model_dump_json(by_alias=True).encode()
 
     # Committed separately: a booking made at the same time either reads the new hours or is found
     # below.

@@ -48,7 +48,7 @@ class BookingPageService(Wire):
     is_offered: bool = Field(description="Whether the page offers it.")
 
     @classmethod
-    def of(cls, service: ServiceRow, settings: BookingPageRow) -> Self:
+    def from_record(cls, service: ServiceRow, settings: BookingPageRow) -> Self:
         """Return the wire form of a service for the owner of the page."""
         return cls.from_row(service.values, is_offered=service.id in settings.service_ids)
 
@@ -70,7 +70,7 @@ class BookingPageSettings(Wire):
     offered: int = Field(description="Number of services that it offers.")
 
     @classmethod
-    def of(cls, workspace_id: str, settings: BookingPageRow) -> Self:
+    def from_record(cls, workspace_id: str, settings: BookingPageRow) -> Self:
         """Return the wire form of a page's settings. Deleted services do not count."""
         return cls(
             slug=workspaces.get(workspace_id).slug,
@@ -101,7 +101,7 @@ class BookingPagePatch(Patch):
 @operation(title="Get the booking page", role=Role.MEMBER)
 def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails:
     """Return the switches of the booking page, and the services from which to choose."""
-    settings = BookingPageRow.of(ctx.workspace_id)
+    settings = BookingPageRow.read(ctx.workspace_id)
     query = Query(
         page=args.page,
         size=SIZE,
@@ -112,8 +112,8 @@ def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails
     )
     page = SERVICES.page(ctx.workspace_id, query)
     return BookingPageDetails(
-        **BookingPageSettings.of(ctx.workspace_id, settings).model_dump(),
-        services=[BookingPageService.of(service, settings) for service in page.records],
+        **BookingPageSettings.from_record(ctx.workspace_id, settings).model_dump(),
+        services=[BookingPageService.from_record(service, settings) for service in page.records],
         pagination=SizedPagination(total=page.total, page=args.page, size=SIZE),
     )
 
@@ -121,7 +121,7 @@ def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails
 @operation(title="Set up the booking page", role=Role.MANAGER, idempotent=True)
 def set_booking_page(ctx: Context, args: BookingPagePatch) -> BookingPageSettings:
     """Switch the booking page on or off, and choose what it offers. Omitted fields stay."""
-    settings = BookingPageRow.of(ctx.workspace_id)
+    settings = BookingPageRow.read(ctx.workspace_id)
     changes = args.changes
     for name in ("is_on", "is_indexed", "phone"):
         if name in changes:
@@ -129,7 +129,7 @@ def set_booking_page(ctx: Context, args: BookingPagePatch) -> BookingPageSetting
     settings.service_ids = _offered(ctx, settings, args)
     ctx.unit.save(settings)
     ctx.unit.mention(f"workspace:{ctx.workspace_id}")
-    return BookingPageSettings.of(ctx.workspace_id, settings)
+    return BookingPageSettings.from_record(ctx.workspace_id, settings)
 
 
 def _offered(ctx: Context, settings: BookingPageRow, args: BookingPagePatch) -> list[str]:

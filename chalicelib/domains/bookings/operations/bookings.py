@@ -78,7 +78,7 @@ class BookingOut(BookingRef):
     version: int = Field(description="Increases with every change. For ifVersion of an update.")
 
     @classmethod
-    def of(cls, booking: BookingRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
+    def from_record(cls, booking: BookingRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored booking."""
         local = zoned_times.local_time(booking.starts_at, booking.timezone)
         return cls.from_row(
@@ -123,7 +123,7 @@ class BookingEvent(Wire):
     move: BookingMove | None = Field(description="Change of start or resource, or null.")
 
     @classmethod
-    def of(cls, event: EventRow) -> Self:
+    def from_record(cls, event: EventRow) -> Self:
         """Return the wire form of a stored entry."""
         return cls.from_row(
             event.attribute_values, move=event.move and BookingMove.model_validate(event.move)
@@ -153,9 +153,9 @@ class BookingWithHistory(BookingOut):
         """Return the wire form of a stored booking with its history."""
         history = [*events]
         mailed = sorted((event for event in history if event.mail), key=lambda event: event.at)
-        return cls.of(
+        return cls.from_record(
             booking,
-            status_history=[BookingEvent.of(event) for event in history if not event.mail],
+            status_history=[BookingEvent.from_record(event) for event in history if not event.mail],
             mails=[BookingMail(**event.mail, at=event.at) for event in mailed],
         )
 
@@ -217,7 +217,9 @@ def list_bookings(ctx: Context, args: BookingListQuery) -> BookingList:
     )
     page = BOOKINGS.page(ctx.workspace_id, query)
     pagination = SizedPagination(total=page.total, page=args.page, size=args.size)
-    return BookingList(bookings=list(map(BookingOut.of, page.records)), pagination=pagination)
+    return BookingList(
+        bookings=list(map(BookingOut.from_record, page.records)), pagination=pagination
+    )
 
 
 def _range(ctx: Context, args: BookingListQuery) -> tuple[datetime | None, datetime | None]:

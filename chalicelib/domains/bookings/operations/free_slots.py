@@ -87,7 +87,7 @@ def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
     """Find free slots of a service. Book one by its startAt with svc_create_booking."""
     service = SERVICES.require(ctx.workspace_id, args.service_id)
     moving = _booking_to_move(ctx, args, service)
-    search = Search.of(ctx.workspace_id, service, args.resource_id, moving)
+    search = Search.create(ctx.workspace_id, service, args.resource_id, moving)
     return slot_list(ctx, search, args, args.limit)
 
 
@@ -115,14 +115,14 @@ def slot_list(ctx: Context, search: Search, args: SlotsRange, limit: int | None)
         else search.next(query)
     )
     return SlotList(
-        slots=[SlotOut.of(slot, zone) for slot in availability.slots[:slot_count]],
+        slots=[SlotOut.from_slot(slot, zone) for slot in availability.slots[:slot_count]],
         resources=[SlotResource.from_row(resource.values) for resource in search.shown_resources],
         timezone=zone,
         duration_min=search.rules.duration_min,
         step_min=search.rules.step_min,
         next_from=clock.moment_at(more[0].start) if more else None,
         reason=availability.reason,
-        next_available=SlotOut.of(next_slot, zone) if next_slot else None,
+        next_available=SlotOut.from_slot(next_slot, zone) if next_slot else None,
     )
 
 

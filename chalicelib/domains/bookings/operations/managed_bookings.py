@@ -76,12 +76,12 @@ class ManagedBooking(Wire):
     hold_expires_at: Timestamp | None = Field(description="When an unpaid hold expires, or null.")
 
     @classmethod
-    def of(cls, workspace_id: str, row: BookingRow) -> Self:
+    def from_record(cls, workspace_id: str, row: BookingRow) -> Self:
         """Return the wire form of a booking for its client."""
         service = _service(workspace_id, row)
         is_open = row.status in UPCOMING and row.starts_at > clock.now()
         return cls(
-            booking=PublicBookingOut.of(row),
+            booking=PublicBookingOut.from_record(row),
             workspace_name=workspaces.get(workspace_id).name,
             resource_id=row.resource_id,
             duration_min=int(row.duration_min),
@@ -117,7 +117,7 @@ def _workspace(args: ManagedBookingRef | MoveTimesQuery | PublicMove) -> str:
 def get_managed_booking(ctx: Context, args: ManagedBookingRef) -> ManagedBooking:
     """Return the booking of a link, and what its client may do with it."""
     row = booking_links.booking_of(args.token, Purpose.MANAGE)
-    return ManagedBooking.of(ctx.workspace_id, row)
+    return ManagedBooking.from_record(ctx.workspace_id, row)
 
 
 @operation(
@@ -133,7 +133,7 @@ def find_move_times(ctx: Context, args: MoveTimesQuery) -> MonthOfSlots:
     service = _require_movable(ctx.workspace_id, row)
     is_there = RESOURCES.find(ctx.workspace_id, row.resource_id) is not None
     resource_id = row.resource_id if is_there and not args.any_resource else None
-    search = Search.of(ctx.workspace_id, service, resource_id, row)
+    search = Search.create(ctx.workspace_id, service, resource_id, row)
     zone = calendars.zones(
         search.candidates.bound,
         resource_id,
@@ -160,7 +160,7 @@ def move_public_booking(ctx: Context, args: PublicMove) -> PublicBookingResult:
             ctx.principal.audit_actor, start=args.start_at, resource_id=args.resource_id
         )
         booking.change(ctx.unit, row, change)
-    return PublicBookingResult(booking=PublicBookingOut.of(row))
+    return PublicBookingResult(booking=PublicBookingOut.from_record(row))
 
 
 def _is_at(row: BookingRow, start: date, resource_id: str | None) -> bool:

@@ -74,7 +74,7 @@ class PageService(Wire):
     by_phone: bool = Field(description="Whether it is booked by phone only.")
 
     @classmethod
-    def of(cls, service: ServiceRow) -> Self:
+    def from_record(cls, service: ServiceRow) -> Self:
         """Return the wire form of a service for visitors."""
         text = service.description or ""
         cut = text if len(text) <= MAX_DESCRIPTION else f"{text[:MAX_DESCRIPTION].rstrip()} …"
@@ -126,7 +126,7 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
     page = booking_pages.open_page(ctx.workspace_id, args.service_id)
     staff: list[SlotResource] = []
     if args.service_id is not None:
-        search = Search.of(ctx.workspace_id, page.require_service(args.service_id), None)
+        search = Search.create(ctx.workspace_id, page.require_service(args.service_id), None)
         staff = [
             SlotResource.from_row(candidate.resource.values)
             for candidate in search.candidates.active
@@ -136,7 +136,7 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
         phone=page.settings.phone,
         timezone=page.workspace.timezone,
         is_indexed=page.settings.is_indexed,
-        services=list(map(PageService.of, page.services)),
+        services=list(map(PageService.from_record, page.services)),
         resources=staff,
     )
 
@@ -151,7 +151,7 @@ def find_page_times(ctx: Context, args: PageTimesQuery) -> MonthOfSlots:
     """Find the free times of a service in a month, or in the first month that has any."""
     page = booking_pages.open_page(ctx.workspace_id, args.service_id)
     service = page.require_service(args.service_id)
-    search = Search.of(ctx.workspace_id, service, args.resource_id)
+    search = Search.create(ctx.workspace_id, service, args.resource_id)
     zone = calendars.zones(
         search.shown_resources, args.resource_id, None, lambda: page.workspace.timezone
     ).effective
@@ -176,7 +176,7 @@ def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade | Boo
     if not isinstance(new_booking, MadeBooking):
         return new_booking.out(ctx.workspace_id)
     return PageBookingMade(
-        booking=PublicBookingOut.of(new_booking.row),
+        booking=PublicBookingOut.from_record(new_booking.row),
         ics_url=booking_links.calendar_url(ctx.workspace_id, new_booking.row),
         manage_url=booking_links.page_url(ctx.workspace_id, new_booking.row) or "",
     )
@@ -194,10 +194,10 @@ def _require_future(ctx: Context, service: ServiceRow, args: PageBookingCreate) 
         return
     if args.resource_id is not None:
         RESOURCES.require(ctx.workspace_id, args.resource_id)
-    search = Search.of(ctx.workspace_id, service, args.resource_id)
+    search = Search.create(ctx.workspace_id, service, args.resource_id)
     bound = search.candidates.bound
     zone = calendars.zones(
         bound, args.resource_id, None, lambda: calendars.workspace_of(ctx.unit).timezone
     ).effective
-    alternatives = search.around(epoch_ms(now), epoch_ms(now), placement.ALTERNATIVES)
+    alternatives = search.find_nearest(epoch_ms(now), epoch_ms(now), placement.ALTERNATIVES)
     placement.refuse(NoSlotReason.TOO_LITTLE_NOTICE, alternatives, bound, zone)

@@ -101,7 +101,7 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
         ]
     )
     visitor_bookings.require_open_site(ctx.workspace_id, service, rows)
-    search = Search.of(ctx.workspace_id, service, args.resource_id, rows=rows)
+    search = Search.create(ctx.workspace_id, service, args.resource_id, rows=rows)
     return slot_list(ctx, search, args, args.limit)
 
 
@@ -151,7 +151,7 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
             raise BookingStartedError(msg)
         if not args.dry_run:
             booking.change(ctx.unit, row, BookingChange(ctx.principal.audit_actor, "cancelled"))
-    return PublicBookingResult(booking=PublicBookingOut.of(row))
+    return PublicBookingResult(booking=PublicBookingOut.from_record(row))
 
 
 @operation(

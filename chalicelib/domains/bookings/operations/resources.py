@@ -87,7 +87,7 @@ class ResourceOut(ResourceRef):
     created_at: Timestamp = Field(description="When it was created.")
 
     @classmethod
-    def of(cls, resource: ResourceRow, service_ids: Sequence[str], **fields: Any) -> Self:  # noqa: ANN401  fields of any type
+    def from_record(cls, resource: ResourceRow, service_ids: Sequence[str], **fields: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored resource."""
         photo = next(iter(resource.images), None)
         fields = {
@@ -187,7 +187,7 @@ def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
         page = RESOURCES.page(ctx.workspace_id, query)
 
     def to_wire(row: ResourceRow, **fields: Any) -> ResourceOut:  # noqa: ANN401  fields of any type
-        return ResourceOut.of(row, bindings.result().of(row.id), **fields)
+        return ResourceOut.from_record(row, bindings.result().get_service_ids(row.id), **fields)
 
     if args.id is not None:
         records = list(map(to_wire, page.records))
@@ -217,7 +217,7 @@ def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
     with deadline.side_by_side() as start:
         bound = start(lambda: services.bound_to(ctx.workspace_id, args.id))
         resource = RESOURCES.require(ctx.workspace_id, args.id)
-    return ResourceResult(resource=ResourceOut.of(resource, bound.result()))
+    return ResourceResult(resource=ResourceOut.from_record(resource, bound.result()))
 
 
 @operation(
@@ -250,7 +250,7 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
     bound = binding.bind(ctx, resource, service_ids, previous_ids=(), rows=rows)
     resource.images = _photo(ctx, args.photo, ())
     ctx.unit.create(resource)
-    return ResourceResult(resource=ResourceOut.of(resource, bound))
+    return ResourceResult(resource=ResourceOut.from_record(resource, bound))
 
 
 @operation(
@@ -282,7 +282,7 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     if has_photo:
         resource.images = _photo(ctx, photo, resource.images)
     ctx.unit.save(resource)
-    return ResourceResult(resource=ResourceOut.of(resource, bound))
+    return ResourceResult(resource=ResourceOut.from_record(resource, bound))
 
 
 @operation(

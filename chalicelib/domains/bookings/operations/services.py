@@ -110,7 +110,7 @@ class ServiceOut(ServiceRef):
     updated_at: Timestamp = Field(description="When it was last changed.")
 
     @classmethod
-    def of(cls, service: ServiceRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
+    def from_record(cls, service: ServiceRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored service."""
         return cls.from_row(service.values, **{"description_truncated": False, **fields})
 
@@ -209,11 +209,11 @@ def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
     )
     page = SERVICES.page(ctx.workspace_id, query)
     if args.id is not None:
-        records = list(map(ServiceOut.of, page.records))
+        records = list(map(ServiceOut.from_record, page.records))
     else:
         remedy = "list a service by id to get its full description"
         records = descriptions.shortened(
-            ctx, page.records, ServiceOut.of, noun="service", remedy=remedy
+            ctx, page.records, ServiceOut.from_record, noun="service", remedy=remedy
         )
     pagination = SizedPagination(total=page.total, page=args.page, size=args.size)
     return ServiceList(services=records, pagination=pagination)
@@ -227,7 +227,9 @@ def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
 )
 def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
     """Return one service with its full description."""
-    return ServiceResult(service=ServiceOut.of(SERVICES.require(ctx.workspace_id, args.id)))
+    return ServiceResult(
+        service=ServiceOut.from_record(SERVICES.require(ctx.workspace_id, args.id))
+    )
 
 
 @operation(
@@ -257,7 +259,7 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
         values = _stored(ctx, fields | lists, ())
     service = SERVICES.new(ctx.workspace_id, sort_order=number.result(), **values)
     ctx.unit.create(service)
-    return ServiceResult(service=ServiceOut.of(service))
+    return ServiceResult(service=ServiceOut.from_record(service))
 
 
 @operation(
@@ -280,7 +282,7 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     for name, value in _stored(ctx, args.changes, service.images).items():
         setattr(service, name, value)
     ctx.unit.save(service)
-    return ServiceResult(service=ServiceOut.of(service))
+    return ServiceResult(service=ServiceOut.from_record(service))
 
 
 def _stored(

@@ -44,7 +44,7 @@ class Period(Wire):
     end_at: Timestamp = Field(description="End.")
 
     @classmethod
-    def of(cls, span: Span) -> Self:
+    def from_span(cls, span: Span) -> Self:
         """Return the wire form of a span."""
         return cls(start_at=clock.moment_at(span.start), end_at=clock.moment_at(span.end))
 
@@ -208,7 +208,7 @@ def _staff_days(plan: StaffPlan, span: Span, rows: Sequence[BookingRow]) -> list
     by_staff: dict[str, list[BookingRow]] = {}
     for row in rows:
         by_staff.setdefault(row.resource_id, []).append(row)
-    planned = [_planned_day(day, by_staff.pop(day.resource.id, ())) for day in plan.of(span)]
+    planned = [_planned_day(day, by_staff.pop(day.resource.id, ())) for day in plan.plan_days(span)]
     others = [_other_day(resource_id, some) for resource_id, some in by_staff.items()]
     return planned + others
 
@@ -218,13 +218,13 @@ def _planned_day(day: StaffDayPlan, rows: Iterable[BookingRow]) -> StaffDay:
         resource_id=day.resource.id,
         resource_name=day.resource.name,
         timezone=day.resource.timezone,
-        opened=list(map(Period.of, day.opened)),
+        opened=list(map(Period.from_span, day.opened)),
         time_off=[
-            ClosedPeriod(**Period.of(span).model_dump(), reason=reason)
+            ClosedPeriod(**Period.from_span(span).model_dump(), reason=reason)
             for span, reason in day.time_off
         ],
-        free=list(map(Period.of, day.free)),
-        bookings=list(map(BookingOut.of, rows)),
+        free=list(map(Period.from_span, day.free)),
+        bookings=list(map(BookingOut.from_record, rows)),
     )
 
 
@@ -237,5 +237,5 @@ def _other_day(resource_id: str, rows: Sequence[BookingRow]) -> StaffDay:
         opened=[],
         time_off=[],
         free=[],
-        bookings=list(map(BookingOut.of, rows)),
+        bookings=list(map(BookingOut.from_record, rows)),
     )

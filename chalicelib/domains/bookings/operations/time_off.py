@@ -43,7 +43,7 @@ class TimeOffOut(Wire):
     created_at: Timestamp = Field(description="When it was created.")
 
     @classmethod
-    def of(cls, row: TimeOffRow) -> Self:
+    def from_record(cls, row: TimeOffRow) -> Self:
         """Return the wire form of stored time off."""
         absence = row.time_off
         start, end = _wire_times(absence)
@@ -130,7 +130,7 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
     if len(absences) > MAX_LISTED:
         ctx.warn(f"Only the first {MAX_LISTED:,} are listed. Narrow the list with from and to.")
     rows = time_off.find_all(ctx.workspace_id, [absence.id for absence in absences[:MAX_LISTED]])
-    return TimeOffList(time_off=list(map(TimeOffOut.of, rows)), total=len(absences))
+    return TimeOffList(time_off=list(map(TimeOffOut.from_record, rows)), total=len(absences))
 
 
 @operation(
@@ -163,7 +163,7 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
             reason=args.reason,
         )
         time_off.stage_creation(unit, row, resource)
-        return TimeOffOut.of(row).model_dump_json(by_alias=True).encode()
+        return TimeOffOut.from_record(row).model_dump_json(by_alias=True).encode()
 
     # Committed separately: a booking made at the same time either reads the time off or is found
     # below.

@@ -74,7 +74,7 @@ class Schedule(NamedTuple):
         """Whether any day has opening hours."""
         return any(self.weekly) or any(self.dates.values())
 
-    def of(self, day: date) -> tuple[Span, ...]:
+    def get_hours(self, day: date) -> tuple[Span, ...]:
         """Return the opening hours that start on a date."""
         return self.dates.get(day, self.weekly[day.weekday()])
 
@@ -143,7 +143,7 @@ def windows(schedule: Schedule, timezone: str, first: date, last: date) -> list[
     for ahead in range((last - first).days + 1):
         day = first + ahead * _A_DAY
         midnight = datetime.combine(day, time(), zone)
-        for hours in schedule.of(day):
+        for hours in schedule.get_hours(day):
             # Arithmetic within one zone uses wall time, and the result has fold 0.
             start, end = (clock.epoch_ms(midnight + timedelta(minutes=minute)) for minute in hours)
             if start < end:

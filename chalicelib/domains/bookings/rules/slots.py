@@ -104,7 +104,7 @@ class Calendar(NamedTuple):
     busy: Sequence[BusyEntry] = ()
     time_off: Sequence[Span] = ()
 
-    def without(self, booking_id: str) -> Self:
+    def exclude_booking(self, booking_id: str) -> Self:
         """Return the calendar without the booking that is to be moved or blocks again."""
         return self._replace(busy=[entry for entry in self.busy if entry.booking_id != booking_id])
 

@@ -29,7 +29,7 @@ class BookingPageRow(ContentRow):
     service_ids: ListAttribute[str] = ListAttribute(default=list)
 
     @classmethod
-    def of(cls, workspace_id: str, rows: Rows | None = None) -> Self:
+    def read(cls, workspace_id: str, rows: Rows | None = None) -> Self:
         """Return the settings of a workspace, or those of a page that was never set up."""
         at = key(workspace_id)
         row: Self | None = (rows or Rows()).find(cls, at)

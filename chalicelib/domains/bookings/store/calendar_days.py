@@ -46,7 +46,7 @@ class BookingEntry(NamedTuple):
         return cls(item["sk"]["S"], span, item["s"]["S"], item[_RESOURCE]["S"])
 
     @classmethod
-    def of(cls, row: BookingRow) -> Self:
+    def from_record(cls, row: BookingRow) -> Self:
         """Return the entry of a booking."""
         span = Span(epoch_ms(row.starts_at), epoch_ms(row.ends_at))
         return cls(row.id, span, row.status, row.resource_id)
@@ -82,7 +82,7 @@ def records_of(workspace_id: str, entries: Sequence[BookingEntry]) -> list[Booki
     stale = [
         entry.id
         for entry in entries
-        if (row := rows_by_id.get(entry.id)) is None or BookingEntry.of(row) != entry
+        if (row := rows_by_id.get(entry.id)) is None or BookingEntry.from_record(row) != entry
     ]
     rows_by_id |= {row.id: row for row in BOOKINGS.fetch(workspace_id, stale)}
     return [rows_by_id[calendar_entry] for calendar_entry in ids if calendar_entry in rows_by_id]
@@ -119,16 +119,16 @@ class CalendarDayRow(ContentRow):
         Raises:
             DayFullError: the booking has no entry, and the day has ``MAX_ENTRIES``.
         """
-        lines = self._without(entry.booking_id)
+        lines = self._other_lines(entry.booking_id)
         if len(lines) >= MAX_ENTRIES:
             raise DayFullError
         self.entries = "\n".join([*lines, _line(entry)])
 
     def remove(self, booking_id: str) -> None:
         """Remove a booking's entry, if it exists."""
-        self.entries = "\n".join(self._without(booking_id))
+        self.entries = "\n".join(self._other_lines(booking_id))
 
-    def _without(self, booking_id: str) -> list[str]:
+    def _other_lines(self, booking_id: str) -> list[str]:
         lines = (self.entries or "").splitlines()
         return [line for line in lines if not line.startswith(f"{booking_id},")]
 

@@ -121,11 +121,11 @@ class Bindings:
             for token in token_values("resource_ids", item["c"]["S"] if "c" in item else ""):
                 self._ids[token].append(item["sk"]["S"])
 
-    def of(self, resource_id: str) -> list[str]:
+    def get_service_ids(self, resource_id: str) -> list[str]:
         """Return the ids of the services bound to a resource, oldest first."""
         return self._ids.get(fold(resource_id), [])
 
 
 def bound_to(workspace_id: str, resource_id: str) -> list[str]:
     """Return the ids of the services bound to a resource, oldest first."""
-    return Bindings(workspace_id, resource_id).of(resource_id)
+    return Bindings(workspace_id, resource_id).get_service_ids(resource_id)

@@ -60,7 +60,7 @@ class WindowUse(Wire):
     ends_at: Timestamp = Field(description="End of the window. The next one begins with 0.")
 
     @classmethod
-    def of(cls, budget: BudgetRow, window: Window, key: str, timezone: str) -> Self:
+    def from_record(cls, budget: BudgetRow, window: Window, key: str, timezone: str) -> Self:
         """Return the usage of a stored budget in the window of a key."""
         used, reserved = budget.used_in(window, key)
         room = budget.room(window, key)
@@ -139,7 +139,7 @@ def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
     budget = budgets.budget(ctx.workspace_id, agent.id)
     keys = budget.current(window_keys(clock.now(), zone))
     windows: dict[str, WindowUse] = {
-        window: WindowUse.of(budget, window, key, zone)
+        window: WindowUse.from_record(budget, window, key, zone)
         for window, key in zip(WINDOWS, keys, strict=True)
     }
     return BotBudget(agent_id=agent.id, timezone=zone, **windows)

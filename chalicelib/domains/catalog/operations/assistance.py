@@ -45,7 +45,7 @@ class ArticleDraft(Wire):
     )
 
     @classmethod
-    def of(cls, article: Found) -> Self:
+    def from_article(cls, article: Found) -> Self:
         """Return the wire form of a found article."""
         return cls.from_row(asdict(article), images=[FoundImage(url=url) for url in article.images])
 
@@ -108,10 +108,10 @@ def lookup_barcode(ctx: Context, args: BarcodeQuery) -> BarcodeResult:
     barcode = read_barcode(args.barcode)
     product = with_barcode(ctx.workspace_id, barcode.gtin14)
     if product is not None:
-        return _result(barcode, "workspace", product=ProductOut.of(product))
+        return _result(barcode, "workspace", product=ProductOut.from_record(product))
     article = _look_up_in_databases(ctx, barcode)
     if article is not None:
-        return _result(barcode, article.source, draft=ArticleDraft.of(article))
+        return _result(barcode, article.source, draft=ArticleDraft.from_article(article))
     return _result(barcode, None)
 
 

@@ -194,7 +194,7 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
             )
         results.update(zip(numbers, outcomes, strict=True))
     ordered = in_item_order(results, ctx.naming)
-    return BulkResult(results=ordered, summary=BatchSummary.of(ordered))
+    return BulkResult(results=ordered, summary=BatchSummary.from_outcomes(ordered))
 
 
 def _as_dry_run(outcomes: Sequence[BulkOutcome]) -> list[BulkOutcome]:

@@ -67,7 +67,7 @@ class CategoryOut(CategoryRef):
     items_count: int = Field(description="Products or services directly in the category.")
 
     @classmethod
-    def of(cls, category: CategoryRow, counts: Mapping[str, int]) -> Self:
+    def from_record(cls, category: CategoryRow, counts: Mapping[str, int]) -> Self:
         """Return the wire form of a stored category."""
         return cls.from_row(category.values, items_count=counts.get(category.id, 0))
 
@@ -148,7 +148,9 @@ def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
         counts = {
             name: count for count_task in counting for name, count in count_task.result().items()
         }
-    return CategoryList(categories=[CategoryOut.of(category, counts) for category in matches])
+    return CategoryList(
+        categories=[CategoryOut.from_record(category, counts) for category in matches]
+    )
 
 
 @operation(
@@ -180,7 +182,7 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
         category, claim_errors={"slug": _slug_taken_error(args.slug)} if args.slug else {}
     )
     ctx.unit.save(tree.lock)
-    return CategoryResult(category=CategoryOut.of(category, {}))
+    return CategoryResult(category=CategoryOut.from_record(category, {}))
 
 
 @operation(
@@ -203,7 +205,7 @@ def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
         setattr(category, name, value)
     ctx.unit.save(category, claim_errors={"slug": _slug_taken_error(category.slug)})
     counts = categories.count_items(ctx.workspace_id, category.kind)
-    return CategoryResult(category=CategoryOut.of(category, counts))
+    return CategoryResult(category=CategoryOut.from_record(category, counts))
 
 
 @operation(

@@ -85,7 +85,7 @@ def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
         }
     copy = PRODUCTS.new(ctx.workspace_id, **source.copied_values(*NOT_COPIED) | overrides)
     ctx.unit.create(copy)
-    return ProductResult(product=ProductOut.of(copy))
+    return ProductResult(product=ProductOut.from_record(copy))
 
 
 def _require_category(ctx: Context, source: ProductRow) -> str | None:

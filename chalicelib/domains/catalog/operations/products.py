@@ -93,7 +93,7 @@ class ProductOut(ProductRef):
     updated_at: Timestamp = Field(description="When it was last changed.")
 
     @classmethod
-    def of(cls, product: ProductRow, **overrides: Any) -> Self:  # noqa: ANN401  fields of any type
+    def from_record(cls, product: ProductRow, **overrides: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored product. ``overrides`` replace stored values."""
         return cls.from_row(product.values, **{"description_truncated": False, **overrides})
 
@@ -198,14 +198,14 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
     )
     page = PRODUCTS.page(ctx.workspace_id, query)
     if args.descriptions == "full":
-        records = list(map(ProductOut.of, page.records))
+        records = list(map(ProductOut.from_record, page.records))
     else:
         remedy = (
             "list with descriptions=full, or get a product "
             f"({call('svc_get_product')}), for the whole"
         )
         records = descriptions.shortened(
-            ctx, page.records, ProductOut.of, noun="product", remedy=remedy
+            ctx, page.records, ProductOut.from_record, noun="product", remedy=remedy
         )
     return ProductList(products=records, total=page.total)
 
@@ -232,7 +232,9 @@ def _category_filter(ctx: Context, args: ProductListQuery) -> str | list[str] | 
 )
 def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     """Return one product, its whole description included."""
-    return ProductResult(product=ProductOut.of(PRODUCTS.require(ctx.workspace_id, args.id)))
+    return ProductResult(
+        product=ProductOut.from_record(PRODUCTS.require(ctx.workspace_id, args.id))
+    )
 
 
 @operation(
@@ -274,7 +276,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
         stock.check_change(product, delta)
     if delta is not None and not changes:
         stock.stage_change(ctx, product, delta)
-        return ProductResult(product=ProductOut.of(product))
+        return ProductResult(product=ProductOut.from_record(product))
     descriptions.require_whole(changes.get("description"), product.description)
     for name, value in to_attributes(ctx, changes, product.images).items():
         setattr(product, name, value)

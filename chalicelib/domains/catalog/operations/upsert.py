@@ -173,7 +173,7 @@ def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool)
         outcomes = _dry_run_outcomes(ctx, batch) if dry_run else _commit(ctx, name, batch, images)
         results.update(zip(numbers, outcomes, strict=True))
     ordered = in_item_order(results, ctx.naming)
-    return UpsertResult(results=ordered, summary=BatchSummary.of(ordered))
+    return UpsertResult(results=ordered, summary=BatchSummary.from_outcomes(ordered))
 
 
 def _batches(items: Mapping[int, Item]) -> Iterator[list[int]]:
@@ -217,12 +217,12 @@ class _Images:
     fetched: Fetched
     files: dict[str, str] = field(default_factory=dict)
 
-    def of(self, items: Sequence[Item]) -> dict[str, StoredObject | RejectedImage]:
+    def select(self, items: Sequence[Item]) -> dict[str, StoredObject | RejectedImage]:
         """Return the fetched images of some items."""
         urls = {image.url for item in items for image in item.images or ()}
         return {url: self.fetched[url] for url in urls & self.fetched.keys()}
 
-    def with_stored_urls(self, item: Item) -> Item:
+    def replace_urls(self, item: Item) -> Item:
         """Return the item with source URLs replaced by those of stored files, where these exist."""
         images = [
             image.model_copy(update={"url": self.files.get(image.url, image.url)})
@@ -233,8 +233,8 @@ class _Images:
 
 def _commit(ctx: Context, name: str, items: Sequence[Item], images: _Images) -> list[UpsertOutcome]:
     """Commit some items in a transaction of their own."""
-    ready = [images.with_stored_urls(item) for item in items]
-    fetched = images.of(ready)
+    ready = [images.replace_urls(item) for item in items]
+    fetched = images.select(ready)
     late = any(isinstance(one, RejectedImage) and one.late for one in fetched.values())
 
     def stage(part: UnitOfWork) -> list[UpsertOutcome]:
@@ -284,7 +284,7 @@ class _Rows:
     next_sort_order: int | None = None
 
     @classmethod
-    def of(cls, workspace_id: str, items: Sequence[Item]) -> "_Rows":
+    def read(cls, workspace_id: str, items: Sequence[Item]) -> "_Rows":
         """Read the rows of the items, in two round trips."""
         skus = {key_of(item): item.sku for item in items if isinstance(item, UpsertItem)}
         by_sku = PRODUCTS.find_unique(workspace_id, "sku", filter(None, map(sku_of, items)))
@@ -312,7 +312,7 @@ def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[U
 
     ``late`` is true if not all of their images were fetched in time.
     """
-    rows = _Rows.of(ctx.workspace_id, items)
+    rows = _Rows.read(ctx.workspace_id, items)
     outcomes = []
     for item in items:
         try:

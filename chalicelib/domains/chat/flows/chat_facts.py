@@ -123,7 +123,7 @@ def _changes(row: resources.ResourceRow, hours: Schedule, off: Iterable[TimeOff]
     absences = [absence for absence in off if absence.applies_to(row.id)]
     today = clock.local_day(clock.now(), row.timezone)
     for day in (today + number * _A_DAY for number in range(DAYS_AHEAD)):
-        usual, actual = hours.weekly[day.weekday()], hours.of(day)
+        usual, actual = hours.weekly[day.weekday()], hours.get_hours(day)
         if any(_covers(absence, day) for absence in absences):
             actual = ()
         if actual != usual:

@@ -261,7 +261,7 @@ def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, A
     except NotFoundError:
         msg = f"{service.name} cannot be booked at the moment."
         raise ToolError(msg) from None
-    all_staff = Search.of(workspace_id, service, None)
+    all_staff = Search.create(workspace_id, service, None)
     if search.staff is not None:
         candidate = one_named(
             all_staff.candidates.active,
@@ -418,7 +418,7 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
         raise ToolError("This service cannot be booked any more.")
     if service.require_payment:
         raise ToolError("This service has to be paid when it is booked. Chats cannot do that.")
-    search = Search.of(workspace_id, service, offered_slot.resource_id)
+    search = Search.create(workspace_id, service, offered_slot.resource_id)
     free = search.slots(Query(offered_slot.start, offered_slot.start, now)).slots
     if not any(offered_slot.resource_id in slot.seats for slot in free):
         raise ToolError("This time is no longer free. Call find_free_times again.")
@@ -456,7 +456,7 @@ def propose_order(context: ToolContext, args: OrderProposal) -> dict[str, Any]:
         raise ToolError("This business does not take orders in the chat.")
     products = _products(workspace_id, args.items)
     lines = [Line(product.name, quantity, int(product.price)) for product, quantity in products]
-    card_form = _Form.of(form, _person(context, args))
+    card_form = _Form.from_form(form, _person(context, args))
     card = cards.order(
         context.language,
         lines=lines,
@@ -593,7 +593,7 @@ class _Form(NamedTuple):
     consent: str | None
 
     @classmethod
-    def of(cls, form: FormRow, person: Person) -> "_Form":
+    def from_form(cls, form: FormRow, person: Person) -> "_Form":
         """Divide the required fields of a form, and those for the visitor's contacts.
 
         Raises:

@@ -76,11 +76,11 @@ class ActionDetails(ActionOut):
     order_id: Id | None = Field(description="Lead of the order that it made, or null.")
 
     @classmethod
-    def with_result(cls, row: ProposalRow, state: State) -> Self:
+    def from_record(cls, row: ProposalRow, state: State) -> Self:
         """Return the wire form of a stored proposal and its result."""
         result: dict[str, Any] = row.result or {}
         return cls(
-            **ActionOut.of(row, state).model_dump(),
+            **ActionOut.from_record(row, state).model_dump(),
             booking_id=(result.get("booking") or {}).get("id"),
             order_id=result.get("orderId"),
         )
@@ -121,7 +121,9 @@ def list_dialogs(ctx: Context, args: AllDialogsQuery) -> AllDialogs:
     page = DIALOGS.page(ctx.workspace_id, query)
     names = _bot_names(ctx.workspace_id, (dialog.agent_id for dialog in page.records))
     dialogs = [
-        NamedDialog(**DialogSummary.of(dialog).model_dump(), agent_name=names.get(dialog.agent_id))
+        NamedDialog(
+            **DialogSummary.from_record(dialog).model_dump(), agent_name=names.get(dialog.agent_id)
+        )
         for dialog in page.records
     ]
     return AllDialogs(dialogs=dialogs, total=page.total)
@@ -188,7 +190,7 @@ def _actions(
 ) -> list[ActionDetails]:
     """Return the actions that belong to these messages."""
     message_ids = {message.id for message in messages}
-    actions = [ActionDetails.with_result(*pair) for pair in proposed]
+    actions = [ActionDetails.from_record(*pair) for pair in proposed]
     return [action for action in actions if action.message_id in message_ids]
 
 

@@ -43,7 +43,7 @@ class DialogSummary(Wire):
     tokens: int = Field(description="Input and output tokens of its answers.")
 
     @classmethod
-    def of(cls, dialog: DialogRow) -> Self:
+    def from_record(cls, dialog: DialogRow) -> Self:
         """Return the wire form of a stored dialog."""
         return cls.from_row(
             dialog.values,
@@ -88,7 +88,7 @@ class ActionOut(Wire):
     created_at: Timestamp = Field(description="When the bot proposed it.")
 
     @classmethod
-    def of(cls, row: ProposalRow, state: proposals.State) -> Self:
+    def from_record(cls, row: ProposalRow, state: proposals.State) -> Self:
         """Return the wire form of a stored proposal."""
         return cls(
             id=str(row.id),
@@ -115,7 +115,7 @@ class DialogMessageOut(Wire):
     tool_calls: list[ToolCallOut] = Field(description="Tool calls of an answer.")
 
     @classmethod
-    def of(cls, message: MessageRow) -> Self:
+    def from_record(cls, message: MessageRow) -> Self:
         """Return the wire form of a stored message."""
         return cls.from_row(
             message.attribute_values,
@@ -192,7 +192,7 @@ def list_agent_dialogs(ctx: Context, args: DialogListQuery) -> DialogList:
         charge=ctx.charge,
     )
     page = DIALOGS.page(ctx.workspace_id, query)
-    return DialogList(dialogs=list(map(DialogSummary.of, page.records)), total=page.total)
+    return DialogList(dialogs=list(map(DialogSummary.from_record, page.records)), total=page.total)
 
 
 def _ranges(first: Any, last: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401  moments or None
@@ -221,7 +221,7 @@ def get_agent_dialog(ctx: Context, args: DialogQuery) -> Transcript:
         return Transcript(
             dialog=about,
             messages=messages_task.result(),
-            actions=[ActionOut.of(*pair) for pair in actions.result()],
+            actions=[ActionOut.from_record(*pair) for pair in actions.result()],
         )
 
 
@@ -237,5 +237,5 @@ def read_messages(workspace_id: str, args: DialogQuery) -> list[DialogMessageOut
         if size > MAX_ANSWER_BYTES:
             msg = "The dialog is too long for one response. Request a part of it (offset, limit)."
             raise PayloadTooLargeError(msg)
-        shown_messages.append(DialogMessageOut.of(message))
+        shown_messages.append(DialogMessageOut.from_record(message))
     return shown_messages

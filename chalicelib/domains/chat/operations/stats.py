@@ -49,7 +49,7 @@ class TokenCounts(Wire):
     total: int = Field(description="Sum of both.")
 
     @classmethod
-    def of(cls, measures: Mapping[str, int]) -> Self:
+    def from_measures(cls, measures: Mapping[str, int]) -> Self:
         """Return the tokens from counted measures."""
         input_tokens = measures.get(bot_metrics.INPUT_TOKENS, 0)
         answered = measures.get(bot_metrics.OUTPUT_TOKENS, 0)
@@ -71,12 +71,12 @@ class ChannelCounts(Wire):
     tokens: int = Field(description="Tokens, input and output.")
 
     @classmethod
-    def of(cls, measures: Mapping[str, int]) -> Self:
+    def from_measures(cls, measures: Mapping[str, int]) -> Self:
         """Return the counts from counted measures."""
         return cls(
             dialogs=measures.get(bot_metrics.DIALOGS, 0),
             messages=measures.get(bot_metrics.MESSAGES, 0),
-            tokens=TokenCounts.of(measures).total,
+            tokens=TokenCounts.from_measures(measures).total,
         )
 
 
@@ -157,7 +157,7 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
         dialogs=totals[bot_metrics.DIALOGS],
         messages=totals[bot_metrics.MESSAGES],
         leads=totals[bot_metrics.LEADS],
-        tokens=TokenCounts.of(totals),
+        tokens=TokenCounts.from_measures(totals),
         actions=ActionCounts(
             tool_calls=totals[bot_metrics.TOOL_CALLS],
             confirmed=totals[bot_metrics.CONFIRMED],
@@ -170,13 +170,15 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
         ),
         avg_first_token_ms=round(totals[bot_metrics.FIRST_TOKEN_MS] / answers) if answers else None,
         by_channel={
-            channel: ChannelCounts.of(
+            channel: ChannelCounts.from_measures(
                 trials.totals if channel == TEST_CHANNEL else channels[channel]
             )
             for channel in CHANNELS
         },
         series=[
-            AgentDay(date=day.isoformat(), **ChannelCounts.of(counts.totals).model_dump())
+            AgentDay(
+                date=day.isoformat(), **ChannelCounts.from_measures(counts.totals).model_dump()
+            )
             for day, counts in days.items()
         ],
     )

@@ -85,7 +85,7 @@ class CallBudget(NamedTuple):
 
     def final_output(self, spent: TokenUsage, input_tokens: int) -> int:
         """Return the output tokens that are left for a call without tools."""
-        output_room = self._left(spent) - self.prices.input * input_tokens
+        output_room = self._remaining_micro(spent) - self.prices.input * input_tokens
         return self._output(spent, output_room, self.prices.output)
 
     def output_with_tools(
@@ -98,12 +98,12 @@ class CallBudget(NamedTuple):
         """
         prices = self.prices
         final = prices.input * (input_tokens + result_tokens) + prices.output * LEAST_OUTPUT
-        output_room = self._left(spent) - prices.input * input_tokens - final
+        output_room = self._remaining_micro(spent) - prices.input * input_tokens - final
         spare = spent._replace(output_tokens=spent.output_tokens + LEAST_OUTPUT)
         output = self._output(spare, output_room, prices.output + prices.input)
         return output if output >= LEAST_OUTPUT else None
 
-    def _left(self, spent: TokenUsage) -> int:
+    def _remaining_micro(self, spent: TokenUsage) -> int:
         """Return the micro-kopecks that are left."""
         used = self.prices.input * spent.input_tokens + self.prices.output * spent.output_tokens
         return self.amount * MICRO - used

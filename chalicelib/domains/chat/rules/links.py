@@ -160,7 +160,7 @@ class _Scanner(ABC):
         self._held += piece
         if len(self._held) < self._awaited:
             return ""
-        output = self._shown()
+        output = self._filter()
         # Long text is not read again for each piece, or many short pieces would take long.
         held_length = len(self._held)
         later = held_length + held_length // 16 if held_length > MAX_EAGER else 0
@@ -169,13 +169,13 @@ class _Scanner(ABC):
 
     def end(self) -> str:
         self._is_last = True
-        return self._shown()
+        return self._filter()
 
     @abstractmethod
     def _decide(self, text: str, token: re.Match[str]) -> _Step | None:
         """Return what becomes of a match, or None if that depends on what follows."""
 
-    def _shown(self) -> str:
+    def _filter(self) -> str:
         text = self._before + self._held
         at = len(self._before)
         parts: list[str] = []

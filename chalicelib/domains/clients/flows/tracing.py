@@ -35,7 +35,7 @@ class Found(NamedTuple):
         return contacts_of(self.row)
 
     @property
-    def named(self) -> list[str]:
+    def other_contacts(self) -> list[str]:
         """Other contacts in the record's text."""
         return list(self.row.named_contacts or ())
 
@@ -62,7 +62,7 @@ class Trace:
     _seen: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, workspace_id: str, client_id: str | None, values: Iterable[str]) -> "Trace":
+    def run(cls, workspace_id: str, client_id: str | None, values: Iterable[str]) -> "Trace":
         """Find the records of a client, and of every person with one of these contacts."""
         trace = cls(workspace_id)
         wave = trace._add(CLIENTS, [client_id] if client_id else [], "id")
@@ -80,7 +80,7 @@ class Trace:
             wave = trace._related_records(wave)
 
     @property
-    def found(self) -> list[Found]:
+    def records(self) -> list[Found]:
         """All records, in the order in which they were found."""
         return [record for wave in self.waves for record in wave]
 
@@ -88,12 +88,14 @@ class Trace:
     def spellings(self) -> set[str]:
         """The person's contacts as they are stored in the found records."""
         keys = {emails.key(form) for contact in self.contacts for form in (contact, fold(contact))}
-        stored_contacts = (contact for record in self.found for contact in _contacts_in(record.row))
+        stored_contacts = (
+            contact for record in self.records for contact in _contacts_in(record.row)
+        )
         return {contact for contact in stored_contacts if emails.key(contact) in keys}
 
     def rows(self, kind: type[Any]) -> list[Any]:
         """Return the records of one noun."""
-        return [record.row for record in self.found if isinstance(record.row, kind)]
+        return [record.row for record in self.records if isinstance(record.row, kind)]
 
     def linked(self) -> list[ClientRow]:
         """Return other clients that share a lead, a booking, a dialog or a contact with the person.
@@ -101,7 +103,9 @@ class Trace:
         They may be the same person. The operator must decide this.
         """
         ids = dict.fromkeys(self._clients_of_records())
-        known_contacts = {contact for record in self.found for contact in _contacts_in(record.row)}
+        known_contacts = {
+            contact for record in self.records for contact in _contacts_in(record.row)
+        }
         for value in sorted(known_contacts - self.contacts):
             ids |= dict.fromkeys(self._clients_with(value))
         rows = CLIENTS.fetch(
@@ -182,7 +186,7 @@ class Trace:
 
     def _clients_of_records(self) -> Iterator[str]:
         """Return the ids of clients that found records refer to, without the found clients."""
-        ids = {getattr(record.row, "client_id", None) for record in self.found}
+        ids = {getattr(record.row, "client_id", None) for record in self.records}
         return (client_id for client_id in sorted(filter(None, ids)) if client_id not in self._seen)
 
     def _ids(self, listing: Listing[Any], client_id: str) -> list[str]:

@@ -138,7 +138,7 @@ def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
         charge=ctx.charge,
     )
     page = CLIENTS.page(ctx.workspace_id, query)
-    return ClientList(clients=list(map(ClientOut.of, page.records)), total=page.total)
+    return ClientList(clients=list(map(ClientOut.from_record, page.records)), total=page.total)
 
 
 @operation(
@@ -161,7 +161,7 @@ def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
         booked = start(lambda: BOOKINGS.page(ctx.workspace_id, query).records)
         client = CLIENTS.require(ctx.workspace_id, args.id)
     return ClientWithLeads(
-        client=ClientOut.of(client),
+        client=ClientOut.from_record(client),
         leads=[ClientLead.from_row(lead.values) for lead in newest.result()],
         bookings=[
             ClientBooking.from_row(row.values, start_at=row.starts_at) for row in booked.result()
@@ -196,7 +196,7 @@ def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
         client.named_contacts, former, besides=(client.email, client.phone)
     )
     ctx.unit.save(client)
-    return ClientResult(client=ClientOut.of(client))
+    return ClientResult(client=ClientOut.from_record(client))
 
 
 def _number(ctx: Context, text: str) -> str:

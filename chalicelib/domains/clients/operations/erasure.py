@@ -76,7 +76,7 @@ class ErasedRecord(Wire):
     named_contacts: list[str] = Field(description="Other contacts in its text.")
 
     @classmethod
-    def of(cls, record: Found, *, with_contacts: bool) -> Self:
+    def from_record(cls, record: Found, *, with_contacts: bool) -> Self:
         """Return the wire form of a record, with or without its contacts."""
         row = record.row
         name = row.client_name if isinstance(row, BookingRow) else getattr(row, "name", None)
@@ -86,7 +86,7 @@ class ErasedRecord(Wire):
             id=row.id,
             found_by=record.by,
             name=name if with_contacts else None,
-            named_contacts=record.named if with_contacts else [],
+            named_contacts=record.other_contacts if with_contacts else [],
             **contacts,
         )
 
@@ -143,11 +143,11 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
     """
     trace, linked = ctx.unit.run_side_effect_once("trace", lambda: _trace(ctx, args))
     requested = bookings.naming_awaited(ctx.workspace_id, trace.contacts | trace.spellings)
-    if not trace.found and not requested:
+    if not trace.records and not requested:
         raise NotFoundError("No record of this person was found in the workspace.")
     upcoming = [row.id for row in trace.rows(BookingRow) if bookings.is_upcoming(row)]
     if not args.dry_run:
-        _forget_replies(ctx, [record.row.id for record in trace.found])
+        _forget_replies(ctx, [record.row.id for record in trace.records])
         for wave in reversed(trace.waves):
             _erase(ctx, [record.row for record in wave])
         for row in requested:
@@ -165,8 +165,8 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
             "answers", lambda: _forget_answers(ctx, args, trace)
         ),
         found=[
-            ErasedRecord.of(record, with_contacts=args.dry_run)
-            for record in trace.found[:MAX_SHOWN]
+            ErasedRecord.from_record(record, with_contacts=args.dry_run)
+            for record in trace.records[:MAX_SHOWN]
         ],
         linked_clients=[LinkedClient.from_row(row.values) for row in linked],
     )
@@ -176,7 +176,7 @@ def _trace(ctx: Context, args: ClientErase) -> tuple[Trace, list[ClientRow]]:
     """Return the records of the person, and clients that may be the same person."""
     country = workspaces.get(ctx.workspace_id).country
     number = phones.find_phone(args.phone, country) if args.phone else None
-    trace = Trace.of(ctx.workspace_id, args.client_id, filter(None, (args.email, number)))
+    trace = Trace.run(ctx.workspace_id, args.client_id, filter(None, (args.email, number)))
     return trace, trace.linked()
 
 
@@ -185,7 +185,7 @@ def _forget_answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
 
     A dry run only counts them.
     """
-    ids = [record.row.id for record in trace.found]
+    ids = [record.row.id for record in trace.records]
     texts = [*ids, *trace.contacts, *trace.spellings]
     answers = idempotency.answers_naming(ctx.workspace_id, texts)
     if not args.dry_run:

@@ -38,7 +38,7 @@ class OrderOut(Wire):
     created_at: Timestamp = Field(description="Time of the order.")
 
     @classmethod
-    def of_lead(cls, lead: LeadRow) -> Self:
+    def from_lead(cls, lead: LeadRow) -> Self:
         """Return a lead as an order."""
         lines: list[dict[str, Any]] = lead.whole_data.get(CART, [])
         items = [OrderItem.from_row(line, product_id=line["productId"]) for line in lines]
@@ -46,7 +46,7 @@ class OrderOut(Wire):
         return cls.from_row(lead.values, kind="order", items=items, total=total)
 
     @classmethod
-    def of_booking(cls, booking: BookingRow) -> Self:
+    def from_booking(cls, booking: BookingRow) -> Self:
         """Return a booking as an order."""
         item = OrderItem(
             product_id=None,
@@ -118,9 +118,9 @@ def _read(ctx: Context, ids: Sequence[tuple[str, str]]) -> list[OrderOut]:
         noun: [order_id for order_id, of in ids if of == noun] for noun in {n for _, n in ids}
     }
     orders_by_id = {
-        row.id: OrderOut.of_lead(row)
+        row.id: OrderOut.from_lead(row)
         for row in leads.whole(ctx.workspace_id, by_noun.get(LEADS.noun, ()))
     }
     for row in BOOKINGS.fetch(ctx.workspace_id, by_noun.get(BOOKINGS.noun, ())):
-        orders_by_id[row.id] = OrderOut.of_booking(row)
+        orders_by_id[row.id] = OrderOut.from_booking(row)
     return [orders_by_id[order_id] for order_id, _ in ids if order_id in orders_by_id]

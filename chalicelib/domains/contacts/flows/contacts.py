@@ -169,6 +169,6 @@ class ClientOut(Wire):
     version: int = Field(description="Increases with every change. For ifVersion of an update.")
 
     @classmethod
-    def of(cls, client: ClientRow) -> Self:
+    def from_record(cls, client: ClientRow) -> Self:
         """Return the wire form of a stored client."""
         return cls.from_row(client.values, last_activity_at=client.last_activity)

@@ -59,7 +59,7 @@ class FileOut(Wire):
     created_at: Timestamp = Field(description="When it was uploaded.")
 
     @classmethod
-    def of(cls, file: FileRow) -> Self:
+    def from_record(cls, file: FileRow) -> Self:
         """Return the wire form of a stored file."""
         thumbnail = file.thumbnail_key
         return cls.from_row(
@@ -133,9 +133,9 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
         if (matches_search([folder.name], args.q) if args.q else folder.parent_id == args.folder_id)
     ]
     return FileList(
-        folders=[FolderOut.of(folder, counts) for folder in inside],
-        files=[FileOut.of(file) for file in page.records],
-        current_folder=FolderOut.of(current, counts) if current else None,
+        folders=[FolderOut.from_record(folder, counts) for folder in inside],
+        files=[FileOut.from_record(file) for file in page.records],
+        current_folder=FolderOut.from_record(current, counts) if current else None,
         pagination=Pagination(total=page.total, page=args.page, limit=args.size),
     )
 
@@ -168,4 +168,4 @@ def update_file(ctx: Context, args: FilePatch) -> FileResult:
     for name, value in changes.items():
         setattr(file, name, value)
     ctx.unit.save(file)
-    return FileResult(file=FileOut.of(file))
+    return FileResult(file=FileOut.from_record(file))

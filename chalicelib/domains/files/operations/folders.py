@@ -49,7 +49,7 @@ class FolderOut(FolderRef):
     files_count: int = Field(description="Files directly in the folder.")
 
     @classmethod
-    def of(cls, folder: FolderRow, counts: Mapping[str, int]) -> Self:
+    def from_record(cls, folder: FolderRow, counts: Mapping[str, int]) -> Self:
         """Return the wire form of a folder. ``counts`` are the counters of the files."""
         count = counts.get(counters.name("place", folder.id), 0)
         return cls.from_row(folder.values, files_count=count)
@@ -176,7 +176,9 @@ def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:
 
     def tree(parent_id: str | None) -> list[FolderTree]:
         return [
-            FolderTree(**FolderOut.of(folder, counts).model_dump(), children=tree(folder.id))
+            FolderTree(
+                **FolderOut.from_record(folder, counts).model_dump(), children=tree(folder.id)
+            )
             for folder in inside[parent_id]
         ]
 
@@ -223,4 +225,4 @@ def update_folder(ctx: Context, args: FolderPatch) -> FolderResult:
         setattr(folder, name, value)
     ctx.unit.save(folder, claim_errors={"name": name_taken_error(folder.name)})
     counts = counters.read_facet(ctx.workspace_id, FILES.noun, "place")
-    return FolderResult(folder=FolderOut.of(folder, counts))
+    return FolderResult(folder=FolderOut.from_record(folder, counts))

@@ -167,7 +167,7 @@ def _stage(unit: UnitOfWork, plan: str, new_file: _NewFile, *, charged: int = 0)
     file = rehosting.file_row(unit.workspace_id, stored_file, new_file.name, new_file.folder_id)
     unit.create(file)
     storage.charge(unit, plan, stored_file.size - charged)
-    return FileOut.of(file)
+    return FileOut.from_record(file)
 
 
 @operation(
@@ -258,7 +258,7 @@ def _find_completed(ctx: Context, upload_id: str) -> FileResult:
         )
         raise NotFoundError(msg)
     ctx.unit.undo()  # discard what this call stored: a concurrent call was first
-    return FileResult(file=FileOut.of(file))
+    return FileResult(file=FileOut.from_record(file))
 
 
 @job_handler(LAPSED)

@@ -103,7 +103,7 @@ class Actor(Wire):
     email: str | None = Field(description="The account's e-mail address, or null.")
 
     @classmethod
-    def of(cls, actor: str, people: Mapping[str, AccountRow]) -> Self:
+    def from_reference(cls, actor: str, people: Mapping[str, AccountRow]) -> Self:
         """Return the wire form of an actor. ``people`` are accounts by id."""
         kind, person = actor_kind(actor), people.get(actor)
         return cls(

@@ -51,7 +51,7 @@ class KeyUsed(Wire):
     is_app: bool = Field(description="Whether it is a connected app.")
 
     @classmethod
-    def of(cls, key_id: str, keys: Mapping[str, KeyName]) -> Self | None:
+    def from_key_id(cls, key_id: str, keys: Mapping[str, KeyName]) -> Self | None:
         """Return the wire form of a key, or None if it is unknown."""
         key_name = keys.get(key_id)
         return key_name and cls(id=key_id, **key_name._asdict())
@@ -69,7 +69,7 @@ class Touched(Wire):
     within: Id | None = Field(description="Site or bot that it belongs to, or null.")
 
     @classmethod
-    def of(cls, reference: str, names: "_Names") -> Self:
+    def from_reference(cls, reference: str, names: "_Names") -> Self:
         """Return the wire form of a reference such as ``site:<id>``."""
         kind, _, thing = reference.partition(":")
         record = names.records.get(reference)
@@ -115,17 +115,17 @@ class AuditEntry(Wire):
     request_id: str | None = Field(description="Request id, as in logs and answers, or null.")
 
     @classmethod
-    def of(cls, row: AuditRow, names: _Names) -> Self:
+    def from_record(cls, row: AuditRow, names: _Names) -> Self:
         """Return the wire form of a stored change."""
         return cls.from_row(
             row.attribute_values,
             id=row.sk,
-            actor=Actor.of(row.actor, names.people),
-            key=KeyUsed.of(row.key_id, names.keys),
+            actor=Actor.from_reference(row.actor, names.people),
+            key=KeyUsed.from_key_id(row.key_id, names.keys),
             client_ip=row.client_ip or None,
             title=names.titles.get(row.operation),
             area=names.areas.get(row.operation),
-            resources=[Touched.of(reference, names) for reference in row.resources],
+            resources=[Touched.from_reference(reference, names) for reference in row.resources],
             request_id=row.request_id or None,
         )
 
@@ -200,5 +200,5 @@ def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
         titles={entry.name: entry.title for entry in REGISTRY.entries()},
         areas=areas,
     )
-    entries = [AuditEntry.of(row, record_names) for row in page.rows]
+    entries = [AuditEntry.from_record(row, record_names) for row in page.rows]
     return AuditLog(entries=entries, next=page.before)

@@ -59,7 +59,7 @@ class WorkspaceOut(Wire):
     country: str = Field(description="ISO 3166 code of the country for parsing phone numbers.")
 
     @classmethod
-    def of(cls, workspace: WorkspaceRow, membership: MembershipRow) -> Self:
+    def from_record(cls, workspace: WorkspaceRow, membership: MembershipRow) -> Self:
         """Return the wire form of a stored workspace, for an account that is a member of it."""
         return cls.from_row(
             workspace.attribute_values,
@@ -96,7 +96,7 @@ class WorkspaceList(Wire):
 def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:
     """List the workspaces of the key's owner. Other calls apply only to activeWorkspaceId."""
     pairs = workspaces.of_account(ctx.principal.account_id)
-    workspaces_out = [WorkspaceOut.of(*pair) for pair in pairs]
+    workspaces_out = [WorkspaceOut.from_record(*pair) for pair in pairs]
     (zone,) = (
         workspace.timezone for workspace in workspaces_out if workspace.id == ctx.workspace_id
     )
@@ -111,7 +111,7 @@ def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:
 def list_my_workspaces(ctx: Context, args: NoInput) -> OwnWorkspaceList:
     """List the workspaces that the account belongs to."""
     pairs = workspaces.of_account(ctx.principal.account_id)
-    return OwnWorkspaceList(workspaces=[OwnWorkspace.of(*pair) for pair in pairs])
+    return OwnWorkspaceList(workspaces=[OwnWorkspace.from_record(*pair) for pair in pairs])
 
 
 class WorkspaceCreate(Wire):

@@ -90,7 +90,7 @@ def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
         crm_metrics.count_status(ctx.unit, lead, old_status)
         by = ctx.principal.audit_actor
         leads.record_event(ctx.unit, lead, by, status_before=old_status, status_after=lead.status)
-    return LeadResult(lead=LeadOut.of(lead))
+    return LeadResult(lead=LeadOut.from_record(lead))
 
 
 @operation(
@@ -130,7 +130,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
             changed_fields.append(name)
             setattr(lead, name, value)
     if not changed_fields:
-        return LeadResult(lead=LeadOut.of(lead))
+        return LeadResult(lead=LeadOut.from_record(lead))
     if contact.identity != former.identity:
         _assign_client(ctx, lead, contact, former, workspace)
     texts = leads.texts_in({k: v for k, v in lead.whole_data.items() if k != CART})
@@ -144,7 +144,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
         wire_name(LeadPatch, name) for name in changed_fields if name in LeadPatch.model_fields
     ]
     leads.record_event(ctx.unit, lead, ctx.principal.audit_actor, fields=names)
-    return LeadResult(lead=LeadOut.of(lead))
+    return LeadResult(lead=LeadOut.from_record(lead))
 
 
 def _patch_data(

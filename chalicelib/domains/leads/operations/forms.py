@@ -108,7 +108,7 @@ class FormFieldIn(Wire):
         return self
 
     @property
-    def stored(self) -> dict[str, Any]:
+    def stored_values(self) -> dict[str, Any]:
         """The field, as a form stores it."""
         values: dict[str, Any] = {
             "name": self.name,
@@ -166,7 +166,7 @@ class FormOut(FormRef):
     updated_at: Timestamp = Field(description="When it was last changed.")
 
     @classmethod
-    def of(cls, form: FormRow, *, is_active: bool, submissions: int) -> Self:
+    def from_record(cls, form: FormRow, *, is_active: bool, submissions: int) -> Self:
         """Return the wire form of a stored form."""
         url = f"{settings().public_url}/api/public/forms/{form.id}/submit"
         html = embed_html(form.title, form.specs, url, form.language)
@@ -250,7 +250,7 @@ def list_forms(ctx: Context, args: FormListQuery) -> FormList:
     closed = {s.id for s in SITES.fetch(ctx.workspace_id, sites) if s.status == SUSPENDED}
     leads = counters.read_facet(ctx.workspace_id, LEADS.noun, "form_id") if page.records else {}
     forms = [
-        FormOut.of(
+        FormOut.from_record(
             form,
             is_active=form.project_id not in closed,
             submissions=leads.get(counters.name("form_id", form.id), 0),
@@ -287,10 +287,10 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
         site = SITES.require(ctx.workspace_id, args.project_id)
         ctx.unit.require(site, on_conflict=SITES.not_found())
         is_active = site.status != SUSPENDED
-    values = args.provided() | {"fields": [field.stored for field in args.fields]}
+    values = args.provided() | {"fields": [field.stored_values for field in args.fields]}
     form = FORMS.new(ctx.workspace_id, **values)
     ctx.unit.create(form)
-    return FormResult(form=FormOut.of(form, is_active=is_active, submissions=0))
+    return FormResult(form=FormOut.from_record(form, is_active=is_active, submissions=0))
 
 
 @operation(

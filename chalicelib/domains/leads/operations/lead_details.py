@@ -38,7 +38,7 @@ class LeadValue(Wire):
     consent_at: Timestamp | None = Field(description="Time of a consent, or null.")
 
     @classmethod
-    def of(cls, value: SubmittedValue) -> Self:
+    def from_submitted(cls, value: SubmittedValue) -> Self:
         """Return the wire form of a submitted value."""
         return cls.from_row(value._asdict())
 
@@ -88,7 +88,7 @@ def get_lead_details(ctx: Context, args: LeadRef) -> LeadDetails:
     history = [
         LeadChange(
             at=event.at,
-            actor=Actor.of(event.by, related_rows.people),
+            actor=Actor.from_reference(event.by, related_rows.people),
             status_before=event.status_before,
             status_after=event.status_after,
             fields=event.fields,
@@ -97,9 +97,9 @@ def get_lead_details(ctx: Context, args: LeadRef) -> LeadDetails:
     ]
     items = [OrderLine.from_row(line) for line in lead.whole_data.get(CART) or ()]
     return LeadDetails(
-        lead=LeadOut.of(lead),
+        lead=LeadOut.from_record(lead),
         values=[
-            LeadValue.of(submitted_value)
+            LeadValue.from_submitted(submitted_value)
             for submitted_value in submitted_values.of_lead(lead, form)
         ],
         items=items,

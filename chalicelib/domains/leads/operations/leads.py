@@ -88,9 +88,9 @@ class LeadOut(LeadRef):
     version: int = Field(description="Increases with every change. For ifVersion of an update.")
 
     @classmethod
-    def of(cls, lead: LeadRow) -> Self:
+    def from_record(cls, lead: LeadRow) -> Self:
         """Return the wire form of a stored lead whose data have been read."""
-        return cls._of(lead, data=lead.whole_data, notes=lead.notes, truncated=False)
+        return cls._from_record(lead, data=lead.whole_data, notes=lead.notes, truncated=False)
 
     @classmethod
     def shortened(cls, lead: LeadRow) -> Self:
@@ -98,10 +98,10 @@ class LeadOut(LeadRef):
         notes = truncate(lead.notes, MAX_LISTED_NOTES)
         data = shorten(lead.data, MAX_LISTED_BYTES - size_of(notes))
         is_whole = lead.data_revision is None and data == lead.data and notes == lead.notes
-        return cls._of(lead, data=data, notes=notes, truncated=not is_whole)
+        return cls._from_record(lead, data=data, notes=notes, truncated=not is_whole)
 
     @classmethod
-    def _of(cls, lead: LeadRow, **fields: Any) -> Self:  # noqa: ANN401  the fields made
+    def _from_record(cls, lead: LeadRow, **fields: Any) -> Self:  # noqa: ANN401  the fields made
         source = lead.source and {**lead.source, "campaign": _campaign(lead.source)}
         over_quota = bool(lead.over_quota)
         return cls.from_row(lead.values, source=source, over_quota=over_quota, **fields)
@@ -119,7 +119,7 @@ class LeadEvent(Wire):
     change: str = Field(description="created, status: new -> completed, or changed: notes.")
 
     @classmethod
-    def of(cls, event: EventRow) -> Self:
+    def from_record(cls, event: EventRow) -> Self:
         """Return the wire form of a stored event."""
         changes = []
         if event.status_after is not None:
@@ -249,8 +249,8 @@ def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
         events = start(lambda: leads.EventRow.newest(ctx.workspace_id, args.id))
         lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
     created = LeadEvent(at=lead.created_at, by="visitor", change="created")
-    history = [created, *map(LeadEvent.of, events.result())]
-    return LeadWithHistory(lead=LeadOut.of(lead), history=history)
+    history = [created, *map(LeadEvent.from_record, events.result())]
+    return LeadWithHistory(lead=LeadOut.from_record(lead), history=history)
 
 
 @operation(
@@ -292,5 +292,7 @@ def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:
     return LeadsFound(
         leads=_shortened(ctx, [row for row in rows if isinstance(row, LeadRow)]),
         total=len(ids),
-        client=next((ClientOut.of(row) for row in rows if isinstance(row, ClientRow)), None),
+        client=next(
+            (ClientOut.from_record(row) for row in rows if isinstance(row, ClientRow)), None
+        ),
     )

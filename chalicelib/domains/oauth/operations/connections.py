@@ -47,7 +47,7 @@ class ConnectionOut(ConnectionRef):
     ended_at: Timestamp | None = Field(description="When it ended, or null.")
 
     @classmethod
-    def of(cls, row: ConnectionRow, owners: Mapping[str, AccountRow]) -> Self:
+    def from_record(cls, row: ConnectionRow, owners: Mapping[str, AccountRow]) -> Self:
         """Return the wire form of a stored connection. ``owners`` are accounts by id."""
         owner = owners.get(row.account_id)
         connection_owner = owner and ConnectionOwner.model_validate(owner)
@@ -95,7 +95,7 @@ def list_connections(ctx: Context, args: ConnectionListQuery) -> ConnectionList:
     live_rows = [row for row in rows if row.pairs is not None]
     owners = accounts.of_ids({row.account_id for row in live_rows})
     return ConnectionList(
-        connections=[ConnectionOut.of(row, owners) for row in live_rows],
+        connections=[ConnectionOut.from_record(row, owners) for row in live_rows],
         live=sum(row.live for row in rows),
         most=connections.MAX_LIVE,
     )

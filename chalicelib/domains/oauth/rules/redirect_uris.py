@@ -52,7 +52,7 @@ class RedirectUri(NamedTuple):
         return self.scheme not in {"http", "https"}
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """The text on the consent page: the host, or the scheme of an app."""
         return f"{self.scheme}:" if self.is_app else self.host
 

@@ -47,7 +47,7 @@ def register(metadata: object) -> dict[str, Any]:
     except ValueError as error:
         msg = f"redirect_uris: {error}."
         raise OAuthError("invalid_redirect_uri", msg) from None
-    client_name = clients.shown_name(name) or redirect_uris.parse(uris[0]).shown
+    client_name = clients.shown_name(name) or redirect_uris.parse(uris[0]).display_name
     client_id = _encode(client_name, uris)
     if len(client_id) > MAX_ID:
         too_long = f"expected redirect_uris and client_name of some {MAX_ID:,} bytes at most"

@@ -46,7 +46,7 @@ class ActivityTotals(Wire):
     visitors: int = Field(description="Visitors of sites, counted once per site and day.")
 
     @classmethod
-    def of(cls, leads: DayCounts, other_counts: DayCounts) -> Self:
+    def from_counts(cls, leads: DayCounts, other_counts: DayCounts) -> Self:
         """Return the totals of a period."""
         return cls(
             leads=leads.totals[crm_metrics.CREATED],
@@ -82,7 +82,7 @@ class LeadSummary(Wire):
     created_at: Timestamp = Field(description="When it was submitted.")
 
     @classmethod
-    def of(cls, lead: LeadRow) -> Self:
+    def from_record(cls, lead: LeadRow) -> Self:
         """Return the wire form of a stored lead."""
         return cls.from_row(lead.values)
 
@@ -100,7 +100,7 @@ class BookingSummary(Wire):
     timezone: str = Field(description="IANA name of that zone.")
 
     @classmethod
-    def of(cls, booking: BookingRow) -> Self:
+    def from_record(cls, booking: BookingRow) -> Self:
         """Return the wire form of a stored booking."""
         local = zoned_times.local_time(booking.starts_at, booking.timezone)
         return cls.from_row(booking.values, start_at=booking.starts_at, start_local=local.text)
@@ -120,7 +120,7 @@ class DialogSummary(Wire):
     started_at: Timestamp = Field(description="When it started.")
 
     @classmethod
-    def of(cls, dialog: DialogRow) -> Self:
+    def from_record(cls, dialog: DialogRow) -> Self:
         """Return the wire form of a stored dialog."""
         preview = one_line(dialog.words or "", PREVIEW_CHARACTERS)
         return cls.from_row(dialog.values, preview=preview, started_at=dialog.created_at)
@@ -165,7 +165,7 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:
     return Overview(
         timezone=workspace.timezone,
         days=[
-            DailyTotals(date=str(day), income=ActivityTotals.of(*counts))
+            DailyTotals(date=str(day), income=ActivityTotals.from_counts(*counts))
             for day, counts in recent.items()
         ],
         total=_total(recent),
@@ -180,9 +180,11 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:
         bookings_week=len(upcoming.starts),
         active_sites=_count_with_status(workspace, SITES.noun, "active"),
         active_bots=len(AGENTS.entries(workspace.id, present="is_active")),
-        latest_leads=list(map(LeadSummary.of, LEADS.latest(workspace.id, MAX_ROWS))),
-        next_bookings=list(map(BookingSummary.of, BOOKINGS.fetch(workspace.id, upcoming.ids))),
-        latest_dialogs=list(map(DialogSummary.of, DIALOGS.latest(workspace.id, MAX_ROWS))),
+        latest_leads=list(map(LeadSummary.from_record, LEADS.latest(workspace.id, MAX_ROWS))),
+        next_bookings=list(
+            map(BookingSummary.from_record, BOOKINGS.fetch(workspace.id, upcoming.ids))
+        ),
+        latest_dialogs=list(map(DialogSummary.from_record, DIALOGS.latest(workspace.id, MAX_ROWS))),
     )
 
 
@@ -198,7 +200,7 @@ def _daily_counts(workspace: WorkspaceRow, today: date) -> dict[date, tuple[DayC
 
 def _total(days: Mapping[date, tuple[DayCounts, DayCounts]]) -> ActivityTotals:
     leads, other_counts = zip(*days.values(), strict=True)
-    return ActivityTotals.of(metrics.total(leads), metrics.total(other_counts))
+    return ActivityTotals.from_counts(metrics.total(leads), metrics.total(other_counts))
 
 
 def _funds(workspace: WorkspaceRow) -> Funds:

@@ -64,7 +64,7 @@ def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
     if site.domain is not None:
         _check_proof(ctx, site, site.domain)
     ctx.unit.save(site)
-    return DomainResult(domain=DomainOut.of(site.domain) if site.domain else None)
+    return DomainResult(domain=DomainOut.from_domain(site.domain) if site.domain else None)
 
 
 def _check_domain(name: str) -> str:

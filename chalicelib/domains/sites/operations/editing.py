@@ -165,7 +165,7 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
                 "returns it."
             )
     return PageSaved(
-        page=PageOut.of(page, html=html) if returns_html else PageRecord.of(page),
+        page=PageOut.from_record(page, html=html) if returns_html else PageRecord.from_record(page),
         undo=how_to_undo_save(page, version_id),
     )
 

@@ -194,7 +194,7 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     version_id = stage_html(ctx, page, html, files_size=files_size)
     _warn_of_orders_to_search_engines(ctx, page)
     undo = how_to_undo_save(page, version_id)
-    return PageImported(page=PageRecord.of(page), imported=imported, undo=undo)
+    return PageImported(page=PageRecord.from_record(page), imported=imported, undo=undo)
 
 
 def _warn_of_orders_to_search_engines(ctx: Context, page: PageRow) -> None:

@@ -154,7 +154,7 @@ def restore_page(ctx: Context, args: PageRestore) -> PageRestored:
         pages.count_restored_page(ctx.unit, page, MAX_PAGES)
     storage.charge(ctx.unit, ctx.principal.plan, int(page.html_bytes))
     return PageRestored(
-        page=PageRecord.of(page),
+        page=PageRecord.from_record(page),
         former_slug=deleted.slug if page.slug != deleted.slug else None,
         missing_file_ids=missing,
     )

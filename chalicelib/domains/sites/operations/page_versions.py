@@ -38,7 +38,7 @@ class PageVersion(Wire):
     )
 
     @classmethod
-    def of(cls, row: VersionRow) -> Self:
+    def from_record(cls, row: VersionRow) -> Self:
         """Return the wire form of a stored version."""
         return cls.from_row({**row.attribute_values, "id": row.id})
 
@@ -96,7 +96,8 @@ def list_page_versions(ctx: Context, args: PageRef) -> PageVersions:
     page = existing_page(ctx, args.id)
     versions = page_versions.within_limits(page_versions.read_all(ctx.workspace_id, page.id))
     return PageVersions(
-        page=PageRecord.of(page), versions=[PageVersion.of(version) for version in versions]
+        page=PageRecord.from_record(page),
+        versions=[PageVersion.from_record(version) for version in versions],
     )
 
 
@@ -110,9 +111,9 @@ def get_page_version(ctx: Context, args: PageVersionQuery) -> PageVersionRead:
     page = existing_page(ctx, args.id)
     version, html = _stored_version(ctx, page.id, args.version_id)
     return PageVersionRead(
-        page=PageRecord.of(page),
+        page=PageRecord.from_record(page),
         html=read_html(ctx, page),
-        version=PageVersion.of(version),
+        version=PageVersion.from_record(version),
         version_html=html,
     )
 
@@ -136,7 +137,7 @@ def restore_page_version(ctx: Context, args: PageRestoreVersion) -> PageVersionR
     stage_html(ctx, page, html, ends_edit=True)
     file_ids = stored_files.file_ids_in(html)[:MAX_FILES_PER_TEXT]
     missing = [file_id for file_id in file_ids if file_id not in page.file_ids]
-    return PageVersionRestored(page=PageRecord.of(page), missing_file_ids=missing)
+    return PageVersionRestored(page=PageRecord.from_record(page), missing_file_ids=missing)
 
 
 def _stored_version(ctx: Context, page_id: str, version_id: str) -> tuple[VersionRow, str]:

@@ -73,7 +73,7 @@ class PageRecord(PageRef):
     updated_at: Timestamp = Field(description="When it was last changed.")
 
     @classmethod
-    def of(cls, page: PageRow, **more: Any) -> Self:  # noqa: ANN401  the subclasses' own fields
+    def from_record(cls, page: PageRow, **more: Any) -> Self:  # noqa: ANN401  the subclasses' own fields
         """Return the wire form of a stored page, with its design system if that was read."""
         attributes = {
             "is_home": page.is_home,
@@ -209,7 +209,7 @@ def list_pages(ctx: Context, args: PageListQuery) -> PageList:
         ctx.warn(
             f"designSystem of {shortened} pages is long and shown as null. Get a page to read it."
         )
-    return PageList(pages=[PageRecord.of(page) for page in rows])
+    return PageList(pages=[PageRecord.from_record(page) for page in rows])
 
 
 @operation(
@@ -229,7 +229,7 @@ def get_page(ctx: Context, args: PageQuery) -> PageRead:
             f"{len(part):,} bytes of HTML in one answer. Use offset and maxBytes to read parts."
         )
     return PageRead(
-        page=PageOut.of(page, html=part.decode()),
+        page=PageOut.from_record(page, html=part.decode()),
         html_bytes=len(html.encode()),
         next_offset=next_offset,
     )
@@ -263,7 +263,7 @@ def _part(html: str, offset: int, max_bytes: int | None) -> tuple[bytes, int | N
 def create_page(ctx: Context, args: PageCreate) -> PageWritten:
     """Create a page without HTML, last in its site."""
     return PageWritten(
-        page=PageRecord.of(stage_new_page(ctx, args.project_id, args.title, args.slug))
+        page=PageRecord.from_record(stage_new_page(ctx, args.project_id, args.title, args.slug))
     )
 
 
@@ -346,4 +346,4 @@ def update_page(ctx: Context, args: PagePatch) -> PageWritten:
     ctx.unit.save(page, claim_errors={"slug": _slug_taken_error(page.slug)})
     if page.site.changes():
         ctx.unit.save(page.site)
-    return PageWritten(page=PageRecord.of(page))
+    return PageWritten(page=PageRecord.from_record(page))

@@ -98,8 +98,11 @@ def restore_site(ctx: Context, args: SiteRestore) -> SiteRestored:
         page.revision = page.follows + 1
         page.updated_at = site.updated_at
     return SiteRestored(
-        project=SiteOut.of(site),
-        pages=[PageRecord.of(page) for page in sorted(restored, key=lambda page: page.order_key)],
+        project=SiteOut.from_record(site),
+        pages=[
+            PageRecord.from_record(page)
+            for page in sorted(restored, key=lambda page: page.order_key)
+        ],
         forms=len(listing_of(FORM).deleted_ids(workspace_id, deletion)),
         former_slug=deleted.slug if site.slug != deleted.slug else None,
         unbound_domain=deleted.domain.name if deleted.domain else None,

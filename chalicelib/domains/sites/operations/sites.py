@@ -53,7 +53,7 @@ class DomainOut(Wire):
     checked_at: Timestamp = Field(description="When the status was last set.")
 
     @classmethod
-    def of(cls, domain: DomainMap) -> Self:
+    def from_domain(cls, domain: DomainMap) -> Self:
         """Return the wire form of a stored binding."""
         proof = DnsRecord(
             type="TXT",
@@ -89,13 +89,13 @@ class SiteOut(Wire):
     updated_at: Timestamp = Field(description="When it was last changed.")
 
     @classmethod
-    def of(cls, site: SiteRow) -> Self:
+    def from_record(cls, site: SiteRow) -> Self:
         """Return the wire form of a stored site."""
         domain = site.domain
         return cls.from_row(
             site.values,
             url=site.url,
-            domain=DomainOut.of(domain) if domain else None,
+            domain=DomainOut.from_domain(domain) if domain else None,
         )
 
 
@@ -177,7 +177,7 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
     query = SITES.query(args, sort=args.sort_by, descending=descending, search=args.search)
     page = SITES.page(ctx.workspace_id, query)
     return SiteList(
-        projects=[SiteOut.of(site) for site in page.records],
+        projects=[SiteOut.from_record(site) for site in page.records],
         pagination=Pagination(total=page.total, page=args.page, limit=args.size),
     )
 

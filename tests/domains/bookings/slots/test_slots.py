@@ -131,7 +131,7 @@ class TestIgnoringTheSchedule:
 
     def test_a_booking_does_not_block_itself(self) -> None:
         start, now = ms("2027-02-05T06:00Z"), ms("2027-02-05T00:00Z")
-        without = self.RESOURCE.without("b")
+        without = self.RESOURCE.exclude_booking("b")
         assert is_free(HOUR, without, start, now, ignore_schedule=True)
 
 
