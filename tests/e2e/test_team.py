@@ -54,7 +54,7 @@ def test_a_colleague_is_invited_joins_is_promoted_and_removed(
         page.locator("#password").fill(PASSWORD)
         page.locator("form.stack button").click()
         expect(page.get_by_role("status")).to_be_visible()
-        account = accounts.by_email(INVITED)
+        account = accounts.require_by_email(INVITED)
         assert account.name == LONG_RTL[:200].strip()
         page.goto(link)
         expect(page.locator(".notice h1")).to_be_visible()
@@ -125,5 +125,6 @@ def test_a_person_who_is_signed_in_as_someone_else_signs_out_and_returns(
         page.get_by_role("button", name="Join").dblclick()
         expect(page.get_by_role("status")).to_be_visible()
         assert (
-            workspaces.membership(accounts.by_email(INVITED).id, workspace.workspace_id) is not None
+            workspaces.membership(accounts.require_by_email(INVITED).id, workspace.workspace_id)
+            is not None
         )

@@ -218,7 +218,7 @@ class Place:
         """Create a workspace that belongs to an account."""
         made = as_operator("create_workspace", owner=email, name=name, timezone=ZONE)
         home = made["workspaceId"]
-        who = accounts.by_email(email).id
+        who = accounts.require_by_email(email).id
 
         def call(operation: str, /, **arguments: Any) -> Any:
             return in_console(home, operation, account_id=who, **arguments)
@@ -462,10 +462,10 @@ class World:
         as_operator("add_member", workspaceId=there.workspace_id, email=email)
         here = replace(
             here,
-            member=accounts.by_email("member@example.com").id,
+            member=accounts.require_by_email("member@example.com").id,
             invitation=_lasting_invitation(there.workspace_id, "boss@example.com"),
         )
-        return cls(here, replace(there, member=accounts.by_email(email).id))
+        return cls(here, replace(there, member=accounts.require_by_email(email).id))
 
     def with_sessions(self) -> "World":
         """Return the world after its people have signed in."""

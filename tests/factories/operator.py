@@ -60,7 +60,7 @@ def seed_keys(
     """Create keys without counting the existing ones, which would be slow."""
     home = workspaces.get(workspace)
     with monkeypatch.context() as patched:
-        patched.setattr(api_keys, "of_workspace", lambda _: [])
+        patched.setattr(api_keys, "read_all", lambda _: [])
         return [
             as_operator(
                 "create_key",

@@ -69,7 +69,7 @@ class WorkspaceIds:
             connection=app.id,
             refresh_token=app.refresh,
             member=member,
-            member_id=accounts.by_email(member).id,
+            member_id=accounts.require_by_email(member).id,
             open_invitation=as_operator("invite_member", **guest)["id"],
             invitation_token=to_other["url"].rpartition("/")[2],
             proof_token=emails.proof_page_url(owner).rpartition("/")[2],

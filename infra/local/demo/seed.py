@@ -57,15 +57,15 @@ def _key(data: DataDir, language: Language) -> str | None:
     if api_keys.authenticate(key):
         return key
     try:
-        account = accounts.by_email(EMAIL)
+        account = accounts.require_by_email(EMAIL)
     except NotFoundError:
         if not _is_empty():
             return None
         demo = {"email": EMAIL, "password": secrets.token_urlsafe(12)}
         data.demo = demo
         call("create_account", {**demo, "name": "Demo", "role": "admin"})
-        account = accounts.by_email(EMAIL)
-    owned = [workspace for workspace, _ in workspaces.of_account(account.id)]
+        account = accounts.require_by_email(EMAIL)
+    owned = [workspace for workspace, _ in workspaces.read_by_account(account.id)]
     if owned:
         workspace_id, language = owned[0].id, _language_of_workspace(owned[0].name)
     else:

@@ -316,7 +316,7 @@ def _dialog(workspace_id: str, dialog: DialogRow) -> _Whole:
         if int(item["sk"]["S"]) <= dialog.last_number:
             whole.rows.append((kind, place, item))
     if dialog.session_hash is not None:
-        session = chat_sessions.by_hash(workspace_id, dialog.session_hash)
+        session = chat_sessions.find_by_hash(workspace_id, dialog.session_hash)
         if session is not None:
             kind = contents.SESSIONS
             whole.rows.append((kind, kind.at + dialog.session_hash, session.serialize()))

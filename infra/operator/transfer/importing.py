@@ -102,7 +102,7 @@ def _owner(found: ExportFile, email: str | None) -> AccountRow:
     """Return the account that will own the workspace."""
     wanted = email or found.workspace["owner"]
     try:
-        return accounts.by_email(wanted)
+        return accounts.require_by_email(wanted)
     except NotFoundError:
         msg = (
             f"No account here has the address {wanted}"

@@ -31,7 +31,7 @@ def new_memberships(
     """
     for member in members:
         try:
-            account = accounts.by_email(member["email"])
+            account = accounts.require_by_email(member["email"])
         except NotFoundError:
             yield member["email"], None
             continue

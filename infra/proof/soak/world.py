@@ -71,7 +71,7 @@ def make(name: str, hook_url: str) -> World:
     ]
     return World(
         name,
-        accounts.by_email(email_of(name)).id,
+        accounts.require_by_email(email_of(name)).id,
         workspace,
         key,
         do("create_agent", name="Bot", systemPrompt="You sell bread.", model=MODEL)["agent"]["id"],

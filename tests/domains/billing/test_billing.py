@@ -131,7 +131,7 @@ def test_the_ledger_is_read_newest_first(email: str) -> None:
         "at": entries[0]["at"],
     }
     assert as_operator("list_ledger", account=email, limit=2)["entries"] == entries[:2]
-    row = ledger.entries(accounts.by_email(email).id, 1)[0]
+    row = ledger.entries(accounts.require_by_email(email).id, 1)[0]
     assert row.reason == "Paid"
 
 

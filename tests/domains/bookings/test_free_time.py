@@ -1,6 +1,6 @@
 """Free time of a resource: what is left of its opening hours between bookings and closures."""
 
-from chalicelib.domains.bookings.rules.slots import gaps, within
+from chalicelib.domains.bookings.rules.slots import clip, gaps
 from chalicelib.lib.spans import Span
 
 MORNING, EVENING = Span(0, 10), Span(20, 30)
@@ -8,11 +8,11 @@ MORNING, EVENING = Span(0, 10), Span(20, 30)
 
 def test_spans_are_cut_to_the_bounds_and_merged_where_they_touch() -> None:
     spans = [Span(8, 12), Span(0, 3), Span(3, 5), Span(10, 20)]
-    assert within(spans, Span(2, 11)) == [Span(2, 5), Span(8, 11)]
+    assert clip(spans, Span(2, 11)) == [Span(2, 5), Span(8, 11)]
 
 
 def test_spans_that_only_touch_the_bounds_are_left_out() -> None:
-    assert within([Span(0, 2), Span(11, 20)], Span(2, 11)) == []
+    assert clip([Span(0, 2), Span(11, 20)], Span(2, 11)) == []
 
 
 def test_bookings_divide_opening_hours_into_gaps() -> None:

@@ -177,7 +177,7 @@ class TestUpdateProduct:
         after = update(api, product, **cleared)
         assert cleared.items() <= after.items()
         create(api, sku="S")
-        assert products.with_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None
+        assert products.find_by_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None
 
     def test_a_new_sku_frees_the_old_one(self, api: Api) -> None:
         first, second = create(api, sku="A"), create(api, sku="B")
@@ -192,8 +192,8 @@ class TestUpdateProduct:
         assert update(api, product, barcode="0012345678905")["barcode"] == "0012345678905"
         update(api, product, barcode=EAN)
         workspace = owner.workspace.id
-        assert products.with_barcode(workspace, "00012345678905") is None
-        assert products.with_barcode(workspace, barcodes.gtin14(EAN)) is not None
+        assert products.find_by_barcode(workspace, "00012345678905") is None
+        assert products.find_by_barcode(workspace, barcodes.gtin14(EAN)) is not None
 
     def test_a_moved_product_counts_in_its_new_category(self, api: Api, owner: Owner) -> None:
         bread, cakes = create_category(api), create_category(api, "Cakes")
@@ -216,7 +216,7 @@ class TestDeleteProduct:
         assert api.refused("GET", f"/api/products/{product['id']}").status == 404
         assert counters.read(owner.workspace.id, "PRODUCT") == {}
         assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
-        assert products.with_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None
+        assert products.find_by_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None
         create(api, sku="S")
 
     def test_a_deleted_product_is_hidden_and_kept_for_a_month(

@@ -224,7 +224,7 @@ class TestKeysAndMembers:
         self, inbox: Inbox, world: World
     ) -> None:
         world.member("manager")
-        account = accounts.by_email(MEMBER).id
+        account = accounts.require_by_email(MEMBER).id
         in_console(
             world.workspace_id,
             "create_key",
@@ -248,7 +248,7 @@ class TestKeysAndMembers:
         self, inbox: Inbox, world: World
     ) -> None:
         world.member("manager")
-        account = accounts.by_email(MEMBER).id
+        account = accounts.require_by_email(MEMBER).id
         choose(world.owner, account, "manager", lead=["mail"], key_created=["mail"])
         offered = in_console(
             world.workspace_id, "get_notifications", account_id=account, membership="manager"

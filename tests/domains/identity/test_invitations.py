@@ -82,7 +82,7 @@ class TestWhoMayInvite:
             person.joins(home, inviter)
         if may:
             accept_as_new(invite(person, home, IVY, invited))
-            assert Account(accounts.by_email(IVY).id, IVY).role_in(home) == invited
+            assert Account(accounts.require_by_email(IVY).id, IVY).role_in(home) == invited
             return
         before = stored()
         with pytest.raises(ForbiddenError):
@@ -267,7 +267,7 @@ class TestLink:
 class TestAccept:
     def test_a_new_account_joins_and_is_signed_in(self, home: str, boss: Account) -> None:
         made = accept_as_new(invite(boss, home, IVY), name="  Ivy  ")
-        account = accounts.by_email(IVY)
+        account = accounts.require_by_email(IVY)
         assert (account.name, account.role, account.id) == ("Ivy", "user", made["accountId"])
         assert made["slug"] == workspaces.get(home).slug
         assert begun(IVY, PASSWORD)

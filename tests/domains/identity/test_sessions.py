@@ -393,7 +393,7 @@ class TestRaces:
 
         monkeypatch.setattr(sessions, "begin_session", late)
         assert isinstance(refusal(), UnauthorizedError)
-        assert console_sessions.of_account(accounts.get(account)) == []
+        assert console_sessions.read_live(accounts.get(account)) == []
 
     def test_password_change_fails_if_the_password_changes_meanwhile(
         self, account: str, monkeypatch: pytest.MonkeyPatch

@@ -259,7 +259,7 @@ class TestFormerMembers:
         as_operator("remove_member", workspaceId=workspace.id, email="bob@example.com")
         jobs.run(JOB_HANDLERS)
         run_until_idle()  # the owner is notified of the removal
-        assert list(choices.of_workspace(workspace.id)) == [workspace.owner_id]
+        assert list(choices.read_all(workspace.id)) == [workspace.owner_id]
         submit(things.form, name="Ada", email="ada@example.com")
         assert PEOPLE_EVENTS not in kinds_of_jobs(owner)
 
@@ -270,4 +270,4 @@ class TestFormerMembers:
         as_operator("remove_member", workspaceId=workspace.id, email="bob@example.com")
         as_operator("add_member", workspaceId=workspace.id, email="bob@example.com", role="member")
         jobs.run(JOB_HANDLERS)
-        assert choosing.of_member(workspace.id, member).wants("lead", "mail")
+        assert choosing.read_choices(workspace.id, member).wants("lead", "mail")

@@ -187,7 +187,7 @@ def test_every_budget_ends_within_a_day(limit: Any) -> None:
 
 @pytest.mark.parametrize("plan", ["free", "start", "business", "enterprise"])
 def test_strangers_never_use_up_what_a_plan_includes(plan: str) -> None:
-    total, strangers = mail_budgets.of_workspace(plan, "stranger")
+    total, strangers = mail_budgets.workspace_limits(plan, "stranger")
     assert strangers.max_requests < total.max_requests
 
 
@@ -261,5 +261,5 @@ class TestRemindersOfStrangers:
         assert ("reminder", "waiting", "by_address") in [mails(salon, e)[-1] for e in strangers]
 
     def test_take_half_of_what_a_plan_includes_at_most(self) -> None:
-        total, strangers = mail_budgets.of_workspace("free", "stranger_reminder")
+        total, strangers = mail_budgets.workspace_limits("free", "stranger_reminder")
         assert strangers.max_requests < total.max_requests

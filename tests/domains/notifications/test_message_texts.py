@@ -190,7 +190,7 @@ def test_many_messages_are_announced_by_their_kind_and_number() -> None:
     messages._catalogue.cache_clear()  # so that the file is read here
     digest = messages.digest("en", "booking_cancelled", 3)
     assert (digest.kind, digest.title) == ("booking_cancelled", "Cancelled bookings: 3 more")
-    assert messages.as_text(digest, "Bakery", CONSOLE) == "Cancelled bookings: 3 more\nBakery"
+    assert messages.to_text(digest, "Bakery", CONSOLE) == "Cancelled bookings: 3 more\nBakery"
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_many_messages_are_announced_by_their_kind_and_number() -> None:
 def test_a_message_as_text_has_what_may_leave(
     kind: str, record: dict[str, Any], lines: list[str]
 ) -> None:
-    text = messages.as_text(messages.message("en", kind, record), "My\nbakery", CONSOLE)
+    text = messages.to_text(messages.message("en", kind, record), "My\nbakery", CONSOLE)
     found = text.split("\n")
     assert [each for each in lines if each not in found] == []
     assert found[-1] == "My bakery"
@@ -239,7 +239,7 @@ def test_nothing_that_a_visitor_has_written_is_in_a_text(
         return values | written | inner
 
     def text(word: str) -> str:
-        return messages.as_text(
+        return messages.to_text(
             messages.message("en", kind, entered(record, word)), "Bakery", CONSOLE
         )
 
@@ -247,7 +247,7 @@ def test_nothing_that_a_visitor_has_written_is_in_a_text(
 
 
 def test_a_message_as_text_is_short() -> None:
-    text = messages.as_text(messages.message("en", "key_created", KEY), "B" * 999, CONSOLE)
+    text = messages.to_text(messages.message("en", "key_created", KEY), "B" * 999, CONSOLE)
     *lines, workspace = text.split("\n")
     assert lines == [
         "API key created: Laptop",

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("telegram")
 
 def chats(owner: Owner) -> list[int]:
     """Return the chats that are linked to members of a workspace."""
-    rows = TelegramLinkRow.partition(telegram_links._of_workspace(owner.workspace.id))
+    rows = TelegramLinkRow.partition(telegram_links._workspace_partition(owner.workspace.id))
     return [int(row.chat_id) for row in rows]
 
 

@@ -129,7 +129,7 @@ class TestCost:
         assert pairs[0].works  # It writes the time of the last use.
         time.pass_by(minutes=2)
         pairs = [each.refreshed(scopes=["blog:read", "blog:write"]) for each in pairs]
-        row = connections.by_id(app.id)
+        row = connections.require(app.id)
         assert len(row.token_pairs) == 20
         assert item_bytes(row.serialize()) < 4_000
         with metering() as usage:

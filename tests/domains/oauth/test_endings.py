@@ -50,7 +50,7 @@ class TestMembers:
         assert done.get("endedConnections", 2) == 2
         assert not theirs.works
         assert theirs.refresh_refusal() == "invalid_grant"
-        assert connections.by_id(pending).state == "ended"
+        assert connections.require(pending).state == "ended"
         assert own.works
         assert elsewhere.works
         (entry, *_) = audit.latest(owner.workspace.id)
@@ -73,7 +73,7 @@ class TestMembers:
         self, owner: Owner, manager: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The most of both together: the owner has one key, and the manager all others."""
-        monkeypatch.setattr(connections, "of_workspace", lambda _: [])
+        monkeypatch.setattr(connections, "read_all", lambda _: [])
         for _ in range(49):
             key = {"name": "x", "scopes": ["crm:read"]}
             in_console(owner.workspace.id, "create_key", account_id=manager, **key)
@@ -145,7 +145,7 @@ class TestPlans:
     def test_plan_changes_apply_to_codes_that_are_not_exchanged_yet(self, owner: Owner) -> None:
         pending = grant(owner.workspace)["connectionId"]
         as_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
-        assert connections.by_id(pending).plan == "enterprise"
+        assert connections.require(pending).plan == "enterprise"
 
 
 class TestDisconnecting:

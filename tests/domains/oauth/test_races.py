@@ -44,7 +44,7 @@ class TestAtTheSameMoment:
         answers = run_concurrently(4, lambda _: attempt("exchange_code", **arguments))
         (made,) = filter(None, answers)
         assert not works(made["accessToken"])
-        assert connections.by_id(granted["connectionId"]).state == "ended"
+        assert connections.require(granted["connectionId"]).state == "ended"
 
     def test_refreshes_with_one_token_get_one_successor(self, owner: Owner, time: Time) -> None:
         app = connect(owner.workspace)
@@ -88,7 +88,7 @@ class TestAtTheSameMoment:
         as_operator("create_account", email=email, password="long enough")
         where = {"workspaceId": owner.workspace.id, "email": email}
         as_operator("add_member", **where, role="manager")
-        person = accounts.by_email(email).id
+        person = accounts.require_by_email(email).id
         connect(owner.workspace, person)
         tried: list[object] = []
         stage = flows.stage_endings

@@ -71,7 +71,7 @@ class TestRotation:
         (listed,) = in_console(owner.workspace.id, "list_connections")["connections"]
         assert (listed["state"], listed["endsAt"]) == ("expired", "2027-07-14T12:00:00.000Z")
         assert listed["endedAt"] is None
-        row = connections.by_id(app.id)
+        row = connections.require(app.id)
         assert row.expires == row.ends_at + connections.TTL_MARGIN
 
     def test_refresh_token_of_another_client_is_refused_and_stays_valid(
@@ -118,7 +118,7 @@ class TestParallelRefreshes:
         client = client.refreshed()
         time.pass_by(minutes=2)
         assert thief.refresh_refusal() == "invalid_grant"
-        assert connections.by_id(app.id).state == "ended"
+        assert connections.require(app.id).state == "ended"
         assert not client.works
 
     def test_token_whose_successor_was_replaced_is_refused_and_ends_nothing(
@@ -150,7 +150,7 @@ class TestParallelRefreshes:
         secret = tokens.successor(app.refresh, b"the former release")
         now = connections.seconds(clock.now())
         sibling = token_pairs.TokenPair("another", tokens.short_digest(secret), now)
-        row = connections.by_id(app.id)
+        row = connections.require(app.id)
         actions = connections.token_actions(row, [*row.token_pairs, sibling])
         assert update_if(row, actions, connections.unchanged(row))
         other = ConnectedApp(app.id, app.code, app.access, secret).refreshed()
@@ -284,5 +284,5 @@ class TestRevocation:
         call("revoke_token", token=app.refresh, clientId=CLIENT_ID)
         (listed,) = in_console(owner.workspace.id, "list_connections")["connections"]
         assert listed["endedAt"] == "2027-01-15T12:00:00.000Z"
-        ended = connections.by_id(app.id)
+        ended = connections.require(app.id)
         assert ended.expires - ended.ended_at == connections.ENDED_LIFE

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.sites.rules.page_html import complete, starter, with_beacon, with_snippet
+from chalicelib.domains.sites.rules.page_html import add_beacon, add_snippet, complete, starter
 from chalicelib.transports.public import is_bot
 
 ADDED = '<title>T &amp; t</title><meta name="description" content="d &quot;q&quot;">'
@@ -88,21 +88,21 @@ def test_the_rest_of_a_page_is_unchanged(html: str) -> None:
 
 
 def test_the_beacon_is_one_line_before_the_end() -> None:
-    html = with_beacon("<body>x</BODY></html>", "https://a.example/hit", "s", "p</script>")
+    html = add_beacon("<body>x</BODY></html>", "https://a.example/hit", "s", "p</script>")
     line = (
         '<script>navigator.sendBeacon("https://a.example/hit",JSON.stringify({projectId:"s",'
         'pageId:"p\\u003c/script>",referrer:document.referrer}))</script>\n'
     )
     assert html == f"<body>x{line}</BODY></html>"
-    assert with_beacon("<p>x", "u", "s", "p").startswith("<p>x<script>")
+    assert add_beacon("<p>x", "u", "s", "p").startswith("<p>x<script>")
 
 
 def test_a_snippet_is_added_at_the_end_and_replaced_where_it_is() -> None:
-    first = with_snippet("<p>x</body>", "[a]", "[", "]")
+    first = add_snippet("<p>x</body>", "[a]", "[", "]")
     assert first == "<p>x[a]\n</body>"
-    assert with_snippet(first, "[b]", "[", "]") == "<p>x[b]\n</body>"
-    assert with_snippet("[a]<p>x", "[b]", "[", "]") == "[b]<p>x"
-    assert with_snippet("]<p>[x", "[b]", "[", "]") == "]<p>[x[b]\n"
+    assert add_snippet(first, "[b]", "[", "]") == "<p>x[b]\n</body>"
+    assert add_snippet("[a]<p>x", "[b]", "[", "]") == "[b]<p>x"
+    assert add_snippet("]<p>[x", "[b]", "[", "]") == "]<p>[x[b]\n"
 
 
 def test_a_new_page_has_its_title_as_heading_and_the_language() -> None:
@@ -117,7 +117,7 @@ def test_a_new_page_has_its_title_as_heading_and_the_language() -> None:
 def test_malformed_pages_take_little_time(unit: str) -> None:
     html = unit * (2**20 // len(unit))
     began = time.thread_time()
-    with_beacon(completed(html), "u", "s", "p")
+    add_beacon(completed(html), "u", "s", "p")
     assert time.thread_time() - began < 5  # CPU seconds of this thread; 0.04 at most
 
 

@@ -151,7 +151,7 @@ class TestLines:
     def test_an_index_of_knowledge_that_is_not_loaded_is_counted(
         self, counted: Counted, database: None
     ) -> None:
-        row = sources.of_bots("ws", ["bot"])["bot"]
+        row = sources.read_index_rows("ws", ["bot"])["bot"]
         row.key, row.fingerprint, row.passages = "ws/knowledge/bot/indexes/gone.sqlite", "", 1
         assert sources.publish(row)
         assert search.find("ws", "bot", "Do you sell bread?", 5) == []

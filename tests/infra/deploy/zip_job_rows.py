@@ -369,7 +369,7 @@ def mail_booking_link(stage: Stage) -> Steps:
 
 def membership_ended(stage: Stage) -> Steps:
     stage.world.member("manager")
-    account = accounts.by_email(MEMBER).id
+    account = accounts.require_by_email(MEMBER).id
     choose(stage.owner, account, "manager", lead=["mail"])
     as_operator("remove_member", workspaceId=stage.workspace_id, email=MEMBER)
     assert choices.find(stage.workspace_id, account)

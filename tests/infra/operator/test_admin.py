@@ -37,7 +37,7 @@ class TestCreateAccount:
     ) -> None:
         email = "\ufdfa" * 64 + "@example.com"
         printed = operator.create_account(email)
-        assert accounts.by_email(email).id == printed["accountId"]
+        assert accounts.require_by_email(email).id == printed["accountId"]
 
     def test_create_account_refuses_an_email_in_use(self, operator: Operator) -> None:
         operator.create_account("ann@example.com")
@@ -317,7 +317,7 @@ class TestSetPlan:
     def test_set_plan_applies_to_a_key_created_concurrently(
         self, operator: Operator, workspace: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        real = api_keys.of_workspace
+        real = api_keys.read_all
         made: list[str] = []
 
         def of_workspace(workspace_id: str) -> list[api_keys.ApiKeyRow]:
@@ -327,7 +327,7 @@ class TestSetPlan:
                 made[0] = operator.create_key(workspace)["token"]
             return keys
 
-        monkeypatch.setattr(api_keys, "of_workspace", of_workspace)
+        monkeypatch.setattr(api_keys, "read_all", of_workspace)
         operator.set_plan(workspace, "free")
         assert Api(made[0]).refused("GET", LIST).data["code"] == "plan_required"
 

@@ -160,7 +160,10 @@ class TestMoney:
 
     def test_money_is_credited_once_per_key(self, operator: Operator) -> None:
         first = self.changes(operator, "credit", 500, "a")
-        assert first == {"accountId": accounts.by_email("ann@example.com").id, "balance": 500}
+        assert first == {
+            "accountId": accounts.require_by_email("ann@example.com").id,
+            "balance": 500,
+        }
         self.changes(operator, "credit", 1, "b")
         assert self.changes(operator, "credit", 500, "a") == first
 
@@ -175,7 +178,7 @@ class TestMoney:
         self.changes(operator, "credit", 500, "a")
         self.changes(operator, "adjust", 50, "b")
         assert operator.run("balance", "--account", "ann@example.com") == {
-            "accountId": accounts.by_email("ann@example.com").id,
+            "accountId": accounts.require_by_email("ann@example.com").id,
             "available": 550,
             "reserved": 0,
             "entries": 2,

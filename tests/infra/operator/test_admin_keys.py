@@ -155,7 +155,7 @@ class TestCreateKey:
         time.pass_by(hours=2)
         operator.run(*options)
         operator.run_failing(*options)
-        assert len(api_keys.of_workspace(workspace)) == 52
+        assert len(api_keys.read_all(workspace)) == 52
 
     def test_blog_scopes_may_be_granted_to_a_key_of_any_account(
         self, operator: Operator, workspace: str

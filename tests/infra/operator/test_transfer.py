@@ -157,7 +157,7 @@ class TestRoundTrip:
         joined = workspaces.membership(made["accountId"], bakery.workspace)
         assert joined is not None
         assert joined.role == "manager"
-        assert api_keys.of_workspace(bakery.workspace) == []
+        assert api_keys.read_all(bakery.workspace) == []
 
     def test_records_changed_during_the_export_are_exported_in_one_state(
         self,

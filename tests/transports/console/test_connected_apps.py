@@ -9,7 +9,7 @@ from tests.factories.oauth import ConnectedApp, connect
 
 
 def app_of(world: World, name: str = "boss", **changes: str) -> ConnectedApp:
-    account = accounts.by_email(f"{name}@example.com").id
+    account = accounts.require_by_email(f"{name}@example.com").id
     return connect(workspaces.get(world.here.workspace_id), account, **changes)
 
 
@@ -52,10 +52,10 @@ def test_a_disconnected_app_stops_at_once_and_stays_in_the_list(world: World, ti
     assert "1 of at most" not in html
     assert re.search(r"Claude.*disconnected.*2027", html, re.DOTALL)
     assert boss.get(path).status == 303
-    ended_at = connections.by_id(app.id).ended_at
+    ended_at = connections.require(app.id).ended_at
     time.pass_by(hours=1)
     assert boss.post(path).status == 303
-    assert connections.by_id(app.id).ended_at == ended_at
+    assert connections.require(app.id).ended_at == ended_at
 
 
 def test_a_member_cannot_disconnect_apps(world: World) -> None:

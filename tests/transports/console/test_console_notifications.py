@@ -24,7 +24,7 @@ def choices(world: World, name: str, membership: str) -> Any:
     shown = in_console(
         world.here.workspace_id,
         "get_notifications",
-        account_id=accounts.by_email(f"{name}@example.com").id,
+        account_id=accounts.require_by_email(f"{name}@example.com").id,
         membership=membership,
     )
     return {each.pop("kind"): each for each in shown["choices"]} | {"language": shown["language"]}

@@ -217,7 +217,7 @@ class TestMail:
             assert each["To"] == OWNER
 
     def test_the_accounts_language_wins(self, inbox: Inbox) -> None:
-        account = accounts.by_email(OWNER)
+        account = accounts.require_by_email(OWNER)
         account.update([AccountRow.language.set("ru")])
         request(accept_language="en")
         run_until_idle()
@@ -252,7 +252,7 @@ class TestMail:
 
     @pytest.mark.parametrize("language", ["en", "ru"])
     def test_every_new_password_is_told_to_the_owner(self, language: str, inbox: Inbox) -> None:
-        accounts.by_email(OWNER).update([AccountRow.language.set(language)])
+        accounts.require_by_email(OWNER).update([AccountRow.language.set(language)])
         path, ada = mailed_link(inbox), Person(OWNER)
         inbox.clear()
         use(path)
@@ -350,7 +350,7 @@ class TestLink:
         person.get(path)
         box = {"end_connections": "yes"} if end else {}
         assert person.post(path, {"password": NEW_PASSWORD} | box).status == 303
-        live = connections.live(home, accounts.by_email(OWNER).id)
+        live = connections.live(home, accounts.require_by_email(OWNER).id)
         assert len(live) == (0 if end else 1)
 
     @pytest.mark.parametrize("password", ["", "short", "x" * 1_001])
@@ -441,4 +441,4 @@ def can_sign_in(password: str) -> bool:
 def unproved(email: str) -> None:
     """Create an account whose address nobody has proved."""
     as_operator("create_account", email=email, password=PASSWORD)
-    accounts.by_email(email).update([AccountRow.awaits_proof.set(True)])
+    accounts.require_by_email(email).update([AccountRow.awaits_proof.set(True)])

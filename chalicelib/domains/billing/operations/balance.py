@@ -158,7 +158,7 @@ class LedgerResult(Wire):
 
 def _account(args: Credit | Adjustment) -> str:
     """Return the account in whose audit log the call is recorded."""
-    return accounts.by_email(args.account).id
+    return accounts.require_by_email(args.account).id
 
 
 def _readable_account(ctx: Context, args: BalanceQuery) -> str:
@@ -174,7 +174,7 @@ def _readable_account(ctx: Context, args: BalanceQuery) -> str:
         raise NotFoundError("This session may read its own account alone.")
     if args.account is None:
         raise NotFoundError("Name the account by its e-mail address.")
-    return accounts.by_email(args.account).id
+    return accounts.require_by_email(args.account).id
 
 
 def _post(ctx: Context, kind: str, args: Credit | Adjustment) -> CreditResult:

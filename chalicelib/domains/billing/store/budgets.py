@@ -117,7 +117,7 @@ def new(workspace_id: str, agent_id: str) -> BudgetRow:
     return BudgetRow(key.pk, key.sk)
 
 
-def of_workspace(workspace_id: str) -> list[BudgetRow]:
+def read_all(workspace_id: str) -> list[BudgetRow]:
     """Return the budgets of all bots of a workspace, including deleted bots."""
     return BudgetRow.partition(budget_key(workspace_id, "").pk)
 

@@ -148,7 +148,7 @@ def book(
         if request.contact.phone
         else None,
         notes=request.notes,
-        named_contacts=clients.added(
+        named_contacts=clients.merge_contacts(
             None,
             contacts.contacts_in([request.notes or ""], workspace.country),
             besides=request.contact.identity.values(),

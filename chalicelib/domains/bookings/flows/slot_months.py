@@ -68,7 +68,7 @@ def find(search: Search, zone: str, args: MonthQuery) -> MonthOfSlots:
     day = args.day or min(free, default=None)
     slots = [slot for slot in availability.slots if _day(slot, zone) == day]
     if day is not None and not slots and upcoming is None:
-        upcoming = _after(availability.slots, day, zone) or search.next(query)
+        upcoming = _find_after(availability.slots, day, zone) or search.next(query)
     return MonthOfSlots(
         timezone=zone,
         month=_text(month),
@@ -84,7 +84,7 @@ def find(search: Search, zone: str, args: MonthQuery) -> MonthOfSlots:
     )
 
 
-def _after(free_slots: Sequence[Slot], day: date, zone: str) -> Slot | None:
+def _find_after(free_slots: Sequence[Slot], day: date, zone: str) -> Slot | None:
     return next((slot for slot in free_slots if _day(slot, zone) > day), None)
 
 

@@ -83,7 +83,7 @@ class StaffPlan(NamedTuple):
                 (cut, self.reasons.get(absence.id))
                 for absence in self.off
                 if absence.applies_to(resource.id)
-                for cut in slots.within([absence.span(resource.timezone)], span)
+                for cut in slots.clip([absence.span(resource.timezone)], span)
             ]
             yield StaffDayPlan(resource, opened, off, self._free(resource, opened, off))
 
@@ -97,7 +97,7 @@ class StaffPlan(NamedTuple):
             first - 2 * _DAY,
             last + _DAY,
         )
-        return slots.within(opened, span)
+        return slots.clip(opened, span)
 
     def _free(
         self,

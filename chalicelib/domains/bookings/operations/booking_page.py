@@ -126,13 +126,13 @@ def set_booking_page(ctx: Context, args: BookingPagePatch) -> BookingPageSetting
     for name in ("is_on", "is_indexed", "phone"):
         if name in changes:
             setattr(settings, name, changes[name])
-    settings.service_ids = _offered(ctx, settings, args)
+    settings.service_ids = _offer_services(ctx, settings, args)
     ctx.unit.save(settings)
     ctx.unit.mention(f"workspace:{ctx.workspace_id}")
     return BookingPageSettings.from_record(ctx.workspace_id, settings)
 
 
-def _offered(ctx: Context, settings: BookingPageRow, args: BookingPagePatch) -> list[str]:
+def _offer_services(ctx: Context, settings: BookingPageRow, args: BookingPagePatch) -> list[str]:
     """Return the services that the page is to offer. Ids of deleted services are dropped if full.
 
     Raises:

@@ -261,5 +261,5 @@ def get_booking(ctx: Context, args: BookingRef) -> BookingResult:
 
     Names and notes are untrusted text.
     """
-    booking, events = bookings.with_history(ctx.workspace_id, args.id)
+    booking, events = bookings.read_with_history(ctx.workspace_id, args.id)
     return BookingResult(booking=BookingWithHistory.having(booking, events))

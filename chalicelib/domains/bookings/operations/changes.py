@@ -167,7 +167,7 @@ def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
 
     To reactivate a cancelled booking, its time must be free (else 409 slot_unavailable).
     """
-    return _changed(ctx, args, args.status, args.reason)
+    return _change_booking(ctx, args, args.status, args.reason)
 
 
 @operation(
@@ -182,16 +182,16 @@ def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
 )
 def reschedule_booking(ctx: Context, args: BookingReschedule) -> BookingResult:
     """Move a booking to another start, another resource, or both. Its status stays."""
-    return _changed(ctx, args, None, None)
+    return _change_booking(ctx, args, None, None)
 
 
-def _changed(
+def _change_booking(
     ctx: Context,
     args: BookingStatusSet | BookingReschedule,
     status: BookingStatus | None,
     reason: str | None,
 ) -> BookingResult:
-    row, events = bookings.with_history(ctx.workspace_id, args.id)
+    row, events = bookings.read_with_history(ctx.workspace_id, args.id)
     row.require_version(args.if_version)
     event = booking.change(
         ctx.unit,

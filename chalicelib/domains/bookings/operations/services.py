@@ -256,7 +256,7 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
     lists = {name: fields[name] or [] for name in ("resource_ids", "images", "tags")}
     with deadline.side_by_side() as start:
         number = start(lambda: services.number_at_end(ctx.workspace_id))
-        values = _stored(ctx, fields | lists, ())
+        values = _to_attributes(ctx, fields | lists, ())
     service = SERVICES.new(ctx.workspace_id, sort_order=number.result(), **values)
     ctx.unit.create(service)
     return ServiceResult(service=ServiceOut.from_record(service))
@@ -279,13 +279,13 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     if args.changes.get("site_id", service.site_id) != service.site_id:
         _check_leaving(ctx, service.site_id)
     descriptions.require_whole(args.changes.get("description"), service.description)
-    for name, value in _stored(ctx, args.changes, service.images).items():
+    for name, value in _to_attributes(ctx, args.changes, service.images).items():
         setattr(service, name, value)
     ctx.unit.save(service)
     return ServiceResult(service=ServiceOut.from_record(service))
 
 
-def _stored(
+def _to_attributes(
     ctx: Context, fields: Mapping[str, Any], old_images: Sequence[ImageMap]
 ) -> dict[str, Any]:
     """Return the values to store for wire fields. The commit requires the records they refer to.

@@ -196,7 +196,7 @@ def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) ->
     passed most stages.
     """
     slot_lists = [slots(service, calendar, query) for calendar in calendars]
-    if slot_list := _by_start(service, calendars, slot_lists):
+    if slot_list := _group_by_start(service, calendars, slot_lists):
         return Availability(slot_list)
     reasons = [
         _refine_reason(service, calendar, resource_slots.reason)
@@ -213,12 +213,12 @@ def next_available(
     for first in range(query.first, query.last + 1, _WEEK):
         week = query._replace(first=first, last=min(first + _WEEK - 1, query.last))
         slot_lists = [slots(service, calendar, week) for calendar in calendars]
-        if slot_list := _by_start(service, calendars, slot_lists):
+        if slot_list := _group_by_start(service, calendars, slot_lists):
             return slot_list[0]
     return None
 
 
-def _by_start(
+def _group_by_start(
     service: ServiceRules, calendars: Sequence[Calendar], slot_lists: Sequence[ResourceSlots]
 ) -> list[Slot]:
     seats: dict[int, dict[str, int]] = {}
@@ -285,7 +285,7 @@ def _local_day(moment: int, timezone: str) -> date:
     return clock.local_day(datetime.fromtimestamp(moment / 1000, UTC), timezone)
 
 
-def within(spans: Iterable[Span], bounds: Span) -> list[Span]:
+def clip(spans: Iterable[Span], bounds: Span) -> list[Span]:
     """Return the parts of spans inside the bounds, merged and sorted."""
     cut = (Span(max(span.start, bounds.start), min(span.end, bounds.end)) for span in spans)
     return merge((span for span in cut if span.start < span.end), touching=True)
@@ -306,10 +306,10 @@ def gaps(
         elif taken_seats >= capacity > taken_seats + change:
             full.append(Span(since, moment))
         taken_seats += change
-    return _without(opened, merge([*full, *closed], touching=True))
+    return _subtract(opened, merge([*full, *closed], touching=True))
 
 
-def _without(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
+def _subtract(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
     remaining = []
     for span in spans:
         start = span.start

@@ -185,7 +185,7 @@ class EventRow(HistoryRow):
     mail: JsonAttribute = JsonAttribute(null=True)
 
 
-def with_history(workspace_id: str, booking_id: str) -> tuple[BookingRow, list[EventRow]]:
+def read_with_history(workspace_id: str, booking_id: str) -> tuple[BookingRow, list[EventRow]]:
     """Return a booking and its history, read side by side.
 
     Raises:

@@ -231,7 +231,7 @@ def list_agents(ctx: Context, args: NoInput) -> AgentList:
 def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
     """Return one bot with its prompt, and its keys masked."""
     agent = AGENTS.require(ctx.workspace_id, args.id)
-    keys = bot_keys.of_agent(ctx.workspace_id, agent.id)
+    keys = bot_keys.read_all(ctx.workspace_id, agent.id)
     return AgentWithKeys(agent=AgentOut.from_row(agent.values), keys=[key.masked for key in keys])
 
 

@@ -82,7 +82,7 @@ class BotKeyList(Wire):
 def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
     """List the keys of a bot, newest first. Tokens are masked."""
     agent = AGENTS.require(ctx.workspace_id, args.agent_id)
-    rows = bot_keys.of_agent(ctx.workspace_id, agent.id)[::-1]
+    rows = bot_keys.read_all(ctx.workspace_id, agent.id)[::-1]
     keys = [BotKeyOut.from_row(row.attribute_values, id=row.key_id) for row in rows]
     return BotKeyList(keys=keys, most=MAX_KEYS)
 
@@ -97,7 +97,7 @@ def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
     """Create a key of a bot. Its token is shown only once. A private bot requires a key."""
     lock = locks.lock_row(ctx.workspace_id, bot_keys.lock_name(args.agent_id))
     agent = AGENTS.require(ctx.workspace_id, args.agent_id)
-    if len(bot_keys.of_agent(ctx.workspace_id, agent.id)) >= MAX_KEYS:
+    if len(bot_keys.read_all(ctx.workspace_id, agent.id)) >= MAX_KEYS:
         msg = f"The bot has {MAX_KEYS} keys, the most it can have. Delete one first."
         raise ConflictError(msg)
     token = ctx.unit.run_side_effect_once("token", lambda: tokens.generate(tokens.BOT_PREFIX))

@@ -149,7 +149,7 @@ def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
 def list_held_back_bots(ctx: Context, args: NoInput) -> HeldBackBots:
     """List the bots that do not answer because a limit is 0 or used up."""
     keys = window_keys(clock.now(), workspaces.get(ctx.workspace_id).timezone)
-    reasons = [(row.sk, _held_back(row, keys)) for row in budgets.of_workspace(ctx.workspace_id)]
+    reasons = [(row.sk, _held_back(row, keys)) for row in budgets.read_all(ctx.workspace_id)]
     return HeldBackBots(
         bots=[
             HeldBackBot(agent_id=agent_id, reason=reason) for agent_id, reason in reasons if reason

@@ -54,7 +54,7 @@ def _lookup_partition(workspace_id: str, agent_id: str) -> str:
     return f"W#{workspace_id}#BOTKEY#{agent_id}"
 
 
-def of_agent(workspace_id: str, agent_id: str) -> list[BotKeyRow]:
+def read_all(workspace_id: str, agent_id: str) -> list[BotKeyRow]:
     """Return a bot's keys, in the order of their creation."""
     lookups = BotKeyLookupRow.partition(_lookup_partition(workspace_id, agent_id))
     rows = fetch_of(BotKeyRow, ((lookup.record_pk, SORT_KEY) for lookup in lookups))

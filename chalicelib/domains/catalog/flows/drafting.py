@@ -17,7 +17,7 @@ from chalicelib.core.wire.schema import Pattern, Wire
 from chalicelib.domains.catalog.flows import barcodes
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.categories import CategoryRow
-from chalicelib.domains.catalog.store.products import ProductRow, with_barcode
+from chalicelib.domains.catalog.store.products import ProductRow, find_by_barcode
 from chalicelib.domains.files.flows import photos
 from chalicelib.domains.files.flows.photos import PhotoOut
 from chalicelib.engine import limits
@@ -105,7 +105,7 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
     def draft() -> Drafted:
         drafting_model()  # fails before any database is requested if no model is configured
         categories_by_id = _categories_of_kind(ctx.workspace_id, kind)
-        own_product = with_barcode(ctx.workspace_id, barcode.gtin14) if barcode else None
+        own_product = find_by_barcode(ctx.workspace_id, barcode.gtin14) if barcode else None
         if own_product is not None:
             warnings.append(
                 f'Your product "{own_product.name}" ({own_product.id}) has this barcode, so the '

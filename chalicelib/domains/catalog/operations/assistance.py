@@ -15,7 +15,7 @@ from chalicelib.domains.catalog.flows import barcodes, drafting
 from chalicelib.domains.catalog.flows.drafting import CardName, DraftOut, Language, Prompt
 from chalicelib.domains.catalog.operations.products import ProductOut
 from chalicelib.domains.catalog.rules import InvalidBarcodeError, read_barcode
-from chalicelib.domains.catalog.store.products import with_barcode
+from chalicelib.domains.catalog.store.products import find_by_barcode
 from chalicelib.domains.files.flows.photos import PhotoOut
 from chalicelib.gateways.barcodes import Found, LookupFailedError
 from chalicelib.lib.barcodes import Barcode, Format
@@ -106,7 +106,7 @@ class ProductDraftResult(Wire):
 def lookup_barcode(ctx: Context, args: BarcodeQuery) -> BarcodeResult:
     """Look up a barcode in the workspace's products, then in open databases (untrusted)."""
     barcode = read_barcode(args.barcode)
-    product = with_barcode(ctx.workspace_id, barcode.gtin14)
+    product = find_by_barcode(ctx.workspace_id, barcode.gtin14)
     if product is not None:
         return _result(barcode, "workspace", product=ProductOut.from_record(product))
     article = _look_up_in_databases(ctx, barcode)

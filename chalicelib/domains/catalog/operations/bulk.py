@@ -183,7 +183,7 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
     for numbers in split_batches(valid, PRODUCTS_PER_TRANSACTION):
         ids = [valid[number] for number in numbers]
         if args.dry_run:
-            outcomes = _as_dry_run(_stage(ctx.unit, ids, action))
+            outcomes = _mark_dry_run(_stage(ctx.unit, ids, action))
         else:
             outcomes = commit_outcomes(
                 ctx.unit,
@@ -193,11 +193,11 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
                 lambda error, ids=ids: [_failed(product_id, error) for product_id in ids],  # type: ignore[misc]
             )
         results.update(zip(numbers, outcomes, strict=True))
-    ordered = in_item_order(results, ctx.naming)
+    ordered = sort_by_item(results, ctx.naming)
     return BulkResult(results=ordered, summary=BatchSummary.from_outcomes(ordered))
 
 
-def _as_dry_run(outcomes: Sequence[BulkOutcome]) -> list[BulkOutcome]:
+def _mark_dry_run(outcomes: Sequence[BulkOutcome]) -> list[BulkOutcome]:
     """Return outcomes with the messages of a dry run."""
     return [
         outcome.model_copy(

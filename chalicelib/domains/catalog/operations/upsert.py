@@ -27,7 +27,7 @@ from chalicelib.domains.catalog.operations.batches import (
     OK,
     BatchSummary,
     commit_outcomes,
-    in_item_order,
+    sort_by_item,
 )
 from chalicelib.domains.catalog.operations.products import to_attributes
 from chalicelib.domains.catalog.operations.upsert_items import (
@@ -172,7 +172,7 @@ def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool)
         batch = [unique[number] for number in numbers]
         outcomes = _dry_run_outcomes(ctx, batch) if dry_run else _commit(ctx, name, batch, images)
         results.update(zip(numbers, outcomes, strict=True))
-    ordered = in_item_order(results, ctx.naming)
+    ordered = sort_by_item(results, ctx.naming)
     return UpsertResult(results=ordered, summary=BatchSummary.from_outcomes(ordered))
 
 

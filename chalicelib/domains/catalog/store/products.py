@@ -132,7 +132,7 @@ PRODUCTS = register_listing(
 )
 
 
-def with_barcode(workspace_id: str, gtin14: str) -> ProductRow | None:
+def find_by_barcode(workspace_id: str, gtin14: str) -> ProductRow | None:
     """Return the oldest product with a barcode, stored in any of its forms, or None."""
     product_ids = PRODUCTS.find_by(workspace_id, "barcode", gtin14)
     return PRODUCTS.find(workspace_id, product_ids[0]) if product_ids else None

@@ -243,7 +243,7 @@ class CheckedMessage:
             stored_dialog = unused.pop() if unused else find_dialog(self.bot, self.session)
             dialog = stored_dialog or self._new_dialog(exchange)
             number = dialog.record_message(text, now)
-            dialog.named_contacts = clients.added(dialog.named_contacts, message_contacts)
+            dialog.named_contacts = clients.merge_contacts(dialog.named_contacts, message_contacts)
             if number + 1 != exchange.number:
                 raise SessionBusyError
             counts, today = Increments(unit.tenant), clock.local_day(now, workspace.timezone)

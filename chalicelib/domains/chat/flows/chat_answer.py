@@ -356,7 +356,7 @@ class ModelCalls:
             with deadline.within(TOOL_SECONDS):
                 result = chat_tools.carry_out(tool_call, self._exchange.tools, self._context)
             results.append(result)
-            self.tool_calls.append(_as_stored(tool_call, result))
+            self.tool_calls.append(_to_stored_call(tool_call, result))
         if self._context.offered_slots is not offered_slots:
             self._keep_offered()
         self._messages += [request, Message("tool", "", results=tuple(results))]
@@ -372,7 +372,7 @@ class ModelCalls:
             log.warning("offered times were not stored", exc_info=True)
 
 
-def _as_stored(call: ToolCall, result: ToolResult) -> dict[str, Any]:
+def _to_stored_call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
     """Return a call as the dialog shows it to the owner."""
     arguments = cut_bytes(call.arguments, MAX_STORED_ARGUMENTS)
     name = cut_bytes(call.name, MAX_STORED_NAME)

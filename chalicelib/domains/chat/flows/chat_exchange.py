@@ -117,7 +117,7 @@ def stage_lead(  # noqa: PLR0913, PLR0917  the fields of a lead
         **contact._asdict(),
         source=sources.source_of(dialog.page_url, None, {}) | {"name": LEAD_SOURCE},
         source_name=LEAD_SOURCE,
-        named_contacts=clients.added(
+        named_contacts=clients.merge_contacts(
             None, contacts.contacts_in([text], workspace.country), besides=contact.identity.values()
         ),
         day=clock.local_day(at, workspace.timezone).isoformat(),

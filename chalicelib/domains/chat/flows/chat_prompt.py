@@ -180,7 +180,7 @@ def fit(
         problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
     turns: Iterator[Turn] = _turns(workspace.id, session)
     prompt_facts, actions = Facts(), Actions()
-    every = chat_tools.of_bot(agent, can_confirm=can_confirm) if spec.takes_tools else []
+    every = chat_tools.list_tools(agent, can_confirm=can_confirm) if spec.takes_tools else []
     if problem is None:
         with deadline.side_by_side() as start:
             newest = start(lambda: list(islice(turns, 1)))

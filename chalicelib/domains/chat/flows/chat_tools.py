@@ -601,7 +601,7 @@ class _Form(NamedTuple):
         """
         values: dict[str, str] = {}
         known_values, fields, consents = [], [], []
-        for spec, value in _with_contacts(form.specs, person):
+        for spec, value in _match_contacts(form.specs, person):
             if value is not None:
                 values[spec.name] = value
                 known_values.append((spec.label, value))
@@ -616,7 +616,7 @@ class _Form(NamedTuple):
         return cls(values, known_values, fields, " ".join(consents) or None)
 
 
-def _with_contacts(
+def _match_contacts(
     specs: Iterable[FieldSpec], person: Person
 ) -> Iterable[tuple[FieldSpec, str | None]]:
     """Yield each field with the part of the visitor's contacts that belongs into it.
@@ -641,7 +641,7 @@ PROPOSAL_TOOLS = (
 TOOLS = (*READ_TOOLS, *PROPOSAL_TOOLS)
 
 
-def of_bot(agent: AgentRow, *, can_confirm: bool) -> list[Tool]:
+def list_tools(agent: AgentRow, *, can_confirm: bool) -> list[Tool]:
     """Return the tools of a bot's capabilities.
 
     A client that cannot show cards (``can_confirm``) gets no proposals.

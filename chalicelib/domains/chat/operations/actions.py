@@ -235,7 +235,7 @@ def _book(
         )
         new_booking = visitor_bookings.book(ctx, request, CHAT, proposal=str(row.id))
     except ValidationError as error:
-        raise _on_card(error) from None
+        raise _rename_fields(error) from None
     except SlotUnavailableError:
         unit = UnitOfWork(ctx.workspace_id)
         proposals.stage_decision(unit, row, "failed")
@@ -294,7 +294,7 @@ _CARD_FIELDS = {
 }
 
 
-def _on_card(error: ValidationError) -> ValidationError:
+def _rename_fields(error: ValidationError) -> ValidationError:
     """Return the error with the card's names of the fields."""
     errors = [
         field_error._replace(field=_CARD_FIELDS.get(field_error.field, field_error.field))
@@ -338,7 +338,7 @@ def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionR
 
 def _note_contacts(ctx: Context, dialog: DialogRow, entered_contacts: Iterable[str | None]) -> None:
     """Stage the contacts that a visitor typed into a card, so that an erasure finds the dialog."""
-    named_contacts = clients.added(dialog.named_contacts, entered_contacts)
+    named_contacts = clients.merge_contacts(dialog.named_contacts, entered_contacts)
     if named_contacts != dialog.named_contacts:
         dialog.named_contacts = named_contacts
         ctx.unit.save(dialog)

@@ -157,7 +157,7 @@ def get_dialog_details(ctx: Context, args: DialogPageQuery) -> DialogDetails:
     part = DialogQuery(id=args.id, offset=offset, limit=MESSAGES_PER_PAGE)
     with deadline.side_by_side() as start:
         messages_task = start(partial(read_messages, ctx.workspace_id, part))
-        proposed = start(lambda: list(proposals.of_dialog(ctx.workspace_id, args.id)))
+        proposed = start(lambda: list(proposals.read_all(ctx.workspace_id, args.id)))
         dialog = DIALOGS.require(ctx.workspace_id, args.id)
         owner = workspaces.get(ctx.workspace_id).owner_id
         messages = messages_task.result()

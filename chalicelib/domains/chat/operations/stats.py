@@ -149,7 +149,7 @@ class WidgetStats(Wire):
 def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
     """Count a bot's dialogs, messages, leads and tokens, over up to 366 days."""
     subjects = [bot_metrics.subject(args.agent_id, test=test) for test in (False, True)]
-    days, trial_days = _counted(ctx, args, *subjects)
+    days, trial_days = _read_counts(ctx, args, *subjects)
     all_totals, trials = metrics.total(days.values()), metrics.total(trial_days.values())
     totals, channels = all_totals.totals, all_totals.by_dimension[bot_metrics.CHANNEL]
     answers = totals[bot_metrics.FIRST_TOKENS]
@@ -195,7 +195,7 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
 def agent_widget_stats(ctx: Context, args: WidgetPeriod) -> WidgetStats:
     """Count visits of the chat widget by the stage they reached and by their first page."""
     subject = bot_metrics.widget_subject(args.agent_id, args.project_id)
-    (days,) = _counted(ctx, args, subject)
+    (days,) = _read_counts(ctx, args, subject)
     totals = metrics.total(days.values())
     loaded = totals.totals[STAGES[0]]
     pages = totals.by_dimension[bot_metrics.PAGE]
@@ -224,7 +224,7 @@ def agent_widget_stats(ctx: Context, args: WidgetPeriod) -> WidgetStats:
     )
 
 
-def _counted(ctx: Context, args: AgentPeriod, *subjects: str) -> list[dict[date, DayCounts]]:
+def _read_counts(ctx: Context, args: AgentPeriod, *subjects: str) -> list[dict[date, DayCounts]]:
     """Return the counters of an existing bot for each day, by subject.
 
     Raises:

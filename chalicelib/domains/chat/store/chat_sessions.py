@@ -96,11 +96,11 @@ def begin(workspace_id: str, *, agent_id: str, dialog_id: str) -> str:
 
 def find(workspace_id: str, agent_id: str, token: str) -> SessionRow | None:
     """Return a bot's session by its token, or None. A session of another bot is not returned."""
-    session = by_hash(workspace_id, tokens.digest(token))
+    session = find_by_hash(workspace_id, tokens.digest(token))
     return session if session is not None and session.agent_id == agent_id else None
 
 
-def by_hash(workspace_id: str, token_hash: str) -> SessionRow | None:
+def find_by_hash(workspace_id: str, token_hash: str) -> SessionRow | None:
     """Return a session by its token's hash, unless it has expired."""
     return unexpired(SessionRow.find(_partition(workspace_id, token_hash), SORT_KEY))
 

@@ -131,7 +131,7 @@ def find_actions(workspace_id: str, dialog_id: str) -> Actions:
     return Actions(slots, tuple(proposals[:MAX_READ]), latest)
 
 
-def of_dialog(workspace_id: str, dialog_id: str) -> Iterator[tuple[ProposalRow, State]]:
+def read_all(workspace_id: str, dialog_id: str) -> Iterator[tuple[ProposalRow, State]]:
     """Yield all proposals of a dialog, oldest first, with their states."""
     partition = Partition(_partition(workspace_id, dialog_id), Cost(), ProposalRow)
     items = list(partition.items(consistent_read=True))

@@ -192,7 +192,7 @@ def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
     former = [getattr(client, name) for name in (EMAIL, PHONE) if name in changes]
     for name, value in changes.items():
         setattr(client, name, value)
-    client.named_contacts = clients.added(
+    client.named_contacts = clients.merge_contacts(
         client.named_contacts, former, besides=(client.email, client.phone)
     )
     ctx.unit.save(client)

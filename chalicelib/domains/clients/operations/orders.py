@@ -119,7 +119,7 @@ def _read(ctx: Context, ids: Sequence[tuple[str, str]]) -> list[OrderOut]:
     }
     orders_by_id = {
         row.id: OrderOut.from_lead(row)
-        for row in leads.whole(ctx.workspace_id, by_noun.get(LEADS.noun, ()))
+        for row in leads.read_whole(ctx.workspace_id, by_noun.get(LEADS.noun, ()))
     }
     for row in BOOKINGS.fetch(ctx.workspace_id, by_noun.get(BOOKINGS.noun, ())):
         orders_by_id[row.id] = OrderOut.from_booking(row)

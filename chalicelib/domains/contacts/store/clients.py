@@ -45,7 +45,7 @@ MAX_NAMED = 30
 """Maximum number of contacts kept per record. Transactions are limited in size."""
 
 
-def added(
+def merge_contacts(
     known_contacts: Collection[str] | None,
     new: Iterable[str | None],
     *,

@@ -106,7 +106,7 @@ def _own_images(ctx: Context, requested: Sequence[ImageIn], field: str) -> dict[
             kind = files[image.file_id].mime_type
             message = f"expected the id of an image, received that of a file of type {kind}"
             raise ValidationError.of(field.format(number) + ".fileId", message)
-    return {file_id: rehosting.as_image(file) for file_id, file in files.items()}
+    return {file_id: rehosting.to_image(file) for file_id, file in files.items()}
 
 
 def _image_map(image: ImportedImage) -> ImageMap:

@@ -130,7 +130,7 @@ def import_images(  # noqa: PLR0913  options of one import
     for url in urls:
         file = own_files.get(url) or files.get(url)
         if file is not None:
-            results.append(as_image(file))
+            results.append(to_image(file))
             continue
         match outcomes.get(url):
             case RejectedImage() as rejected:
@@ -184,7 +184,7 @@ def preload_images(unit: UnitOfWork, images: Mapping[str, StoredObject | Rejecte
     unit.run_side_effect_once(REMOTE_IMAGES, lambda: images)
 
 
-def as_image(file: FileRow) -> ImportedImage:
+def to_image(file: FileRow) -> ImportedImage:
     """Return the image that a file of the workspace holds."""
     return ImportedImage(file.id, public_url(file.key), int(file.width or 0), int(file.height or 0))
 

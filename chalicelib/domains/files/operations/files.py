@@ -33,14 +33,14 @@ from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import fetch
 
 
-def _without_path(name: str) -> str:
+def _drop_path(name: str) -> str:
     base = stored_files.base_name(name)
     if not base:
         raise PydanticCustomError("path", "expected a file name, not only a path")
     return base
 
 
-FileName = Annotated[Title, AfterValidator(_without_path)]
+FileName = Annotated[Title, AfterValidator(_drop_path)]
 """A file's name as it was sent, without the folders in the sender's path."""
 
 

@@ -50,7 +50,7 @@ class KeyName(NamedTuple):
     is_app: bool
 
 
-def of_records(workspace_id: str, references: Iterable[str]) -> dict[str, RecordName]:
+def read_record_names(workspace_id: str, references: Iterable[str]) -> dict[str, RecordName]:
     """Return the names of records that exist, by reference. Other kinds are left out.
 
     It names the first ``MAX_RECORDS`` records, in one request.
@@ -62,17 +62,17 @@ def of_records(workspace_id: str, references: Iterable[str]) -> dict[str, Record
             listing = listing_of(kind.upper())
             keys[reference] = Key(listing.row, listing.partition(workspace_id), record_id)
     return {
-        f"{LISTINGS[type(row)].noun.lower()}:{row.id}": RecordName(_name(row), _within(row))
+        f"{LISTINGS[type(row)].noun.lower()}:{row.id}": RecordName(_name(row), _parent_id(row))
         for row in fetch(keys.values())
         if isinstance(row, Record)
     }
 
 
-def of_keys(workspace_id: str, ids: Iterable[str]) -> dict[str, KeyName]:
+def read_key_names(workspace_id: str, ids: Iterable[str]) -> dict[str, KeyName]:
     """Return the names of the workspace's keys and connected apps with these ids, by id."""
     key_ids = set(ids)
-    keys = api_keys.of_ids(workspace_id, key_ids)
-    apps = connections.of_ids(workspace_id, key_ids - keys.keys())
+    keys = api_keys.read_by_id(workspace_id, key_ids)
+    apps = connections.read_by_id(workspace_id, key_ids - keys.keys())
     masked = f"{tokens.ACCESS_PREFIX}…"
     return {
         **{n: KeyName(key.name, key.masked, is_app=False) for n, key in keys.items()},
@@ -86,7 +86,7 @@ def _name(row: Record) -> str | None:
     return one_line(name, MAX_NAME) if name else None
 
 
-def _within(row: Record) -> str | None:
+def _parent_id(row: Record) -> str | None:
     return next(filter(None, (getattr(row, attribute, None) for attribute in _WITHIN)), None)
 
 

@@ -134,7 +134,7 @@ class OwnAccountResult(Wire):
 def get_account(ctx: Context, args: NoInput) -> OwnAccountResult:
     """Return the account of the person who is signed in."""
     account = accounts.get(ctx.principal.account_id)
-    return OwnAccountResult(account=_own(account))
+    return OwnAccountResult(account=_to_own_account(account))
 
 
 @operation(title="Update one's own account", role=Role.ACCOUNT, platform=True, idempotent=True)
@@ -146,10 +146,10 @@ def update_account(ctx: Context, args: AccountPatch) -> OwnAccountResult:
     same = language == account.language if account.language else language.does_not_exist()
     ctx.unit.update(account, actions, (AccountRow.name == account.name) & same)
     ctx.unit.mention(f"account:{account.id}")
-    return OwnAccountResult(account=_own(account, **args.changes))
+    return OwnAccountResult(account=_to_own_account(account, **args.changes))
 
 
-def _own(account: AccountRow, **changes: object) -> OwnAccount:
+def _to_own_account(account: AccountRow, **changes: object) -> OwnAccount:
     attributes = {**account.attribute_values, **changes}
     verified_at = account.email_verified_at or (account.created_at if account.is_proved else None)
     return OwnAccount.from_row(attributes, id=account.id, email_verified_at=verified_at)
@@ -174,7 +174,7 @@ def prove_email(ctx: Context, args: EmailProof) -> OwnAccountResult:
         accounts.stage_proof(ctx.unit, account)
         ctx.unit.mention(f"account:{account.id}")
         account.email_verified_at = clock.now()
-    return OwnAccountResult(account=_own(account))
+    return OwnAccountResult(account=_to_own_account(account))
 
 
 @operation(
@@ -192,7 +192,7 @@ def request_proof(ctx: Context, args: NoInput) -> OwnAccountResult:
     if not account.is_proved and account.proof_mailed_at is None:
         stage_proof_mail(ctx.unit, account.id)
         ctx.unit.mention(f"account:{account.id}")
-    return OwnAccountResult(account=_own(account))
+    return OwnAccountResult(account=_to_own_account(account))
 
 
 def stage_proof_mail(unit: UnitOfWork, account_id: str) -> None:
@@ -249,7 +249,7 @@ def stage_account(  # noqa: PLR0913  the parts of an account
 @operation(audience=OPERATOR)
 def set_password(ctx: Context, args: PasswordSet) -> PasswordSetResult:
     """Set an account's password, and end its sessions."""
-    account = accounts.by_email(args.email)
+    account = accounts.require_by_email(args.email)
     now = stage_password(ctx.unit, account, args.password, by_owner=False)
     return PasswordSetResult(account_id=account.id, password_set_at=now)
 
@@ -291,10 +291,10 @@ def disable_account(ctx: Context, args: AccountRef) -> AccountDisabled:
     transaction may be too small for all of them. The workspace's audit log shows it. A repeated
     call ends the remaining ones.
     """
-    account_id = accounts.by_email(args.email).id
+    account_id = accounts.require_by_email(args.email).id
     ctx.unit.commit_batch("account", partial(_stage_disabling, account_id=account_id))
     revoked = ended = 0
-    for workspace, _ in workspaces.of_account(account_id):
+    for workspace, _ in workspaces.read_by_account(account_id):
         stage = partial(_stage_revocations, account_id=account_id, workspace_id=workspace.id)
         name = f"keys of {workspace.id}"
         counts = ctx.unit.commit_batch(name, stage, audited_in=workspace.id).split()

@@ -162,11 +162,11 @@ def _entry_filter(
     if args.actor is None and args.area is None:
         return None
 
-    def wanted(actor: str, operation: str) -> bool:
+    def matches(actor: str, operation: str) -> bool:
         by = args.actor in {None, actor, actor.partition(":")[0]}
         return by and args.area in {None, areas.get(operation)}
 
-    return wanted
+    return matches
 
 
 @operation(
@@ -191,12 +191,12 @@ def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
     actors = {row.actor for row in page.rows}
     keys = {row.key_id for row in page.rows if row.key_id}
     record_names = _Names(
-        people=accounts.of_ids(
+        people=accounts.read_by_id(
             {actor for actor in actors if actor_kind(actor) == "account"}
             | _ids(references, "account")
         ),
-        keys=names.of_keys(ctx.workspace_id, keys | _ids(references, *KEY_KINDS)),
-        records=names.of_records(ctx.workspace_id, references),
+        keys=names.read_key_names(ctx.workspace_id, keys | _ids(references, *KEY_KINDS)),
+        records=names.read_record_names(ctx.workspace_id, references),
         titles={entry.name: entry.title for entry in REGISTRY.entries()},
         areas=areas,
     )

@@ -226,7 +226,7 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
 def list_invitations(ctx: Context, args: NoInput) -> InvitationList:
     """List the open invitations of the workspace, newest first."""
     rows = invitations.open_ones(ctx.workspace_id)
-    people = accounts.of_ids({row.inviter_id for row in rows})
+    people = accounts.read_by_id({row.inviter_id for row in rows})
     inviters = {
         account.id: membership
         for account, membership in (workspaces.members(ctx.workspace_id) if rows else ())
@@ -253,7 +253,7 @@ def revoke_invitation(ctx: Context, args: InvitationRef) -> InvitationRevoked:
 
     Anyone who manages the workspace can revoke any invitation to it.
     """
-    row = invitations.by_id(ctx.workspace_id, args.id)
+    row = invitations.find_by_id(ctx.workspace_id, args.id)
     if row is None:
         raise NotFoundError("No open invitation of this workspace has this id.")
     flows.stage_revocation(ctx.unit, row)

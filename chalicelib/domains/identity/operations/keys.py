@@ -140,7 +140,7 @@ def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
     title="Revoke an API key",
     audience=MANAGED,
     role=Role.MANAGER,
-    resolve=lambda args: api_keys.by_id(args.id).workspace_id,
+    resolve=lambda args: api_keys.require(args.id).workspace_id,
     idempotent=True,
 )
 def revoke_key(ctx: Context, args: KeyRef) -> KeyRevoked:
@@ -149,7 +149,7 @@ def revoke_key(ctx: Context, args: KeyRef) -> KeyRevoked:
     Anyone who manages the workspace can revoke any key of it, because a leaked key cannot wait for
     the account that created it.
     """
-    key = api_keys.by_id(args.id, ctx.workspace_id)
+    key = api_keys.require(args.id, ctx.workspace_id)
     if key.revoked_at is None:
         key.revoked_at = clock.now()
         stage_revocations(ctx.unit, [key])

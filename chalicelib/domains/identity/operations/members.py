@@ -104,7 +104,7 @@ def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     A plain member cannot have keys or connected apps. If a manager becomes a plain member, the
     account's keys in the workspace are revoked, and its connected apps are disconnected.
     """
-    lock, account = memberships.lock_row(ctx.workspace_id), accounts.by_email(args.email)
+    lock, account = memberships.lock_row(ctx.workspace_id), accounts.require_by_email(args.email)
     membership = workspaces.membership(account.id, ctx.workspace_id)
     if membership is None:
         memberships.stage_joining(ctx.unit, account.id, Role(args.role))
@@ -175,7 +175,7 @@ def _member(ctx: Context, email: str) -> tuple[AccountRow, MembershipRow]:
         NotFoundError: no member has the address. People do not learn whether an account has it.
     """
     is_operator = ctx.principal.audience is Audience.OPERATOR
-    account = accounts.by_email(email) if is_operator else accounts.find_by_email(email)
+    account = accounts.require_by_email(email) if is_operator else accounts.find_by_email(email)
     if account is None:
         raise _no_member()
     membership = workspaces.membership(account.id, ctx.workspace_id)

@@ -172,7 +172,7 @@ def _count_attempt(ctx: Context, args: SignIn, account: AccountRow | None) -> tu
 def list_sessions(ctx: Context, args: NoInput) -> SessionList:
     """List the sessions of the account."""
     caller = _session(ctx)
-    rows = console_sessions.of_account(accounts.get(caller.account_id))
+    rows = console_sessions.read_live(accounts.get(caller.account_id))
     return SessionList(
         sessions=[
             SessionOut.from_row(
@@ -189,7 +189,7 @@ def list_sessions(ctx: Context, args: NoInput) -> SessionList:
 def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
     """End a session of the account: the current one or another."""
     account = accounts.get(_session(ctx).account_id)
-    for row in console_sessions.of_account(account):
+    for row in console_sessions.read_live(account):
         if row.session_id == args.id:
             ctx.unit.delete(row)
             ctx.unit.delete(console_sessions.lookup(row))
@@ -224,7 +224,7 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
     caller = _session(ctx)
     account = accounts.get(caller.account_id)
     own_sessions = [
-        s for s in console_sessions.of_account(account) if s.session_id == caller.session_id
+        s for s in console_sessions.read_live(account) if s.session_id == caller.session_id
     ]
     browser = own_sessions[0].browser if own_sessions else ""
     if not passwords.matches(account.password_hash, args.current):  # as in ``sign_in``

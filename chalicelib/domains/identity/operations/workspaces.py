@@ -95,7 +95,7 @@ class WorkspaceList(Wire):
 @operation(tool=True, rest="GET /api/workspaces/list", scope=None, example={})
 def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:
     """List the workspaces of the key's owner. Other calls apply only to activeWorkspaceId."""
-    pairs = workspaces.of_account(ctx.principal.account_id)
+    pairs = workspaces.read_by_account(ctx.principal.account_id)
     workspaces_out = [WorkspaceOut.from_record(*pair) for pair in pairs]
     (zone,) = (
         workspace.timezone for workspace in workspaces_out if workspace.id == ctx.workspace_id
@@ -110,7 +110,7 @@ def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:
 @operation(title="List one's own workspaces", role=Role.ACCOUNT)
 def list_my_workspaces(ctx: Context, args: NoInput) -> OwnWorkspaceList:
     """List the workspaces that the account belongs to."""
-    pairs = workspaces.of_account(ctx.principal.account_id)
+    pairs = workspaces.read_by_account(ctx.principal.account_id)
     return OwnWorkspaceList(workspaces=[OwnWorkspace.from_record(*pair) for pair in pairs])
 
 
@@ -177,7 +177,7 @@ def _new_workspace(_: WorkspaceCreate) -> str:
 @operation(audience=OPERATOR, resolve=_new_workspace)
 def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     """Create a workspace."""
-    owner = accounts.by_email(args.owner)
+    owner = accounts.require_by_email(args.owner)
     options = list(slugs.candidates(slugs.slugify(args.name, "workspace")))
     taken = ClaimRow.find_claimed(SLUG_CLAIM, options)
     now = clock.now()

@@ -152,7 +152,7 @@ def find_by_hashes(hashes: list[str]) -> AccountRow | None:
     """Return the account with the address of these hashes (``claim_hashes``), or None."""
     keys = [Key(ClaimRow, *claim_key(EMAIL_CLAIM, name)) for name in hashes]
     targets = [row.target for row in fetch(keys) if isinstance(row, ClaimRow)]
-    candidates = of_ids(targets or ["-"]).values()
+    candidates = read_by_id(targets or ["-"]).values()
     return next((account for account in candidates if email_hash(account.email) == hashes[0]), None)
 
 
@@ -161,12 +161,12 @@ def key(account_id: str) -> Key:
     return Key(AccountRow, f"ACCOUNT#{account_id}", SORT_KEY)
 
 
-def of_ids(account_ids: Iterable[str]) -> dict[str, AccountRow]:
+def read_by_id(account_ids: Iterable[str]) -> dict[str, AccountRow]:
     """Return the accounts with these ids, by id, in one request. Unknown ids are left out."""
     return {row.id: row for row in fetch(map(key, account_ids)) if isinstance(row, AccountRow)}
 
 
-def by_email(email: str) -> AccountRow:
+def require_by_email(email: str) -> AccountRow:
     """Return the account with this e-mail address.
 
     Raises:

@@ -72,28 +72,31 @@ def row(token: str, **attributes: Any) -> ApiKeyRow:  # noqa: ANN401  the row's 
 
 def lookups(key: ApiKeyRow) -> list[ApiKeyLookupRow]:
     """Return the look-up rows of a key."""
-    places = ((_by_workspace(key.workspace_id), key.key_id), (_by_id(key.key_id), SORT_KEY))
+    places = (
+        (_workspace_partition(key.workspace_id), key.key_id),
+        (_id_partition(key.key_id), SORT_KEY),
+    )
     return [ApiKeyLookupRow(pk, sk, record_pk=key.pk) for pk, sk in places]
 
 
-def _by_workspace(workspace_id: str) -> str:
+def _workspace_partition(workspace_id: str) -> str:
     return f"W#{workspace_id}#APIKEY"
 
 
-def _by_id(key_id: str) -> str:
+def _id_partition(key_id: str) -> str:
     return f"KEYID#{key_id}"
 
 
-def of_workspace(workspace_id: str) -> list[ApiKeyRow]:
+def read_all(workspace_id: str) -> list[ApiKeyRow]:
     """Return all keys of a workspace, revoked ones included, in the order of their creation."""
-    places = ApiKeyLookupRow.partition(_by_workspace(workspace_id))
+    places = ApiKeyLookupRow.partition(_workspace_partition(workspace_id))
     rows = fetch_of(ApiKeyRow, ((place.record_pk, SORT_KEY) for place in places))
     return sorted(rows, key=lambda row: row.key_id)
 
 
-def of_ids(workspace_id: str, key_ids: Iterable[str]) -> dict[str, ApiKeyRow]:
+def read_by_id(workspace_id: str, key_ids: Iterable[str]) -> dict[str, ApiKeyRow]:
     """Return the workspace's keys that have these ids, by id; revoked ones included."""
-    partition = _by_workspace(workspace_id)
+    partition = _workspace_partition(workspace_id)
     places = fetch_of(ApiKeyLookupRow, ((partition, key_id) for key_id in key_ids))
     rows = fetch_of(ApiKeyRow, ((place.record_pk, SORT_KEY) for place in places))
     return {row.key_id: row for row in rows}
@@ -103,18 +106,18 @@ def live(workspace_id: str, account_id: str | None = None) -> list[ApiKeyRow]:
     """Return the keys that still work, optionally only those of one account."""
     return [
         key
-        for key in of_workspace(workspace_id)
+        for key in read_all(workspace_id)
         if key.live and (account_id is None or key.account_id == account_id)
     ]
 
 
-def by_id(key_id: str, workspace_id: str | None = None) -> ApiKeyRow:
+def require(key_id: str, workspace_id: str | None = None) -> ApiKeyRow:
     """Return a key by its id, revoked or not, optionally only from one workspace.
 
     Raises:
         NotFoundError: no key has this id, or only one of another workspace.
     """
-    place = ApiKeyLookupRow.find(_by_id(key_id), SORT_KEY)
+    place = ApiKeyLookupRow.find(_id_partition(key_id), SORT_KEY)
     key = place and ApiKeyRow.find(place.record_pk, SORT_KEY)
     if not key or workspace_id not in {None, key.workspace_id}:
         # The id may be a token, pasted by mistake, so the error does not repeat it.

@@ -145,7 +145,10 @@ def row(connection_id: str, **attributes: Any) -> ConnectionRow:  # noqa: ANN401
 
 def lookups(connection: ConnectionRow) -> list[ConnectionLookupRow]:
     """Return the look-up rows of a connection. They stay until it would no longer be listed."""
-    places = (_by_workspace(connection.workspace_id), _by_account(connection.account_id))
+    places = (
+        _workspace_partition(connection.workspace_id),
+        _account_partition(connection.account_id),
+    )
     expires = connection.expires + ENDED_LIFE
     return [ConnectionLookupRow(pk, connection.id, expires=expires) for pk in places]
 
@@ -159,11 +162,11 @@ def _partition(connection_id: str) -> str:
     return f"CONNECTION#{connection_id}"
 
 
-def _by_workspace(workspace_id: str) -> str:
+def _workspace_partition(workspace_id: str) -> str:
     return f"W#{workspace_id}#CONNECTION"
 
 
-def _by_account(account_id: str) -> str:
+def _account_partition(account_id: str) -> str:
     return f"ACCOUNT#{account_id}#CONNECTIONS"
 
 
@@ -182,7 +185,7 @@ def find_by_token(token: str, *prefixes: str) -> ConnectionRow | None:
     return None if connection_id is None else find(connection_id)
 
 
-def by_id(connection_id: str, workspace_id: str | None = None) -> ConnectionRow:
+def require(connection_id: str, workspace_id: str | None = None) -> ConnectionRow:
     """Return a connection by its id, whatever its state, optionally only from one workspace.
 
     Raises:
@@ -194,23 +197,27 @@ def by_id(connection_id: str, workspace_id: str | None = None) -> ConnectionRow:
     return connection
 
 
-def of_workspace(workspace_id: str) -> list[ConnectionRow]:
+def read_all(workspace_id: str) -> list[ConnectionRow]:
     """Return all connections of a workspace, ended ones included, in the order of creation."""
-    return _of(_by_workspace(workspace_id))
+    return _read_partition(_workspace_partition(workspace_id))
 
 
 def live(workspace_id: str, account_id: str | None = None) -> list[ConnectionRow]:
     """Return the live connections of a workspace, optionally only those of one account."""
     return [
         connection
-        for connection in of_workspace(workspace_id)
+        for connection in read_all(workspace_id)
         if connection.live and (account_id is None or connection.account_id == account_id)
     ]
 
 
 def live_of_account(account_id: str) -> list[ConnectionRow]:
     """Return the live connections of an account in all workspaces."""
-    return [connection for connection in _of(_by_account(account_id)) if connection.live]
+    return [
+        connection
+        for connection in _read_partition(_account_partition(account_id))
+        if connection.live
+    ]
 
 
 def scopes_of_client(account_id: str, client_id: str) -> set[str]:
@@ -221,7 +228,7 @@ def scopes_of_client(account_id: str, client_id: str) -> set[str]:
     return {scope for connection in client_connections for scope in connection.scopes}
 
 
-def of_ids(workspace_id: str, connection_ids: Iterable[str]) -> dict[str, ConnectionRow]:
+def read_by_id(workspace_id: str, connection_ids: Iterable[str]) -> dict[str, ConnectionRow]:
     """Return the workspace's connections that have these ids, by id; ended ones included."""
     rows = fetch_of(
         ConnectionRow, ((_partition(connection_id), SORT_KEY) for connection_id in connection_ids)
@@ -229,7 +236,7 @@ def of_ids(workspace_id: str, connection_ids: Iterable[str]) -> dict[str, Connec
     return {row.id: row for row in rows if row.workspace_id == workspace_id}
 
 
-def _of(partition: str) -> list[ConnectionRow]:
+def _read_partition(partition: str) -> list[ConnectionRow]:
     places = ConnectionLookupRow.partition(partition)
     rows = fetch_of(ConnectionRow, ((_partition(place.sk), SORT_KEY) for place in places))
     return sorted(rows, key=lambda row: row.id)

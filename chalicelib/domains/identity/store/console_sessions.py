@@ -54,7 +54,7 @@ def _partition(token: str) -> str:
     return f"SESSION#{hashlib.sha256(token.encode()).hexdigest()}"
 
 
-def _of_account(account_id: str) -> str:
+def _account_partition(account_id: str) -> str:
     return f"ACCOUNT#{account_id}#SESSIONS"
 
 
@@ -77,7 +77,7 @@ def row(token: str, account: AccountRow, session_id: str, browser: str) -> Conso
 def lookup(session: ConsoleSessionRow) -> ConsoleSessionLookupRow:
     """Return the look-up row of a session, under its account."""
     return ConsoleSessionLookupRow(
-        _of_account(session.account_id),
+        _account_partition(session.account_id),
         session.session_id,
         record_pk=session.pk,
         expires=session.expires,
@@ -89,9 +89,9 @@ def find(token: str) -> ConsoleSessionRow | None:
     return ConsoleSessionRow.find(_partition(token), SORT_KEY)
 
 
-def of_account(account: AccountRow) -> list[ConsoleSessionRow]:
+def read_live(account: AccountRow) -> list[ConsoleSessionRow]:
     """Return an account's live sessions, newest first."""
-    places = ConsoleSessionLookupRow.partition(_of_account(account.id))
+    places = ConsoleSessionLookupRow.partition(_account_partition(account.id))
     rows = fetch_of(ConsoleSessionRow, ((place.record_pk, SORT_KEY) for place in places))
     living = [row for row in rows if row.lives(account)]
     return sorted(living, key=lambda row: row.session_id, reverse=True)

@@ -72,7 +72,7 @@ def row(token: str, **attributes: Any) -> InvitationRow:  # noqa: ANN401  the ro
 def lookup(invitation: InvitationRow) -> InvitationLookupRow:
     """Return the look-up row of an invitation, under its workspace."""
     return InvitationLookupRow(
-        _of_workspace(invitation.workspace_id),
+        _workspace_partition(invitation.workspace_id),
         invitation.invitation_id,
         record_pk=invitation.pk,
         expires=invitation.expires,
@@ -111,15 +111,15 @@ def note_mail(invitation: InvitationRow, state: str, reason: str | None) -> None
     update_if(invitation, actions, InvitationRow.pk.exists())
 
 
-def by_id(workspace_id: str, invitation_id: str) -> InvitationRow | None:
+def find_by_id(workspace_id: str, invitation_id: str) -> InvitationRow | None:
     """Return an invitation by its id, or None if it is unknown, used or revoked."""
-    place = InvitationLookupRow.find(_of_workspace(workspace_id), invitation_id)
+    place = InvitationLookupRow.find(_workspace_partition(workspace_id), invitation_id)
     return InvitationRow.find(place.record_pk, SORT_KEY) if place else None
 
 
 def open_ones(workspace_id: str) -> list[InvitationRow]:
     """Return the open invitations of a workspace, newest first."""
-    places = InvitationLookupRow.partition(_of_workspace(workspace_id))
+    places = InvitationLookupRow.partition(_workspace_partition(workspace_id))
     rows = fetch(Key(InvitationRow, place.record_pk, SORT_KEY) for place in places)
     open_rows = [row for row in rows if isinstance(row, InvitationRow) and row.state == "open"]
     return sorted(open_rows, key=lambda row: row.invitation_id, reverse=True)
@@ -129,5 +129,5 @@ def _partition(token: str) -> str:
     return f"INVITATION#{tokens.digest(token)}"
 
 
-def _of_workspace(workspace_id: str) -> str:
+def _workspace_partition(workspace_id: str) -> str:
     return f"W#{workspace_id}#INVITATION"

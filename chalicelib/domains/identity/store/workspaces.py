@@ -139,7 +139,7 @@ def get(workspace_id: str, rows: Rows | None = None) -> WorkspaceRow:
     return workspace
 
 
-def of_account(account_id: str) -> list[tuple[WorkspaceRow, MembershipRow]]:
+def read_by_account(account_id: str) -> list[tuple[WorkspaceRow, MembershipRow]]:
     """Return an account's workspaces, each with its membership, oldest first."""
     memberships = {
         row.workspace_id: row for row in MembershipRow.partition(_memberships(account_id))

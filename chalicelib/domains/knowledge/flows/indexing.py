@@ -139,7 +139,7 @@ def refresh(workspace_id: str, bot_ids: Sequence[str]) -> None:
         end, failures = monotonic() + SECONDS, list[Exception]()
         # The rows are read before what is indexed. An index of older data then loses against one
         # that was published meanwhile.
-        rows = sources.of_bots(workspace_id, bot_ids)
+        rows = sources.read_index_rows(workspace_id, bot_ids)
         site_texts = _Pages(workspace_id)
         for bot_id, row in rows.items():
             try:
@@ -158,7 +158,7 @@ def _refresh(workspace_id: str, bot_id: str, row: IndexRow, site_texts: "_Pages"
     """Build and publish the index of a bot if it differs. Returns False if another was quicker."""
     own_documents = [
         Document(source.id, source.title, source.url or "", source.text_key)
-        for source in sources.of_bot(workspace_id, bot_id)
+        for source in sources.read_all(workspace_id, bot_id)
         if source.text_key
     ]
     now = fingerprint([*own_documents, *site_texts.documents])
@@ -283,7 +283,7 @@ def fetch_source(job: Job) -> None:
     # Not in the audit log, which a daily line for each page would fill. If the answer to the
     # transaction is lost, the next run of the job sees by the ``fetch_id`` what has happened.
     run_unit(job.workspace_id, None, partial(_record, job=job, outcome=outcome))
-    there = sources.of_bot(job.workspace_id, source.agent_id)
+    there = sources.read_all(job.workspace_id, source.agent_id)
     if source.status == sources.PENDING and not any(
         source.status == sources.PENDING for source in there
     ):
@@ -331,7 +331,7 @@ def _store_text(unit: UnitOfWork, source: SourceRow, outcome: _Outcome) -> str |
     """Store the text of a read. Returns a sentence if the bot has no room for it."""
     text = outcome.text
     if text and source.digest != digest_of(text):
-        there = sources.of_bot(unit.workspace_id, source.agent_id)
+        there = sources.read_all(unit.workspace_id, source.agent_id)
         others = quotas.used(bot_source for bot_source in there if bot_source.id != source.id)
         if too_much := quotas.problem(others, text):
             return too_much

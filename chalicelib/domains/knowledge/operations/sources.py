@@ -156,7 +156,7 @@ def add_knowledge(ctx: Context, args: KnowledgeAdd) -> SourceResult:
     """
     lock = locks.lock_row(ctx.workspace_id, sources.lock_name(args.id))
     agent = AGENTS.require(ctx.workspace_id, args.id)
-    there = sources.of_bot(ctx.workspace_id, agent.id)
+    there = sources.read_all(ctx.workspace_id, agent.id)
     if len(there) >= quotas.MAX_SOURCES:
         msg = f"The bot has {len(there)} sources, the most it can have. Delete one first."
         raise ConflictError(msg)
@@ -224,7 +224,7 @@ def _readable_file(ctx: Context, file_id: str) -> str:
 def list_knowledge(ctx: Context, args: BotRef) -> SourceList:
     """List all sources of a bot's knowledge with their states, oldest first."""
     agent = AGENTS.require(ctx.workspace_id, args.id)
-    bot_sources = sources.of_bot(ctx.workspace_id, agent.id)
+    bot_sources = sources.read_all(ctx.workspace_id, agent.id)
     return SourceList(sources=[SourceOut.from_row(source.values) for source in bot_sources])
 
 

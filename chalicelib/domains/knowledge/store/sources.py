@@ -86,7 +86,7 @@ def lock_name(agent_id: str) -> str:
     return f"knowledge#{agent_id}"
 
 
-def of_bot(workspace_id: str, agent_id: str) -> list[SourceRow]:
+def read_all(workspace_id: str, agent_id: str) -> list[SourceRow]:
     """Return a bot's sources, in the order of their creation."""
     ids = [entry.id for entry in SOURCES.entries(workspace_id, agent_id)]
     return sorted(SOURCES.fetch(workspace_id, ids), key=lambda source: source.id)
@@ -124,7 +124,7 @@ def find(workspace_id: str, agent_id: str) -> IndexRow | None:
     return IndexRow.find(_partition(workspace_id), agent_id)
 
 
-def of_bots(workspace_id: str, agent_ids: Collection[str]) -> dict[str, IndexRow]:
+def read_index_rows(workspace_id: str, agent_ids: Collection[str]) -> dict[str, IndexRow]:
     """Return the rows of some bots' indexes. A bot without one gets a new row, not yet written."""
     place = _partition(workspace_id)
     rows_by_bot = {

@@ -31,7 +31,7 @@ def share(workspace: WorkspaceRow) -> Limit:
     return Limit("leads-visitor", "counted leads a day", max_leads, timedelta(days=1))
 
 
-def of_visitor(
+def visitor_limits(
     workspace_id: str, subjects: Sequence[str], shared: Limit | None = None
 ) -> list[tuple[Limit, str]]:
     """Return the limits that count a visitor's leads in a workspace, with their subjects."""
@@ -54,7 +54,7 @@ def count_in_chat(unit: UnitOfWork, workspace: WorkspaceRow, subjects: Sequence[
 
     def count() -> bool:
         try:
-            statuses = [limits.take(*counter) for counter in of_visitor(workspace.id, subjects)]
+            statuses = [limits.take(*counter) for counter in visitor_limits(workspace.id, subjects)]
         except RateLimitedError:
             return True
         return exceeds_share(workspace, (status.limit - status.remaining for status in statuses))

@@ -302,7 +302,7 @@ def _daily_limits(ctx: Context, form: FormRow) -> list[tuple[Limit, str]]:
     """
     shared = FORM_SUBMISSIONS_PER_DAY
     subjects = ctx.principal.share_subjects
-    return [*lead_quota.of_visitor(ctx.workspace_id, subjects, shared), (shared, form.id)]
+    return [*lead_quota.visitor_limits(ctx.workspace_id, subjects, shared), (shared, form.id)]
 
 
 def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
@@ -335,9 +335,9 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
         over_quota=submitted.over_quota() or None,
         source=source,
         source_name=source["name"],
-        named_contacts=clients.added(
+        named_contacts=clients.merge_contacts(
             None,
-            contacts.contacts_in(leads.texts_in(_without_cart(data)), workspace.country),
+            contacts.contacts_in(leads.texts_in(_drop_cart(data)), workspace.country),
             besides=contact.identity.values(),
         ),
         day=clock.local_day(now, workspace.timezone).isoformat(),
@@ -348,7 +348,7 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
     return lead
 
 
-def _without_cart(data: dict[str, Any]) -> dict[str, Any]:
+def _drop_cart(data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name != CART}
 
 

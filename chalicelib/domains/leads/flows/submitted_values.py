@@ -29,7 +29,7 @@ def forms(workspace_id: str, ids: Iterable[str]) -> dict[str, FormRow]:
     return forms_by_id
 
 
-def of_lead(lead: LeadRow, form: FormRow | None) -> Iterator[SubmittedValue]:
+def list_values(lead: LeadRow, form: FormRow | None) -> Iterator[SubmittedValue]:
     """Yield the submitted values in the order of the form, then those that it does not declare.
 
     The products of an order are left out.

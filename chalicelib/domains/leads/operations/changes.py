@@ -134,7 +134,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     if contact.identity != former.identity:
         _assign_client(ctx, lead, contact, former, workspace)
     texts = leads.texts_in({k: v for k, v in lead.whole_data.items() if k != CART})
-    lead.named_contacts = clients.added(
+    lead.named_contacts = clients.merge_contacts(
         lead.named_contacts,
         [*former.identity.values(), *contacts.contacts_in(texts, workspace.country)],
         besides=contact.identity.values(),

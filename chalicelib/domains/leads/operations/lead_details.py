@@ -100,7 +100,7 @@ def get_lead_details(ctx: Context, args: LeadRef) -> LeadDetails:
         lead=LeadOut.from_record(lead),
         values=[
             LeadValue.from_submitted(submitted_value)
-            for submitted_value in submitted_values.of_lead(lead, form)
+            for submitted_value in submitted_values.list_values(lead, form)
         ],
         items=items,
         total=sum(item.price * item.quantity for item in items),

@@ -88,7 +88,7 @@ def _read(ctx: Context, args: LeadExport) -> list[LeadRow]:
         _refuse_many(_page(ctx, filters, 1)[1])
     rows, total = _page(ctx, filters, MAX_EXPORTED)
     _refuse_many(total)
-    return leads.with_data(ctx.workspace_id, rows)
+    return leads.add_long_data(ctx.workspace_id, rows)
 
 
 def _page(ctx: Context, filters: Mapping[str, Any], size: int) -> tuple[list[LeadRow], int]:
@@ -137,7 +137,7 @@ def _submitted(lead: LeadRow, forms: Mapping[str, FormRow]) -> dict[str, tuple[s
             submitted_value.label,
             submitted_value.consent_at or _cell(submitted_value.value),
         )
-        for submitted_value in submitted_values.of_lead(lead, forms.get(lead.form_id))
+        for submitted_value in submitted_values.list_values(lead, forms.get(lead.form_id))
     }
 
 

@@ -144,7 +144,7 @@ LEADS = register_listing(
             "lead.updated": changes_others("status", "named_contacts", "data_revision"),
         },
         inline_bytes=1024,  # contacts and some sentences
-        complete=lambda workspace_id, read: with_data(workspace_id, read),  # noqa: PLW0108  it is below
+        complete=lambda workspace_id, read: add_long_data(workspace_id, read),  # noqa: PLW0108  it is below
         restore=lambda lead: restore_emails(lead),  # noqa: PLW0108  as above
     )
 )
@@ -185,11 +185,11 @@ def find(workspace_id: str, lead_id: str) -> LeadRow | None:
     Raises:
         ConcurrentUpdateError: a change of the lead happened between the reads of its two rows.
     """
-    leads = whole(workspace_id, [lead_id])
+    leads = read_whole(workspace_id, [lead_id])
     return leads[0] if leads else None
 
 
-def whole(workspace_id: str, ids: Iterable[str]) -> list[LeadRow]:
+def read_whole(workspace_id: str, ids: Iterable[str]) -> list[LeadRow]:
     """Return the leads with these ids, with their data, in order. Missing leads are left out.
 
     Raises:
@@ -203,7 +203,7 @@ def whole(workspace_id: str, ids: Iterable[str]) -> list[LeadRow]:
     return leads
 
 
-def with_data(workspace_id: str, leads: list[LeadRow]) -> list[LeadRow]:
+def add_long_data(workspace_id: str, leads: list[LeadRow]) -> list[LeadRow]:
     """Complete listed leads with their long data, if any, in a second request.
 
     Raises:
@@ -262,7 +262,9 @@ def restore_emails(lead: LeadRow) -> bool:
         return False
     lead.email = restored.get(lead.email, lead.email)
     named_contacts = [restored.get(contact, contact) for contact in named_contacts]
-    lead.named_contacts = clients.added(None, named_contacts, besides=(lead.email, lead.phone))
+    lead.named_contacts = clients.merge_contacts(
+        None, named_contacts, besides=(lead.email, lead.phone)
+    )
     return True
 
 
@@ -275,7 +277,7 @@ def wipe_values(lead: LeadRow) -> None:
 
 def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
     """Stage the removal of personal data from leads, including the contacts that searches match."""
-    for lead in whole(unit.workspace_id, ids):
+    for lead in read_whole(unit.workspace_id, ids):
         wipe_values(lead)
         set_data(unit, lead, {})
         unit.save(lead)

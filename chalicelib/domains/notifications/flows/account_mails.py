@@ -48,7 +48,7 @@ def mail_invitation(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     invitation_id = job.payload["invitationId"]
-    invitation = memberships.working(rows.by_id(job.workspace_id, invitation_id))
+    invitation = memberships.working(rows.find_by_id(job.workspace_id, invitation_id))
     if invitation is None or not mail.is_on():
         return
     until = invitation.row.created_at + mail_gate.LONGEST_WAIT
@@ -114,7 +114,7 @@ def mail_password_set(job: Job) -> None:
     account = accounts.get(job.payload["accountId"])
     if account.disabled_at is not None or not mail.is_on():
         return
-    homes = [workspace.country for workspace, _ in workspaces.of_account(account.id)]
+    homes = [workspace.country for workspace, _ in workspaces.read_by_account(account.id)]
     language = account.language or localized.language_of_country(homes[0] if homes else "")
     url = settings().public_url + password_resets.REQUEST_PAGE
     mail_id = f"password-set-{job.job_id}"

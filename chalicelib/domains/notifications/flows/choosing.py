@@ -17,7 +17,7 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 def members(workspace_id: str) -> list[tuple[Member, Choices]]:
     """Return the members of a workspace with their choices, without disabled accounts."""
     country = workspaces.get(workspace_id).country
-    rows = choices.of_workspace(workspace_id)
+    rows = choices.read_all(workspace_id)
     return [
         (member, Choices(member.membership.role, country, account.language, rows.get(account.id)))
         for member in workspaces.members(workspace_id)
@@ -25,7 +25,7 @@ def members(workspace_id: str) -> list[tuple[Member, Choices]]:
     ]
 
 
-def of_member(workspace_id: str, account_id: str) -> Choices:
+def read_choices(workspace_id: str, account_id: str) -> Choices:
     """Return the choices of a member.
 
     Raises:
@@ -49,7 +49,7 @@ def stage_change(
         ForbiddenError: the account is not a member.
     """
     lock = locks.lock_row(workspace_id, LOCK)
-    own_choices = of_member(workspace_id, account_id)
+    own_choices = read_choices(workspace_id, account_id)
     change(own_choices)
     others = [
         member_choices

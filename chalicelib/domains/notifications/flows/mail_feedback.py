@@ -62,22 +62,22 @@ def _report(record: Mapping[str, Any]) -> Report | None:
     mail = record["mail"]
     match record:
         case {"eventType": "Send"}:
-            return _of_mail(mail, "sent")
+            return _parse_mail(mail, "sent")
         case {"eventType": "Bounce", "bounce": {"bounceType": "Permanent"} as bounce}:
             # SES reports a bounce that it expects to pass as Transient or Undetermined.
             measure: Measure | None = "bounced" if bounce["bounceSubType"] != _NOT_SENT else None
-            return _of_mail(mail, measure, "bounce", bounce["bouncedRecipients"])
+            return _parse_mail(mail, measure, "bounce", bounce["bouncedRecipients"])
         case {"eventType": "Complaint", "complaint": complaint}:
             if complaint.get("complaintFeedbackType") == "not-spam":
                 return None
-            return _of_mail(mail, "complained", "complaint", complaint["complainedRecipients"])
+            return _parse_mail(mail, "complained", "complaint", complaint["complainedRecipients"])
         case {"eventType": str()}:
             return None
     msg = "expected eventType"
     raise ValueError(msg)
 
 
-def _of_mail(
+def _parse_mail(
     mail: Mapping[str, Any],
     measure: Measure | None,
     suppression: Suppression | None = None,

@@ -154,7 +154,7 @@ def _count(
     limit_counters: list[tuple[Limit, str, Reason]] = [(budget, mailbox, "by_address")]
     if workspace_id is not None:
         plan = workspaces.get(workspace_id).plan
-        shared = mail_budgets.of_workspace(plan, mail_class)
+        shared = mail_budgets.workspace_limits(plan, mail_class)
         limit_counters += [(limit, workspace_id, "by_plan") for limit in shared]
 
     def stage(unit: UnitOfWork, reservation: Limit | None = None) -> None:

@@ -127,7 +127,7 @@ def _bot(workspace_id: str, agent_id: str) -> Record:
 
 
 def _key(workspace_id: str, key_id: str) -> Record:
-    key = api_keys.by_id(key_id, workspace_id)
+    key = api_keys.require(key_id, workspace_id)
     return {
         "name": key.name,
         "masked": key.masked,
@@ -137,7 +137,7 @@ def _key(workspace_id: str, key_id: str) -> Record:
 
 
 def _connection(workspace_id: str, connection_id: str) -> Record:
-    connection = connections.by_id(connection_id, workspace_id)
+    connection = connections.require(connection_id, workspace_id)
     return {
         "name": connection.client_name,
         "host": connection.client_host,
@@ -294,7 +294,7 @@ def _send(recipient: _Recipient, message: Message, message_id: str) -> None:
         case "telegram":
             link = telegram_links.find(recipient.workspace.id, recipient.account.id)
             if link is not None:
-                text = messages.as_text(message, recipient.workspace.name, recipient.console_url)
+                text = messages.to_text(message, recipient.workspace.name, recipient.console_url)
                 telegram_chats.deliver(int(link.chat_id), text)
 
 

@@ -139,7 +139,7 @@ def deliver(chat_id: int, text: str) -> bool:
     try:
         telegram.send(chat_id, text)
     except telegram.ChatGoneError:
-        for membership in telegram_links.of_chat(chat_id):
+        for membership in telegram_links.read_memberships(chat_id):
             event = AuditEvent(UNLINK, "job", resources=(f"account:{membership.account_id}",))
             run_unit(
                 membership.workspace_id, event, partial(_stage_end, membership.account_id, chat_id)
@@ -169,7 +169,7 @@ def _answer(message: Message) -> str:
         case "start":
             return _start(message)
         case "stop":
-            for workspace_id, account_id in telegram_links.of_chat(message.chat_id):
+            for workspace_id, account_id in telegram_links.read_memberships(message.chat_id):
                 stage: Stage = partial(_stage_end, account_id, message.chat_id)
                 _once(message, workspace_id, account_id, UNLINK, stage)
             return _text(message, "stopped")

@@ -84,7 +84,7 @@ def get_notifications(ctx: Context, args: NoInput) -> Notifications:
 
     Until the first choice, the owner gets all kinds by mail, and other members get none.
     """
-    return _shown(ctx, choosing.of_member(_workspace(ctx), ctx.principal.account_id))
+    return _to_wire(ctx, choosing.read_choices(_workspace(ctx), ctx.principal.account_id))
 
 
 @operation(title="Change one's own notifications", platform=True, idempotent=True, role=Role.MEMBER)
@@ -99,10 +99,10 @@ def set_notifications(ctx: Context, args: NotificationsChange) -> Notifications:
             own_choices.choose(choice.kind, "telegram", is_on=choice.telegram)
 
     own_choices = choosing.stage_change(ctx.unit, workspace_id, ctx.principal.account_id, change)
-    return _shown(ctx, own_choices)
+    return _to_wire(ctx, own_choices)
 
 
-def _shown(ctx: Context, own_choices: Choices) -> Notifications:
+def _to_wire(ctx: Context, own_choices: Choices) -> Notifications:
     workspace_id = _workspace(ctx)
     withheld = client_mails.withheld(workspace_id, clock.now().date())
     choices_out = [

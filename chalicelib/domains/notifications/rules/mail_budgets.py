@@ -82,7 +82,7 @@ def reserve(mail_class: MailClass, budget: Limit) -> Limit | None:
     return replace(budget, name=f"{budget.name}-own", max_requests=budget.max_requests // 2)
 
 
-def of_workspace(plan: str, mail_class: MailClass) -> list[Limit]:
+def workspace_limits(plan: str, mail_class: MailClass) -> list[Limit]:
     """Return the limits on a workspace's mails of a class to clients.
 
     Mails that strangers cause may use up half of what the plan includes.

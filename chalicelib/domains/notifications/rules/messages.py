@@ -107,7 +107,7 @@ def kind_name(language: Language, kind: str) -> str:
     return _text(language, f"kind_{kind}")
 
 
-def as_text(message: Message, workspace: str, console_url: str) -> str:
+def to_text(message: Message, workspace: str, console_url: str) -> str:
     """Return a message as a few lines for services of others: only what may leave."""
     lines = [f"{label}: {value}" for key, label, value in message.facts if key in SHAREABLE]
     if message.page is not None:

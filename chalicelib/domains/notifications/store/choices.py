@@ -73,7 +73,7 @@ def find(workspace_id: str, account_id: str) -> ChoicesRow | None:
     return ChoicesRow.find(_place(workspace_id), account_id)
 
 
-def of_workspace(workspace_id: str) -> dict[str, ChoicesRow]:
+def read_all(workspace_id: str) -> dict[str, ChoicesRow]:
     """Return the choices by account. A job removes those of former members."""
     return {row.sk: row for row in ChoicesRow.partition(_place(workspace_id))}
 

@@ -68,12 +68,12 @@ class Membership(NamedTuple):
 
 def find(workspace_id: str, account_id: str) -> TelegramLinkRow | None:
     """Return the link of a member, or None."""
-    return TelegramLinkRow.find(_of_workspace(workspace_id), account_id)
+    return TelegramLinkRow.find(_workspace_partition(workspace_id), account_id)
 
 
-def of_chat(chat_id: int) -> list[Membership]:
+def read_memberships(chat_id: int) -> list[Membership]:
     """Return the memberships that a chat is linked to."""
-    rows = TelegramChatRow.partition(_of_chat(chat_id))
+    rows = TelegramChatRow.partition(_chat_partition(chat_id))
     return [Membership(*row.sk.split("#")) for row in rows]
 
 
@@ -82,7 +82,7 @@ def stage_link(unit: UnitOfWork, account_id: str, chat_id: int, name: str, langu
     link = find(unit.tenant, account_id)
     if link is not None and link.chat_id != chat_id:
         unit.delete(_chat_row(int(link.chat_id), unit.tenant, account_id))
-    row = link or TelegramLinkRow(_of_workspace(unit.tenant), account_id)
+    row = link or TelegramLinkRow(_workspace_partition(unit.tenant), account_id)
     row.chat_id, row.name, row.language = chat_id, name, language
     row.linked_at = clock.now()
     unit.save(row)
@@ -98,7 +98,7 @@ def stage_end(unit: UnitOfWork, link: TelegramLinkRow) -> None:
 def code_row(code: str, workspace_id: str, account_id: str) -> TelegramCodeRow:
     """Return the row of a new code. The caller stages it."""
     return TelegramCodeRow(
-        _of_code(code),
+        _code_partition(code),
         SORT_KEY,
         workspace_id=workspace_id,
         account_id=account_id,
@@ -108,7 +108,7 @@ def code_row(code: str, workspace_id: str, account_id: str) -> TelegramCodeRow:
 
 def find_code(code: str) -> TelegramCodeRow | None:
     """Return a code, used or not, or None if it is unknown or has expired."""
-    row = TelegramCodeRow.find(_of_code(code), SORT_KEY)
+    row = TelegramCodeRow.find(_code_partition(code), SORT_KEY)
     # DynamoDB deletes expired rows late.
     return row if row is not None and row.expires > clock.now() else None
 
@@ -121,17 +121,17 @@ def stage_use(unit: UnitOfWork, code: TelegramCodeRow, chat_id: int) -> None:
 
 
 def _chat_row(chat_id: int, workspace_id: str, account_id: str) -> TelegramChatRow:
-    return TelegramChatRow(_of_chat(chat_id), f"{workspace_id}#{account_id}")
+    return TelegramChatRow(_chat_partition(chat_id), f"{workspace_id}#{account_id}")
 
 
-def _of_workspace(workspace_id: str) -> str:
+def _workspace_partition(workspace_id: str) -> str:
     return f"W#{workspace_id}#TELEGRAM"
 
 
-def _of_chat(chat_id: int) -> str:
+def _chat_partition(chat_id: int) -> str:
     return f"W#{PLATFORM}#TELEGRAM_CHAT#{chat_id}"
 
 
-def _of_code(code: str) -> str:
+def _code_partition(code: str) -> str:
     digest = hashlib.sha256(code.encode(errors="replace")).hexdigest()
     return f"W#{PLATFORM}#TELEGRAM_CODE#{digest}"

@@ -49,7 +49,7 @@ def find(client_id: str) -> Client:
         msg = "client_id: expected the id of a registered client, or the URL of its metadata."
         raise OAuthError("invalid_client", msg)
     clients.check_document_url(client_id)
-    return clients.of_document(client_id, _document("client", client_id, MAX_DOCUMENT_BYTES))
+    return clients.from_document(client_id, _document("client", client_id, MAX_DOCUMENT_BYTES))
 
 
 def authenticate(client: Client, form: Mapping[str, str], *, audiences: Sequence[str]) -> None:
@@ -67,11 +67,11 @@ def authenticate(client: Client, form: Mapping[str, str], *, audiences: Sequence
         return
     if form.get("client_assertion_type") != ASSERTION_TYPE:
         msg = f"expected client_assertion_type={ASSERTION_TYPE} with a client_assertion"
-        raise _refused(msg)
+        raise _client_error(msg)
     claims = _verified(client, form.get("client_assertion", ""))
     expires = _checked_claims(client, claims, audiences)
     if not assertions.use(client.id, claims["jti"], expires + LEEWAY):
-        raise _refused("the assertion was used before; sign a new one with another jti")
+        raise _client_error("the assertion was used before; sign a new one with another jti")
 
 
 def _verified(client: Client, assertion: str) -> dict[str, Any]:
@@ -82,19 +82,19 @@ def _verified(client: Client, assertion: str) -> dict[str, Any]:
 
     if not 0 < len(assertion) <= MAX_ASSERTION:
         msg = f"expected a client_assertion of at most {MAX_ASSERTION:,} characters"
-        raise _refused(msg)
+        raise _client_error(msg)
     allowed = [client.signing_alg] if client.signing_alg else SIGNATURES
     try:
         header = jws.extract_compact(assertion.encode()).headers()
         algorithm, key_id = header.get("alg"), header.get("kid")
         if algorithm not in SIGNATURES or algorithm not in allowed:
             msg = f"expected a signature by {', '.join(allowed)}, received {algorithm!r}"
-            raise _refused(msg)
+            raise _client_error(msg)
         keys = _keys(client, key_id if isinstance(key_id, str) else None)
         claims: dict[str, Any] = jwt.decode(assertion, keys, algorithms=[str(algorithm)]).claims
     except (JoseError, ValueError, TypeError, KeyError) as error:
         msg = f"the assertion cannot be verified ({type(error).__name__})"
-        raise _refused(msg) from None
+        raise _client_error(msg) from None
     return claims
 
 
@@ -104,21 +104,21 @@ def _checked_claims(
     """Check the claims of an assertion, and return when it expires."""
     now = clock.now()
     if not claims.get("iss") == claims.get("sub") == client.id:
-        raise _refused("expected iss and sub to be the client_id")
+        raise _client_error("expected iss and sub to be the client_id")
     audience = claims.get("aud")
     if not set(audiences) & set([audience] if isinstance(audience, str) else _texts(audience)):
         msg = f"expected aud to be {audiences[0]}"
-        raise _refused(msg)
+        raise _client_error(msg)
     times = {name: _moment(claims.get(name)) for name in ("exp", "iat", "nbf")}
     expires = times["exp"]
     if expires is None or not now - LEEWAY < expires <= now + LONGEST_ASSERTION + LEEWAY:
-        raise _refused("expected exp within the next 10 minutes")
+        raise _client_error("expected exp within the next 10 minutes")
     if any(time is not None and time > now + LEEWAY for time in (times["iat"], times["nbf"])):
-        raise _refused("expected iat and nbf in the past")
+        raise _client_error("expected iat and nbf in the past")
     jti = claims.get("jti")
     if not isinstance(jti, str) or not 0 < len(jti) <= MAX_JTI:
         msg = f"expected jti, a text of 1 to {MAX_JTI} characters"
-        raise _refused(msg)
+        raise _client_error(msg)
     return expires
 
 
@@ -154,7 +154,7 @@ def _keys(client: Client, key_id: str | None) -> Any:  # noqa: ANN401  joserfc i
         msg = (
             f"the client publishes no key with this kid; RSA keys have {MIN_RSA_BITS} bits or more"
         )
-        raise _refused(msg)
+        raise _client_error(msg)
     return KeySet.import_key_set({"keys": usable})
 
 
@@ -224,5 +224,5 @@ def _request(url: str, max_bytes: int) -> Fetched:
         raise OAuthError("invalid_client", msg) from None
 
 
-def _refused(what: str) -> OAuthError:
+def _client_error(what: str) -> OAuthError:
     return OAuthError("invalid_client", f"The client is not authenticated: {what}.")

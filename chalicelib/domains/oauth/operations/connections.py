@@ -91,9 +91,9 @@ class ConnectionEnded(Wire):
 )
 def list_connections(ctx: Context, args: ConnectionListQuery) -> ConnectionList:
     """List the connected apps of a workspace, newest first."""
-    rows = connections.of_workspace(ctx.workspace_id)[::-1]
+    rows = connections.read_all(ctx.workspace_id)[::-1]
     live_rows = [row for row in rows if row.pairs is not None]
-    owners = accounts.of_ids({row.account_id for row in live_rows})
+    owners = accounts.read_by_id({row.account_id for row in live_rows})
     return ConnectionList(
         connections=[ConnectionOut.from_record(row, owners) for row in live_rows],
         live=sum(row.live for row in rows),
@@ -105,7 +105,7 @@ def list_connections(ctx: Context, args: ConnectionListQuery) -> ConnectionList:
     title="Disconnect an app",
     audience=MANAGED,
     role=Role.MANAGER,
-    resolve=lambda args: connections.by_id(args.id).workspace_id,
+    resolve=lambda args: connections.require(args.id).workspace_id,
     idempotent=True,
 )
 def end_connection(ctx: Context, args: ConnectionRef) -> ConnectionEnded:
@@ -114,7 +114,7 @@ def end_connection(ctx: Context, args: ConnectionRef) -> ConnectionEnded:
     Anyone who manages the workspace can disconnect any app of it. Doing so again keeps the time
     of the first end.
     """
-    row = connections.by_id(args.id, ctx.workspace_id)
+    row = connections.require(args.id, ctx.workspace_id)
     ended_at = row.ended_at
     if ended_at is None:
         ended_at = clock.now()

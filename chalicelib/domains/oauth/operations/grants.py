@@ -137,7 +137,7 @@ def _check_session(principal: Principal, account: AccountRow) -> None:
     Otherwise *sign out everywhere* could miss a connection that is created at the same time.
     """
     session_id = getattr(principal, "session_id", "")
-    living = (session.session_id for session in console_sessions.of_account(account))
+    living = (session.session_id for session in console_sessions.read_live(account))
     if session_id and session_id not in living:
         raise UnauthorizedError("This session has ended. Sign in again.")
 

@@ -64,16 +64,16 @@ def check_document_url(url: str) -> None:
         public_urls.parse(url)
     except ValueError as error:
         msg = f"client_id: {error}."
-        raise _refused(msg) from None
+        raise _client_error(msg) from None
     path = url.removeprefix("https://").partition("/")[2]
     segments = unquote(path.partition("?")[0]).split("/")
     if "#" in url:
-        raise _refused("client_id: expected a URL without a fragment.")
+        raise _client_error("client_id: expected a URL without a fragment.")
     if not path or path.startswith("?") or {".", ".."} & set(segments):
-        raise _refused("client_id: expected a URL with a path, and without . or .. in it.")
+        raise _client_error("client_id: expected a URL with a path, and without . or .. in it.")
 
 
-def of_document(url: str, document: Mapping[str, Any]) -> Client:
+def from_document(url: str, document: Mapping[str, Any]) -> Client:
     """Return the client that a metadata document describes.
 
     Raises:
@@ -81,19 +81,19 @@ def of_document(url: str, document: Mapping[str, Any]) -> Client:
     """
     if document.get("client_id") != url:
         msg = f"The document at {url} has another client_id than its URL."
-        raise _refused(msg)
+        raise _client_error(msg)
     if "client_secret" in document:
         msg = f"The document at {url} contains a client_secret, which is public there."
-        raise _refused(msg)
+        raise _client_error(msg)
     method = document.get("token_endpoint_auth_method", "none")
     if method not in AUTH_METHODS:
         known_methods = " or ".join(AUTH_METHODS)
         msg = f"token_endpoint_auth_method: expected {known_methods}, received {method!r:.100}."
-        raise _refused(msg)
+        raise _client_error(msg)
     jwks_uri, jwks = document.get("jwks_uri"), document.get("jwks")
     if method == "private_key_jwt" and not (isinstance(jwks, Mapping) or _is_url(jwks_uri)):
         msg = f"The document at {url} names no keys: expected jwks_uri or jwks."
-        raise _refused(msg)
+        raise _client_error(msg)
     listed_uris = document.get("redirect_uris")
     # A document may list addresses for other services, such as a scheme that is unknown here.
     usable = (
@@ -103,7 +103,7 @@ def of_document(url: str, document: Mapping[str, Any]) -> Client:
         uris = checked_uris(usable or listed_uris)
     except ValueError as error:
         msg = f"The document at {url} cannot be used: redirect_uris: {error}."
-        raise _refused(msg) from None
+        raise _client_error(msg) from None
     return Client(
         id=url,
         name=shown_name(document.get("client_name")) or str(urlsplit(url).hostname),
@@ -152,5 +152,5 @@ def _is_url(value: object) -> bool:
     return isinstance(value, str) and value.startswith("https://")
 
 
-def _refused(message: str) -> OAuthError:
+def _client_error(message: str) -> OAuthError:
     return OAuthError("invalid_client", message)

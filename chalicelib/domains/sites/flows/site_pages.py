@@ -122,4 +122,4 @@ def _complete_html(site: SiteRow, page: PageRow, html: str, *, is_canonical: boo
     )
     if not site.stats_enabled:
         return html
-    return page_html.with_beacon(html, settings().public_url + HIT_PATH, site.id, page.id)
+    return page_html.add_beacon(html, settings().public_url + HIT_PATH, site.id, page.id)

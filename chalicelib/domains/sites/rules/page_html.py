@@ -78,7 +78,7 @@ def find_metadata(html: str) -> Metadata:
     return Metadata(title, description, canonical, noindex)
 
 
-def with_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:
+def add_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:
     """Return a page with a script that reports the visit, before the end of the body.
 
     It stores nothing.
@@ -91,7 +91,7 @@ def with_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:
     return _before_body_end(html, script)
 
 
-def with_snippet(html: str, snippet: str, begins: str, ends: str) -> str:
+def add_snippet(html: str, snippet: str, begins: str, ends: str) -> str:
     """Return a page with a snippet, such as a form, before the end of the body.
 
     An earlier version of the snippet, which is the text from ``begins`` through ``ends``, is

@@ -55,7 +55,7 @@ def stage_wanted_types(
 
     The unit saves the lock row of the workspace's webhooks.
     """
-    there = {webhook.id: webhook for webhook in webhooks.of_workspace(unit.workspace_id)}
+    there = {webhook.id: webhook for webhook in webhooks.read_all(unit.workspace_id)}
     if changed_webhook is not None:
         there[changed_webhook.id] = changed_webhook
     if deleted is not None:
@@ -147,7 +147,7 @@ def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
                 break
             next_ones = due[start : start + PARALLEL_REQUESTS]
             tried.update(delivery.event_id for delivery in next_ones)
-            group = _wanted(webhook, next_ones)
+            group = _drop_unwanted(webhook, next_ones)
             attempts = _send_group(webhook, group, send)
             pause = _rest_after(workspace_id, webhook.id, state, attempts)
             if pause is not None:
@@ -181,7 +181,7 @@ def _rest_after(
     return max(min(REST_AFTER_FAILURE * failures, LONGEST_REST), *wished, timedelta(0))
 
 
-def _wanted(webhook: WebhookRow, group: Sequence[DeliveryRow]) -> list[DeliveryRow]:
+def _drop_unwanted(webhook: WebhookRow, group: Sequence[DeliveryRow]) -> list[DeliveryRow]:
     """Give up deliveries that shall not be sent after all, and return the others."""
     sendable: list[DeliveryRow] = []
     for delivery in group:
@@ -267,7 +267,7 @@ def make_deliveries(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     occurred_at = datetime.fromisoformat(job.payload["at"])
-    receivers = webhooks.of_workspace(job.workspace_id)
+    receivers = webhooks.read_all(job.workspace_id)
     delivery_rows: list[DeliveryRow] = []
     woken: dict[str, None] = {}
     for number, values in enumerate(job.payload["events"]):
@@ -318,7 +318,7 @@ def schedule_turn(workspace_id: str, webhook_id: str, due_at: datetime) -> None:
 
 def send_soon(unit: UnitOfWork, webhook_id: str, *, forget_failures: bool = False) -> None:
     """Stage a turn of a webhook that is due now, even if the webhook rests after a failure."""
-    state = turns.without_rest(unit.workspace_id, webhook_id, forget_failures=forget_failures)
+    state = turns.end_rest(unit.workspace_id, webhook_id, forget_failures=forget_failures)
     unit.update(*state)
     unit.save(turn(unit.workspace_id, webhook_id, clock.now()))
     unit.after_commit(wake.wake)

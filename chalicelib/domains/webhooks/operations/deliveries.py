@@ -72,7 +72,7 @@ def list_webhook_deliveries(ctx: Context, args: WebhookRef) -> DeliveryList:
     """List the latest 50 deliveries of a webhook, newest first. They are kept for 30 days."""
     webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
     latest_rows = deliveries.latest(ctx.workspace_id, webhook.id, LISTED)
-    return DeliveryList(deliveries=[_shown(delivery) for delivery in latest_rows])
+    return DeliveryList(deliveries=[_to_wire(delivery) for delivery in latest_rows])
 
 
 @operation(
@@ -122,7 +122,7 @@ def _active(ctx: Context, webhook_id: str) -> WebhookRow:
     return webhook
 
 
-def _shown(delivery: DeliveryRow) -> DeliveryOut:
+def _to_wire(delivery: DeliveryRow) -> DeliveryOut:
     return DeliveryOut.from_row(
         delivery.attribute_values, event_id=delivery.event_id, next_attempt_at=delivery.due_at
     )
@@ -140,7 +140,7 @@ def forget_replies(job: Job) -> None:
     if webhook_id := job.payload.get("webhookId"):
         return deliveries.forget_replies(job.workspace_id, webhook_id)
     erased = set(job.payload["recordIds"])
-    for webhook in webhooks.of_workspace(job.workspace_id):
+    for webhook in webhooks.read_all(job.workspace_id):
         deliveries.forget_replies(job.workspace_id, webhook.id, erased)
     return None
 

@@ -153,8 +153,8 @@ def workspace_of_webhook(args: WebhookRef | WebhookPatch) -> str:
 )
 def list_webhooks(ctx: Context, args: WebhookListQuery) -> WebhookList:
     """List the webhooks of a workspace, newest first."""
-    rows = webhooks.of_workspace(ctx.workspace_id)
-    return WebhookList(webhooks=[_shown(webhook) for webhook in rows], most=MAX_WEBHOOKS)
+    rows = webhooks.read_all(ctx.workspace_id)
+    return WebhookList(webhooks=[_to_wire(webhook) for webhook in rows], most=MAX_WEBHOOKS)
 
 
 @operation(
@@ -172,7 +172,7 @@ def create_webhook(ctx: Context, args: WebhookCreate) -> WebhookCreated:
     """
     _check_receiver(args.url)
     lock = locks.lock_row(ctx.workspace_id, LOCK)
-    if len(webhooks.of_workspace(ctx.workspace_id)) >= MAX_WEBHOOKS:
+    if len(webhooks.read_all(ctx.workspace_id)) >= MAX_WEBHOOKS:
         msg = f"The workspace has {MAX_WEBHOOKS} webhooks, the most it can have. Delete one first."
         raise ConflictError(msg)
     webhook = WebhookRow(
@@ -216,7 +216,7 @@ def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
     ctx.unit.save(lock)
     ctx.unit.save(webhook)
     stage_wanted_types(ctx.unit, changed_webhook=webhook)
-    return WebhookResult(webhook=_shown(webhook))
+    return WebhookResult(webhook=_to_wire(webhook))
 
 
 @operation(
@@ -256,5 +256,5 @@ def _secret(ctx: Context, webhook: WebhookRow) -> str:
     return webhook_secret(master_key(), ctx.workspace_id, webhook.id, version)
 
 
-def _shown(webhook: WebhookRow) -> WebhookOut:
+def _to_wire(webhook: WebhookRow) -> WebhookOut:
     return WebhookOut.from_row(webhook.values)

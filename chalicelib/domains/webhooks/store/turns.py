@@ -78,7 +78,7 @@ def note_success(state: TurnRow) -> None:
     )
 
 
-def without_rest(workspace_id: str, webhook_id: str, *, forget_failures: bool) -> Change:
+def end_rest(workspace_id: str, webhook_id: str, *, forget_failures: bool) -> Change:
     """Return the update that ends the rest of a webhook, as a person wants something sent now.
 
     Failures are forgotten if the person has switched the webhook on again.

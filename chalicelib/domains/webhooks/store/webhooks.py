@@ -106,6 +106,6 @@ WEBHOOKS = register_listing(
 )
 
 
-def of_workspace(workspace_id: str) -> list[WebhookRow]:
+def read_all(workspace_id: str) -> list[WebhookRow]:
     """Return the webhooks of a workspace, newest first."""
     return WEBHOOKS.latest(workspace_id, MAX_WEBHOOKS)

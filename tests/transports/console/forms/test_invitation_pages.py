@@ -90,7 +90,7 @@ def test_a_new_persons_console_is_in_the_language_of_the_invitation(world: World
     assert "приглашает вас" in page
     assert 'name="lang" value="ru"' in page
     visitor.post(path, new_person() | {"lang": "ru"})
-    assert accounts.by_email(IVY).language == "ru"
+    assert accounts.require_by_email(IVY).language == "ru"
 
 
 def test_a_person_with_an_account_signs_in_and_accepts(world: World) -> None:

@@ -119,7 +119,7 @@ class TestKeys:
         assert "manager@example.com" in page
 
     def test_a_key_that_expires_at_the_end_of_the_calendar_is_listed(self, world: World) -> None:
-        key = api_keys.by_id(world.here.key)
+        key = api_keys.require(world.here.key)
         key.update([ApiKeyRow.expires_at.set(datetime.max.replace(tzinfo=UTC))])
         assert "31 Dec 9999" in text(world.person("boss").get(f"{world.here.path}/keys"))
 

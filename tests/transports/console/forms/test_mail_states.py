@@ -53,7 +53,7 @@ def test_the_list_of_invitations_says_what_became_of_the_mail(world: World) -> N
 
 
 def test_a_person_proves_the_address_by_the_mailed_link_after_signing_in(world: World) -> None:
-    account = accounts.by_email("boss@example.com")
+    account = accounts.require_by_email("boss@example.com")
     account.update([AccountRow.awaits_proof.set(True)])
     path = urlsplit(emails.proof_page_url(account)).path
     guest = Person("boss@example.com")

@@ -12,13 +12,13 @@ SETTINGS = {"name": "Salon", "timezone": "Europe/Berlin", "country": "DE"}
 
 
 def role_of(world: World, name: str) -> str | None:
-    account = accounts.by_email(f"{name}@example.com")
+    account = accounts.require_by_email(f"{name}@example.com")
     membership = workspaces.membership(account.id, world.here.workspace_id)
     return membership.role if membership else None
 
 
 def page_of(world: World, name: str) -> str:
-    return f"{world.here.path}/members/{accounts.by_email(f'{name}@example.com').id}"
+    return f"{world.here.path}/members/{accounts.require_by_email(f'{name}@example.com').id}"
 
 
 class TestMembers:
@@ -168,13 +168,13 @@ class TestLanguage:
         assert '<html lang="ru">' in page
         failed = visitor.start_session("wrong", lang="ru")
         assert '<html lang="ru">' in text(failed)
-        assert accounts.by_email("boss@example.com").language is None
+        assert accounts.require_by_email("boss@example.com").language is None
         visitor.start_session(lang="ru")
-        assert accounts.by_email("boss@example.com").language == "ru"
+        assert accounts.require_by_email("boss@example.com").language == "ru"
         visitor.post("/console/sign-out")
         visitor.token = ""
         visitor.start_session(lang="en")
-        assert accounts.by_email("boss@example.com").language == "ru"
+        assert accounts.require_by_email("boss@example.com").language == "ru"
 
     @pytest.mark.parametrize("code", ["", "de", "RU", "ru-RU", "<script>", "ru\r\nEvil: 1"])
     def test_an_unknown_language_counts_as_none(self, world: World, code: str) -> None:
