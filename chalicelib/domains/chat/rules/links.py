@@ -344,11 +344,9 @@ class _Urls(_Scanner):
         if not (re.search(r"[\w%\[]", location) if has_scheme else _DOTTED.search(authority)):
             return plain
         if self._is_allowed(location):
-            whole_url = _WHOLE.match(text, start)
-            kept_end = (
-                whole_url.end() if whole_url else end - len(location) + _end(_HOST, location, 0)
-            )
-            return _Step(text[start:kept_end], kept_end)
+            url = _WHOLE.match(text, start)
+            url_end = url.end() if url else end - len(location) + _end(_HOST, location, 0)
+            return _Step(text[start:url_end], url_end)
         address = text[start : _end(_FOREIGN, text[:end], start)].rstrip(".,;!?")
         if "(" not in address:
             address = address.split(")")[0]
