@@ -87,7 +87,7 @@ class ConsoleRequest:
         """The account's memberships, oldest first."""
         return [
             Membership(*membership)
-            for membership in workspaces.of_account(self.signed_in_account.id)
+            for membership in workspaces.read_by_account(self.signed_in_account.id)
         ]
 
     @property

@@ -246,7 +246,7 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
     _set_published_at(post)
     posts.claim_slug(ctx.unit, slug)
     ctx.unit.create(post, claim_errors={"slug": _slug_taken_error(slug)} if args.slug else {})
-    return PostResult(post=PostSummary.of(post))
+    return PostResult(post=PostSummary.from_record(post))
 
 
 @operation(
@@ -277,7 +277,7 @@ def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
             posts.keep_former_slug(ctx.unit, post, former, MAX_FORMER_SLUGS)
     _set_published_at(post)
     ctx.unit.save(post, claim_errors={"slug": _slug_taken_error(post.slug)})
-    return PostResult(post=PostSummary.of(post))
+    return PostResult(post=PostSummary.from_record(post))
 
 
 @operation(

@@ -21,7 +21,7 @@ class SlotOut(Wire):
     free: int = Field(description="Free seats of all of them.")
 
     @classmethod
-    def of(cls, slot: Slot, zone: str) -> Self:
+    def from_slot(cls, slot: Slot, zone: str) -> Self:
         """Return the wire form of a slot, with local times in a zone."""
         start = moment_at(slot.start)
         local = zoned_times.local_time(start, zone)

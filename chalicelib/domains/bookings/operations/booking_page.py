@@ -157,4 +157,4 @@ def _offer_services(ctx: Context, settings: BookingPageRow, args: BookingPagePat
     if len(offered_ids) > MAX_OFFERED:
         msg = f"The booking page can offer {MAX_OFFERED} services. Withdraw others first."
         raise ConflictError(msg)
-    return offered
+    return offered_ids

@@ -63,7 +63,7 @@ def list_bookings_at_closed_times(ctx: Context, args: ClosedTimesQuery) -> Mispl
     }
     off = time_off.overlapping(ctx.workspace_id, first, last)
     misplaced = [
-        MisplacedBooking.of(each, reason=reason)
+        MisplacedBooking.from_record(each, reason=reason)
         for each in upcoming
         if each.resource_id in with_hours
         and (reason := _reason(each, *with_hours[each.resource_id], off))

@@ -58,5 +58,5 @@ def get_public_agent(ctx: Context, args: AgentRef) -> PublicAgentResult:
             id=agent.id, name="", is_private=True, welcome_message=None, allowed_origins=[]
         )
     else:
-        shown = PublicAgent.from_row(agent.values)
-    return PublicAgentResult(agent=shown)
+        public_agent = PublicAgent.from_row(agent.values)
+    return PublicAgentResult(agent=public_agent)

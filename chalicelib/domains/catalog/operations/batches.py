@@ -40,13 +40,13 @@ class BatchSummary(Wire):
     failed: int = Field(description="Products with another status.")
 
     @classmethod
-    def of(cls, outcomes: Sequence[_Outcome]) -> Self:
+    def from_outcomes(cls, outcomes: Sequence[_Outcome]) -> Self:
         """Count the outcomes."""
         ok = sum(outcome.status == OK for outcome in outcomes)
         return cls(ok=ok, failed=len(outcomes) - ok)
 
 
-def in_item_order(results: Mapping[int, W], naming: Naming) -> list[W]:
+def sort_by_item(results: Mapping[int, W], naming: Naming) -> list[W]:
     """Return outcomes, by the position of their item, in the order of the items.
 
     ``naming`` adapts the names in messages to the caller.

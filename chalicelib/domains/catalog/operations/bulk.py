@@ -28,7 +28,7 @@ from chalicelib.domains.catalog.operations.batches import (
     OK,
     BatchSummary,
     commit_outcomes,
-    in_item_order,
+    sort_by_item,
 )
 from chalicelib.domains.catalog.operations.order import UNIQUE_IDS
 from chalicelib.domains.catalog.operations.products import Stock, stage_deletion

@@ -255,7 +255,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
         f"Change that product instead ({call('svc_update_product')}), or send another SKU or none."
     )
     ctx.unit.create(product, claim_errors=_sku_taken_error(ctx, product, advice))
-    return ProductResult(product=ProductOut.of(product))
+    return ProductResult(product=ProductOut.from_record(product))
 
 
 @operation(
@@ -284,7 +284,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
         product.stock += delta
     advice = "Send another SKU, or null for none."
     ctx.unit.save(product, claim_errors=_sku_taken_error(ctx, product, advice))
-    return ProductResult(product=ProductOut.of(product))
+    return ProductResult(product=ProductOut.from_record(product))
 
 
 @operation(

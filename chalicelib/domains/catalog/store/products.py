@@ -154,7 +154,7 @@ def number_after(workspace_id: str, product: ProductRow) -> int:
 
     If there is no gap, return the other product's sort order; the newer id then sorts later.
     """
-    after = PRODUCTS.read_along(workspace_id, IN_ORDER, 1, last_record=product)
+    next_products = PRODUCTS.read_along(workspace_id, IN_ORDER, 1, last_record=product)
     number = int(product.sort_order)
     free_numbers = query.between(number, next_products[0].number if next_products else None, 1)
     return free_numbers[0] if free_numbers else number

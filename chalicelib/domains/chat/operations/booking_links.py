@@ -53,4 +53,4 @@ def book_by_link(ctx: Context, args: BookingLinkRef) -> BookedByLink:
     if requested.proposal is not None:
         actions.stage_booked(ctx, requested.proposal, made)
     manage_url = booking_links.page_url(ctx.workspace_id, made.row) or ""
-    return BookedByLink(booking=PublicBookingOut.of(made.row), manage_url=manage_url)
+    return BookedByLink(booking=PublicBookingOut.from_record(made.row), manage_url=manage_url)

@@ -73,7 +73,7 @@ def search(  # noqa: PLR0913  the parameters of a search
         RateLimitedError: a limit of new searches is reached.
         NotConfiguredError: the search is switched off, even if a result is cached.
     """
-    source = photo_source(timeout_seconds=within)
+    source = photo_source(timeout_seconds=max_seconds)
 
     def request() -> dict[str, Any]:
         limits.take(WORKSPACE_LIMIT, workspace_id)
@@ -106,8 +106,8 @@ def candidates(
     """
     deadline = Deadline(max_seconds)
     for query in filter(None, queries):
-        if found := search(
-            workspace_id, query[:MAX_QUERY], size=max_photos, within=deadline.seconds_left()
+        if photo_page := search(
+            workspace_id, query[:MAX_QUERY], size=max_photos, max_seconds=deadline.seconds_left()
         ).photos:
             return [PhotoOut.model_validate(photo) for photo in photo_page]
     return []

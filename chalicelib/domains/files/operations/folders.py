@@ -203,7 +203,7 @@ def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
     folder = FOLDERS.new(ctx.workspace_id, name=args.name, parent_id=args.parent_id)
     ctx.unit.save(tree.lock)
     ctx.unit.create(folder, claim_errors={"name": name_taken_error(args.name)})
-    return FolderResult(folder=FolderOut.of(folder, {}))
+    return FolderResult(folder=FolderOut.from_record(folder, {}))
 
 
 @operation(

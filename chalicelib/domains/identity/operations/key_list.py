@@ -71,8 +71,8 @@ class KeyList(Wire):
 )
 def list_keys(ctx: Context, args: KeyListQuery) -> KeyList:
     """List all API keys of a workspace, newest first, without their tokens."""
-    rows = api_keys.of_workspace(ctx.workspace_id)[::-1]
-    owners = accounts.of_ids(key.account_id for key in rows)
+    rows = api_keys.read_all(ctx.workspace_id)[::-1]
+    owners = accounts.read_by_id(key.account_id for key in rows)
     return KeyList(
         keys=[KeyOut.of(key, owners) for key in rows],
         live=sum(key.live for key in rows),

@@ -179,7 +179,7 @@ def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     """Create a workspace."""
     owner = accounts.require_by_email(args.owner)
     options = list(slugs.candidates(slugs.slugify(args.name, "workspace")))
-    taken = ClaimRow.find_claimed(SLUG_CLAIM, options)
+    taken_slugs = ClaimRow.find_claimed(SLUG_CLAIM, options)
     now = clock.now()
     workspace = workspaces.row(
         ctx.workspace_id,

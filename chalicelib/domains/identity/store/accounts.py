@@ -78,7 +78,7 @@ def stage_email_claims(unit: UnitOfWork, account: AccountRow, taken_error: Excep
     current, *former = claim_hashes(account.email)
     free = ClaimRow.pk.does_not_exist() | ClaimRow.is_former.exists()
     changes: list[Action] = [ClaimRow.target.set(account.id), ClaimRow.is_former.remove()]
-    unit.update(claim(EMAIL_CLAIM, current, account.id), changes, free, on_conflict=taken)
+    unit.update(claim(EMAIL_CLAIM, current, account.id), changes, free, on_conflict=taken_error)
     for name in set(former) - (ClaimRow.find_claimed(EMAIL_CLAIM, former) if former else set()):
         row = claim(EMAIL_CLAIM, name, account.id)
         row.is_former = True

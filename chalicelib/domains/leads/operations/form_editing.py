@@ -60,7 +60,7 @@ class FormDetail(FormOut):
         site = SITES.find(workspace_id, form.project_id) if form.project_id else None
         count = counters.read_value(workspace_id, LEADS.noun, "form_id", form.id)
         is_active = site is None or site.status != SUSPENDED
-        made: dict[str, Any] = dict(FormOut.of(form, is_active=is_active, submissions=count))
+        made: dict[str, Any] = dict(FormOut.from_record(form, is_active=is_active, submissions=count))
         html = preview_html(form.title, form.specs, form.language)
         return cls(**made, version=form.revision, preview_html=html)
 
@@ -103,7 +103,7 @@ def update_form(ctx: Context, args: FormPatch) -> FormDetailResult:
     form = FORMS.require(ctx.workspace_id, args.id)
     form.require_version(args.if_version)
     for name, value in args.changes.items():
-        stored = [field.stored for field in args.fields] if name == "fields" else value
+        stored = [field.stored_values for field in args.fields] if name == "fields" else value
         setattr(form, name, stored)
     ctx.unit.save(form)
     return FormDetailResult(form=FormDetail.read(ctx.workspace_id, form))

@@ -309,4 +309,4 @@ def delete_form(ctx: Context, args: FormDelete) -> FormDeleted:
         form = FORMS.require(ctx.workspace_id, args.id)
         lead_count = count_task.result()
     ctx.unit.soft_delete(form, until=clock.now() + KEPT_AFTER_DELETION)
-    return FormDeleted(id=form.id, deleted=not args.dry_run, leads_kept=kept)
+    return FormDeleted(id=form.id, deleted=not args.dry_run, leads_kept=lead_count)

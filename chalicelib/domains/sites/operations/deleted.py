@@ -49,7 +49,7 @@ def list_deleted_pages(ctx: Context, args: PageListQuery) -> DeletedPages:
     """List the pages of a site that were deleted in the last 30 days, but not with the site."""
     site = SITES.require(ctx.workspace_id, args.project_id)
     found = PAGES.fetch_deleted(ctx.workspace_id, PAGES.deleted_ids(ctx.workspace_id, site.id))
-    return DeletedPages(deleted=_listed(found), project=SiteOut.of(site))
+    return DeletedPages(deleted=_listed(found), project=SiteOut.from_record(site))
 
 
 def _listed(found: list[SiteRow] | list[PageRow]) -> list[Deleted]:

@@ -202,7 +202,7 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
         ctx.workspace_id, title=args.title, description=args.description, slug=slug, status="active"
     )
     ctx.unit.create(site, claim_errors={SLUG_CLAIM: on_conflict} if on_conflict else {})
-    return SiteResult(project=SiteOut.of(site))
+    return SiteResult(project=SiteOut.from_record(site))
 
 
 @operation(
@@ -228,7 +228,7 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     for name, value in changes.items():
         setattr(site, name, value)
     ctx.unit.save(site, claim_errors={SLUG_CLAIM: _slug_taken_error(site.slug)})
-    return SiteResult(project=SiteOut.of(site))
+    return SiteResult(project=SiteOut.from_record(site))
 
 
 @operation(

@@ -73,7 +73,7 @@ def _save(request: ConsoleRequest, page_id: str, snippet: Snippet) -> Placed:
         stored = page["html"]
         blank = not stored.strip()
         before = page_html.starter(page["title"], request.language) if blank else stored
-        html = page_html.with_snippet(before, *snippet)
+        html = page_html.add_snippet(before, *snippet)
         if html == stored:
             return Placed(page["projectId"], page["id"], changed=False)
         try:
