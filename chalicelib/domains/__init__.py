@@ -1,1 +1,1 @@
-"""One folder per concept; inside each: operations > flows > store > rules."""
+"""Concepts of the product, one folder each, layered as operations > flows > store > rules."""

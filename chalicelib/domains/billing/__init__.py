@@ -1,1 +1,1 @@
-"""Money of accounts: ledger, budgets, prices and the charging of requests."""
+"""Manage the money of accounts and charge requests."""

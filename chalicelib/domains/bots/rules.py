@@ -1,4 +1,4 @@
-"""Rules of bots: their channels, their capabilities, and the estimated cost of answers."""
+"""Define the channels and capabilities of bots, and estimate the cost of answers."""
 
 from collections.abc import Collection
 from typing import Final, Literal, get_args

@@ -1,4 +1,4 @@
-"""Rules of the catalogue: how a barcode is parsed, and how a percentage changes a price."""
+"""Parse barcodes, and change prices by a percentage."""
 
 from fractions import Fraction
 from math import floor

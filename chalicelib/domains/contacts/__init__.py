@@ -1,1 +1,1 @@
-"""One client per person: find or create the client of a person."""
+"""Find or create the client with given contact details."""

@@ -1,1 +1,1 @@
-"""Knowledge of bots: texts, web pages and files of their owners, and an index to search them."""
+"""Store texts, web pages and files that a bot answers from, and search them."""

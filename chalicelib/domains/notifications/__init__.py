@@ -1,1 +1,1 @@
-"""Notifications: messages about events to members of a workspace, and to visitors."""
+"""Send messages about events to members of a workspace and to visitors."""

@@ -1,1 +1,1 @@
-"""Signing in from AI clients: OAuth clients, consent and tokens (OAuth 2.1)."""
+"""Sign users in from AI clients by OAuth 2.1."""

@@ -1,1 +1,1 @@
-"""Operations that span domains: the overview of a workspace, and the statistics of a site."""
+"""Return the overview of a workspace and the statistics of a site, which span domains."""

@@ -1,1 +1,1 @@
-"""Webhooks: signed requests that report events to other systems."""
+"""Report events to other systems by signed requests."""

@@ -1,4 +1,4 @@
-"""Rules of webhooks: signing secrets, signatures, and when a delivery is sent again.
+"""Sign requests of webhooks, and schedule further attempts.
 
 Signatures follow the specification Standard Webhooks:
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
@@ -28,8 +28,9 @@ PAUSES = (
 """Pauses after failed attempts, as Standard Webhooks recommends. After the last attempt, a delivery
 has failed."""
 MAX_FAILURES = 10
+"""Maximum number of failures in a row before a webhook is switched off after ``MAX_FAILING``."""
 MAX_FAILING = timedelta(hours=72)
-"""A webhook is switched off after this many failures in a row, if they last this long."""
+"""Maximum time in which every attempt fails. A webhook is then switched off."""
 _JITTER = 0.2
 
 

@@ -1,4 +1,4 @@
-"""Funds of a bot: the wallet of its workspace's owner and its own budget, read in one request.
+"""Read the funds of a bot: its owner's wallet and its own budget.
 
 The first request that a limit refuses emits an event.
 """

@@ -1,4 +1,4 @@
-"""Spending windows of a bot: a day, an ISO week and a month in a time zone.
+"""Compute the spending windows of a bot, which are a day, an ISO week and a month in a time zone.
 
 Each window has a text key. Keys sort in order of time.
 """

@@ -1,4 +1,4 @@
-"""Budgets: the spending limits of a bot and of its visitors, and the spending with open holds.
+"""Store the spending limits of bots and their visitors, with the spending and the open holds.
 
 DynamoDB conditions can compare but not compute. Therefore the code computes the highest permitted
 ``used`` value, and the condition compares with it. Figures belong to the window whose key is stored

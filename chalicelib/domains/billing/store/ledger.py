@@ -1,4 +1,4 @@
-"""The ledger: wallets of accounts, holds on their money, and an entry for every change.
+"""Store wallets of accounts, holds on their money, and a ledger entry for every change.
 
 Every ledger transaction reads the account's wallet, requires its ``seq`` unchanged, and writes the
 entry ``seq + 1``. DynamoDB returns no values from a transaction, so only this condition makes an

@@ -1,4 +1,4 @@
-"""Covers of posts. The platform's workspace stores a copy of each cover."""
+"""Store a copy of each post's cover in the platform's workspace."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Management of posts. ADMIN accounts read and change all posts, drafts included."""
+"""Let ADMIN accounts read and change all posts, including drafts."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self

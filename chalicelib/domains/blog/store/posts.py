@@ -1,4 +1,4 @@
-"""Posts of the platform's blog. The Markdown has rows of its own, which lists do not read."""
+"""Store the posts of the platform's blog, with the Markdown in separate rows."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

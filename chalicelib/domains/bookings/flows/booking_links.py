@@ -1,4 +1,4 @@
-"""Links of a booking for its client: the page that manages it, and its calendar file.
+"""Build the links that a client gets to manage a booking and to download its calendar file.
 
 A link has a token with one purpose. It needs no session, so everyone who has the link can use it.
 """

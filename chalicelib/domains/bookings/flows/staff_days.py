@@ -1,4 +1,4 @@
-"""Days of the staff: opening hours, time off, and the free time between bookings."""
+"""Compute the opening hours, time off and free time of the staff on a day."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -15,7 +15,7 @@ from chalicelib.engine.reading import fetch
 from chalicelib.lib.spans import Span
 
 MAX_STAFF = 12
-"""Staff members without bookings are shown up to this number. Those with bookings always are."""
+"""Maximum number of staff members shown. All members with bookings are shown in any case."""
 MIN_GAP = 15 * 60_000
 """Shortest free time that is shown, in milliseconds."""
 _STEP = 5 * 60_000

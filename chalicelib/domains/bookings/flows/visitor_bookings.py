@@ -1,4 +1,4 @@
-"""Bookings that visitors make: over the public API, and in a chat with a bot.
+"""Book for visitors of the public API and of a bot's chat.
 
 A visitor's contacts are stored with the booking only, and never change an existing client. A few
 bookings need no proof of an address. More of them wait for the link in a mail (ADR 74).

@@ -1,4 +1,4 @@
-"""Operations behind the link of a client's booking: see it, find another time, move it.
+"""Let a client read and move a booking by its link.
 
 The link is a page of the service, so these operations have no REST route. The page cancels with
 ``cancel_public_booking``.

@@ -1,4 +1,4 @@
-"""Operations of a workspace's booking page: list services and free times, and book.
+"""Serve the public booking page with its services, free times and bookings.
 
 The page is an HTML page of the service, so these operations have no REST route.
 """
@@ -45,7 +45,7 @@ PAGE_SEARCHES = Limit(
     "booking-page-times", "searches for times a minute", 60, timedelta(minutes=1), fails_open=True
 )
 MAX_DESCRIPTION = 600
-"""Characters of a service's description that the page shows."""
+"""Maximum length, in characters, of a service's description on the page."""
 
 Slug = Annotated[str, StringConstraints(max_length=100)]
 

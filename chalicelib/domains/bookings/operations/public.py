@@ -1,4 +1,4 @@
-"""Public operations for visitors: find a slot, book it, cancel it, get its calendar file.
+"""Let visitors find a slot, book it, cancel the booking and download its calendar file.
 
 Responses reveal nothing about other visitors' bookings. A visitor's contacts are stored with the
 booking only, and never change an existing client.

@@ -1,4 +1,4 @@
-"""The calendar of bookings: a day or a week of the staff, with opening hours and free time."""
+"""Return the calendar of the staff for a day or a week, with opening hours and free time."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 
 MAX_SHOWN = 60
-"""Bookings of one answer. Their records cost half a read unit each."""
+"""Maximum number of bookings in one response. Each record costs half a read unit."""
 WEEK = 7
 
 

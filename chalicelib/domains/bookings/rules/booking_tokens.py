@@ -1,4 +1,4 @@
-"""Tokens of visitors: each one permits one action on one booking, such as its cancellation.
+"""Sign tokens that permit a visitor one action on one booking, such as its cancellation.
 
 A token contains the ids of its workspace and booking. It is signed for one purpose with a secret
 that is stored with the booking. Therefore the token of a calendar file cannot cancel the booking.

@@ -1,4 +1,4 @@
-"""Opening hours of a resource: weekly and dated rules, and the windows that they result in.
+"""Parse the opening hours of a resource, and compute the windows in which it is open.
 
 ``parse`` turns rules into a ``Schedule``, and ``windows`` converts a ``Schedule`` to UTC. Both use
 local wall time as minutes after a date's midnight. 1440 is the next midnight, and higher values are

@@ -1,4 +1,4 @@
-"""Row of a workspace's public booking page: whether it is on, and what it offers."""
+"""Store the settings of a workspace's public booking page."""
 
 from typing import Self
 

@@ -1,4 +1,4 @@
-"""Calendar days: small records that list the bookings of one resource on one UTC day (ADR 21).
+"""Store small records that list the bookings of one resource on one UTC day (ADR 21).
 
 A booking is entered in every day that it overlaps, including its buffers. So two conflicting
 bookings always have a day in common. The transaction of a booking writes these days, if their

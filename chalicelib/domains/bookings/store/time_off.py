@@ -1,4 +1,4 @@
-"""Time off: periods when a resource, or every resource of a workspace, cannot be booked (ADR 20).
+"""Store periods when a resource, or a whole workspace, cannot be booked (ADR 20).
 
 One query finds the time off that can affect a slot, even if much time off has passed. The compact
 index has the fields that slots need, sorted by the end of time off.

@@ -1,4 +1,4 @@
-"""Rows of bots (agents): their prompt, model and access."""
+"""Store bots, which the API calls agents."""
 
 from typing import Any
 

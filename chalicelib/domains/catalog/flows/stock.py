@@ -9,10 +9,10 @@ from chalicelib.engine.events.outbox import Event
 
 MAX_STOCK = 10**9
 MAX_EXACT_ATTEMPTS = 8
-"""Attempts that require the stock to be as it was read, so that the answer shows the exact result.
+"""Maximum number of attempts that require the stock to be as it was read.
 
-After that, the change adds to the current stock. Otherwise concurrent sales of one product could
-block each other.
+These attempts return the exact stock. Later attempts add to the current stock instead, because
+concurrent sales of one product could otherwise block each other.
 """
 
 

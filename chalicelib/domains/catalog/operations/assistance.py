@@ -1,4 +1,4 @@
-"""Help with filling in a product's card: barcode look-ups and drafts by a language model."""
+"""Look up barcodes and draft product cards with a language model."""
 
 from dataclasses import asdict
 from typing import Self

@@ -1,4 +1,4 @@
-"""Categories: one tree for products and one for services."""
+"""Manage the tree of product categories and the tree of service categories."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -40,11 +40,17 @@ from chalicelib.lib import slugs, trees
 
 MAX_DEPTH = 5
 MAX_CATEGORIES = 1000
-"""Categories of one kind in a workspace. The list has no pages and returns all of them."""
+"""Maximum number of categories of one kind in a workspace.
+
+The list has no pages and returns all categories.
+"""
 MOVES_PER_TRANSACTION = 20
 """Items or subcategories that one transaction moves when a category is deleted."""
 MAX_MOVES_IN_CALL = 1000
-"""Items that the call itself moves. The scheduled job moves the items of larger categories."""
+"""Maximum number of records that the call itself moves.
+
+A scheduled job moves the records of larger categories.
+"""
 CASCADE = "category-cascade"
 
 Kind = Literal["product", "service"]

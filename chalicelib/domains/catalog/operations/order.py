@@ -1,4 +1,4 @@
-"""The sort order of products: duplicating a product right behind it, and putting products first."""
+"""Duplicate products and change their sort order."""
 
 from functools import partial
 from typing import Annotated
@@ -27,7 +27,10 @@ from chalicelib.engine.locks import LockRow, lock_key
 from chalicelib.engine.reading import fetch
 
 MAX_REORDERED = 90
-"""Products in one reorder. One transaction of 100 items holds them and all dependent rows."""
+"""Maximum number of products in one reorder.
+
+One transaction of 100 writes contains them and all dependent rows.
+"""
 MAX_SORT_ORDER = 2**52
 """Largest absolute sort order. Larger numbers are not exact in ``engine.listing.index_entries``."""
 MAX_NAME = 255

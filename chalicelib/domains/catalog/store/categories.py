@@ -1,4 +1,4 @@
-"""Categories of products and services: rows, listing and uniqueness of slugs."""
+"""Store categories of products and services, with unique slugs."""
 
 from typing import Any
 

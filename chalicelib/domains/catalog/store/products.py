@@ -1,4 +1,4 @@
-"""Products: rows, listing, uniqueness of SKUs, and look-up by barcode."""
+"""Store products with unique SKUs, and look them up by barcode."""
 
 from collections.abc import Collection
 

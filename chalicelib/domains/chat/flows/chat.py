@@ -1,4 +1,6 @@
-"""Accept a visitor's message: check it, reserve its cost, and store it in the dialog.
+"""Accept a visitor's message.
+
+The message is checked, its cost reserved, and its text stored.
 
 Accept a visitor's message: check it, reserve its cost, and store it in the dialog.
 
@@ -57,7 +59,7 @@ from chalicelib.lib import extracts, tokens
 from chalicelib.lib.sources import drop_query
 
 MAX_MESSAGES = 300
-"""Messages of visitors in a dialog."""
+"""Maximum number of visitor messages in a dialog."""
 
 
 class Bot(NamedTuple):

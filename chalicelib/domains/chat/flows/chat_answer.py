@@ -71,7 +71,7 @@ TOOLS_UNTIL = 45.0
 TOOL_SECONDS = 5.0
 """Maximum duration of one tool call, in seconds. The result of a slower one is an error."""
 MAX_STORED_ARGUMENTS = 1_000
-"""Bytes of a call's arguments that are stored with the answer."""
+"""Maximum size, in bytes, of a call's arguments that are stored with the answer."""
 MAX_STORED_NAME = 64
 TOO_MANY = "Too many calls in one answer. Answer with what you know."
 

@@ -1,4 +1,4 @@
-"""One exchange of a dialog: a visitor's message, its answer, and its settlement.
+"""Store and settle one exchange of a dialog, which is a message and its answer.
 
 An exchange writes, in this order:
 

@@ -25,7 +25,7 @@ from chalicelib.lib.spans import Span
 MAX_SEARCHED = 2_000
 """Maximum number of active records searched per noun, oldest first. This costs 35 read units."""
 MAX_PASSAGES = 4
-"""Passages of about 800 characters that are found for a question."""
+"""Maximum number of passages, of about 800 characters each, that are found for a question."""
 DAYS_AHEAD = 14
 """Days, from today, whose changed opening hours are found."""
 

@@ -1,4 +1,4 @@
-"""Write the prompt of a chat: instructions, facts, and as much of the dialog as fits."""
+"""Write the prompt of a chat with instructions, facts, and as much of the dialog as fits."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial

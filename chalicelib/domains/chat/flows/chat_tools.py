@@ -71,7 +71,7 @@ from chalicelib.lib.contact_fields import PersonName, PhoneText
 from chalicelib.lib.localized import Language
 
 MAX_NAMES = 10
-"""Names in the error for a name that does not match."""
+"""Maximum number of names in the error for a name that does not match."""
 
 T = TypeVar("T")
 
@@ -201,10 +201,10 @@ def one_named(
 
 
 MAX_TIMES = 40
-"""Free times that one call returns."""
+"""Maximum number of free times that one call returns."""
 MAX_DAYS = 31
 MAX_SERVICES = 200
-"""Active services among which a name is looked for."""
+"""Maximum number of active services that are searched for a name."""
 
 
 class OfferSearch(Wire):
@@ -362,7 +362,7 @@ READ_TOOLS = (
 OPEN_FOR = timedelta(minutes=15)
 """Time for which a visitor can confirm a proposal."""
 MAX_PROPOSALS = 3
-"""Proposals in one answer."""
+"""Maximum number of proposals in one answer."""
 MAX_LINES = 20
 HANDOVER_PAUSE = timedelta(days=1)
 """Time until a person can be requested again in a dialog."""

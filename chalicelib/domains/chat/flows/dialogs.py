@@ -1,4 +1,4 @@
-"""Remove dialogs: a year after their last message, or when their visitor is erased."""
+"""Remove dialogs one year after their last message, or when their visitor is erased."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial

@@ -1,1 +1,1 @@
-"""Wire models and handlers: one module per noun or verb."""
+"""Declare the operations of chats, one module per record type or verb."""

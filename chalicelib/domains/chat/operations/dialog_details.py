@@ -1,4 +1,4 @@
-"""Dialogs as people read them: of all bots, with names and links instead of ids."""
+"""List and read the dialogs of all bots with names and links for the console."""
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial

@@ -45,9 +45,9 @@ def error_of(text: str) -> ErrorCode:
 
 
 MAX_CALLS = 4
-"""Calls to the model for one message."""
+"""Maximum number of calls to the model for one message."""
 MAX_TOOL_CALLS = 6
-"""Tool calls for one message."""
+"""Maximum number of tool calls for one message."""
 MAX_RESULT_BYTES = 4_096
 """Longest result of a tool call."""
 RESULT_TOKENS = MAX_RESULT_BYTES // 2 + 20

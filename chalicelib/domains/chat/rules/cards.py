@@ -1,4 +1,4 @@
-"""Cards of proposals: what a visitor is asked to confirm, as plain text in the visitor's language.
+"""Format cards on which a visitor confirms a proposal, in the visitor's language.
 
 The service renders a card from checked arguments, never from a model's text. A card asks for what
 its operation still needs.

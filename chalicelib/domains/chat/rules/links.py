@@ -1,4 +1,4 @@
-"""Links in the answers of bots: only those to known hosts keep their addresses.
+"""Remove addresses of unknown hosts from the links in a bot's answer.
 
 A model can be made to print any link, by a text in what it reads. So an answer links only to hosts
 that the owner has named. The filter reads an answer in pieces. It holds back a possible link until
@@ -18,11 +18,11 @@ from typing import NamedTuple
 from chalicelib.lib.localized import Language
 
 MAX_LINK = 2_000
-"""Characters that are held back at most. A longer link is removed."""
+"""Maximum number of characters that are held back. A longer link is removed."""
 MAX_EAGER = 200
-"""Characters up to which held text is read again with each piece."""
+"""Maximum length, in characters, of held text that is read again with each piece."""
 MAX_LABEL = 500
-"""Characters of a Markdown link's text that are held back at most."""
+"""Maximum number of characters of a Markdown link's text that are held back."""
 REMOVED: dict[Language, str] = {"en": "[link removed]", "ru": "[ссылка удалена]"}
 
 _SPACE = "\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"

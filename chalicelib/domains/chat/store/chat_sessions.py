@@ -1,4 +1,4 @@
-"""Chat sessions: they link a visitor's token to a dialog, and lock it while an answer streams.
+"""Store chat sessions, which link a visitor's token to a dialog and lock it during an answer.
 
 The token is unguessable and bound to one bot. Only its hash is stored. A session has one stream at
 a time. Its lock expires soon after the last renewal, so a crash blocks the session only briefly.

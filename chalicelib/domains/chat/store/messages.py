@@ -1,4 +1,4 @@
-"""Messages of dialogs: visitors' texts and bots' answers, numbered from 1 within a dialog.
+"""Store the messages of a dialog, numbered from 1.
 
 A visitor's message and its empty answer are stored before the request to the model. Checkpoints
 update the answer while it streams (``checkpoint``). The settlement writes its final text.

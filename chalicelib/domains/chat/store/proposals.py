@@ -1,4 +1,4 @@
-"""Proposals of bots: actions that a visitor can confirm, and the free times that a bot has named.
+"""Store actions that a bot proposes to a visitor, and the free times that the bot has named.
 
 They are kept beside the messages of a dialog, in a partition of their own. The newest proposal of
 a dialog replaces the ones before it. Nothing writes to a proposal that expires or is replaced: both
@@ -29,9 +29,15 @@ AWAITING: Final = "awaiting_mail"
 OFFERED_FOR = timedelta(hours=1)
 """Time for which a bot can propose a free time that it has named."""
 MAX_OFFERED = 50
-"""Free times of a dialog that a bot can propose. Older ones have to be found again."""
+"""Maximum number of free times of a dialog that a bot can propose.
+
+The bot has to find older times again.
+"""
 MAX_READ = 3
-"""Newest proposals of a dialog whose states the model receives. Only the first can be open."""
+"""Maximum number of proposals of a dialog whose states the model receives.
+
+Only the newest proposal can be open.
+"""
 
 _LATEST = "~"
 """Sort key of ``LatestRow``. It sorts after those of proposals, which begin with a digit."""

@@ -1,4 +1,4 @@
-"""Find all records of a person in a workspace: clients, leads, bookings and dialogs (ADR 38).
+"""Find all clients, leads, bookings and dialogs of a person in a workspace (ADR 38).
 
 A search begins with contacts or a client, and follows references from one record to the next.
 Contacts that a visitor entered are not verified: a lead may have the person's e-mail address and

@@ -1,4 +1,4 @@
-"""List, read and update clients. Leads and bookings create them, one per person (ADR 19)."""
+"""List, read and update clients, which leads and bookings create (ADR 19)."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,7 @@
-"""Erase a person: personal data is removed, counts and statistics stay (ADR 38)."""
+"""Erase the personal data of a client.
+
+Counts and statistics are kept (ADR 38).
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""List the orders of a person: orders of forms, and bookings."""
+"""List a client's orders and bookings."""
 
 from collections.abc import Sequence
 from typing import Any, Self

@@ -1,4 +1,4 @@
-"""Rows of clients: one per person, found by e-mail address or phone number (ADR 19).
+"""Store clients, which are found by e-mail address or phone number (ADR 19).
 
 Contacts in a record, in addition to the e-mail address and phone that it is indexed by (ADR 38).
 

@@ -1,4 +1,4 @@
-"""Images of a record of any noun: the wire models, and the import of images that callers send."""
+"""Import the images of a record, and define their wire models."""
 
 from collections.abc import Sequence
 from typing import Annotated, Self

@@ -1,4 +1,4 @@
-"""Searches for stock photos. A result is cached for a day."""
+"""Search stock photos, and cache each result for a day."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Re-hosting: images that users give by URL become files of their workspace.
+"""Copy images that users give by URL to the files of their workspace.
 
 Each image is fetched with protection against server-side request forgery (``gateways.fetch``),
 re-encoded, and stored with a thumbnail.

@@ -1,4 +1,4 @@
-"""Storage quota of a workspace: its files with their thumbnails, and its pages' HTML."""
+"""Charge files, thumbnails and HTML of pages to the storage quota of a workspace."""
 
 from chalicelib.core import plans
 from chalicelib.core.errors import ConflictError

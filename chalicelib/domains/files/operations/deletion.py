@@ -24,7 +24,7 @@ from chalicelib.gateways.object_store import delete_unused
 
 PURGE = "file-purge"
 MAX_LISTED_USES = 20
-"""Number of records that the error lists. The total counts all of them."""
+"""Maximum number of records that the error lists. The total counts all records."""
 RECORDS_PER_TRANSACTION = 20
 """Records that lose a file in one transaction. Each adds its own row and the row of its use."""
 

@@ -1,4 +1,4 @@
-"""Folders for files: the folder tree, and operations that create, rename and move folders."""
+"""List, create, rename and move folders."""
 
 from collections import defaultdict
 from collections.abc import Mapping

@@ -71,15 +71,15 @@ if TYPE_CHECKING:
     from PIL import Image, ImageFile
 
 MAX_PIXELS = 50_000_000
-"""Security limit of the pixels in an image."""
+"""Maximum number of pixels in an image, for security."""
 MAX_PIXELS_OF_FRAMES = 25_000_000
-"""Security limit for WebP and AVIF, and for all frames of an animation together.
+"""Maximum number of pixels in WebP, AVIF, and all frames of an animation, for security.
 
 The decoders of WebP and AVIF hold four copies of an image.
 """
 MAX_FRAMES = 1000
 MAX_SIDE = 4096
-"""Longer side of a stored image, in pixels."""
+"""Maximum length, in pixels, of the longer side of a stored image."""
 THUMBNAIL_SIDE = 400
 
 _MAX_SCANS = 64

@@ -1,4 +1,4 @@
-"""Devices: browsers from which accounts have signed in, recognised by a cookie.
+"""Recognise browsers, by a cookie, from which accounts have signed in.
 
 Guessers of passwords have no such cookie. Attempts from a device count apart from theirs, so that
 they cannot lock the owner of an account out (OWASP, Slow Down Online Guessing Attacks with Device

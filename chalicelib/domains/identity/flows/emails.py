@@ -1,4 +1,4 @@
-"""Addresses of accounts: proofs by a mailed link, and claims under the current key."""
+"""Prove e-mail addresses of accounts by a link, and claim them under the current key."""
 
 import hmac
 

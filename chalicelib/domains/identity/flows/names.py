@@ -1,4 +1,4 @@
-"""Names in place of ids: of records, keys and connected apps, and of the actors of changes.
+"""Find the names of records, keys, apps and actors by their ids.
 
 Names of what the audit log refers to: records, accounts, keys and connected apps.
 
@@ -22,7 +22,10 @@ from chalicelib.lib import tokens
 MAX_NAME = 300
 """Longest name in characters."""
 MAX_RECORDS = BATCH_GET_KEYS
-"""Records whose names are read, in one request. They take about one read unit each."""
+"""Maximum number of records whose names are read, in one request.
+
+Each record costs about one read unit.
+"""
 _NAMES = (
     *("name", "title", "client_name", "email", "client_email", "phone", "client_phone"),
     *("url", "words"),

@@ -1,4 +1,4 @@
-"""Reading of the audit log: the actor, key, operation and time of each change."""
+"""Read the actor, key, operation and time of each change from the audit log."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Self

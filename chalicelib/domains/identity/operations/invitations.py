@@ -1,4 +1,4 @@
-"""Invitations to a workspace: made and revoked by its members, accepted by the people invited.
+"""Create, revoke and accept invitations to a workspace.
 
 A link works for seven days, once, and for the address that the inviter typed. The inviter's role is
 checked again when it is accepted. The link that is mailed proves the address; the one that the

@@ -1,4 +1,4 @@
-"""Sessions of the console: signing in and out, and changing one's own password."""
+"""Sign in to the console, sign out, and change one's own password."""
 
 from datetime import datetime, timedelta
 from secrets import token_urlsafe

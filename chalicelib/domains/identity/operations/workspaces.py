@@ -1,4 +1,4 @@
-"""Workspaces: reading by members and keys, and changes by the operator."""
+"""Let members and keys read their workspaces, and the operator change them."""
 
 from typing import Annotated, ClassVar, Self
 

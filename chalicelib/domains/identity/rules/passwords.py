@@ -1,4 +1,4 @@
-"""Passwords of accounts: argon2id hashes (RFC 9106), checked in constant time."""
+"""Hash and check passwords with argon2id, in constant time (RFC 9106)."""
 
 from functools import cache
 from secrets import token_urlsafe

@@ -20,7 +20,10 @@ REUSE_SECONDS = 120
 MAX_ROTATIONS = 10
 """Maximum number of refresh tokens of a connection that are replaced within two minutes."""
 MAX_KEPT = 20
-"""Pairs that a row keeps. Access tokens of replaced pairs beyond it end early, oldest first."""
+"""Maximum number of pairs that a row keeps.
+
+Access tokens of further replaced pairs end early, the oldest first.
+"""
 _REPLACED_LONG_AGO = 1
 
 

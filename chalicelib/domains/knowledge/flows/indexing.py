@@ -99,9 +99,9 @@ def remove_unused_texts(job: Job) -> None:
 SECONDS = 60.0
 """Seconds of work per job. Another job continues with the bots that are left."""
 MAX_PAGES = 1000
-"""Pages of a workspace that are indexed: those of the oldest sites."""
+"""Maximum number of indexed pages of a workspace. Pages of the oldest sites come first."""
 MAX_PAGES_TEXT = 3_000_000
-"""Bytes of text of all pages that are indexed."""
+"""Maximum size, in bytes, of the indexed text of all pages."""
 READERS = 8
 """Objects that are read at the same time."""
 UNUSED_INDEX = "knowledge-index-unused"
@@ -236,7 +236,7 @@ def _passages_of(documents: Sequence[Document], *, is_html: bool = False) -> Ite
 FETCH = "knowledge-fetch"
 REFRESH_AFTER = timedelta(days=1)
 MAX_FAILURES = 7
-"""Failed reads of a page in a row after which it is not read again."""
+"""Maximum number of failed reads of a page in a row. The page is not read again then."""
 FETCHES = Limit(
     "knowledge-fetches", "pages a day read for bots of a workspace", 500, timedelta(days=1)
 )

@@ -1,4 +1,4 @@
-"""Search in what a bot knows: its sources, and the pages of its workspace's sites.
+"""Search the sources of a bot and the pages of its workspace's sites.
 
 The file of an index: passages in SQLite, with an FTS5 table of their stems (ADR 56).
 
@@ -38,7 +38,7 @@ from chalicelib.gateways.object_store import object_store
 from chalicelib.lib import extracts
 
 MAX_QUESTION_STEMS = 50
-"""Different stems of a question that are searched: the first ones."""
+"""Maximum number of different stems of a question that are searched."""
 TITLE_WEIGHT, TEXT_WEIGHT = 2.0, 1.0
 """How much a word counts in the title of a source, and in a passage."""
 

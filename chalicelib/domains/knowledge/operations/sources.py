@@ -38,7 +38,7 @@ MAX_TEXT_BYTES = 200 * 1024
 
 
 MAX_FILES_LISTED = 100
-"""Files from which a person chooses a source. A search finds the others."""
+"""Maximum number of files that are listed. A search finds the other files."""
 
 
 def _public_url(url: str) -> str:

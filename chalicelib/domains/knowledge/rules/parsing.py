@@ -11,7 +11,7 @@ from chalicelib.domains.knowledge.rules import passages
 MAX_BYTES = 10 * 2**20
 """Size limit of a file that is parsed."""
 MAX_PAGES = 200
-"""Pages of the longest PDF that is parsed."""
+"""Maximum number of pages of a PDF that is parsed."""
 HTML, TEXT, PDF = "html", "text", "pdf"
 PARSED_TYPES = {
     "text/plain": TEXT,

@@ -1,4 +1,4 @@
-"""Texts of sources: their normal form, and their passages, which are what a search returns.
+"""Normalize the texts of sources, and split them into passages for the search.
 
 Documents: what an index is made of.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from chalicelib.lib.extracts import SENTENCE_END
 
 MAX_LENGTH = 800
-"""Characters of the longest passage."""
+"""Maximum length, in characters, of a passage."""
 MIN_LENGTH = 400
 """Characters of the shortest passage that ends before its text does."""
 

@@ -1,4 +1,6 @@
-"""Sources of a bot's knowledge: a text, a web page or a file. Their text is in the object store.
+"""Store the sources of a bot's knowledge.
+
+Their text is in the object store.
 
 Indexes of bots' knowledge. An index is an object that never changes; its row names it.
 """

@@ -1,4 +1,4 @@
-"""HTML of capture forms: the embed code, and pages for browsers without JavaScript.
+"""Render the embed code of forms, and their pages for browsers without JavaScript.
 
 The form is plain HTML. It has no ids, so that it can occur twice on a page. It has few styles, with
 enough specificity to override a page's rules for bare elements. The script is optional: it avoids a

@@ -1,4 +1,4 @@
-"""Operations that change leads: status, contacts, data, notes and tags.
+"""Change the status, contacts, data, notes and tags of leads.
 
 JSON merge patch (RFC 7396).
 """

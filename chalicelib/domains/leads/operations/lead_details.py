@@ -1,4 +1,4 @@
-"""The lead as people read it: labels instead of names, and names instead of ids."""
+"""Return a lead with labels and names for the console."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self, TypeVar

@@ -26,7 +26,7 @@ from chalicelib.lib import zoned_times
 from chalicelib.lib.contact_fields import Tag
 
 MAX_EXPORTED = 5_000
-"""Leads in an export. Lambda answers at most 6 MB."""
+"""Maximum number of leads in an export. A Lambda response has at most 6 MB."""
 EXPORTS_PER_DAY = Limit("lead-exports", "exports of leads a day", 50, timedelta(days=1))
 """Exports of a workspace. One that reads many leads costs as much as thousands of calls."""
 FIXED = (

@@ -1,4 +1,4 @@
-"""Operations that read leads: one lead, a page of leads, or a search by contact."""
+"""Read leads one by one, by page, or by contact."""
 
 from collections.abc import Sequence
 from functools import partial

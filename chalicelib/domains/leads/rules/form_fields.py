@@ -53,7 +53,10 @@ CART = "items"
 MAX_TEXT = 1_000
 MAX_TEXTAREA = 10_000
 MAX_EMAIL = 254
-"""RFC 5321, section 4.5.3.1.3, without the angle brackets."""
+"""Maximum length, in characters, of an e-mail address (RFC 5321, section 4.5.3.1.3).
+
+The RFC's limit includes two angle brackets.
+"""
 MAX_PHONE = 80
 MAX_NUMBER = 10**15
 """Maximum absolute value. A float in JavaScript represents every integer up to it exactly."""

@@ -1,4 +1,4 @@
-"""Leads: submissions of visitors, with their status and history."""
+"""Store leads, which visitors submit, with their status and history."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, Self, get_args

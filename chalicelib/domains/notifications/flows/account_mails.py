@@ -1,4 +1,4 @@
-"""Mails to people about their accounts: invitations, passwords and proofs of an address.
+"""Send e-mails with invitations, new passwords and proofs of an address.
 
 Mails invitations to a workspace.
 

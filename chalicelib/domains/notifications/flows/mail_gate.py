@@ -1,4 +1,4 @@
-"""The gate that every mail passes: it is sent now, later or never.
+"""Decide whether an e-mail is sent now, later or never.
 
 A mail is counted once, in the transaction that admits it, however often its job runs. One that was
 sent is not sent again, unless the answer of the mail server was lost. Beyond its budget, a mail

@@ -1,4 +1,4 @@
-"""Telegram chats of members: linking by a code, answers of the bot, messages, and unlinking.
+"""Link Telegram chats to members by a code, and send messages to these chats.
 
 The webhook and the development server pass updates to ``receive``. Telegram repeats an update until
 it is answered with 200. Each change is therefore committed with a record of its update, so that a

@@ -1,4 +1,4 @@
-"""The Telegram chat of a member: linking, state and unlinking.
+"""Link a member's Telegram chat, return its state, and unlink it.
 
 A member of any role may change the own link, so the changes are declared as those of an account
 (``platform``).

@@ -1,4 +1,4 @@
-"""How many mails an address gets: a budget for each class of mails.
+"""Limit how many e-mails of each class an address gets.
 
 Anyone can type the address of another person. So mails that a stranger causes share no budget with
 those of a business that the person deals with, or of the person's own account. Nor can one business

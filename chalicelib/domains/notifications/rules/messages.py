@@ -14,7 +14,7 @@ from chalicelib.lib.markup.mails import RenderedMail
 
 MAX_TITLE = 120
 MAX_FACT = 300
-"""Characters of a value. Longer ones are shortened."""
+"""Maximum length, in characters, of a value. Longer values are shortened."""
 LOCALE = Path(__file__).parent / "locale"
 """Folder of the PO files, with one folder per language."""
 TEMPLATES = Path(__file__).parent / "mails"

@@ -1,4 +1,4 @@
-"""Choices of members: the messages that they want, and in which language."""
+"""Store which messages members want, and in which language."""
 
 from collections.abc import Iterable
 from typing import Literal, cast, get_args

@@ -1,4 +1,4 @@
-"""Windows: at most ten messages of a kind to one member in ten minutes. The others become one."""
+"""Limit messages of one kind to ten per member in ten minutes, and combine the others."""
 
 from datetime import UTC, datetime, timedelta
 

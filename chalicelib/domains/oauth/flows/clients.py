@@ -29,7 +29,7 @@ LONGEST_ASSERTION = timedelta(minutes=10)
 LEEWAY = timedelta(seconds=30)
 """Difference between the clocks of a client and of this service."""
 MAX_ASSERTION = 8_192
-"""Characters of an assertion."""
+"""Maximum length, in characters, of an assertion."""
 MAX_JTI = 255
 MIN_RSA_BITS = 2048
 """Length of the shortest RSA key that signs assertions (RFC 7518, 3.3)."""

@@ -1,4 +1,4 @@
-"""Connected apps: the connections of a workspace's members to AI clients."""
+"""List and end the connections of a workspace's members to AI clients."""
 
 from collections.abc import Mapping
 from typing import Literal, Self

@@ -1,4 +1,4 @@
-"""Consent: a person lets an AI client call the tools of a workspace."""
+"""Grant an AI client the tools of a workspace, with the user's consent."""
 
 from typing import Annotated
 
@@ -28,7 +28,7 @@ from chalicelib.engine import locks
 from chalicelib.lib import tokens
 
 MAX_CLIENT_NAME = 100
-"""Characters of a client's name."""
+"""Maximum length, in characters, of a client's name."""
 MAX_CLIENT_ID = 2_048
 MAX_REDIRECT_URI = 2_048
 

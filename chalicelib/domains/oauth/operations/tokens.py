@@ -1,4 +1,4 @@
-"""Tokens of a connection: exchange of its code, refresh and revocation (RFC 6749, RFC 7009)."""
+"""Exchange, refresh and revoke the tokens of a connection (RFC 6749, RFC 7009)."""
 
 import re
 from collections.abc import Iterable

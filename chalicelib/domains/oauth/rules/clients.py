@@ -1,4 +1,4 @@
-"""OAuth clients: AI applications that people connect to a workspace.
+"""Check the metadata of AI applications that users connect to a workspace.
 
 A client is known by a document at its id, which is a URL, or by an id that contains its metadata
 (``registration``).
@@ -20,7 +20,7 @@ AUTH_METHODS: tuple[AuthMethod, ...] = ("none", "private_key_jwt")
 MAX_NAME = 100
 MAX_REDIRECT_URIS = 20
 MAX_ID = 1_500
-"""Characters of a client id."""
+"""Maximum length, in characters, of a client id."""
 _UNSEEN = re.compile("[\u00ad\u034f\u180e\u200b-\u200d\u2060-\u2064\ufeff]")
 """Characters without width, by which one name could look like another."""
 

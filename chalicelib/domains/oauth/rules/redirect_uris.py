@@ -1,4 +1,4 @@
-"""Redirect URIs: which ones a client may register, and which a request may use.
+"""Check which redirect URIs a client may register, and which URIs a request may use.
 
 Sources: RFC 6749, 3.1.2; RFC 8252, 7 and 8; RFC 9700, 2.1 and 4.1.
 """

@@ -1,4 +1,4 @@
-"""Stateless registration of clients: the id contains the metadata (RFC 7591, A.5.2).
+"""Register clients without storage by ids that contain their metadata (RFC 7591, A.5.2).
 
 There is no row, so nothing has to be limited or to expire. Clients register again for each
 connection, and a client whose registration was removed would not recover. The metadata is checked

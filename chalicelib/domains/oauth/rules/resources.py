@@ -1,4 +1,4 @@
-"""Metadata for clients: the protected resource, its authorization server, and the challenge."""
+"""Describe the protected resource and its authorization server to clients."""
 
 from typing import Any
 from urllib.parse import urlsplit

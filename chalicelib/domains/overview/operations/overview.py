@@ -1,4 +1,4 @@
-"""Overview of a workspace: recent activity, next bookings, and available funds."""
+"""Return a workspace's recent activity, next bookings and available funds."""
 
 from collections.abc import Mapping
 from datetime import date, timedelta
@@ -33,7 +33,7 @@ PERIOD_DAYS = 14
 """Length of the period. Its total is compared with that of the period before."""
 DAYS_AHEAD = 7
 MAX_ROWS = 5
-"""Number of leads, bookings and dialogs to show."""
+"""Maximum number of leads, of bookings and of dialogs to show."""
 PREVIEW_CHARACTERS = 120
 
 

@@ -1,4 +1,4 @@
-"""The way of a custom domain: proven, set up as a host, active, and released (ADR 48).
+"""Prove, activate and release the custom domain of a site (ADR 48).
 
 A call checks the proof. Jobs do the rest, because only the function that runs jobs may change
 hosts. Each check reads the state and takes the next step, so a repeated check does no harm.

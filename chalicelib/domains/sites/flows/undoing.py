@@ -1,4 +1,4 @@
-"""Undoing deletions and saves: how long it is possible, and the sentences that explain it."""
+"""Explain how long deletions and saves can be undone."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta

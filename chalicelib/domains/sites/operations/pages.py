@@ -1,4 +1,4 @@
-"""Pages of a site: operations on their metadata, and reading of their HTML."""
+"""Manage the metadata of a site's pages, and read their HTML."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self

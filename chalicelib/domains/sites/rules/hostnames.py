@@ -1,4 +1,4 @@
-"""Custom domains: validation of host names, and the TXT record that proves ownership.
+"""Validate custom domains and the TXT record that proves their owner.
 
 URLs of sites and their pages.
 """

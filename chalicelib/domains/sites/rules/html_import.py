@@ -1,4 +1,4 @@
-"""Import of web pages: relative URLs become absolute, and images are found.
+"""Import web pages, with absolute URLs and the images that they show.
 
 turbohtml (MIT, 1.8 MiB, monthly releases) finds the tags. It parses HTML by the WHATWG standard, in
 C, in one linear pass and without recursion. It reports the position of each tag, and supports the

@@ -1,4 +1,4 @@
-"""A site's page as it is served: the author's HTML with missing elements added.
+"""Add missing elements to the author's HTML of a page before it is served.
 
 A title, a description and a canonical link are added if the page's HTML has none. A script that
 reports the visit is added, too. The author's HTML itself is not changed or moved.

@@ -8,7 +8,10 @@ from typing import NamedTuple
 CONTEXT_LINES = 3
 """Equal lines that are shown before and after a change."""
 MAX_LINES = 3_000
-"""Lines of a text that are compared. The comparison takes time in proportion to their product."""
+"""Maximum number of lines of a text that is compared.
+
+The comparison takes time in proportion to the product of both numbers.
+"""
 
 
 class Row(NamedTuple):

@@ -30,7 +30,7 @@ INLINE_DESIGN_BYTES = 1024
 
 
 MAX_FORMER_SLUGS = 20
-"""Former slugs of a page that redirect to it. Each is a row of its own."""
+"""Maximum number of former slugs that redirect to a page. Each slug has a row of its own."""
 
 
 class PageRow(Record):

@@ -1,4 +1,4 @@
-"""Daily counters of a site's visits: views, visitors, pages and referring hosts (ADR 29).
+"""Count a site's views, visitors, pages and referring hosts per day (ADR 29).
 
 Only one row is stored for a visit: it records that a visitor was on the site on a day. The visitor
 is identified by a hash that changes daily. The row expires with the salt of the hash.

@@ -42,7 +42,7 @@ In rows of version 0.1.0, ``active`` means that the domain was proven. Nothing w
 _STATES = {SERVED: ACTIVE, ACTIVE: VERIFIED, "error": FAILED}
 """Stored status -> state, where they differ. ``error`` is in rows of version 0.1.0."""
 MAX_FOUND = 200
-"""Sites whose URLs are found at once."""
+"""Maximum number of sites whose URLs are found in one call."""
 TIME_LIMIT = timedelta(hours=72)
 """Time within which a requested domain must become active."""
 EXPIRED = "It was not ready within 72 hours. Check the records, then call again."

@@ -1,4 +1,4 @@
-"""Turns of webhooks: one worker at a time sends what is due to a webhook.
+"""Send due events to a webhook, by one worker at a time.
 
 The events that the webhooks of a workspace want.
 
@@ -336,7 +336,10 @@ def turn(workspace_id: str, webhook_id: str, due_at: datetime) -> JobRow:
 
 
 MAX_BODY_BYTES = 20_000
-"""A larger event has only the ids of its record, and the URL to read it."""
+"""Maximum size, in bytes, of an event with its record.
+
+A larger event has only the ids of its record, and the URL to read it.
+"""
 
 
 def send_delivery(

@@ -1,4 +1,4 @@
-"""Deliveries of events to webhooks: the jobs that send them, and their list."""
+"""Send events to webhooks by jobs, and list the deliveries."""
 
 from functools import partial
 

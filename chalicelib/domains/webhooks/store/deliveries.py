@@ -1,4 +1,4 @@
-"""Deliveries: one for each event and each webhook that receives it, kept for 30 days.
+"""Store one delivery for each event and webhook, for 30 days.
 
 A delivery that is not finished has the time of its next attempt as the key of an index, so that one
 query finds what is due. A delivery has no body: each attempt reads the live record.

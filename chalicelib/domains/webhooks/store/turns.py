@@ -1,4 +1,4 @@
-"""Turns: at any time, one worker sends to a webhook. Its state is what the attempts came to."""
+"""Lock a webhook for one worker, and store the outcome of its attempts."""
 
 from datetime import datetime, timedelta
 from uuid import uuid4

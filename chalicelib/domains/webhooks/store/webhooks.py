@@ -1,4 +1,4 @@
-"""Webhooks: URLs that receive the events of a workspace."""
+"""Store the URLs that receive events of a workspace."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,9 +25,12 @@ days."""
 BOTH_SECRETS = timedelta(hours=24)
 """After a secret is replaced, requests are signed with the former one too for this long."""
 MAX_OLD_SECRETS = 2
-"""Former secrets that sign requests, if a secret is replaced more than once in this time."""
+"""Maximum number of former secrets that sign requests.
+
+There are several if a secret is replaced more than once in this time.
+"""
 MAX_WEBHOOKS = 10
-"""Webhooks of a workspace."""
+"""Maximum number of webhooks of a workspace."""
 LOCK = "webhooks"
 """Name of the lock row (``engine.locks``) for the webhooks of a workspace."""
 
