@@ -1,1 +1,1 @@
-"""The database without any noun: tables, units of work, transactions, jobs, limits."""
+"""The database layer, which has no knowledge of any domain."""

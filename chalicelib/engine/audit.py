@@ -1,6 +1,7 @@
-"""The audit log: one row per committed change, stored for 90 days.
+"""The audit log of committed changes, stored for 90 days.
 
-This module only adds rows and reads them. IAM policies allow nothing else (ADR 17).
+There is one row per change. This module only adds rows and reads them. IAM policies allow nothing
+else (ADR 17).
 """
 
 from collections.abc import Callable
@@ -43,7 +44,10 @@ def _partition(workspace_id: str) -> str:
 
 
 def row(tenant: str, event: AuditEvent) -> AuditRow:
-    """Return the row of a change. The transaction that makes the change also writes the row."""
+    """Return the row of a change.
+
+    The transaction that makes the change also writes the row.
+    """
     now = clock.now()
     return AuditRow(
         _partition(event.workspace_id or tenant),
@@ -68,7 +72,8 @@ def latest(workspace_id: str, limit: int = 100) -> list[AuditRow]:
 class AuditPage(NamedTuple):
     """One page of changes, newest first.
 
-    ``before`` is the argument of ``page`` that returns the next page. It is None on the last page.
+    ``before`` is the argument of ``page`` that returns the next page. The last page has None
+    instead.
     """
 
     rows: list[AuditRow]
@@ -86,10 +91,10 @@ def page(  # noqa: PLR0913  the filters of a page
 ) -> AuditPage:
     """Return a page of a workspace's changes, newest first.
 
-    ``before`` is the value that the previous page returned. ``first`` and ``last`` are
-    inclusive. ``matches`` returns, for the actor and the operation, whether to include a change.
-    With it, a page may be short or empty although more changes follow. Expired changes are
-    left out, even if DynamoDB has not deleted them yet.
+    ``before`` is the value that the previous page returned. ``first`` and ``last`` are inclusive.
+    ``matches`` returns, for the actor and the operation, whether to include a change. With
+    ``matches``, a page may be short or empty although more changes follow. Expired changes are left
+    out, even if DynamoDB has not deleted them yet.
     """
     oldest = clock.now() - RETENTION
     lowest, highest = id_bounds((max(first or oldest, oldest), last))

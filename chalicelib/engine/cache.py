@@ -1,7 +1,7 @@
-"""A cache of answers from outside services, so that the same request is not repeated.
+"""A cache of responses from outside services, so that the same request is not repeated.
 
 The whole platform shares one cache, so it may hold public data only. Never store data that belongs
-to a workspace or was made for it.
+to a workspace or was made for one.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.engine.tables import MAX_ITEM_BYTES, ControlRow
 
 MAX_BYTES = MAX_ITEM_BYTES - 1_000
-"""Larger answers are not cached. The rest of a row is for its key and attribute names."""
+"""Maximum bytes of a cached response. The remaining bytes of a row hold its key and names."""
 SORT_KEY = "-"
 
 J = TypeVar("J")
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class CacheRow(ControlRow):
-    """A cached answer, as JSON text."""
+    """A cached response, as JSON."""
 
     body = UnicodeAttribute()
 
@@ -44,15 +44,15 @@ def cached(
     *,
     ttl_of_none: timedelta | None = None,
 ) -> J:
-    """Return the cached answer. If there is none, call ``produce`` and cache its result.
+    """Return the cached response, or call ``produce`` and cache its result.
 
     If the cache fails, ``produce`` is called. Exceptions of ``produce`` are not caught.
 
     Args:
-        kind: the kind of the answer and its shape. Use another kind when the shape changes.
-        key: the values that the answer depends on, of any length.
-        ttl: how long the answer is cached, or a function that returns this for an answer.
-        produce: requests the answer.
+        kind: the kind of the response and its shape. Use another kind when the shape changes.
+        key: the values that the response depends on, of any length.
+        ttl: how long the response is cached, or a function that returns this for a response.
+        produce: requests the response.
         ttl_of_none: how long None, the result of an empty search, is cached. Defaults to ``ttl``.
     """
     place = f"CACHE#{kind}#{hashlib.sha256(key.encode()).hexdigest()}"

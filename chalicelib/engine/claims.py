@@ -41,7 +41,7 @@ class ClaimRow(IdentityRow):
 
     @classmethod
     def find_claimed(cls, kind: str, names: Iterable[str]) -> set[str]:
-        """Return the names that are claimed. Reads them in one request."""
+        """Return the names that are claimed, which are read in one request."""
         keys = {f"CLAIM#{kind}#{name}": name for name in names}
         return {keys[row.pk] for row in fetch_of(cls, ((pk, SORT_KEY) for pk in keys))}
 
@@ -57,13 +57,13 @@ def claim_key(kind: str, name: str) -> tuple[str, str]:
 
 
 def name_hash(text: str, group: str = "") -> str:
-    """Return the hash under which a text is claimed. Texts that compare equal share it.
+    """Return the hash under which a name is claimed. Names that compare equal share one hash.
 
-    A hash is needed because folding can make a text too long for a key: U+FDFA becomes 18 letters.
+    A hash is needed because folding can make a name too long for a key: U+FDFA becomes 18 letters.
     """
     return exact_hash(fold(text), group)
 
 
 def exact_hash(key: str, group: str = "") -> str:
-    """Return the hash of a key that must not be folded, such as that of an e-mail address."""
+    """Return the hash of a key that must not be folded, such as the key of an e-mail address."""
     return hashlib.sha256(f"{group}\0{key}".encode()).hexdigest()

@@ -1,13 +1,12 @@
-"""The connection to DynamoDB: time-outs, retries and the meaning of failures.
+"""Connect to DynamoDB, with time-outs, retries and an interpretation of failures.
 
 botocore's own retries are off. They would repeat a transaction without checking whether the first
 attempt succeeded, and they ignore the request's deadline. Reads and writes of one row are tried
 three times. Only ``engine.transactions`` repeats transactions, because it can check their outcome.
 
-Parse DynamoDB's answers without botocore's walk through their shapes.
-
-An answer with items is JSON in the form in which botocore returns it, except for binary values.
-botocore nevertheless visits every value, which takes half of the CPU time of a long query.
+Responses of DynamoDB are parsed without botocore's walk through their shapes. A response with items
+is JSON in the form in which botocore returns it, except for binary values. botocore nevertheless
+visits every value, which takes half of the CPU time of a long query.
 """
 
 import json
@@ -39,13 +38,16 @@ _PLAIN = frozenset(
         "UpdateItemOutput",
     }
 )
-"""Shapes whose values are numbers, texts, booleans, and items of those."""
+"""Shapes whose values are numbers, strings, booleans, and items made of these."""
 _BINARY = re.compile(rb'"BS?"\s*:')
-"""A binary value. A text with this content also matches; its answer only takes longer."""
+"""A binary value. A string with this content also matches, and only makes the parser slower."""
 
 
 class UnreadableAnswerError(BotoCoreError):  # type: ignore[misc]  # botocore has no types
-    """An answer of DynamoDB is not JSON. It may be cut, so a retry may help."""
+    """A response of DynamoDB is not JSON.
+
+    It may be cut, so a retry may help.
+    """
 
     fmt = "DynamoDB's answer is not JSON: {reason}"
 
@@ -54,7 +56,7 @@ class AnswerParsers(ResponseParserFactory):  # type: ignore[misc]  # botocore ha
     """Creates the parsers of a client."""
 
     def create_parser(self, protocol_name: str) -> Any:  # noqa: ANN401  a parser of botocore
-        """Return the parser of a protocol. DynamoDB's is JSON."""
+        """Return the parser of a protocol, which is JSON for DynamoDB."""
         if protocol_name == "json":
             return _AnswerParser(**self._defaults)
         return super().create_parser(protocol_name)
@@ -67,14 +69,14 @@ class _AnswerParser(JSONParser):  # type: ignore[misc]  # botocore has no types
         try:
             answer = json.loads(raw_body)
         except ValueError as error:
-            # botocore would return an empty answer, as if there were no such rows.
+            # botocore would return an empty response, as if the table had no such rows.
             raise UnreadableAnswerError(reason=error) from error
         return {name: value for name, value in answer.items() if value is not None}
 
 
 CONNECT_SECONDS = 1
 READ_SECONDS = 2
-"""Seconds to wait for an answer. Answers take milliseconds, so a later one is probably lost."""
+"""Seconds to wait for a response. Responses take milliseconds, so a later one is probably lost."""
 ATTEMPTS = 3
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
@@ -104,7 +106,7 @@ The first is the reason of a cancelled transaction, the second the code of a sin
 class _Connection(Connection):
     """PynamoDB's connection, with retries that end before the request's deadline.
 
-    Its session parses answers by ``AnswerParsers``.
+    Its session parses responses by ``AnswerParsers``.
     """
 
     @property
@@ -151,7 +153,7 @@ def connection() -> Connection:
 def batch_get(tables: dict[str, Any]) -> dict[str, Any]:
     """Read rows of several tables in one request. PynamoDB's own method takes one table.
 
-    ``tables`` and the result are those of BatchGetItem, in DynamoDB's JSON.
+    ``tables`` and the result have the form of BatchGetItem, in DynamoDB's JSON.
 
     Raises:
         GetError: the request failed.
@@ -165,9 +167,9 @@ def batch_get(tables: dict[str, Any]) -> dict[str, Any]:
 
 
 def error_code(error: BaseException) -> str:
-    """Return DynamoDB's code of a failure, or "" if there was no answer with a code.
+    """Return DynamoDB's code of a failure, or "" without a response that has a code.
 
-    PynamoDB's own ``cause_response_code`` fails on botocore's time-outs, whose response is None.
+    PynamoDB's own ``cause_response_code`` fails on botocore's time-outs, whose response is missing.
     """
     cause = error.cause if isinstance(error, PynamoDBException) else error
     response = getattr(cause, "response", None) or {}
@@ -176,7 +178,7 @@ def error_code(error: BaseException) -> str:
 
 
 def is_unknown(error: BaseException) -> bool:
-    """Whether DynamoDB may have carried out the request although no answer confirms it."""
+    """Whether DynamoDB may have carried out the request although no response confirms it."""
     cause = error.cause if isinstance(error, PynamoDBException) else error
     if isinstance(cause, ClientError):
         return error_code(error) == IN_PROGRESS or _status(cause) >= 500  # noqa: PLR2004  server errors
@@ -192,7 +194,10 @@ def is_passing(error: BaseException) -> bool:
 
 
 def _status(error: ClientError) -> int:
-    """Return the HTTP status. PynamoDB's wrapper has it only in the exception that caused it."""
+    """Return the HTTP status.
+
+    PynamoDB's wrapper has it only in the exception that caused it.
+    """
     for failure in (error, error.__cause__):
         metadata = (getattr(failure, "response", None) or {}).get("ResponseMetadata", {})
         if status := metadata.get("HTTPStatusCode"):

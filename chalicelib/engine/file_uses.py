@@ -1,9 +1,10 @@
-"""The records that show each file: one row per file and record, in the file's partition.
+"""The records that show each file.
 
-The unit of work that writes a record also updates these rows (``engine.unit``), so the deletion of
-a file can find the records that show it. A record that begins to show a file raises the file's
-version. A concurrent deletion of the file then conflicts and starts again. If the file is gone, the
-writer of the record conflicts and starts again instead.
+There is one row per file and record, in the file's partition. The unit of work that writes a record
+also updates these rows (``engine.unit``), so the deletion of a file can find the records that show
+it. A record that begins to show a file raises the file's version. A concurrent deletion of the file
+then conflicts and starts again. If the file is gone, the writer of the record conflicts and starts
+again instead.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +30,7 @@ class ShownFiles(Generic[R]):
     """The files that a noun's records show.
 
     ``ids`` returns the ids of a record's files. ``remove`` takes a file out of a record when the
-    file is deleted although it is shown. Without ``remove`` the record stays unchanged: the HTML of
+    file is deleted although it is shown. Without ``remove`` the record is not changed. The HTML of
     a page, for example, belongs to its author.
     """
 
@@ -38,7 +39,10 @@ class ShownFiles(Generic[R]):
 
 
 class FileUseRow(ContentRow):
-    """States that a record shows a file. The sort key names the record."""
+    """States that a record shows a file.
+
+    The sort key names the record.
+    """
 
 
 class FileVersionRow(ContentRow):
@@ -53,7 +57,10 @@ RAISE: list[Action] = [FileVersionRow.version.add(1)]
 
 @dataclass(frozen=True, slots=True)
 class FileUseRows:
-    """The changes of rows. The versions of the files in ``shown`` are raised."""
+    """The changes of rows.
+
+    The versions of the files in ``raised`` are raised.
+    """
 
     put: list[FileUseRow]
     deleted: list[FileUseRow]
@@ -80,7 +87,10 @@ def records_showing(workspace_id: str, file_id: str) -> list[str]:
 
 
 def rows(workspace_id: str, changes: Changes, created: Iterable[str] = ()) -> FileUseRows:
-    """Return the rows to write. Files ``created`` by the same unit need no higher version."""
+    """Return the rows to write.
+
+    Files ``created`` by the same unit need no higher version.
+    """
     put: list[FileUseRow] = []
     deleted: list[FileUseRow] = []
     is_in_use = dict.fromkeys(created, False)
@@ -115,7 +125,10 @@ class FileUseTracker:
         old_record: Record | None,
         new_record: Record | None,
     ) -> None:
-        """Register a written record. Its new files are read when the unit commits."""
+        """Register a written record.
+
+        Its new files are read when the unit commits.
+        """
         old = set(shown_files.ids(old_record)) if old_record is not None else set()
         self._records[record] = (
             old,

@@ -1,4 +1,4 @@
-"""History rows: the changes of a record, which are shown to its owner."""
+"""History rows, which show the changes of a record to its owner."""
 
 from typing import Any, ClassVar, Self
 
@@ -13,7 +13,10 @@ SHOWN = 500
 
 
 class HistoryRow(ContentRow):
-    """One change of a record. The rows of all records of a noun share a partition."""
+    """One change of a record.
+
+    The rows of all records of a noun share a partition.
+    """
 
     noun: ClassVar[str]
 

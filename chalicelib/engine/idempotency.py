@@ -1,8 +1,8 @@
-"""Stored answers of idempotent calls, kept for 24 hours per principal and operation.
+"""Stored responses of idempotent calls, kept for 24 hours per principal and operation.
 
-The answer, once stored, is never overwritten or removed by the call that made it.
+A stored response is never overwritten or removed by the call that made it.
 
-The last release kept each answer in a partition of its own, its former place. While one release
+The last release kept each response in its own partition, its former place. While one release
 replaces the other, and after a rollback, both must recognize a key. So this release writes and
 reads both places. The next one can drop the former place.
 """
@@ -28,20 +28,23 @@ IN_PROGRESS_FOR = timedelta(minutes=2)
 """Lifetime of a mark after a crash. It exceeds the longest Lambda run behind API Gateway."""
 
 MAX_INLINE_BYTES = 100_000
-"""Bytes of an answer that is stored in its row. Rows hold 400 KB; larger answers are objects."""
+"""Maximum bytes of a response that is stored in its row.
+
+Rows hold 400 KB. Larger responses are objects.
+"""
 FORMER_SORT_KEY = "-"
-"""Sort key of the answers in their former places."""
+"""Sort key of the responses in their former places."""
 SHARDS = 16
-"""Partitions of a workspace's answers. An erasure reads all of them."""
+"""Partitions of a workspace's responses. An erasure reads all partitions."""
 _OK = 200
 
 log = logging.getLogger(__name__)
 
 
 class IdempotencyRow(ControlRow):
-    """An answer. Without body and object, it is the mark of a call in progress.
+    """A response. Without body and object, it is the mark of a call in progress.
 
-    Answers with status 200, and all those of earlier releases, have no ``status``.
+    Responses with status 200, and all responses of earlier releases, have no ``status``.
     """
 
     fingerprint = UnicodeAttribute()
@@ -59,7 +62,7 @@ def _places(tenant: str, record: IdempotencyRecord) -> list[tuple[str, str]]:
     """Return the keys of a record's rows: its place and its former place.
 
     Their name is hashed, because keys may have any characters. The first digit of the hash is the
-    shard, so an erasure finds the answers of a workspace.
+    shard, so an erasure finds the responses of a workspace.
     """
     name = hashlib.sha256(f"{record.scope}\0{record.key}".encode()).hexdigest()
     return [(_partition(tenant, name[0]), name), _former_place(tenant, name)]
@@ -72,7 +75,7 @@ def _former_place(tenant: str, name: str) -> tuple[str, str]:
 def rows(
     tenant: str, record: IdempotencyRecord, *, owner: str, retention: timedelta = RETENTION
 ) -> list[IdempotencyRow]:
-    """Return the rows of an answer or of a mark."""
+    """Return the rows of a response or of a mark."""
     return [
         IdempotencyRow(
             *place,
@@ -119,7 +122,10 @@ def find(tenant: str, record: IdempotencyRecord) -> IdempotencyRecord | None:
 def mark_in_progress(
     tenant: str, record: IdempotencyRecord, *, owner: str, retention: timedelta = IN_PROGRESS_FOR
 ) -> bool:
-    """Mark a key as in progress for at most ``retention``. Returns False if the key is not free."""
+    """Mark a key as in progress for at most ``retention``.
+
+    Returns False if the key is not free.
+    """
     for mark in reversed(rows(tenant, record, owner=owner, retention=retention)):
         try:
             mark.save(condition=is_free_for(owner))
@@ -131,10 +137,10 @@ def mark_in_progress(
 
 
 def clear_in_progress(tenant: str, record: IdempotencyRecord, *, owner: str) -> None:
-    """Remove the mark that ``owner`` set. An answer that has replaced it stays.
+    """Remove the mark that ``owner`` set, but not a response that has replaced it.
 
-    Failures are only logged, because they must not hide the error of the call. The mark then stays
-    until it expires.
+    Failures are only logged, because they must not hide the error of the call. The mark is then
+    kept until it expires.
     """
     for place in _places(tenant, record):
         try:
@@ -145,10 +151,11 @@ def clear_in_progress(tenant: str, record: IdempotencyRecord, *, owner: str) -> 
 
 
 def answers_naming(tenant: str, words: Collection[str]) -> list[IdempotencyRow]:
-    """Return the stored answers of a tenant that contain any of some words, such as ids.
+    """Return the stored responses of a tenant that contain any of some words, such as ids.
 
-    It reads all answers of the last day, in ``SHARDS`` queries. Answers stored as objects are not
-    read, nor are those of the last release, which expire within a day of the upgrade.
+    All responses of the last day are read, in ``SHARDS`` queries. Responses stored as objects are
+    not read. Responses of the last release are not read either, because they expire within a day of
+    the upgrade.
     """
     encoded_words = [word.encode() for word in words]
     with deadline.side_by_side() as start:
@@ -161,7 +168,7 @@ def answers_naming(tenant: str, words: Collection[str]) -> list[IdempotencyRow]:
 
 
 def forget_answers(tenant: str, answers: Collection[IdempotencyRow]) -> None:
-    """Remove stored answers of a tenant from both places."""
+    """Remove stored responses of a tenant from both places."""
     with reaching():
         for answer in answers:
             answer.delete()

@@ -1,4 +1,4 @@
-"""The rows that depend on a unit's records: index entries, look-ups, counters and file uses."""
+"""The rows that depend on a unit's records, such as index entries and look-ups."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
@@ -77,7 +77,7 @@ class Indexer:
             self._sync_side_rows(listing, row.original or row, None, NO_CLAIM_ERRORS)
 
     def stage(self) -> list[JobRow]:
-        """Stage the dependent rows. Returns jobs for those that do not fit into the transaction."""
+        """Stage the dependent rows, and return jobs for rows that exceed the transaction."""
         for noun, deltas in self._counts.items():
             for shard, additions in counters.shard_updates(self.tenant, noun, deltas):
                 self.transaction.updates.append((update_stage(shard, additions), None))
@@ -140,8 +140,9 @@ class Indexer:
     def _stage_entries(self) -> list[JobRow]:
         """Stage the entries in partitions of values if they fit into the transaction.
 
-        Otherwise, as when ninety products are reordered, they are written right after it. If this
-        process fails to do so, a job that is committed with the transaction writes them.
+        Otherwise, as when ninety products are reordered, they are written directly after the
+        transaction. If this process fails to do so, a job that is committed with the transaction
+        writes them.
         """
         if len(self.transaction.staged) + len(self._entries) < MAX_ITEMS:
             self.transaction.puts += [put for _, put in self._entries]

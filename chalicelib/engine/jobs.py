@@ -1,8 +1,9 @@
-"""Scheduled jobs: work for a later time, or work that must finish even if its request fails.
+"""Scheduled jobs, for later work and for work that must finish even if its request fails.
 
 A queue (``core.jobs.Queue``) is a partition per shard, sorted by due time. A query per shard reads
-the jobs that are due, so no scan is needed. A job's row is written in the transaction that it
-belongs to, and deleted in the one that does the work, so that neither exists without the other.
+the jobs that are due, so no scan is needed. A job's row is written in the transaction that requires
+the job, and deleted in the transaction that does the work, so that neither exists without the
+other.
 
 The key of a row never changes. A runner first takes a lease, by a conditional update of the row
 that it read. Several runners therefore share the work, and a deleted row never comes back. Each
@@ -70,7 +71,7 @@ class JobRow(ControlRow):
     """A job. Its handler may run more than once, so it must be idempotent.
 
     ``tries`` counts the leases. No other runner takes one before ``not_before``. ``lease`` is a
-    random value by which the holder of the latest lease recognizes it, even if an answer was lost.
+    random value by which the holder of the latest lease recognizes it, even if a response was lost.
     """
 
     kind = UnicodeAttribute()
@@ -92,7 +93,10 @@ class JobRow(ControlRow):
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
-        """Return the job. A job that cannot be read has no kind, and thus no handler."""
+        """Return the job.
+
+        A job that cannot be read has no kind, and thus no handler.
+        """
         try:
             job = super().from_raw_data(data)
             job.serialize(null_check=True)
@@ -112,7 +116,7 @@ def row(
     *,
     job_id: str | None = None,
 ) -> JobRow:
-    """Return a job to stage in a unit of work. Without a time it is due at once.
+    """Return a job to stage in a unit of work. The default due time is now.
 
     With a ``job_id`` that is unique within its kind, ``ref`` can find the job again.
     """
@@ -122,7 +126,7 @@ def row(
 
 
 def ref(kind: str, due_at: datetime, job_id: str) -> JobRow:
-    """Return a job by its key alone, so that a unit of work can delete it to cancel the job.
+    """Return a job that has only its key, so that a unit of work can delete it to cancel the job.
 
     The deletion also succeeds if the job is finished or was never scheduled.
     """
@@ -178,7 +182,7 @@ def remove_finished(job: JobRow) -> None:
 
 
 def attempt(job: JobRow, work: Work) -> bool:
-    """Run a job and remove it. A failure is logged, and the job stays in the queue.
+    """Run a job and remove it. After a failure, log it and keep the job in the queue.
 
     A job that is postponed is written for its later time first.
     """
@@ -249,7 +253,10 @@ class _Runner:
         self._lock = Lock()
 
     def round(self, threads: int) -> bool:
-        """Run some of the jobs that are due. Returns whether there may be more."""
+        """Run some of the jobs that are due.
+
+        Returns whether there may be more.
+        """
         jobs, self._more = _due(self._queue, clock.now())
         self._queues: defaultdict[str, deque[JobRow]] = defaultdict(deque)
         self._lost = Counter[str]()  # leases in a row, by shard
@@ -287,7 +294,10 @@ class _Runner:
                 self.finished[job.kind] += 1
 
     def _attempt(self, job: JobRow) -> bool:
-        """Run a leased job. Returns False, and lets it pause, if it fails."""
+        """Run a leased job.
+
+        Returns False, and lets it pause, if it fails.
+        """
         handler = self._handlers.get(job.kind)
         if handler is None:
             log.error("a job has no handler", extra={"kind": job.kind, "job": job.sk})
@@ -316,7 +326,7 @@ class _Runner:
 
 
 def _due(queue: Queue, now: datetime) -> tuple[list[JobRow], bool]:
-    """Return jobs that are due and free, by shard and age, and whether a kind has more of them.
+    """Return jobs that are due and free, by shard and age, and whether a kind has more.
 
     The read may be eventually consistent: a job that is missed runs a minute later, and no lease
     can be taken on a deleted one.

@@ -66,7 +66,8 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
 def take_each(subjects: Sequence[tuple[Limit, str]]) -> None:
     """Count a call under several limits side by side, with the result of counting in their order.
 
-    Each has its subject. If a limit refuses the call, it is given back to the limits after it.
+    Each limit has its subject. If a limit refuses the call, the call is given back to all later
+    limits.
 
     Raises:
         RateLimitedError: a limit is reached. UnavailableError is raised as by ``take``.
@@ -85,9 +86,9 @@ def take_each(subjects: Sequence[tuple[Limit, str]]) -> None:
 def visitor_limits(
     limit: Limit, subjects: Sequence[str], shared: Limit | None = None
 ) -> list[tuple[Limit, str]]:
-    """Return a limit of a visitor, and that of the visitor's IPv6 network, if there is one.
+    """Return a limit of a visitor, and the limit of the visitor's IPv6 network, if there is one.
 
-    ``subjects`` are those of ``Principal.share_subjects``. A network may use at most half of
+    ``subjects`` are the result of ``Principal.share_subjects``. A network may use at most half of
     ``shared``, a limit of all visitors.
     """
     max_requests = NETWORK_SHARES * limit.max_requests
@@ -137,9 +138,9 @@ def stage(
     """Stage one more unit for a subject, in the transaction of the limited change.
 
     A unit of work that does not commit takes nothing. At commit, ``RateLimitedError`` is raised if
-    the limit is reached. With ``rows``, it is raised at once if the limit was reached when they
-    were read: a refused transaction costs as much as one that is carried out. With ``runs_again``,
-    the unit of work runs again instead of failing at commit.
+    the limit is reached. With ``rows``, it is raised without a transaction if the limit was reached
+    when they were read: a refused transaction costs as much as one that is carried out. With
+    ``runs_again``, the unit of work runs again instead of failing at commit.
     """
     window = _Window.current(limit, subject)
     if rows is not None and not has_room(limit, subject, rows):
@@ -188,7 +189,10 @@ class _Window(NamedTuple):
 
 
 def give_back(limit: Limit, subject: str, counted_at: datetime) -> None:
-    """Subtract a call that should not count. A window that has begun since is left unchanged."""
+    """Subtract a call that should not count.
+
+    A window that has begun since is left unchanged.
+    """
     begun = _begin(counted_at, limit.window)
     row = RateLimitRow(f"LIMIT#{limit.name}#{subject}", begun.isoformat())
     try:
@@ -199,6 +203,9 @@ def give_back(limit: Limit, subject: str, counted_at: datetime) -> None:
 
 
 def _begin(moment: datetime, window: timedelta) -> datetime:
-    """Return the start of the window that contains a moment. Days begin at midnight UTC."""
+    """Return the start of the window that contains a moment.
+
+    Days begin at midnight UTC.
+    """
     epoch = datetime.fromtimestamp(0, UTC)
     return moment - (moment - epoch) % window

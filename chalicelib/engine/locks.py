@@ -1,4 +1,7 @@
-"""Lock rows. Changes that must not overlap save the same row, so one of them starts again."""
+"""Lock rows, which serialise changes that must not overlap.
+
+Such changes save the same row, so one of the changes starts again.
+"""
 
 from pynamodb.attributes import NumberAttribute, VersionAttribute
 
@@ -8,7 +11,7 @@ from chalicelib.engine.unit import UnitOfWork
 
 
 class LockRow(ContentRow):
-    """Serialises writers: each one saves this row at the version that it read."""
+    """Serialises writers, each of which saves this row at the version that it read."""
 
     version = VersionAttribute()
 
@@ -22,7 +25,7 @@ def lock_row(workspace_id: str, what: str, rows: Rows | None = None) -> LockRow:
     """Return the lock row for a kind of change. The change must save it.
 
     Read it before other rows, so that they cannot be older. It is taken from ``rows`` if it was
-    read with them.
+    read together with them.
     """
     key = lock_key(workspace_id, what)
     row = LockRow.find(key.pk, key.sk) if rows is None else rows.find(LockRow, key)

@@ -1,4 +1,4 @@
-"""Raw reads of ``content`` and their cost: queries of one partition, and records by key.
+"""Raw reads of ``content`` and their cost.
 
 The items are raw because a PynamoDB model per row costs ten times the CPU, and lists read many
 rows.
@@ -28,14 +28,14 @@ T = TypeVar("T")
 
 @dataclass
 class Cost:
-    """Requests to DynamoDB of all threads, and the read units that the answers report."""
+    """Requests to DynamoDB of all threads, and the read units that the responses report."""
 
     round_trips: int = 0
     units: float = 0.0
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def add(self, answer: Item) -> None:
-        """Add the cost that an answer reports."""
+        """Add the cost that a response reports."""
         consumed = answer.get("ConsumedCapacity") or []
         entries = consumed if isinstance(consumed, list) else [consumed]
         with self._lock:
@@ -45,14 +45,20 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition, of ``content`` by default, read in pages of raw items. Adds up the cost."""
+    """One partition, of ``content`` by default, read in pages of raw items.
+
+    Adds up the cost.
+    """
 
     pk: str
     cost: Cost
     row: type[Row] = ContentRow
 
     def items(self, limit: int | None = None, **options: Any) -> Iterator[Item]:  # noqa: ANN401  PynamoDB's query options
-        """Yield up to ``limit`` items over all pages. DynamoDB ends a page after 1 MB."""
+        """Yield up to ``limit`` items over all pages.
+
+        DynamoDB ends a page after 1 MB.
+        """
         start = options.pop("exclusive_start_key", None)
         while limit is None or limit > 0:
             answer = self.query(limit=limit, exclusive_start_key=start, **options)
@@ -83,7 +89,10 @@ class Partition:
         return start
 
     def count(self, limit: int | None, **options: Any) -> int:  # noqa: ANN401  as above
-        """Return the number of rows without fetching them. Counting stops soon after ``limit``."""
+        """Return the number of rows without fetching them.
+
+        Counting stops soon after ``limit``.
+        """
         start: Item | None = None
         count = 0
         while limit is None or count < limit:
@@ -96,7 +105,7 @@ class Partition:
         return count
 
     def query(self, **options: Any) -> Item:  # noqa: ANN401  as above
-        """Return one page with its keys and counts, as DynamoDB answers."""
+        """Return one page with its keys and counts, in the form of DynamoDB's response."""
         if not is_key(self.pk):
             return {"Items": [], "Count": 0}
         table = self.row._get_connection()  # noqa: SLF001  raw items, see above
@@ -110,7 +119,7 @@ class Partition:
 class MergedPartitions:
     """Several partitions of ``content`` read as one, some at a time.
 
-    There is no ``skip``, because a key to continue from belongs to one partition.
+    Unlike ``Partition``, it cannot skip, because a key to continue from belongs to one partition.
     """
 
     pks: Sequence[str]
@@ -128,7 +137,10 @@ class MergedPartitions:
             yield item
 
     def count(self, limit: int | None, **options: Any) -> int:  # noqa: ANN401  as above
-        """Return the number of rows without fetching them. Counting stops soon after ``limit``."""
+        """Return the number of rows without fetching them.
+
+        Counting stops soon after ``limit``.
+        """
         return sum(self._each(lambda partition: partition.count(limit, **options)))
 
     def _each(self, read: Callable[[Partition], T]) -> list[T]:
@@ -137,7 +149,7 @@ class MergedPartitions:
 
 
 class Place(NamedTuple):
-    """Where a row is stored: its table and its full key."""
+    """The place of a row, which is its table and its full key."""
 
     table: str
     pk: str
@@ -217,7 +229,10 @@ class Rows:
         self._rows |= {place: rows.get(place) for place in missing}
 
     def fetch(self, keys: Iterable[Key]) -> list[Row]:
-        """Return the rows with these keys, in their order. Missing rows are left out."""
+        """Return the rows with these keys, in their order.
+
+        Missing rows are left out.
+        """
         unique_keys = list(dict.fromkeys(keys))
         self.read(unique_keys)
         return [row for key in unique_keys if (row := self._rows[key.place]) is not None]

@@ -1,10 +1,10 @@
-"""The tables and the attributes that all rows share: the one definition of the database.
+"""The tables and the attributes that all rows share, the only definition of the database.
 
 Every partition key contains its owner (``W#<workspace>#<NOUN>``). The owner is never only a filter.
 All five local indexes of ``content`` are created with the table, because DynamoDB cannot add one
 later (ADR 4).
 
-Sizes of keys and items of DynamoDB, before they are written.
+The sizes of keys and items are checked before the write.
 """
 
 import json
@@ -35,7 +35,7 @@ from chalicelib.engine.connection import connection, reaching
 
 MAX_PARTITION_KEY_BYTES = 2_048
 MAX_SORT_KEY_BYTES = 1_024
-"""Length of the longest sort keys that DynamoDB accepts, in bytes of UTF-8 (DynamoDB quotas)."""
+"""Maximum bytes of a sort key in UTF-8 (DynamoDB quotas)."""
 
 
 def size_of(value: Any) -> int:  # noqa: ANN401  a request in DynamoDB's JSON, or a part of one
@@ -60,7 +60,7 @@ _OVERHEAD = {"L": 4, "M": 4, "N": 2}
 def is_key(pk: str, sk: str | None = None) -> bool:
     """Return whether a row can have this key.
 
-    Keys are built from text that callers send, before or after it is validated. DynamoDB refuses a
+    Keys are built from strings that callers send, whether validated or not. DynamoDB refuses a
     request with an empty or too long key, so reads check first: such a key has no row.
     """
     sort_key_fits = sk is None or 0 < len(sk.encode()) <= MAX_SORT_KEY_BYTES
@@ -68,13 +68,16 @@ def is_key(pk: str, sk: str | None = None) -> bool:
 
 
 MAX_ITEM_BYTES = 400_000
-"""Bytes of the largest row. DynamoDB accepts 409,600 bytes, attribute names included."""
+"""Maximum bytes of a row. DynamoDB accepts 409,600 bytes, attribute names included."""
 
 Facets = tuple[str | None, str | None, str | None, str | None]
 
 
 class JsonAttribute(JSONAttribute):
-    """JSON as compact UTF-8. ASCII escapes would triple the length of Cyrillic."""
+    """JSON as compact UTF-8.
+
+    ASCII escapes would triple the length of Cyrillic.
+    """
 
     def serialize(self, value: Any) -> str | None:  # noqa: ANN401  any JSON value
         """Return the JSON text."""
@@ -98,7 +101,7 @@ class TableName:
 
 
 class Row(Model):
-    """Base of all rows: a partition key and a sort key, both text."""
+    """Base of all rows, with a partition key and a sort key that are strings."""
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
@@ -133,7 +136,7 @@ class Row(Model):
             return list(cls.query(pk, consistent_read=True, **options))
 
     def serialize(self, null_check: bool = True) -> dict[str, dict[str, Any]]:  # noqa: FBT001, FBT002  PynamoDB's signature
-        """Return the row in DynamoDB's JSON before it is written.
+        """Return the row in DynamoDB's JSON, ready to be written.
 
         Raises:
             PayloadTooLargeError: the row is too large for DynamoDB.
@@ -202,9 +205,9 @@ class ContentRow(Row):
 
     The list engine uses the attributes with one letter. ``r`` groups rows under a parent (a page's
     site), ``s`` is the status, and ``f1``-``f3`` are facets. ``n1``-``n2`` are numbers to sort by;
-    ``y1``-``y2`` are numbers to filter by only. ``t`` is the folded search text, and ``x`` marks a
-    text that is too long for the row's index entry. ``c`` holds multi-valued facets and the names
-    of set attributes. ``o1``-``o4`` are the keys of the indexes of large collections.
+    ``y1``-``y2`` are numbers to filter by only. ``t`` is the folded search string, and ``x`` marks
+    a search string that is too long for the row's index entry. ``c`` holds multi-valued facets and
+    the names of set attributes. ``o1``-``o4`` are the keys of the indexes of large collections.
     """
 
     class Meta:
@@ -240,7 +243,7 @@ class ContentRow(Row):
 class Record(ContentRow):
     """A record of a noun.
 
-    Its sort key is its id. It is saved only if the stored version is the one that was read.
+    Its sort key is its id. It is saved only if the stored version is the version that was read.
     """
 
     version = VersionAttribute()
@@ -253,12 +256,11 @@ class Record(ContentRow):
     stored: dict[str, Any] | None = None
     """The row as it was read, in DynamoDB's JSON. None for a new record."""
     facets_read: Facets = (None, None, None, None)
-    """The status and facets that the stored row was counted under. All are None for a new
-    record."""
+    """The status and facets that the stored row was counted under. A new record has only None."""
     revision: int = 0
     """The version that readers see after the commit of the unit that wrote the record."""
     follows: int = 0
-    """The version that a new row continues: that of the row from which the record moves."""
+    """The version of the row that a new row continues, when a record moves."""
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
@@ -274,7 +276,10 @@ class Record(ContentRow):
         attributes: dict[str, Any] | None = None,
         actions: list[Action] | None = None,
     ) -> Condition | None:
-        """Set the first version of a row that continues another one; PynamoDB sets 1."""
+        """Set the first version of a row that continues another one.
+
+        PynamoDB sets 1.
+        """
         is_new = self.version is None
         condition = super()._handle_version_attribute(attributes=attributes, actions=actions)
         if is_new and attributes is not None:
@@ -310,7 +315,10 @@ class Record(ContentRow):
         return actions
 
     def _too_large(self, item: dict[str, dict[str, Any]], size: int) -> PayloadTooLargeError:
-        """Return the error for a record that exceeds the limit. It names the largest field."""
+        """Return the error for a record that exceeds the limit.
+
+        It names the largest field.
+        """
         sizes = {
             name: size_of(item[attribute.attr_name])
             for name, attribute in self.get_attributes().items()
@@ -326,7 +334,7 @@ class Record(ContentRow):
 
     @property
     def original(self) -> Self | None:
-        """The record as it was read. None for a new record."""
+        """The record as it was read, or None for a new record."""
         return self.from_raw_data(dict(self.stored)) if self.stored else None
 
     @property
@@ -345,7 +353,7 @@ class Record(ContentRow):
         return {**attributes, "id": attributes["sk"], "version": self.revision}
 
     def copied_values(self, *except_for: str) -> dict[str, Any]:
-        """Return the attributes that a copy of the record gets: only those of its noun.
+        """Return the attributes that a copy of the record gets, which only its noun has.
 
         A new attribute of the noun is also copied, unless it is named in ``except_for``.
         """
@@ -373,7 +381,7 @@ class ConversationRow(Row):
 
 
 class ControlRow(Row):
-    """A row of ``control``: idempotency records, scheduled jobs and rate limits. Most expire."""
+    """A row of ``control``, such as an idempotency record or a scheduled job. Most expire."""
 
     class Meta:
         """PynamoDB's settings."""
@@ -420,14 +428,19 @@ TABLES: dict[str, type[Row]] = {
 
 
 def ensure_tables() -> list[str]:
-    """Create missing tables, with their time-to-live. Returns the names of the created tables."""
+    """Create missing tables, with their time-to-live.
+
+    Returns the names of the created tables.
+    """
     names = []
     for row in TABLES.values():
         if not row.exists():
             create = partial(row.create_table, wait=True, billing_mode="PAY_PER_REQUEST")
             try:
                 create()
-            except TableError:  # It was repeated after a lost answer, and found the table.
+            except (
+                TableError
+            ):  # The request was repeated after a lost response, and found the table.
                 create()
             names.append(row.Meta.table_name)
     return names

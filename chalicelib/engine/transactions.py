@@ -1,9 +1,9 @@
-"""Transactions (``TransactWriteItems``), carried out exactly once even if answers are lost.
+"""Transactions (``TransactWriteItems``), carried out exactly once even if responses are lost.
 
 Each write has the error to raise if its condition fails. DynamoDB reports failures by position, so
 the writes are kept in the order in which PynamoDB sends them: checks, deletes, puts, updates.
 
-Updates of one row outside of a unit of work, under a condition.
+Also conditional updates of one row outside of a unit of work.
 """
 
 import logging
@@ -58,7 +58,7 @@ def update_if(row: Row, actions: list[Action], condition: Condition) -> bool:
 
 MAX_ITEMS = 100
 MAX_BYTES = 4_000_000
-"""Bytes of all items of a transaction together (DynamoDB quotas: 100 items and 4 MB)."""
+"""Maximum bytes of all items of a transaction together (DynamoDB quotas: 100 items and 4 MB)."""
 ATTEMPTS = 4
 MEASURE_EACH = 100
 """One transaction in this many asks for the sizes of its partitions."""
@@ -79,7 +79,10 @@ class TransactionTooLargeError(RuntimeError):
 
 
 class OutcomeUnknownError(UnavailableError):
-    """Every answer was lost. The transaction may have been carried out, or may still be running."""
+    """Every response was lost.
+
+    The transaction may have been carried out, or may still be running.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +93,10 @@ class OutcomeUnknownError(UnavailableError):
 
 
 def put_stage(row: Row, condition: Condition | None = None) -> Stage:
-    """Return the write of a row. If its condition fails, the error includes the stored row."""
+    """Return the write of a row.
+
+    If its condition fails, the error includes the stored row.
+    """
     return_values = None if condition is None else "ALL_OLD"
     return lambda t: t.save(row, condition=condition, return_values=return_values)
 
@@ -180,7 +186,7 @@ class Transaction:
 
 
 def _is_measured(token: UUID) -> bool:
-    """Whether a transaction asks for the sizes of its partitions. Its random token decides."""
+    """Whether a transaction requests its partitions' sizes, by its random token."""
     return token.int % MEASURE_EACH == 0
 
 
@@ -200,7 +206,7 @@ def _log_size(answer: dict[str, Any]) -> None:
 
 
 class _CarriedOutError(Exception):
-    """The marker exists: an earlier attempt of the same transaction was carried out."""
+    """The marker exists, because an earlier attempt of the same transaction was carried out."""
 
 
 def _failed_conditions(error: TransactWriteError, errors: list[OnConflict]) -> list[Exception]:
@@ -213,7 +219,10 @@ def _failed_conditions(error: TransactWriteError, errors: list[OnConflict]) -> l
 
 
 def _conflict_error(on_conflict: OnConflict, existing: dict[str, Any] | None) -> Exception:
-    """Return the error of a failed condition; ``existing`` is the stored row, if known."""
+    """Return the error of a failed condition.
+
+    ``existing`` is the stored row, if known.
+    """
     if on_conflict is None or isinstance(on_conflict, Exception):
         return on_conflict or ConcurrentUpdateError()
     return on_conflict(existing["target"]["S"]) if existing else ConcurrentUpdateError()

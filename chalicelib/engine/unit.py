@@ -1,4 +1,4 @@
-"""The unit of work: everything that an operation stages is committed in one transaction.
+"""The unit of work, which commits everything that an operation stages in one transaction.
 
 Only ``run_unit`` stages, commits, retries and undoes. Operations, the command line, scheduled jobs
 and cascades all use it.
@@ -65,7 +65,10 @@ class UnitOfWork:
 
     @cached_property
     def _indexer(self) -> Indexer:
-        """The stager of dependent rows. A unit without writes needs none."""
+        """The stager of dependent rows.
+
+        A unit without writes needs none.
+        """
         return Indexer(self.tenant, self._transaction)
 
     @cached_property
@@ -99,7 +102,10 @@ class UnitOfWork:
         on_conflict: Exception | None = None,
         claim_errors: ClaimErrors = NO_CLAIM_ERRORS,
     ) -> None:
-        """Stage a new row. If its key exists at commit, ``on_conflict`` is raised."""
+        """Stage a new row.
+
+        If its key exists at commit, ``on_conflict`` is raised.
+        """
         self._indexer.add(row, claim_errors)
         self._indexer.file_uses.note_creation(row)
         self._note_record(row)
@@ -108,7 +114,10 @@ class UnitOfWork:
         self._transaction.puts.append((stage, on_conflict))
 
     def create_job(self, job: jobs.JobRow, *, at_once: bool = True) -> None:
-        """Stage a job, and run it after the commit. If the process dies, the runner finds it."""
+        """Stage a job, and run it after the commit.
+
+        If the process dies, the runner finds it.
+        """
         self.create(job)
         if at_once:
             self.after_commit(partial(jobs.attempt, job, JOB_HANDLERS[job.kind]))
@@ -135,7 +144,10 @@ class UnitOfWork:
         *,
         on_conflict: Exception | None = None,
     ) -> None:
-        """Stage changes of single attributes. The row must exist, or meet the condition."""
+        """Stage changes of single attributes.
+
+        The row must exist, or meet the condition.
+        """
         demand = Row.pk.exists() if condition is None else condition
         self._note_record(row)
         stage: Stage = lambda t: t.update(row, actions, condition=demand)  # noqa: E731
@@ -166,7 +178,10 @@ class UnitOfWork:
         self.delete(deleted)
 
     def delete_counter(self, noun: str, facet: str, value: str) -> None:
-        """Stage the deletion of a facet value's counter. No record can have the value any more."""
+        """Stage the deletion of a facet value's counter.
+
+        No record can have the value any more.
+        """
         for row in counters.value_rows(self.tenant, noun, facet, value):
             self.delete(row)
 
@@ -180,11 +195,17 @@ class UnitOfWork:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether a repeated call continues where this one stopped. It needs an idempotency key."""
+        """Whether a repeated call continues where this one stopped.
+
+        It needs an idempotency key.
+        """
         return self._record is not None
 
     def run_side_effect_once(self, name: str, effect: Callable[[], T]) -> T:
-        """Run an outside effect on the first attempt. Later attempts return its result."""
+        """Run an outside effect on the first attempt.
+
+        Later attempts return its result.
+        """
         if name not in self._effects:
             self._effects[name] = effect()
         result: T = self._effects[name]
@@ -202,7 +223,7 @@ class UnitOfWork:
         it.
 
         Raises:
-            AppError: the batch failed; earlier batches stay committed.
+            AppError: the batch failed. Earlier batches are kept.
         """
         return self.run_side_effect_once(name, lambda: self._commit_batch(name, stage, audited_in))
 
@@ -294,7 +315,7 @@ class UnitOfWork:
         self._run(self._after_commit)
 
     def keep(self, record: IdempotencyRecord) -> None:
-        """Stage the answer to a call under its idempotency key, which must be free at commit."""
+        """Stage the response to a call under its idempotency key, which must be free at commit."""
         condition = idempotency.is_free_for(self.request_id)
         for row in idempotency.rows(self.tenant, record, owner=self.request_id):
             stage = methodcaller("save", row, condition=condition)
@@ -361,7 +382,10 @@ def run_unit(  # noqa: PLR0913  the options of a unit
 
 
 def run_job_unit(job: Job, stage: Callable[[UnitOfWork], T]) -> T:
-    """Stage and commit a unit of work of a job (``run_unit``). The audit log names the job."""
+    """Stage and commit a unit of work of a job (``run_unit``).
+
+    The audit log names the job.
+    """
     return run_unit(job.workspace_id, AuditEvent.by_job(job.kind), stage)
 
 

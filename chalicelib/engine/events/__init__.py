@@ -1,1 +1,1 @@
-"""Events: changes that owners, visitors and other systems are notified of (ADR 60)."""
+"""Events that owners, visitors and other systems are notified of (ADR 60)."""

@@ -1,4 +1,4 @@
-"""The events of a unit of work, and the job that its transaction writes for them (ADR 60).
+"""The events of a unit of work, and the job that its transaction writes (ADR 60).
 
 The job has names and ids only. A receiver of an event reads the live record.
 """
@@ -20,8 +20,8 @@ from chalicelib.engine.tables import Record, Row
 class Event(NamedTuple):
     """A change that members, clients or webhooks may be notified of.
 
-    ``type`` is a name in ``core.events``. ``id`` is that of the record, and ``revision`` is the
-    record's after the change. ``previous_status`` is set if the status changes.
+    ``type`` is a name in ``core.events``. ``id`` is the record's id, and ``revision`` is its
+    revision after the change. ``previous_status`` is set if the status changes.
     """
 
     type: str
@@ -48,10 +48,11 @@ class Outbox:
             self._changed[row.id] = (listing, row)
 
     def jobs(self, actor: str) -> list[JobRow]:
-        """Return the jobs for those of the events that the workspace wants.
+        """Return the jobs for the events to which the workspace subscribes.
 
-        Each kind of receiver has a job of its own, so that none waits for another. ``actor``
-        is that of the audit log. The jobs do not distinguish visitors: their hash stays here.
+        Each kind of receiver has its own job, so that none waits for another. ``actor`` is the
+        actor in the audit log. The jobs do not distinguish visitors, and do not contain a visitor's
+        hash.
         """
         events = [*self._emitted]
         for listing, record in self._changed.values():

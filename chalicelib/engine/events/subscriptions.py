@@ -1,9 +1,8 @@
-"""The events that a workspace wants, so that units of work store no events without a receiver.
+"""The events that have a receiver in a workspace, so that units of work store no others.
 
-They are attributes of the workspace's row. A process remembers them from each time that it reads
-the row, and reads it again if the last time is ``KNOWN_FOR`` ago. So a new subscription takes at
-most that long to have an effect everywhere. If the row cannot be read, all events count as wanted:
-the job that follows them then finds no receiver.
+They are attributes of the workspace's row. A process caches them for ``KNOWN_FOR``. A new
+subscription therefore takes at most that long to have an effect everywhere. If the row cannot be
+read, all events count as subscribed: the job that follows then finds no receiver.
 """
 
 import logging
@@ -25,7 +24,7 @@ from chalicelib.engine.tables import IdentityRow
 
 KNOWN_FOR = timedelta(seconds=10)
 MAX_KNOWN = 10_000
-"""Workspaces that a process remembers."""
+"""Maximum workspaces whose subscriptions a process caches."""
 SORT_KEY = "workspace"
 """The sort key of a workspace's row."""
 
@@ -50,9 +49,9 @@ Change = tuple[SubscriptionsRow, list[Action]]
 
 
 class SubscribedTypes(NamedTuple):
-    """Types of events that a workspace wants.
+    """Types of events to which a workspace subscribes.
 
-    They are for webhooks, for messages to members, and for mails to clients about their bookings.
+    They are for webhooks, for messages to members, and for e-mail to clients about their bookings.
     """
 
     by_webhooks: frozenset[str]
@@ -70,7 +69,7 @@ _lock = Lock()
 
 
 def read_subscribed(workspace_id: str) -> SubscribedTypes:
-    """Return the types of events that a workspace wants."""
+    """Return the types of events to which a workspace subscribes."""
     with _lock:
         subscription = _known.get(workspace_id)
     if subscription is not None and clock.now() < subscription.until:
@@ -88,7 +87,7 @@ def read_subscribed(workspace_id: str) -> SubscribedTypes:
 def learn(
     workspace_id: str, types: Iterable[str] | None, unwanted: Collection[str] | None
 ) -> SubscribedTypes:
-    """Remember what a workspace wants, as its row has just been read."""
+    """Cache the subscriptions of a workspace, as its row has just been read."""
     has_mail = settings().mail != "off"
     if unwanted is None:
         unwanted = () if has_mail else MESSAGE_KINDS
@@ -110,7 +109,7 @@ def _message_types(unwanted: Collection[str]) -> frozenset[str]:
 
 
 def change_of_webhooks(workspace_id: str, types: Collection[str]) -> Change:
-    """Return the update for the types that the webhooks of a workspace want from now on.
+    """Return the update for the types to which the webhooks of a workspace subscribe from now on.
 
     Its unit of work calls ``forget`` after the commit.
     """

@@ -18,8 +18,11 @@ from chalicelib.core.settings import settings
 from chalicelib.engine.connection import connection
 
 SHARED = timedelta(milliseconds=500)
-"""How long a message is shared. The queue delivers it a second after it was sent, so it also wakes
-the runner for the jobs that this process writes in the meantime."""
+"""How long a message is shared.
+
+The queue delivers it a second after it was sent. It therefore also wakes the runner for the jobs
+that this process writes within that second.
+"""
 _CONFIG = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1})
 
 log = logging.getLogger(__name__)
@@ -27,7 +30,10 @@ _awake = Event()
 
 
 def wake() -> None:
-    """Wake the runner. A failure is only logged, because the runner also runs on schedule."""
+    """Wake the runner.
+
+    A failure is only logged, because the runner also runs on schedule.
+    """
     _awake.set()
     if url := settings().events_queue_url:
         _queue(url).send()
@@ -65,7 +71,7 @@ class WakeQueue:
         """Send a message.
 
         Raises:
-            BotoCoreError: the queue does not answer.
+            BotoCoreError: the queue does not respond.
             ClientError: the queue refuses the message.
         """
         with self._lock:

@@ -1,1 +1,1 @@
-"""Listing, counting, search and look-ups of records: index entries and queries."""
+"""Listing, counting, search and look-ups of records."""

@@ -1,9 +1,9 @@
-"""Sharded counters per workspace and noun (kind of record): totals in O(1) without a hot item.
+"""Sharded counters per workspace and noun, which give totals in O(1) without a hot item.
 
 Counters change in the transaction of the records that they count. ``total`` and ``status:<value>``
 share rows, because every list reads them. Each value of a counted facet has its own rows
-(``category_id:<id>``), so that no row grows with the number of values. After a category or
-a folder is deleted, the rows of its id are deleted, too (``UnitOfWork.delete_counter``).
+(``category_id:<id>``), so that no row grows with the number of values. After a category or a folder
+is deleted, the rows of its id are deleted, too (``UnitOfWork.delete_counter``).
 """
 
 import random
@@ -34,7 +34,10 @@ ReadCounts = Callable[[], Counter[str]]
 
 
 class CounterRow(ContentRow):
-    """One shard of counters. Each counter is a top-level number attribute."""
+    """One shard of counters.
+
+    Each counter is a top-level number attribute.
+    """
 
 
 def name(facet: str, value: str) -> str:
@@ -45,7 +48,7 @@ def name(facet: str, value: str) -> str:
 def shard_updates(
     workspace_id: str, noun: str, deltas: Mapping[str, int]
 ) -> list[tuple[CounterRow, list[Action]]]:
-    """Choose random shards. Returns the additions to each, for a transaction."""
+    """Choose random shards, and return the additions to each, for a transaction."""
     additions: defaultdict[str, list[Action]] = defaultdict(list)
     main = f"{_MAIN}#{random.randrange(SHARDS)}"  # noqa: S311  load spreading, not a secret
     for counter, delta in sorted(deltas.items()):
@@ -98,7 +101,10 @@ def read_value(
 
 
 def read_all(workspace_id: str, noun: str, cost: Cost | None = None) -> Counter[str]:
-    """Return all counters of a noun: the total, the statuses and the values of counted facets."""
+    """Return all counters of a noun.
+
+    They are the total, the statuses and the values of counted facets.
+    """
     return _sum(workspace_id, noun, None, cost)
 
 
@@ -109,7 +115,7 @@ def value_rows(workspace_id: str, noun: str, facet: str, value: str) -> list[Cou
 
 
 class NounCounts:
-    """The counters of a noun. Those that share rows are read once.
+    """The counters of a noun. Counters that share rows are read once.
 
     ``status`` is the attribute that holds the status. ``all_counts`` returns all counters, if they
     are read elsewhere.

@@ -1,12 +1,10 @@
-"""The declaration of a noun: how its records are listed, found and counted.
+"""Declare how records of a noun are listed, found and counted.
 
-The index keys, the entries, the look-ups and the counters of a record follow from it. Units of work
-write them (``engine.indexing``), and ``engine.listing.queries`` reads pages with them.
+The index keys, the entries, the look-ups and the counters of a record follow from the declaration.
+Units of work write these rows (``engine.indexing``), and ``engine.listing.queries`` reads pages.
 
-Rules by which changes of records become events (ADR 60).
-
-A noun declares its events: each has a rule that compares a record before and after a unit of work.
-So jobs, cascades, chats and commands emit the same events as calls.
+A noun also declares its events (ADR 60): each has a rule that compares a record before and after a
+unit of work. So jobs, cascades, chats and commands emit the same events as calls.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -41,7 +39,7 @@ from chalicelib.engine.reading import Cost, Key, fetch
 from chalicelib.engine.tables import ContentRow, Facets, Record
 
 Rule = Callable[[Any, Any], bool]
-"""Whether a change is an event. The record before it is None for a new record."""
+"""Whether a change is an event. The old record of a new record is None."""
 EventRules = Mapping[str, Rule]
 """The rules of a noun, by the names of its events."""
 
@@ -201,7 +199,7 @@ class Declaration(Generic[R]):
             raise ValueError(msg)
 
     def _serves_scans_along(self) -> bool:
-        """Whether the indexes that ``scan_along`` requires exist: by creation and by the number."""
+        """Whether the indexes by creation and by number that ``scan_along`` requires exist."""
         slots = {self.sorts[index.sort] for index in self.indexes if index.partition_by is None}
         slot = self.number_slots.get(self.scan_along or "")
         return slot is not None and not self.parent and {"id", slot} <= slots
@@ -211,7 +209,10 @@ class Declaration(Generic[R]):
         return f"W#{workspace_id}#{self.noun}"
 
     def trash(self, workspace_id: str) -> str:
-        """Return the partition key of soft-deleted records. Time-to-live removes them."""
+        """Return the partition key of soft-deleted records.
+
+        Time-to-live removes them.
+        """
         return f"W#{workspace_id}#{self.noun}#TRASH"
 
     @property
@@ -276,10 +277,10 @@ class Declaration(Generic[R]):
     def held_side_rows(
         self, workspace_id: str, record: R, staying: Collection[tuple[str, str]]
     ) -> dict[tuple[str, str], SideRow]:
-        """Return the side rows that a stored record has, without those in ``staying``.
+        """Return the side rows that a stored record has, except the rows in ``staying``.
 
-        They are those of ``side_rows``. Only if the key of a unique value has changed, the database
-        is read to find which of the two keys holds the value, if any.
+        They are a subset of ``side_rows``. Only if the key of a unique value has changed, the
+        database is read to find which of the two keys holds the value, if any.
         """
         rows = self.side_rows(workspace_id, record)
         for lookup in self.lookups:
@@ -356,7 +357,7 @@ class Declaration(Generic[R]):
         *,
         consistent: bool = True,
     ) -> list[R]:
-        """Return the live records with these ids, in their order; missing ones are left out."""
+        """Return the live records with these ids, in their order, without missing ones."""
         keys = (self.key(workspace_id, record_id) for record_id in ids)
         records = fetch(keys, cost, consistent=consistent)
         return [record for record in records if isinstance(record, self.row)]
@@ -367,7 +368,7 @@ class Declaration(Generic[R]):
         return declared
 
     def folded(self, record: R) -> str:
-        """Return the folded search texts, one per line."""
+        """Return the folded searchable strings, one per line."""
         return "\n".join(search_fold(part) for part in self.text(record))
 
 

@@ -1,10 +1,10 @@
-"""Index entries: the part of a record that the list engine reads instead of the record.
+"""Index entries, which the list engine reads instead of the records.
 
 An entry consists of the attributes in the compact index ``by_row``, about 150 bytes per record, and
 the sort keys of the other indexes. Most entries are a record's row as the index projects it. Others
-are rows of their own, in the partition of one of the record's values, such as its category.
+are separate rows, in the partition of one of the record's values, such as its category.
 
-Ranges along an index: bounds on numbers and times as bounds on sort keys.
+Bounds on numbers and times become ranges of sort keys.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -28,7 +28,10 @@ Bounds = tuple[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class IndexRange:
-    """Bounds on the keys of an index. If ``index`` is None, the table in the order of creation."""
+    """Bounds on the keys of an index.
+
+    Without ``index``, they are bounds on the table in the order of creation.
+    """
 
     index: str | None
     prefix: str
@@ -102,10 +105,11 @@ SortKey = Literal["id", "t", "n1", "n2"]
 SEPARATOR = "\t"
 """Ends a part of a key.
 
-It is lower than every character in a part, so that parts compare before the text after them.
+It is lower than every character in a part, so that a shorter part sorts first.
 """
 _OFFSET = 2**52
-"""Added to numbers, so that negative ones sort as text, too. Floats are exact up to it."""
+"""Added to numbers, so that negative ones sort as strings, too. Floats are exact up to this number.
+"""
 
 
 def group(value: str | None) -> str:
@@ -114,7 +118,7 @@ def group(value: str | None) -> str:
 
 
 def number_key(number: int) -> str:
-    """Return a number as text that sorts in numeric order."""
+    """Return a number as a string that sorts in numeric order."""
     return f"{number + _OFFSET:014x}"
 
 
@@ -136,7 +140,10 @@ def token_values(name: str, tokens: str) -> list[str]:
 
 
 class IndexEntry(NamedTuple):
-    """An index entry. ``cut`` means that the record's search text is longer than its entry."""
+    """An index entry.
+
+    ``cut`` means that the record's search text is longer than its entry.
+    """
 
     id: str
     numbers: tuple[int, int]
@@ -158,15 +165,18 @@ class IndexEntry(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """The folded texts, the name first."""
+        """The folded searchable strings, the name first."""
         return self.text.split("\n")
 
     def matches(self, words: str) -> bool:
-        """Whether the entry's texts match a search."""
+        """Whether the entry's searchable strings match a search."""
         return is_found(self.texts, words)
 
     def sort_key(self, sort: SortKey) -> str:
-        """Return the sort key of the record as text. Records with equal keys sort by id."""
+        """Return the sort key of the record as a string.
+
+        Records with equal keys sort by id.
+        """
         match sort:
             case "id":
                 part = ""
@@ -178,10 +188,10 @@ class IndexEntry(NamedTuple):
 
 
 def may_contain(attribute: Attribute[str], search: str) -> Condition:
-    """Return the condition that stored texts contain the longest words of a search.
+    """Return the condition that stored strings contain the longest words of a search.
 
-    They do if they match it: whatever divides words divides them in stored texts, too. ``is_found``
-    is exact.
+    They do if they match the search: whatever divides words divides them in stored strings, too.
+    ``is_found`` is exact.
     """
     words = sorted(set(search.split()), key=len)[-MOST_WORDS:]
     conditions: list[Condition] = [attribute.contains(word) for word in words]
@@ -242,5 +252,5 @@ def partition_of(workspace_id: str, noun: str, facet: str, value: str) -> str:
 
 
 def texts_partition(workspace_id: str, noun: str) -> str:
-    """Return the partition of a noun's long search texts."""
+    """Return the partition of a noun's long searchable strings."""
     return f"W#{workspace_id}#{noun}#TEXT"

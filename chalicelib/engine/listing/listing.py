@@ -1,7 +1,7 @@
 """The listing of a noun: its declaration, and the methods that find and list its records.
 
-DynamoDB has no numbered pages, exact totals, free sort orders or text search. A noun declares a
-``Listing``. When a unit of work writes a record, it also sets the record's index keys and updates
+DynamoDB has no numbered pages, exact totals, free sort orders or full-text search. A noun declares
+a ``Listing``. When a unit of work writes a record, it also sets the record's index keys and updates
 the counters, in one transaction. ``engine.listing.queries`` then reads each page in the cheapest
 way that is exact (ADR 8).
 """
@@ -45,7 +45,10 @@ class Listing(Declaration[R]):
     """The records of a noun, read by id, by look-up, along an index or by page."""
 
     def new(self, workspace_id: str, **attributes: Any) -> R:  # noqa: ANN401  the noun's attributes
-        """Return a new record with a new id. The caller stages it."""
+        """Return a new record with a new id.
+
+        The caller stages it.
+        """
         return self.row(self.partition(workspace_id), new_id(), **attributes)
 
     def find(self, workspace_id: str, record_id: str) -> R | None:
@@ -99,7 +102,10 @@ class Listing(Declaration[R]):
         return group(deleted.trashed_with_id) + deleted.id
 
     def revived(self, workspace_id: str, deleted: R) -> R:
-        """Return the live record of a soft-deleted one. It continues the version."""
+        """Return the live record of a soft-deleted one.
+
+        It continues the version.
+        """
         record = self.row(self.partition(workspace_id), **_moved_values(deleted))
         record.follows = int(deleted.version or 0)
         return record
@@ -113,10 +119,10 @@ class Listing(Declaration[R]):
         return self.found(self.find(workspace_id, record_id))
 
     def found(self, result: T | None) -> T:
-        """Return the result of a search by id if there is one.
+        """Return the result of a search by id, if the search found a record.
 
         Raises:
-            NotFoundError: the result is None.
+            NotFoundError: the search found no record.
         """
         if result is None:
             raise self.not_found()
@@ -130,10 +136,10 @@ class Listing(Declaration[R]):
         return NotFoundError.of(label, self.plural or f"the {label}s", self.listed_by)
 
     def found_for_visitor(self, result: T | None) -> T:
-        """Return the result of a visitor's search if there is one.
+        """Return the result of a visitor's search, if the search found a record.
 
         Raises:
-            NotFoundError: the result is None.
+            NotFoundError: the search found no record.
         """
         if result is None:
             raise self.unavailable()
@@ -144,7 +150,10 @@ class Listing(Declaration[R]):
         return NotFoundError(self.unavailable_message)
 
     def workspace_of(self, record_id: str) -> str | None:
-        """Return the workspace of a live record, or None. Requires the look-up ``by_id``."""
+        """Return the workspace of a live record, or None.
+
+        Requires the look-up ``by_id``.
+        """
         return ClaimRow.workspace_of(lookups.id_claim(self.noun), record_id)
 
     def find_by(
@@ -158,7 +167,8 @@ class Listing(Declaration[R]):
     ) -> list[str]:
         """Return the ids of the records that have this value of a look-up, oldest first.
 
-        ``or_folded`` adds those that an earlier release may have stored with the folded value.
+        ``or_folded`` adds the records that an earlier release may have stored with the folded
+        value.
         """
         declared = self.lookup(lookup)
         ids = lookups.find(declared, workspace_id, self.noun, value, group=group)
@@ -180,7 +190,10 @@ class Listing(Declaration[R]):
         return {value: targets[key.pk] for value, key in keys.items() if key.pk in targets}
 
     def read_after(self, workspace_id: str, record_id: str, limit: int) -> list[R]:
-        """Return the first records after an id, in the order of ids. Pass "" for the first."""
+        """Return the first records after an id, in the order of ids.
+
+        Pass "" for the first.
+        """
         items = Partition(self.partition(workspace_id), Cost()).items(
             limit,
             range_key_condition=ContentRow.sk > record_id if record_id else None,

@@ -1,4 +1,4 @@
-"""Look-ups: values other than the id that lead to a record, and values that must be unique.
+"""Look-ups of records by values other than the id, some of which must be unique.
 
 A look-up is a row that is written in the transaction of its record. Values from callers are hashed,
 because folding may make them longer than a key may be.
@@ -56,7 +56,10 @@ class Lookup(Generic[R]):
         return current, former or current
 
     def leads_to(self, record: R, value: str, *, or_folded: bool = False) -> bool:
-        """Whether a record has a value. ``or_folded`` accepts it in the form of its former key."""
+        """Whether a record has a value.
+
+        ``or_folded`` accepts it in the form of its former key.
+        """
         return any(
             self.key(candidate) == self.key(value)
             or (or_folded and self.former_key is not None and candidate == self.former_key(value))
@@ -82,8 +85,8 @@ def id_lookup(noun: str) -> Lookup[R]:
 class LookupRow(ContentRow):
     """A row that leads from a value to a record.
 
-    ``key_form`` is that of an exact look-up. Rows of the release before this one have none: their
-    value was stored folded.
+    ``key_form`` is the form of an exact look-up's key. Rows of the release before this one have no
+    form, because their value was stored folded.
     """
 
     target = UnicodeAttribute()
@@ -91,7 +94,7 @@ class LookupRow(ContentRow):
 
 
 CURRENT, FORMER = "current", "former"
-"""Forms of keys. The row under a former key may be replaced by that of a value with this key."""
+"""Forms of keys. The row under a former key may be replaced by the row of a value with this key."""
 
 
 class SideRow(NamedTuple):
@@ -106,7 +109,7 @@ class SideRow(NamedTuple):
 
 
 def rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[SideRow]:
-    """Return the rows that a look-up requires of a record: one for each of its values."""
+    """Return the rows that a look-up requires of a record, one for each of its values."""
     values = lookup.values(record)
     if lookup.platform_wide:
         claims = [claim(lookup.name, value, record.id, workspace_id) for value in values]
@@ -143,7 +146,7 @@ class KeyChange(NamedTuple):
 
 
 def key_change(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> KeyChange | None:
-    """Return both rows of a record's unique value if its key has changed; otherwise None."""
+    """Return both rows of a record's unique value if its key has changed, else None."""
     value = next(iter(lookup.values(record)), None)
     if not value or lookup.former_key is None or not lookup.unique:
         return None
@@ -183,7 +186,10 @@ def keys(lookup: Lookup[R], workspace_id: str, noun: str, value: str, group: str
 
 
 def unique_key(workspace_id: str, noun: str, name: str, value: str, group: str = "") -> Key:
-    """Return the key of a unique value's row. ``fetch`` it to find whether the value is taken."""
+    """Return the key of a unique value's row.
+
+    ``fetch`` the row to find whether the value is taken.
+    """
     return Key(LookupRow, _partition(workspace_id, noun, name, name_hash(value, group)), SORT_KEY)
 
 
@@ -202,7 +208,7 @@ def find(  # noqa: PLR0913  the parts of the look-up's key
 ) -> list[str]:
     """Return the ids of the records with a value, oldest first.
 
-    Those that an exact look-up has under a former key may have another value.
+    Records that an exact look-up has under a former key may have another value.
     """
     if lookup.platform_wide:
         claim = ClaimRow.find_claim(lookup.name, value)

@@ -61,7 +61,7 @@ from chalicelib.engine.reading import Cost, Item, Key, MergedPartitions, Partiti
 from chalicelib.engine.tables import ContentRow, Record
 
 FETCHED_TEXTS = 100
-"""Up to this many long texts are fetched by their keys. For more, all of them are searched."""
+"""Maximum long strings that are fetched by their keys. For more, all are searched."""
 
 
 def matches(
@@ -106,7 +106,10 @@ NUMBER_DIGITS = "0123456789abcdef"
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """A range of keys, whose entries presumably end at ``end``. ``start`` is a key to resume at."""
+    """A range of keys, whose entries presumably end at ``end``.
+
+    ``start`` is a key to resume at.
+    """
 
     low: str
     high: str
@@ -118,7 +121,7 @@ class _Range:
 class ParallelScan:
     """A scan of about ``rows`` entries within ``bounds``, whose keys begin with ``digits``.
 
-    ``options`` are those of each Query, and ``read`` makes entries of its items.
+    ``options`` are the options of each Query, and ``read`` makes entries of its items.
     """
 
     partition: Partition
@@ -129,7 +132,10 @@ class ParallelScan:
     read: Callable[[Iterable[Item]], Iterable[IndexEntry]]
 
     def entries(self) -> list[IndexEntry]:
-        """Return the entries, in no order. One that moves meanwhile is returned once at most."""
+        """Return the entries, in no order.
+
+        An entry that moves during the scan is returned once at most.
+        """
         entries_by_id: dict[str, IndexEntry] = {}
         begun, units = time.monotonic(), self.partition.cost.units
         rows_left, pending = self.rows, self._first_ranges()
@@ -188,7 +194,10 @@ class ParallelScan:
         yield from self._cut(unread, begin, width * pages / pieces, pieces)
 
     def _cut(self, full_range: _Range, begin: int, width: float, pieces: int) -> Iterator[_Range]:
-        """Cut a range after each ``width``. The last piece is what remains."""
+        """Cut a range after each ``width``.
+
+        The last piece is what remains.
+        """
         low, start = full_range.low, full_range.start
         bounds = {begin + int(width * number) for number in range(1, pieces)}
         for bound in sorted(bound for bound in bounds if begin < bound < full_range.end):
@@ -205,7 +214,10 @@ class ParallelScan:
         return number
 
     def _key(self, position: int) -> str:
-        """Return the beginning of the keys from a position on. No key is as short."""
+        """Return the beginning of the keys from a position on.
+
+        No key is as short.
+        """
         characters = []
         for _ in range(DIGITS):
             position, digit = divmod(position, len(self.digits))
@@ -316,7 +328,10 @@ class _PageReader(Generic[R]):
         return None if self.value else next(several, None)
 
     def _count_rows(self) -> int:
-        """Return the rows of the partition. For several values, read the counters of all values."""
+        """Return the rows of the partition.
+
+        For several values, read the counters of all values.
+        """
         if self._several_values is not None:
             self.counts.read_all()
         return self.counts.count_value(*self.value) if self.value else self.counts.total()
@@ -371,7 +386,7 @@ class _PageReader(Generic[R]):
         """Count the entries in the scanned range. Returns ``rows`` if there are many.
 
         If the entries are few, they can be read consistently. The count costs a fourth of that
-        scan, and callers are not charged for it.
+        scan, and callers are not charged for the count.
         """
         index_range = self._along_number(self.listing.scan_along or "")
         if index_range is None:
@@ -406,7 +421,7 @@ class _PageReader(Generic[R]):
     def _index_scan(
         self, index_range: IndexRange, rows: int | None, *, consistent: bool
     ) -> ResultPage[R]:
-        """Read the page along an index, and the total beside it unless the page is far away."""
+        """Read the page along an index, and the total side by side unless the page is far away."""
         read_total = partial(self._total, index_range, rows, consistent=consistent)
         if self.query.offset > FETCHED_SKIP:
             total = read_total()
@@ -423,7 +438,10 @@ class _PageReader(Generic[R]):
         return ResultPage(records, total, "index scan", self.cost)
 
     def _read_along(self, index_range: IndexRange, *, consistent: bool) -> list[R]:
-        """Read the records of the page along an index. Those far before it are only counted."""
+        """Read the records of the page along an index.
+
+        Earlier records are only counted.
+        """
         options = index_range.options(descending=self.query.descending)
         offset, size = self.query.offset, self.query.size
         partition, start, skipped = self.partition, None, 0
@@ -494,7 +512,7 @@ class _PageReader(Generic[R]):
         return self._page_of(self._records(item["sk"]["S"] for item in items), "range scan")
 
     def _look_up(self) -> ResultPage[R]:
-        """Read the records of the ids and the look-ups, without those that no longer match."""
+        """Read the records of the ids and the look-ups, without records that no longer match."""
         values = {self.listing.lookup(n): value for n, value in self.filters.lookups.items()}
         id_sets: list[Collection[str]] = [] if self.query.ids is None else [self.query.ids]
         id_sets += [
@@ -536,7 +554,10 @@ class _PageReader(Generic[R]):
         return self._page_of_entries(scan.entries(), consistent=False)
 
     def _begin_scan(self) -> bool:
-        """Read the first entries. Returns whether they are all."""
+        """Read the first entries.
+
+        Returns whether they are all.
+        """
         if isinstance(self.partition, Partition):
             options = self._scan_options(consistent=True)
             self.begun = self.partition.first(SMALL_ROWS + 1, **options)

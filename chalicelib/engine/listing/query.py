@@ -48,7 +48,7 @@ class Query:
 
 
 class Selection(TypedDict, total=False):
-    """What a query takes beside the page, for ``Listing.query``."""
+    """The parts of a query except the page, for ``Listing.query``."""
 
     sort: str
     descending: bool
@@ -79,7 +79,7 @@ STEP = 2**20
 
 
 class SortPosition(NamedTuple):
-    """A position in a list: a number, then the id among equal numbers."""
+    """A position in a list, a number and then the id among equal numbers."""
 
     number: int
     id: str
@@ -88,7 +88,7 @@ class SortPosition(NamedTuple):
 def between(low: int | None, high: int | None, count: int) -> list[int] | None:
     """Return ``count`` rising numbers between two others, spread evenly.
 
-    Returns None if there is no room. Without a bound on one side, the numbers continue from the
+    Returns None if they do not fit. Without a bound on one side, the numbers continue from the
     other bound in steps of ``STEP``.
     """
     if low is None:
