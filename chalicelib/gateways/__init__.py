@@ -1,1 +1,1 @@
-"""Clients of external services: models, object store, safe fetcher, DNS, open databases."""
+"""Clients of external services."""

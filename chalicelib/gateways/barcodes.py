@@ -23,7 +23,7 @@ TOTAL_SECONDS = 3.0
 """Time for all sources together. A draft is a convenience, so its caller must not wait long."""
 MAX_NAME = 255
 MAX_DESCRIPTION = 20_000
-"""Characters. These are the limits of a product's fields."""
+"""Maximum characters of a description, as of a product's field."""
 
 _LANGUAGES = ("ru", "en")
 _FIELDS = (
@@ -133,7 +133,10 @@ def _query(source: str, base: str, code: str, deadline: Deadline) -> Found | Non
 
 
 def _read_product(source: str, product: Mapping[str, Any]) -> Found | None:
-    """Read a product. Return None if it has neither a name nor a brand nor an image."""
+    """Read a product.
+
+    Return None if it has neither a name nor a brand nor an image.
+    """
     description = _best(product, "generic_name", MAX_DESCRIPTION)
     name = _best(product, "product_name", MAX_NAME) or text(description, MAX_NAME)
     brand = next(_parts(product.get("brands")), None)
@@ -151,7 +154,7 @@ def _read_product(source: str, product: Mapping[str, Any]) -> Found | None:
 
 
 def _plain(value: object, limit: int) -> str | None:
-    """Return a text with its HTML entities decoded, because the sources store texts escaped."""
+    """Return a string with its HTML entities decoded, because the sources escape their data."""
     return text(html.unescape(value), limit) if isinstance(value, str) else None
 
 

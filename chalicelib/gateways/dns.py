@@ -1,4 +1,4 @@
-"""DNS look-ups. Tests replace ``lookup_txt`` and ``lookup_addresses``."""
+"""DNS look-ups, which tests replace."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,10 @@ TIMEOUT_SECONDS = 4.0
 
 
 class DnsUnavailableError(Exception):
-    """No name server answered in time. The record may or may not exist."""
+    """No name server answered in time.
+
+    The record may or may not exist.
+    """
 
 
 def _lookup_txt(host: str) -> frozenset[str]:
@@ -25,7 +28,7 @@ def _lookup_txt(host: str) -> frozenset[str]:
 
 
 lookup_txt: Callable[[str], frozenset[str]] = _lookup_txt
-"""Return the texts of a host's TXT records.
+"""Return the strings of a host's TXT records.
 
 Raises:
     DnsUnavailableError: no name server answered within four seconds.

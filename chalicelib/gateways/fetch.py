@@ -1,8 +1,8 @@
 """Downloads from URLs that users provide, protected against server-side request forgery.
 
-Each connection, also that of a redirect, is one that ``gateways.public_http`` has checked.
+``gateways.public_http`` checks each connection, also after a redirect.
 
-Conditional requests: whether a body has changed since it was downloaded (RFC 9110, 13).
+Conditional requests find whether a body has changed since it was downloaded (RFC 9110, 13).
 """
 
 import gzip
@@ -42,7 +42,7 @@ class Validators(NamedTuple):
 
     @classmethod
     def from_headers(cls, url: str, headers: Message) -> Self:
-        """Return the validators of an answer, without values that cannot be sent back."""
+        """Return the validators of a response, without values that cannot be sent back."""
         values = (str(headers.get(name, "")).strip() for name in ("ETag", "Last-Modified"))
         return cls(url, *(value if _SENDABLE.fullmatch(value) else "" for value in values))
 
@@ -109,13 +109,13 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
         accept: value of the Accept header.
         redirects: how many redirects are followed.
         hosts: results of earlier connections in the same import or batch.
-        validators: those of an earlier answer. The server at their URL may then answer that
-            nothing has changed.
+        validators: the validators of an earlier response. The server at their URL may then respond
+            that nothing has changed.
 
     Raises:
         RefusedUrlError: malformed, or not on the public internet, or redirected to such a URL.
         TooLargeError: more than ``max_bytes``.
-        UpstreamError: no answer in time, too many redirects, a status other than 2xx, ….
+        UpstreamError: no response in time, too many redirects, a status other than 2xx, ….
     """
     deadline, hosts = StrictDeadline(timeout_seconds), hosts or Hosts()
     parsed = _parse(url, allow_http=allow_http)
@@ -156,7 +156,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
 def fresh_seconds(cache_control: str) -> int:
     """Return the ``max-age`` of a ``Cache-Control`` header in seconds (RFC 9111, 5.2.2).
 
-    0 if there is none, or if the response must not be stored.
+    Return 0 without a ``max-age``, or if the response must not be stored.
     """
     directives = [directive.strip().lower() for directive in cache_control.split(",")]
     if "no-store" in directives or "no-cache" in directives:
@@ -188,7 +188,10 @@ def _redirect_target(parsed: PublicUrl, location: str | None, *, allow_http: boo
 
 
 def _body(response: http.client.HTTPResponse, host: str, max_bytes: int) -> bytes:
-    """Return the decompressed body. The size limit applies while it is decompressed."""
+    """Return the decompressed body.
+
+    The size limit applies while it is decompressed.
+    """
     if not 200 <= response.status <= 299:  # noqa: PLR2004  the statuses of success
         msg = f"{host} answered with status {response.status}; expected 200"
         raise UpstreamError(msg)

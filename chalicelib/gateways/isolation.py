@@ -24,7 +24,7 @@ SECONDS = 20.0
 _ONE_AT_A_TIME = Lock()
 """The processes share the memory of the function that runs jobs, which has four threads."""
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
-"""Variables that Python itself needs. All others, such as credentials, stay here."""
+"""Variables that Python itself needs. The process gets no others, such as credentials."""
 _PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4
 _CAPABILITY_VERSION = 0x20080522
 """The third version of the sets of capabilities (``man 2 capset``)."""
@@ -32,7 +32,10 @@ _CHILD = "from chalicelib.gateways import isolation; isolation.serve()"
 
 
 class IsolationError(Exception):
-    """The function failed. The message is the name of its error, or what ended the process."""
+    """The function failed.
+
+    The message is the name of its error, or what ended the process.
+    """
 
 
 class RaisedError(IsolationError):
@@ -44,13 +47,13 @@ class TooSlowError(IsolationError):
 
 
 def call(function: str, body: bytes, *arguments: str | None) -> str:
-    """Call a function with arguments and a body, in a process of its own; return its text.
+    """Call a function with arguments and a body in a separate process, and return its output.
 
     Args:
         function: module and name, such as ``package.module:name``. It is called with the first
             argument, the body, and the other arguments.
         body: the untrusted bytes.
-        arguments: texts, which the process gets on its command line.
+        arguments: strings, which the process gets on its command line.
 
     Raises:
         RaisedError: the function raised an error of its own module.

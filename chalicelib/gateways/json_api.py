@@ -1,4 +1,4 @@
-"""Requests for JSON to configured services, bounded in time and size, and safe parsing of it.
+"""Requests for JSON to configured services, bounded in time and size, with a safe parser.
 
 The operator configures the services, so the proxies and certificates of the environment apply.
 Never use this module for URLs from users, which may point to internal hosts: use ``fetch``.
@@ -18,7 +18,7 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways.retry_after import retry_after_seconds
 
 MAX_BYTES = 2**20
-"""Largest answer in bytes. Real ones take less than a tenth."""
+"""Maximum bytes of a response. Real responses take less than a tenth."""
 MAX_URL = 2048
 
 _CHUNK = 2**16
@@ -26,7 +26,7 @@ _TOO_MANY_REQUESTS = 429
 
 
 class JsonApiError(Exception):
-    """A service did not return a usable answer.
+    """A service did not return a usable response.
 
     ``reason`` is a clause that begins with the service's name. ``retry_after`` is the time to wait
     in seconds, if the service sent one.
@@ -62,17 +62,17 @@ def get_json(
     deadline: Deadline,
     statuses: Container[int] = frozenset({200}),
 ) -> object:
-    """GET a URL and return the JSON of its answer. Redirects are not followed.
+    """GET a URL and return the JSON of the response. Redirects are not followed.
 
     Args:
         service: name of the service, for errors.
         url: URL without a query.
         query: parameters of the query.
         deadline: time of the last byte at the latest.
-        statuses: HTTP statuses of answers whose body is returned.
+        statuses: HTTP statuses of responses whose body is returned.
 
     Raises:
-        JsonApiError: no answer in time, another status, more than a megabyte, or no JSON.
+        JsonApiError: no response in time, another status, more than a megabyte, or no JSON.
     """
     return _request(service, "GET", url, {"params": dict(query)}, deadline, statuses)
 
@@ -85,10 +85,10 @@ def post_json(
     deadline: Deadline,
     statuses: Container[int] = frozenset({200}),
 ) -> object:
-    """POST a JSON object and return the JSON of the answer. Redirects are not followed.
+    """POST a JSON object and return the JSON of the response. Redirects are not followed.
 
-    The arguments and the errors are those of ``get_json``. A request without an answer in time may
-    have been carried out.
+    The arguments and the errors are the same as for ``get_json``. A request without a response in
+    time may have been carried out.
     """
     return _request(service, "POST", url, {"json": dict(body)}, deadline, statuses)
 
@@ -180,11 +180,11 @@ def _status_error(service: str, status: int, retry_after: str | None) -> JsonApi
 
 
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
-"""White space, control characters, characters that change the text direction, and surrogates."""
+"""White space, control characters, Bidi_Control characters, and surrogates."""
 
 
 def text(value: object, limit: int) -> str | None:
-    """Return a text on one line with at most ``limit`` characters, or None if it is empty."""
+    """Return a string on one line with at most ``limit`` characters, or None if it is empty."""
     if not isinstance(value, str):
         return None
     return _UNPRINTABLE.sub(" ", value).strip()[:limit].strip() or None

@@ -1,4 +1,4 @@
-"""Secrets of a local stack: files with random bytes, which survive restarts."""
+"""Secrets of a local stack, stored in files with random bytes that survive restarts."""
 
 import secrets
 from contextlib import suppress

@@ -1,7 +1,7 @@
 """The master key, from which the service computes secrets that it does not store.
 
-On AWS, it is in a secret of Secrets Manager. Locally, it is a setting or a file beside the objects
-of the local stack. Another key changes every secret that is computed from it.
+On AWS, it is in a secret of Secrets Manager. Locally, it is a setting or a file next to the objects
+of the local stack. Another key changes every computed secret.
 """
 
 import base64
@@ -40,7 +40,10 @@ def derived_token(purpose: str) -> str:
 
 @cache
 def _source() -> Callable[[], bytes]:
-    """Return the source of the key. The setting takes precedence over the secret."""
+    """Return the source of the key.
+
+    The setting takes precedence over the secret.
+    """
     current = settings()
     if current.master_key or not current.master_key_secret:
         return LocalKey()
@@ -48,7 +51,7 @@ def _source() -> Callable[[], bytes]:
 
 
 class LocalKey:
-    """The key in the setting ``MASTER_KEY``, or in a file beside the objects of a local stack."""
+    """The key in the setting ``MASTER_KEY``, or in a file next to the objects of a local stack."""
 
     def __call__(self) -> bytes:
         """Return the key.
@@ -93,6 +96,9 @@ class StoredKey:
 
 
 def _missing(cause: str) -> NotConfiguredError:
-    """Log the failure as an error, which raises the alarm. Return the error for the caller."""
+    """Log the failure as an error, which raises the alarm.
+
+    Return the error for the caller.
+    """
     log.error("the master key is missing", extra={"cause": cause})
     return NotConfiguredError("This deployment has no master key, which its operator must restore.")

@@ -1,4 +1,4 @@
-"""Storage for data too large for a database record: S3 on AWS, a folder elsewhere.
+"""Storage for data too large for a database record, in S3 on AWS and in a folder elsewhere.
 
 Both stores behave alike. Keys are slash-separated and begin with the workspace id. An object is
 stored durably when ``put`` returns.
@@ -34,11 +34,14 @@ botocore's own retries are off, because they ignore the request's deadline.
 ATTEMPTS = 3
 _SERVER_ERROR = 500
 _PASSING = frozenset({"RequestTimeout", "SlowDown"})
-"""Codes of failures that may pass, besides those with the status of a server error."""
+"""Codes of failures that may pass, besides failures with the status of a server error."""
 
 
 class UploadRequest(NamedTuple):
-    """A presigned PUT request, which needs no API key. Its body becomes the object."""
+    """A presigned PUT request, which needs no API key.
+
+    Its body becomes the object.
+    """
 
     url: str
 
@@ -61,7 +64,7 @@ class ObjectStore(Protocol):
         """Return a presigned upload of exactly ``size`` bytes, valid for ``seconds``."""
 
     def download_url(self, key: str, seconds: int) -> str | None:
-        """Return a URL of an object, valid for ``seconds``; None if the store has no URLs."""
+        """Return a URL of an object, valid for ``seconds``, or None if the store has no URLs."""
 
     def delete(self, key: str) -> None:
         """Delete an object, if it exists."""
@@ -124,7 +127,10 @@ class FolderStore:
         return UploadRequest(f"{settings().public_url}/{UPLOAD_PATH}{token}")
 
     def put_upload(self, token: str, body: bytes) -> bool:
-        """Store the body of a signed PUT. Return False if the token or the size is not valid."""
+        """Store the body of a signed PUT.
+
+        Return False if the token or the size is not valid.
+        """
         try:
             payload = base64.urlsafe_b64decode(token).decode().partition(".")[2]
             expires, size, key = payload.split(".", 2)
@@ -156,7 +162,7 @@ class FolderStore:
                 return None
 
     def download_url(self, key: str, seconds: int) -> str | None:  # noqa: ARG002  as the protocol
-        """Return None: the local server reads the folder itself."""
+        """Return None, because the local server reads the folder itself."""
         return None
 
     def delete(self, key: str) -> None:
@@ -179,7 +185,10 @@ class S3Store:
     def put(
         self, key: str, body: bytes, content_type: str, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:
-        """Store an object with the three headers that S3 can keep. CloudFront adds the others."""
+        """Store an object with the three headers that S3 can keep.
+
+        CloudFront adds the others.
+        """
         stored_headers = {
             name.replace("-", ""): headers[name]
             for name in ("Content-Type", "Content-Disposition", "Cache-Control")
@@ -189,7 +198,10 @@ class S3Store:
         self._request("put_object", Key=key, Body=body, **options)
 
     def upload_request(self, key: str, size: int, seconds: int) -> UploadRequest:
-        """Return a presigned PUT. The signature covers the length."""
+        """Return a presigned PUT.
+
+        The signature covers the length.
+        """
         params = {"Bucket": self._bucket, "Key": key, "ContentLength": size}
         url: str = _s3_client().generate_presigned_url("put_object", params, ExpiresIn=seconds)
         return UploadRequest(url)
@@ -207,7 +219,10 @@ class S3Store:
             return body
 
     def download_url(self, key: str, seconds: int) -> str | None:
-        """Return a presigned GET. S3 answers it with the headers that it keeps for the object."""
+        """Return a presigned GET.
+
+        S3 responds with the headers that it keeps for the object.
+        """
         params = {"Bucket": self._bucket, "Key": key}
         url: str = _s3_client().generate_presigned_url("get_object", params, ExpiresIn=seconds)
         return url
@@ -232,7 +247,7 @@ class S3Store:
     def _request(self, operation: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  parameters of S3
         """Send a request, and again after a failure that may pass.
 
-        No attempt begins after the request's deadline, so the last one ends soon after it.
+        No attempt begins after the request's deadline.
 
         Raises:
             NoSuchKey: the object does not exist. The class is an attribute of the client.
@@ -260,7 +275,7 @@ class S3Store:
 
 
 def _is_passing(error: Exception) -> bool:
-    """Whether a retry may help: S3 is unreachable, overloaded or failing."""
+    """Whether a retry may help because S3 is unreachable, overloaded or failing."""
     answer = getattr(error, "response", None)
     if answer is None:
         return True
@@ -269,7 +284,10 @@ def _is_passing(error: Exception) -> bool:
 
 
 def delete_unused(keys: Iterable[str | None], used: Collection[str | None] = ()) -> None:
-    """Delete the objects that nothing uses. A key may be None, for an object that was never."""
+    """Delete the objects that nothing uses.
+
+    A key may be None, for an object that was never stored.
+    """
     store = object_store()
     for key in keys:
         if key is not None and key not in used:
@@ -295,7 +313,10 @@ def _s3_client() -> Any:  # noqa: ANN401  boto3 generates its clients at run tim
 
 @cache
 def object_store() -> ObjectStore:
-    """Return the store that ``OBJECT_STORE`` names: ``s3://<bucket>`` or ``file://<folder>``."""
+    """Return the store that ``OBJECT_STORE`` names.
+
+    The setting is ``s3://<bucket>`` or ``file://<folder>``.
+    """
     kind, _, place = settings().object_store.partition("://")
     match kind:
         case "s3":

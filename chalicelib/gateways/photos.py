@@ -19,7 +19,7 @@ Orientation = Literal["landscape", "portrait", "square"]
 MAX_PAGE = 20
 """Highest page number that Openverse returns."""
 MAX_SIZE = 20
-"""Most photos on a page that Openverse returns."""
+"""Maximum photos on a page that Openverse returns."""
 TOTAL_SECONDS = 8.0
 """A search takes a second or two, or more if Openverse has to remove dead links."""
 
@@ -172,7 +172,10 @@ def _page(answer: object, page: int, size: int) -> PhotoPage:
 
 
 def _photo(item: Mapping[str, Any]) -> Photo | None:
-    """Read a photo. Return None if it cannot be shown, credited or used freely."""
+    """Read a photo.
+
+    Return None if it cannot be shown, credited or used freely.
+    """
     identity, url = text(item.get("id"), 64), link(item.get("url"))
     license_code = text(item.get("license"), 20)
     if not identity or not url or license_code not in _LICENSES or item.get("mature") is True:
@@ -206,7 +209,7 @@ def _pixels(value: object) -> int | None:
 def _credit(
     title: str | None, author: str | None, license_code: str, license_name: str, url: str | None
 ) -> str:
-    """Return a credit worded as Openverse words it: title, author, licence and its URL."""
+    """Return a credit in Openverse's wording, with title, author, licence and its URL."""
     work = f'"{title}"' if title else "This work"
     by = f" by {author}" if author else ""
     license_phrase = "is marked with" if license_code in _PUBLIC_DOMAIN else "is licensed under"

@@ -31,15 +31,15 @@ from chalicelib.lib.public_urls import PublicUrl
 TOTAL_SECONDS = 15.0
 """Time from the call to the last byte of the reply."""
 MAX_READ = 2**16
-"""Bytes of a reply that are read, with its headers."""
+"""Maximum bytes of a reply that are read, with its headers."""
 MAX_KEPT = 2**10
-"""Bytes of the body that a reply keeps."""
+"""Maximum bytes of the body that a reply keeps."""
 
 _CHUNK = 2**13
 
 
 class PostReply(NamedTuple):
-    """The answer of a server. ``body`` is the beginning of its body, at most ``MAX_KEPT`` bytes.
+    """The response of a server. ``body`` is the beginning of its body, at most ``MAX_KEPT`` bytes.
 
     ``retry_after`` is the wait in seconds that the server requested, at most 24 hours.
     ``milliseconds`` is the duration of the call.
@@ -60,8 +60,8 @@ def post(
     is thread-safe. There are no retries, but if a connection fails, the next address of the host is
     tried.
 
-    The reply depends on the status line and the headers alone. If the body is too long, too slow or
-    broken, the reply has as much of it as was received.
+    The reply depends only on the status line and the headers. If the body is too long, too slow or
+    broken, the reply has the part that was received.
 
     Args:
         url: a URL that ``parse_url`` accepts.
@@ -71,7 +71,7 @@ def post(
 
     Raises:
         RefusedUrlError: malformed, or not on the public internet.
-        TooLargeError: the headers of the answer are longer than ``MAX_READ``.
+        TooLargeError: the headers of the response are longer than ``MAX_READ``.
         UpstreamError: no status and headers in time, or no valid ones.
     """
     begun, limit = deadline.monotonic(), StrictDeadline(timeout_seconds)
@@ -114,7 +114,7 @@ def parse_url(url: str) -> PublicUrl:
 
 
 def _is_own(host: str) -> bool:
-    """Whether this service answers at a host. Its events would cause events there."""
+    """Whether this service has a host, where its events would cause further events."""
     current = settings()
     own_hosts = {urlsplit(url).hostname for url in (current.public_url, current.chat_url)}
     sites = current.sites_domain
@@ -122,7 +122,7 @@ def _is_own(host: str) -> bool:
 
 
 def _connect(parsed: PublicUrl, limit: StrictDeadline) -> socket.socket:
-    if parsed.scheme == "http":  # ``parse_url`` allows http to this machine alone.
+    if parsed.scheme == "http":  # ``parse_url`` allows http only to this machine.
         return open_socket([parsed.host], parsed.port, limit)
     return open_connection(parsed, limit)
 

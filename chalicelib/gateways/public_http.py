@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 STEP_SECONDS = 5.0
 """Time to connect (all addresses together) and for the TLS handshake."""
 MAX_ADDRESSES = 3
-"""IP addresses of a host that are tried."""
+"""Maximum IP addresses of a host that are tried."""
 
 
 class FetchError(Exception):
@@ -48,15 +48,18 @@ class FetchError(Exception):
 
 
 class RefusedUrlError(FetchError):
-    """The URL, or one that it redirects to, may not be requested. An error of the caller (400)."""
+    """The URL, or one that it redirects to, may not be requested.
+
+    It is an error of the caller (400).
+    """
 
 
 class TooLargeError(FetchError):
-    """The answer is larger than allowed (413)."""
+    """The response is larger than allowed (413)."""
 
 
 class UpstreamError(FetchError):
-    """The server cannot be reached, is too slow, or does not answer as expected (502)."""
+    """The server cannot be reached, is too slow, or sends an unexpected response (502)."""
 
 
 connect: Callable[[tuple[str, int], float], socket.socket] = socket.create_connection
@@ -67,7 +70,7 @@ class Hosts:
     """Results of connecting to hosts, shared by the threads of one import or batch.
 
     If a host does not exist or accepts no connection, only one thread tries to connect. The others
-    wait for it and raise the same error. HTTP errors of a host do not count as failures here.
+    wait, and raise the same error. HTTP errors of a host do not count as failures here.
     """
 
     def __init__(self) -> None:
@@ -118,8 +121,9 @@ class StrictDeadline(Deadline):
 class BoundedSocket(io.RawIOBase):
     """A socket that limits the time and the number of bytes received.
 
-    Both limits apply below http.client, which has none of its own. It reads headers in any number
-    of pieces, skips any number of interim answers and trailers, and accepts a negative length.
+    Both limits apply below http.client, which has no limits of its own. It reads headers in any
+    number of pieces, skips any number of interim responses and trailers, and accepts a negative
+    length.
 
     ``overhead`` are bytes allowed in addition to ``max_bytes``, which errors name. ``step`` is the
     time limit in seconds of each read and of sending the request.
@@ -227,7 +231,10 @@ def open_socket(addresses: Sequence[str], port: int, deadline: StrictDeadline) -
 
 
 def open_connection(parsed: PublicUrl, deadline: StrictDeadline) -> socket.socket:
-    """Return a connection to a checked address. With TLS, the certificate must match the URL."""
+    """Return a connection to a checked address.
+
+    With TLS, the certificate must match the URL.
+    """
     sock = open_socket(_addresses(parsed, deadline), parsed.port, deadline)
     if parsed.scheme == "http":
         return sock
@@ -278,5 +285,5 @@ def requested(
 
 
 def too_large(max_bytes: int) -> TooLargeError:
-    """Return the error for an answer of more than ``max_bytes``."""
+    """Return the error for a response of more than ``max_bytes``."""
     return TooLargeError(f"expected at most {max_bytes / 2**20:g} MB; there is more")

@@ -11,16 +11,22 @@ from botocore.exceptions import BotoCoreError, ClientError
 from chalicelib.core import clock
 
 KEPT = timedelta(minutes=5)
-"""How long a value is used before it is read again. A new value is in use after this time."""
+"""How long a value is used. A new value is in use after this time."""
 _CONFIG = Config(connect_timeout=2, read_timeout=2, retries={"total_max_attempts": 2})
 
 
 class UnreadableSecretError(Exception):
-    """A secret cannot be read. The message is AWS's error code or the kind of failure."""
+    """A secret cannot be read.
+
+    The message is AWS's error code or the kind of failure.
+    """
 
 
 class SecretValue:
-    """The value of a secret. A secret without a value has an empty one."""
+    """The value of a secret.
+
+    A secret without a value has an empty one.
+    """
 
     def __init__(self, arn: str) -> None:
         self._arn = arn

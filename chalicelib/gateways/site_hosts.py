@@ -1,12 +1,12 @@
-"""Hosts of customers' sites: TLS and routing for domains that customers own.
+"""Hosts of customers' sites, with TLS and routing for domains that customers own.
 
 ``SITE_HOSTS`` chooses the gateway. On AWS each host is a distribution tenant of CloudFront, with a
 certificate that CloudFront manages. The local server needs no set-up: it finds the site by the
 ``Host`` header. Without a gateway, sites have no hosts of their own (ADR 48).
 
-A tenant is found by its name, which follows from stage and host. So no id is stored, and a lost
-answer leaves nothing behind that the next step does not find. CloudFront creates a tenant only for
-a host whose DNS record leads to CloudFront already. It then has a certificate made, which ``serve``
+A tenant is found by its name, which follows from stage and host. So no id is stored, and the next
+step finds everything that a lost response leaves behind. CloudFront creates a tenant only for a
+host whose DNS record leads to CloudFront already. It then has a certificate made, which ``serve``
 attaches once it is issued. Only then is the domain active (CloudFront developer guide, Request
 certificates for your CloudFront distribution tenant).
 """
@@ -55,10 +55,16 @@ class HostState(NamedTuple):
 
 
 class SiteHosts(Protocol):
-    """A gateway for hosts. Its calls may be repeated: each reads the state and changes the rest."""
+    """A gateway for hosts.
+
+    Its calls may be repeated, because each reads the state and changes the rest.
+    """
 
     def address(self, *, apex: bool) -> Address:
-        """Return the record to set. An ``apex`` is a domain without a label before it."""
+        """Return the record to set.
+
+        An ``apex`` is a domain without a further label.
+        """
 
     def proves(self, host: str) -> bool:
         """Whether a host needs no proof of ownership."""
@@ -67,7 +73,7 @@ class SiteHosts(Protocol):
         """Take the next step towards serving a host, and return its state.
 
         Raises:
-            UnavailableError: the service that serves hosts refused or did not answer.
+            UnavailableError: the service that serves hosts refused or did not respond.
         """
 
     def release(self, host: str) -> bool:
@@ -125,7 +131,7 @@ class CloudFrontHosts:
         return Address("ALIAS" if apex else "CNAME", self._endpoint)
 
     def proves(self, host: str) -> bool:  # noqa: ARG002  the protocol's
-        """Return False: every domain needs a proof."""
+        """Return False, because every domain needs a proof."""
         return False
 
     def serve(self, host: str) -> HostState:
@@ -192,7 +198,7 @@ class CloudFrontHosts:
             Tags={"Items": [{"Key": STAGE_TAG, "Value": self._stage}]},
         )
         if response == "InvalidArgument":
-            # CloudFront has no error code of its own for a host that does not lead to it.
+            # CloudFront has no specific error code for a host that does not lead to CloudFront.
             return HostState("waiting", f"{host} does not lead to {self._endpoint} yet.")
         if response == "CNAMEAlreadyExists":
             reason = f"Another distribution of CloudFront has {host}. Remove the domain there."
@@ -235,14 +241,17 @@ class CloudFrontHosts:
         return _MAKING
 
     def _name(self, host: str) -> str:
-        """Return the name of a host's tenant. A host may be longer than a name."""
+        """Return the name of a host's tenant.
+
+        A host may be longer than a name.
+        """
         return f"{self._stage}-{hashlib.sha256(host.encode()).hexdigest()[:40]}"
 
     def _call(self, operation: str, expected: set[str], **arguments: Any) -> Any:  # noqa: ANN401  AWS's answers
-        """Return AWS's answer, or the code of an ``expected`` error.
+        """Return AWS's response, or the code of an ``expected`` error.
 
         Raises:
-            UnavailableError: AWS refused for another reason, or did not answer.
+            UnavailableError: AWS refused for another reason, or did not respond.
         """
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -276,7 +285,10 @@ def _is_active(tenant: dict[str, Any]) -> bool:
 
 @cache
 def client() -> Any:  # noqa: ANN401  botocore's
-    """Return the client. Its description takes a while to load, so it is made once."""
+    """Return the client.
+
+    Its description takes a while to load, so it is made once.
+    """
     from botocore.config import Config
     from botocore.session import get_session
 

@@ -1,4 +1,4 @@
-"""Telegram's Bot API: messages to chats, and the updates that chats send to the bot.
+"""Send messages with Telegram's Bot API, and receive the bot's updates.
 
 https://core.telegram.org/bots/api describes the methods. The token of the bot is a part of each
 URL, so no error and no log line of this module contains a URL.
@@ -21,7 +21,7 @@ SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105  a header's name
 SECONDS = 10.0
 """Time limit of a request, in seconds."""
 POLL_SECONDS = 25
-"""How long Telegram waits for an update before it answers that there is none, in seconds."""
+"""Seconds for which Telegram waits for an update."""
 
 _FAILED = range(400, 600)
 _BUSY = 429
@@ -31,8 +31,8 @@ _GONE = {
 }
 """Parts of descriptions of chats that take no more messages, by status.
 
-Other refusals with these statuses may pass: Telegram also answers 403 "bot can't send messages to
-the user" for minutes to chats that take messages before and after.
+Other refusals with these statuses may pass: Telegram also sends 403 "bot can't send messages to the
+user" for minutes to chats that take messages before and after.
 """
 _TOKEN = re.compile(r"[0-9]+:[\w-]+", re.ASCII)
 _SERVICE = "Telegram"
@@ -48,7 +48,10 @@ class TelegramError(Exception):
 
 
 class BusyError(TelegramError):
-    """The bot sends too much. It may send again after ``retry_after``."""
+    """The bot sends too much.
+
+    It may send again after ``retry_after``.
+    """
 
     def __init__(self, retry_after: float) -> None:
         super().__init__(f"{_SERVICE} takes no more requests for {retry_after} s")
@@ -56,7 +59,10 @@ class BusyError(TelegramError):
 
 
 class ChatGoneError(TelegramError):
-    """The chat does not exist, or its person has blocked the bot. Remove the links to it."""
+    """The chat does not exist, or its user has blocked the bot.
+
+    Remove the links to the chat.
+    """
 
 
 def is_configured() -> bool:
@@ -69,19 +75,19 @@ def is_configured() -> bool:
 
 
 def send(chat_id: int, text: str) -> None:
-    """Send a plain text to a chat. A text over the limit is cut.
+    """Send a plain message to a chat. A message over the limit is cut.
 
     Raises:
         ChatGoneError: the chat takes no more messages from the bot.
         BusyError: the bot has sent too much.
         TelegramError: another failure. The message may have been sent.
-        NotConfiguredError: there is no bot.
+        NotConfiguredError: the stage has no bot.
     """
     _call("sendMessage", message(chat_id, text))
 
 
 def message(chat_id: int, text: str) -> dict[str, Any]:
-    """Return the parameters of ``sendMessage``. Without a parse mode, the text is not markup."""
+    """Return the parameters of ``sendMessage``, without a parse mode, so nothing is markup."""
     return {
         "chat_id": chat_id,
         "text": _cut(text),
@@ -94,7 +100,7 @@ def bot_name() -> str:
 
     Raises:
         TelegramError: the request failed.
-        NotConfiguredError: there is no bot.
+        NotConfiguredError: the stage has no bot.
     """
     return _bot_name(settings().telegram_url, _token())
 
@@ -111,7 +117,7 @@ def updates(offset: int, wait: int = POLL_SECONDS) -> list[dict[str, Any]]:
 
     Raises:
         TelegramError: the request failed.
-        NotConfiguredError: there is no bot.
+        NotConfiguredError: the stage has no bot.
     """
     args = {"offset": offset, "timeout": wait, "allowed_updates": ["message"]}
     updates: list[dict[str, Any]] = _call("getUpdates", args, timeout_seconds=wait + SECONDS)
@@ -125,7 +131,7 @@ def webhook_secret() -> str:
 
     Raises:
         TelegramError: the secret with the token cannot be read.
-        NotConfiguredError: there is no bot.
+        NotConfiguredError: the stage has no bot.
     """
     return hmac.digest(_required_token().encode(), b"telegram webhook", "sha256").hex()
 
@@ -135,21 +141,24 @@ def set_webhook(url: str) -> None:
 
     Raises:
         TelegramError: the request failed.
-        NotConfiguredError: there is no bot.
+        NotConfiguredError: the stage has no bot.
     """
     args = {"url": url, "secret_token": webhook_secret(), "allowed_updates": ["message"]}
     _call("setWebhook", args)
 
 
 def delete_webhook() -> None:
-    """Make Telegram keep the bot's updates for ``updates``. Errors are those of ``set_webhook``."""
+    """Make Telegram keep the bot's updates for ``updates``.
+
+    Errors are the same as in ``set_webhook``.
+    """
     _call("deleteWebhook", {})
 
 
 def webhook(token: str | None = None) -> dict[str, Any]:
-    """Return Telegram's state of the webhook. Its ``url`` is empty if there is none.
+    """Return Telegram's state of the webhook. Its ``url`` is empty without a webhook.
 
-    ``token`` is that of another bot than the stage's. Errors are those of ``set_webhook``.
+    ``token`` selects another bot than the stage's. Errors are the same as in ``set_webhook``.
     """
     state: dict[str, Any] = _call("getWebhookInfo", {}, token=token)
     return state
@@ -192,7 +201,7 @@ def _required_token() -> str:
 
 
 def _token() -> str:
-    """Return the token of the bot, or "" if there is none.
+    """Return the token of the bot, or "" without a bot.
 
     Raises:
         TelegramError: the secret cannot be read, or the token is malformed.

@@ -1,4 +1,4 @@
-"""Chat models behind one protocol: a stream of events, described by ``Event``.
+"""Chat models behind one protocol, a stream of ``Event`` objects.
 
 Callers see no difference between the adapters. ``openai`` calls any server with OpenAI's API,
 ``bedrock`` calls Amazon Bedrock, and ``demo`` needs no key and no network.
@@ -53,7 +53,10 @@ class TextDelta(NamedTuple):
 
 
 class Reasoning(NamedTuple):
-    """A piece of the model's reasoning. It costs output tokens and is not part of the answer."""
+    """A piece of the model's reasoning.
+
+    It costs output tokens and is not part of the answer.
+    """
 
     text: str
 
@@ -69,7 +72,10 @@ class Stop(NamedTuple):
 
 
 class ProviderUsage(NamedTuple):
-    """Tokens of one request. ``messages`` estimates them if the provider reports none."""
+    """Tokens of one request.
+
+    ``messages`` estimates them if the provider reports none.
+    """
 
     input_tokens: int
     output_tokens: int
@@ -77,9 +83,10 @@ class ProviderUsage(NamedTuple):
 
 
 Event = TextDelta | Reasoning | ToolCall | Stop | ProviderUsage
-"""An item of a stream: pieces of text and of reasoning, then tool calls, one ``Stop``, one usage.
+"""An item of a stream.
 
-The stop reason is ``tools`` if and only if there are tool calls.
+A stream yields pieces of content and of reasoning, then tool calls, one ``Stop`` and one usage. The
+stop reason is ``tools`` if and only if there are tool calls.
 """
 
 
@@ -228,7 +235,10 @@ def resolve(name: str) -> ModelSpec:
 
 
 def takes_tools(name: str) -> bool:
-    """Return whether a bot's model can call tools. Without a provider, every model can."""
+    """Return whether a bot's model can call tools.
+
+    Without a provider, every model can.
+    """
     try:
         return resolve(name).takes_tools
     except NotConfiguredError:
@@ -244,7 +254,10 @@ def is_known(name: str) -> bool:
 
 
 def chat_model_for(spec: ModelSpec) -> ChatModel:
-    """Return the adapter of a model's provider. Pass ``spec.provider_id`` to its ``stream``."""
+    """Return the adapter of a model's provider.
+
+    Pass ``spec.provider_id`` to its ``stream``.
+    """
     return _provider(spec.provider)
 
 

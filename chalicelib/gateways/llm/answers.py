@@ -1,8 +1,8 @@
-"""An answer that is being read from a provider, shared by the adapters of all providers.
+"""The answer that an adapter reads from its provider.
 
-Some models write their reasoning into the answer, between tags. It is separated from the text.
-Tool calls arrive in pieces. They are yielded at the end, and only if the provider completed the
-answer, so callers never receive a part of a call.
+Some models write their reasoning into the answer, between tags. Reasoning is separated from the
+content. Tool calls arrive in pieces. They are yielded at the end, and only if the provider
+completed the answer, so callers never receive a part of a call.
 """
 
 import logging
@@ -144,7 +144,7 @@ class Answer:
     def _plausible_usage(self) -> ProviderUsage:
         """Return the reported usage, or the own count if it is missing or far too low.
 
-        The own count is up to 1.7 times that of a tokenizer, for Russian. Some proxies report 0.
+        The own count is up to 1.7 times a tokenizer's count, for Russian. Some proxies report 0.
         """
         counters = self._text_counter, self._reasoning_counter, self._call_counter
         input_tokens = count_input(self._messages, self._tools)
@@ -158,7 +158,10 @@ class Answer:
         return usage
 
     def _named_calls(self) -> list[tuple[ToolCall, Any]]:
-        """Return the calls that have a name, with their extra. Their ids are unique in the turn."""
+        """Return the calls that have a name, with their extra.
+
+        Their ids are unique in the turn.
+        """
         used_ids = {call.id for message in self._messages for call in message.calls}
         calls = []
         for call in self._calls:
@@ -178,9 +181,9 @@ _UNFINISHED_TAG = re.compile(rf"\s*(?:<(?:{'|'.join(_TAG_NAMES)})(?:\s[^<>]*)?)?
 
 
 class _ReasoningTags:
-    """Separates reasoning between tags from the text that follows.
+    """Separates reasoning between tags from the content that follows.
 
-    Only tags at the beginning of an answer count. Later ones are text, such as HTML in an answer
+    Only tags at the beginning of an answer count. Later tags are content, such as HTML in an answer
     about HTML.
     """
 
@@ -235,12 +238,18 @@ class _ReasoningTags:
 
 
 def _new_id(used_ids: set[str]) -> str:
-    """Return an id of nine letters and digits. Mistral accepts no other form."""
+    """Return an id of nine letters and digits.
+
+    Mistral accepts no other form.
+    """
     return next(id_ for number in count(1) if (id_ := f"call{number:05}") not in used_ids)
 
 
 def _well_formed(text: str) -> str:
-    """Return the text with halves of a character joined. A half without the other is replaced."""
+    """Return the string with halves of a character joined.
+
+    A half without the other is replaced.
+    """
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

@@ -1,4 +1,4 @@
-"""The API key of the model provider: a setting, or a secret that is read while the service runs."""
+"""Read the API key of the model provider from a setting or from a secret."""
 
 import logging
 from collections.abc import Callable
@@ -14,7 +14,10 @@ log = logging.getLogger(__name__)
 
 
 def api_key() -> ApiKey:
-    """Return the source of the key. The setting takes precedence over the secret."""
+    """Return the source of the key.
+
+    The setting takes precedence over the secret.
+    """
     current = settings()
     if current.llm_api_key or not current.llm_api_key_secret:
         return lambda: current.llm_api_key
@@ -22,7 +25,10 @@ def api_key() -> ApiKey:
 
 
 class SecretKey:
-    """The key in a secret of Secrets Manager. A secret without a value means that there is none."""
+    """The key in a secret of Secrets Manager.
+
+    A secret without a value means that no key is set.
+    """
 
     def __init__(self, arn: str) -> None:
         self._secret = SecretValue(arn)

@@ -19,7 +19,7 @@ from chalicelib.gateways.llm.cancellation import Cancellation
 LONGEST_PAUSES = (0.5, 1.5)
 """Longest pauses before the second and the third attempt, in seconds. The shortest are half."""
 MAX_RETRY_AFTER = 5.0
-"""Seconds. An attempt is not repeated if the provider requests a longer wait."""
+"""Maximum seconds of a wait that a provider may request before another attempt."""
 
 READ_SECONDS = 60.0
 """Longest silence between two events of an answer, in seconds."""

@@ -1,9 +1,9 @@
 """Adapter for ConverseStream of Amazon Bedrock, with the IAM role of the process.
 
 botocore signs requests and parses the event stream. boto3 is not used because it makes the first
-call a third slower. Retries, deadline and cancellation are those of ``attempts``.
+call a third slower. ``attempts`` adds retries, the deadline and cancellation.
 
-Requests and responses of Bedrock's ConverseStream, without I/O.
+The functions that build requests and read responses have no I/O.
 """
 
 import logging
@@ -132,7 +132,10 @@ def _turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
 
 
 def _blocks(message: Message) -> Iterator[dict[str, Any]]:
-    """Yield the content of a message. Reasoning has to come before the calls that follow it."""
+    """Yield the content of a message.
+
+    Reasoning has to come before the calls that follow it.
+    """
     if message.calls and message.extra:
         yield from message.extra.get("reasoning", ())
     if not _is_blank(message.content):
@@ -208,7 +211,7 @@ class _Blocks:
     def read(self, event: dict[str, Any]) -> Iterator[Event]:
         """Yield what an event adds to the answer.
 
-        Only a tool call begins with an event of its own. A text begins with its first piece.
+        Only a tool call begins with a separate event. Prose begins with its first piece.
         """
         match event:
             case {
@@ -260,7 +263,7 @@ class _Blocks:
 
 CONNECT_SECONDS = 5.0
 MAX_CONNECTIONS = 64
-"""Connections kept open, one for each thread of the development server."""
+"""Maximum connections kept open, one for each thread of the development server."""
 _LOGGED_BYTES = 300
 
 _KINDS: dict[str, FailureKind] = {
@@ -282,7 +285,10 @@ log = logging.getLogger(__name__)
 
 
 class BedrockModel:
-    """The models of a region. ``options`` are passed to the botocore client."""
+    """The models of a region.
+
+    ``options`` are passed to the botocore client.
+    """
 
     def __init__(self, *, read_seconds: float = attempts.READ_SECONDS, **options: Any) -> None:  # noqa: ANN401  botocore's
         self._read_seconds = read_seconds
@@ -354,7 +360,10 @@ class BedrockModel:
 
 
 def _failure(error: Exception, deadline: Deadline) -> ModelError:
-    """Return the ``ModelError`` for an error of botocore. Log the message of Bedrock."""
+    """Return the ``ModelError`` for an error of botocore.
+
+    Log the message of Bedrock.
+    """
     name = type(error).__name__
     if isinstance(error, ClientError):
         details = error.response.get("Error", {})

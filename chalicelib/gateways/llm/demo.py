@@ -1,8 +1,8 @@
-"""The embedded demo model. It needs no key and no network, and its answers are reproducible.
+"""The embedded demo model, which needs no key and no network and is reproducible.
 
 In a chat it answers from facts and calls tools (``gateways.llm.receptionist``). It quotes what the
-system prompt states about the business, and the facts that the chat adds to the question. If none
-of them match the question, it answers that it does not know. A draft of a card contains only what
+system prompt states about the business, and the facts that the chat adds to the question. If no
+fact matches the question, it answers that it does not know. A draft of a card contains only what
 its request contains. Each piece of the stream has one word. ``gateways.llm.messages`` counts
 exactly the tokens that the model reports, so tests can compute the price of a chat to the kopeck.
 """
@@ -143,7 +143,7 @@ _DURATION = re.compile(r"(\d{1,4})\s*(?:-\s*)?(мин|min|час|hour)", re.IGNO
 
 
 def _minutes(text: str) -> int | None:
-    """Return the duration that a text states, in minutes."""
+    """Return the duration that a string states, in minutes."""
     if not (match := _DURATION.search(text)):
         return None
     return int(match[1]) * (60 if match[2].lower() in {"час", "hour"} else 1)

@@ -1,4 +1,4 @@
-"""Drafts of product and service cards: the prompt for a model, and the parser of its answer.
+"""Write the prompt for a product or service draft, and parse the model's answer.
 
 Input and output are both untrusted. The input (a prompt, facts from an open product database, names
 of categories) is sent as one JSON object between tags that it cannot close. The instructions
@@ -23,19 +23,22 @@ MAX_SERVICE_NAME = 200
 MAX_DESCRIPTION = 20_000
 MAX_TAGS = 20
 MAX_TAG = 50
-"""The limits of the fields of a card, in characters. ``MAX_TAGS`` is a number of tags."""
+"""Maximum characters of a tag."""
 MINUTES = range(5, 1441)
 """Allowed duration of a service."""
 MAX_CATEGORIES = 500
-"""Categories that are sent to a model, from the top of the tree."""
+"""Maximum categories that are sent to a model, from the top of the tree."""
 MAX_FACT = 2000
-"""Characters that are sent of each fact from a product database."""
+"""Maximum characters that are sent of each fact from a product database."""
 MAX_ANSWER = 200_000
-"""Characters of an answer that are parsed. The rest is ignored."""
+"""Maximum characters of an answer that are parsed. The rest is ignored."""
 
 
 class DraftError(Exception):
-    """The answer of a model is not a draft. ``reason`` contains no text of the answer."""
+    """The answer of a model is not a draft.
+
+    ``reason`` does not quote the answer.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -141,9 +144,9 @@ def request_in(received: Sequence[Message]) -> DraftRequest | None:
 
 
 def parse(text: str, categories: Iterable[tuple[str, str]], kind: Kind = "product") -> Draft:
-    """Return the draft in a model's answer. Text around the JSON object is ignored.
+    """Return the draft in a model's answer. Prose around the JSON object is ignored.
 
-    Control characters and HTML tags are removed from texts, and long texts are cut. Unknown
+    Control characters and HTML tags are removed from strings, and long strings are cut. Unknown
     categories, empty, long and repeated tags, and impossible durations are dropped.
 
     Raises:
@@ -177,9 +180,9 @@ _decoder = json.JSONDecoder()
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in a text that may be drafts. Prose may surround them.
+    """Yield the JSON objects in an answer that may be drafts. Prose may surround them.
 
-    Parsing starts at the first few braces only, which bounds the time for a text full of braces.
+    Parsing starts at the first few braces only, which bounds the time for an answer full of braces.
     """
     start = -1
     for _ in range(_MAX_ATTEMPTS):
@@ -207,7 +210,10 @@ def _text(draft: Mapping[str, Any], name: str, limit: int, *, lines: bool) -> st
 
 
 def _tags(value: object) -> Collection[str]:
-    """Return the valid tags. Of tags that differ only in case, the first one is kept."""
+    """Return the valid tags.
+
+    Of tags that differ only in case, the first one is kept.
+    """
     if value is not None and not isinstance(value, list):
         raise DraftError("expected tags to be an array")
     tags: dict[str, str] = {}
@@ -226,7 +232,7 @@ _OPENING = re.compile(r"<+(?=[a-zA-Z/!?])")
 
 
 def clean(text: str, *, lines: bool) -> str:
-    """Return the text without control characters and HTML tags, with normalised white space."""
+    """Return the string without control characters and HTML tags, with normalised white space."""
     printable = "".join(
         character
         for character in text
@@ -241,5 +247,5 @@ def clean(text: str, *, lines: bool) -> str:
 
 
 def has_visible_text(text: str) -> bool:
-    """Return whether a text has visible characters after ``clean``."""
+    """Return whether a string has visible characters after ``clean``."""
     return is_visible(clean(text, lines=False))

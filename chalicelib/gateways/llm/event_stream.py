@@ -16,7 +16,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class ServerEvent(NamedTuple):
-    """An event. ``type`` is empty if the server names none."""
+    """An event.
+
+    ``type`` is empty if the server names none.
+    """
 
     type: str
     data: bytes
@@ -53,11 +56,11 @@ def read(blocks: Iterable[bytes]) -> Iterator[ServerEvent]:
 def _lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the lines without their ends: CR, LF or CRLF.
 
-    Lines are bytes, so that a character split over two blocks stays whole.
+    Lines are bytes, so that a character may be split over two blocks.
     """
     pending, ends_with_cr, is_first = b"", False, True
     for received in blocks:
-        # A CR at the end of a block ends its line at once. The LF of its pair may follow.
+        # A CR at the end of a block ends its line without waiting. The LF of its pair may follow.
         block = received.removeprefix(b"\n") if ends_with_cr else received
         ends_with_cr = block.endswith(b"\r")
         *lines, pending = _LINE_END.split(pending + block)

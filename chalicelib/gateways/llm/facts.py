@@ -1,8 +1,8 @@
 """Facts about a business, in the message that asks a model a visitor's question.
 
-The chat finds the facts for each question and puts them before it, in the same message. They are
-data: one JSON object on each line, between tags that the data cannot close. A message has this
-block even without any facts, so that a block in the visitor's own text is never the first one.
+The chat finds the facts for each question and puts them first, in the same message. They are data:
+one JSON object on each line, between tags that the data cannot close. A message has this block even
+without any facts, so that a block in the visitor's own message is never the first one.
 """
 
 import json
@@ -16,11 +16,11 @@ from chalicelib.lib import extracts
 
 MAX_OFFERS = 20
 MAX_TOKENS = 2_000
-"""Largest block of facts. Its tokens are charged as input like those of any message."""
+"""Maximum tokens of a block of facts. They are charged as input like other tokens of a message."""
 MAX_DESCRIPTION = 300
-"""Characters of a description that are sent, of an offer that matches the question."""
+"""Maximum characters that are sent of a matching offer's description."""
 MAX_HOURS = 10
-"""Resources whose hours are sent."""
+"""Maximum resources whose hours are sent."""
 MAX_SEARCH_WORDS = 3
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -31,8 +31,8 @@ _MESSAGE = re.compile(f"{_OPEN}((?:[^\n]+\n)*?){_CLOSE}(.*)", re.DOTALL)
 class Offer(NamedTuple):
     """An active service or product.
 
-    ``price`` is in kopecks, ``duration_min`` in minutes. ``in_stock`` is None if the owner does not
-    count the stock.
+    ``price`` is in kopecks, ``duration_min`` in minutes. ``in_stock`` is missing if the owner does
+    not count the stock.
     """
 
     kind: Literal["service", "product"]
@@ -56,7 +56,10 @@ class Hours(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A part of a text that the owner gave the bot, or of a published page. ``url`` is optional."""
+    """A part of a source that the owner gave the bot, or of a published page.
+
+    ``url`` is optional.
+    """
 
     title: str
     text: str
@@ -78,7 +81,10 @@ class Proposal(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Facts that may answer a question. The most important ones of each kind come first."""
+    """Facts that may answer a question.
+
+    The most important ones of each kind come first.
+    """
 
     offers: Sequence[Offer] = ()
     hours: Sequence[Hours] = ()
@@ -104,7 +110,10 @@ def is_about_hours(question: str) -> bool:
 
 
 def search_words(question: str) -> list[str]:
-    """Return the stems of the longest words, to search offers by. The longest comes first."""
+    """Return the stems of the longest words, to search offers by.
+
+    The longest comes first.
+    """
     longest_first = sorted(extracts.words(question), key=len, reverse=True)
     return list(dict.fromkeys(map(extracts.stem, longest_first)))[:MAX_SEARCH_WORDS]
 
@@ -140,7 +149,10 @@ def to_message(question: str, known_facts: Facts) -> Message:
 
 
 def to_data(fact: Fact) -> dict[str, Any]:
-    """Return a fact as JSON data for a model, without what is unknown. Prices are in rubles."""
+    """Return a fact as JSON data for a model, without what is unknown.
+
+    Prices are in rubles.
+    """
     data: dict[str, Any]
     match fact:
         case Hours(name, days, changes):
@@ -165,7 +177,7 @@ def to_data(fact: Fact) -> dict[str, Any]:
 
 
 def rubles(kopecks: int) -> float:
-    """Return an amount in rubles: an int if it is whole."""
+    """Return an amount in rubles, as an int if it is whole."""
     return kopecks / 100 if kopecks % 100 else kopecks // 100
 
 

@@ -1,4 +1,4 @@
-"""The system message of a chat: facts and rules of the service, then the owner's prompt."""
+"""The system message of a chat, with the service's rules and then the owner's prompt."""
 
 import re
 from datetime import datetime

@@ -19,7 +19,10 @@ NO_RESULT = "This call was not carried out."
 
 
 class ToolSpec(NamedTuple):
-    """A tool that a model may call. ``schema`` is the JSON Schema of its arguments, an object."""
+    """A tool that a model may call.
+
+    ``schema`` is the JSON Schema of its arguments, an object.
+    """
 
     name: str
     description: str
@@ -98,16 +101,17 @@ def _result(call: ToolCall, results: Mapping[str, ToolResult]) -> ToolResult:
 
 
 def count_tokens(text: str) -> int:
-    """Return the tokens of a text: for each word, its bytes of UTF-8 divided by 4, rounded up.
+    """Return the token count of a string.
 
-    Words are separated by white space. Counting by words means that the parts of a stream add up to
-    the count of the whole text. The count is exact for the demo model and an estimate for others.
+    Each word counts as its bytes of UTF-8 divided by 4, rounded up. Words are separated by white
+    space. Counting by words means that the parts of a stream add up to the count of the whole
+    string. The count is exact for the demo model and an estimate for others.
     """
     return sum(-(-len(word.encode(errors="replace")) // BYTES_PER_TOKEN) for word in text.split())
 
 
 class TokenCounter:
-    """Counter for a text that arrives in pieces, with the same result as ``count_tokens``.
+    """Counter for a string that arrives in pieces, with the same result as ``count_tokens``.
 
     ``tokens`` is the count so far. Only one thread may add pieces; any thread may read the count.
     """
@@ -118,7 +122,10 @@ class TokenCounter:
         self._word_bytes = 0
 
     def add(self, piece: str) -> None:
-        """Count another piece. A piece may begin or end in the middle of a word."""
+        """Count another piece.
+
+        A piece may begin or end in the middle of a word.
+        """
         if piece[:1].isspace():
             self._end_word()
         for index, word in enumerate(piece.split()):
@@ -138,7 +145,7 @@ class TokenCounter:
 
 
 def texts(messages: Iterable[Message], tools: Sequence[ToolSpec] = ()) -> Iterator[str]:
-    """Yield all texts of a request that the model reads: messages, calls, results and tools."""
+    """Yield all strings of a request that the model reads, including calls, results and tools."""
     for message in messages:
         yield message.content
         yield from (" ".join(call) for call in message.calls)

@@ -1,10 +1,8 @@
-"""Catalogue of models: the provider, the provider's id, prices and limits of each public name.
+"""Catalogue of the models that bots can use.
 
 Bots use public names such as ``claude-sonnet-4.5``. A name outside the catalogue is sent unchanged
-to the first provider, at the highest price in the catalogue. Bots can therefore use a new model at
-once, at a price that probably covers its cost.
-
-The models that bots can use, with the prices of their tokens. Data for ``models``.
+to the first provider, at the highest price in the catalogue. Bots can therefore use a new model
+immediately, at a price that probably covers its cost.
 
 Prices are in micro-kopecks per token. They come from the providers' list prices on the date in
 ``VERSION``, at 100 roubles to the dollar: one dollar per million tokens is 10,000 micro-kopecks per
@@ -207,7 +205,7 @@ CATALOGUE: Mapping[str, ModelSpec] = {
 """Known models by public name."""
 DEFAULT_INPUT_PRICE = max(spec.input_price for spec in CATALOGUE.values())
 DEFAULT_OUTPUT_PRICE = max(spec.output_price for spec in CATALOGUE.values())
-"""Prices of an unknown model: those of the most expensive known one."""
+"""Prices of an unknown model, equal to the prices of the most expensive known model."""
 
 
 def resolve(
@@ -287,7 +285,7 @@ def _find_vendor_model(name: str, providers: Sequence[Provider]) -> ModelSpec | 
 
     OpenRouter and other servers with OpenAI's API use these names, with suffixes such as ``:free``.
     They receive the whole name, and call tools, since only Bedrock refuses tools in streams of
-    models that have them. Without such a server, the model is that of its short name.
+    models that have them. Without such a server, the short name determines the model.
     """
     vendor, _, short_name = name.strip().rpartition("/")
     spec = find(short_name.partition(":")[0]) if vendor else None

@@ -1,9 +1,7 @@
-"""Adapter for servers with OpenAI's chat completions API: ``POST {base}/chat/completions``.
+"""Adapter for servers with OpenAI's chat completions API, ``POST {base}/chat/completions``.
 
-Answers are streamed. If a server refuses an optional part of the request, the request is sent
-again without that part.
-
-Requests and responses of OpenAI's chat completions API, without I/O.
+Answers are streamed. If a server refuses an optional part of the request, the request is sent again
+without that part. The functions that build requests and read responses have no I/O.
 
 Compatible servers differ. A stream may contain empty ``choices``, may report its usage several
 times, and may lack the usage and ``[DONE]``. A server without streaming answers with one JSON
@@ -73,7 +71,10 @@ _FAILURES = frozenset(
 
 
 def sent_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Return the messages of a request. Each result of a tool call becomes a message."""
+    """Return the messages of a request.
+
+    Each result of a tool call becomes a message.
+    """
     return [
         wire_message
         for message in complete_results(messages)
@@ -104,7 +105,10 @@ def _wire_messages(message: Message) -> Iterator[dict[str, Any]]:
 
 
 def _wire_call(call: ToolCall, extra_content: object) -> dict[str, Any]:
-    """Return a call as a server expects it. Many servers refuse invalid arguments."""
+    """Return a call as a server expects it.
+
+    Many servers refuse invalid arguments.
+    """
     arguments = call.arguments if call.parsed() is not None else "{}"
     wire_call = {
         "id": call.id,
@@ -276,7 +280,7 @@ def _reason(choice: Mapping[Any, Any]) -> StopReason | None:
 
 
 def _content(delta: dict[str, Any]) -> tuple[str, str]:
-    """Return the reasoning and the text of a delta.
+    """Return the reasoning and the content of a delta.
 
     Servers use two names for the reasoning, and some send both. Mistral sends a list of parts.
     """
@@ -303,7 +307,7 @@ def _text(value: object, name: str) -> str:
 def _usage(chunk: dict[str, Any]) -> ProviderUsage | None:
     """Return the usage in a chunk, or None if it is missing or invalid.
 
-    It is beside the choices, in the choice (Moonshot) or in ``x_groq``.
+    It is next to the choices, in the choice (Moonshot) or in ``x_groq``.
     """
     places = [chunk, *_dicts(chunk.get("choices")), *_dicts([chunk.get("x_groq")])]
     for place in places:
@@ -510,14 +514,20 @@ class OpenAiModel:
 
 
 def _authorize(key: str, request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Add the key. Used as ``auth``, so that a .netrc file does not replace the key."""
+    """Add the key.
+
+    Used as ``auth``, so that a .netrc file does not replace the key.
+    """
     if key:
         request.headers["Authorization"] = f"Bearer {key}"
     return request
 
 
 def _failure(report: ErrorReport, key: str, response: requests.Response) -> ModelError:
-    """Return the error for a report. Log the provider's message without the key."""
+    """Return the error for a report.
+
+    Log the provider's message without the key.
+    """
     message = report.message.replace(key, "<key>") if key else report.message
     log.warning(
         "model provider failed",

@@ -81,8 +81,8 @@ _FIELD = r"argument|field|inputs?|param"
 class ErrorReport(NamedTuple):
     """An error as a server reports it.
 
-    ``status`` is None inside a stream without a number. ``code`` is empty if the server sends none,
-    or a generic one. ``context`` is the context of the model in tokens.
+    ``status`` is missing inside a stream without a number. ``code`` is empty if the server sends no
+    code, or a generic one. ``context`` is the context of the model in tokens.
     """
 
     status: int | None
@@ -104,7 +104,7 @@ class ErrorReport(NamedTuple):
 
     @classmethod
     def from_json(cls, value: object, status: int | None = None) -> Self:
-        """Return the report in a JSON object or a text."""
+        """Return the report in a JSON object or a string."""
         if isinstance(value, dict) and value.get("error"):
             value = value["error"]
         if not isinstance(value, dict):

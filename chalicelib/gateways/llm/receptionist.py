@@ -1,8 +1,8 @@
-"""How the embedded model answers a visitor: a table of intents, and facts for all other messages.
+"""Answer visitors by a table of intents, and by facts for all other messages.
 
 An intent is a plain request in English or Russian, recognised by its words. It leads to one tool of
-the bot: free times, an order or a person. A listed time that the visitor chooses becomes a
-proposal. A question of the model ends with a question mark, and the visitor's next message
+the bot: free times, an order or a call for a member. A listed time that the visitor chooses becomes
+a proposal. A question of the model ends with a question mark, and the visitor's next message
 continues the request. Nothing else is remembered, because each call reads the whole dialog.
 """
 
@@ -26,26 +26,26 @@ from chalicelib.lib.localized import Language
 LOCALE = Path(__file__).parent / "locale"
 LANGUAGES: tuple[Language, ...] = ("en", "ru")
 MAX_CHARACTERS = 1_000
-"""Characters that are read of a message."""
+"""Maximum characters that are read of a message."""
 MAX_TIMES = 3
-"""Free times that one answer names."""
+"""Maximum free times that one answer names."""
 MAX_SENTENCES = 3
 MAX_OFFERS = 10
-"""Offers in one answer."""
+"""Maximum offers in one answer."""
 MAX_ITEMS = 20
 MAX_AHEAD = timedelta(days=366)
-"""A day that is further away is not understood."""
+"""Maximum distance of a day from today. Later days are not understood."""
 MAX_NAME, MAX_REASON = 200, 500
-"""Characters that the tools accept of an offer's name and of the reason for a person."""
+"""Characters that the tools accept of an offer's name and of a handover's reason."""
 
 T = TypeVar("T")
 
 
 class Dialog(NamedTuple):
-    """A dialog up to the visitor's question. If the answer ``is_final``, no tool is called for it.
+    """A dialog up to the visitor's question. No tool is called for an answer that ``is_final``.
 
-    ``messages`` are the visitor's, newest first, and ``request`` those of them that the question
-    continues. ``answer`` is the bot's last one. ``results`` are those of the tool calls since.
+    ``messages`` are the visitor's, newest first. ``request`` has the messages that the question
+    continues. ``answer`` is the bot's last answer. ``results`` are the results of later tool calls.
     """
 
     messages: Sequence[str]
@@ -75,7 +75,7 @@ class Dialog(NamedTuple):
         return tool in self.tools and not self.is_final
 
     def call(self, tool: str, **arguments: object) -> ToolCall:
-        """Return a call to a tool, without arguments that are None."""
+        """Return a call to a tool, without arguments whose value is None."""
         provided = {name: value for name, value in arguments.items() if value is not None}
         text = json.dumps(provided, ensure_ascii=False).encode(errors="replace").decode()
         return ToolCall(f"call_{len(self.results) + 1}", tool, text)
@@ -87,10 +87,10 @@ class Dialog(NamedTuple):
         return next(filter(None, map(read, self.request if texts is None else texts)), None)
 
     def find_names(self, kind: str, text: str) -> list[str]:
-        """Return the services or products in the facts that a text names, the best match only.
+        """Return the services or products in the facts that a message names, the best match only.
 
         Words match by their first four letters without vowels at the end, which inflected Russian
-        words share. Several names are returned if the text does not decide between them.
+        words share. Several names are returned if the message does not decide between them.
         """
         question_words = _beginnings(text)
         scores: dict[str, tuple[int, bool]] = {}
@@ -265,7 +265,10 @@ def _offer_times(dialog: Dialog, data: dict[str, Any]) -> ToolCall | str:
 
 
 def _person(dialog: Dialog) -> dict[str, str]:
-    """Return the visitor's name and contacts. The tool leaves out what the visitor has not said."""
+    """Return the visitor's name and contacts.
+
+    The tool leaves out what the visitor has not said.
+    """
 
     def matched(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
         return lambda text: match[1] if (match := pattern.search(text)) else None
@@ -279,7 +282,10 @@ def _person(dialog: Dialog) -> dict[str, str]:
 
 
 def _day(text: str, today: date | None) -> date | None:
-    """Return the day that a text names: relative, as a date, or the next such day of the week."""
+    """Return the day that a message names.
+
+    It may be relative, a date, or a day of the week, which means the next such day from today on.
+    """
     if today is None:
         return None
     folded, day = fold(text), None
@@ -302,7 +308,10 @@ def _day(text: str, today: date | None) -> date | None:
 
 
 def _times(text: str) -> list[str]:
-    """Return the times of day that a text may mean: "at 3" is 03:00 or 15:00."""
+    """Return the times of day that a message may mean.
+
+    "at 3" is 03:00 or 15:00.
+    """
     times = [f"{int(hour):02}:{minute}" for hour, minute in _TIME.findall(text)]
     hours = [int(hour) for hour in _HOUR.findall(fold(text))]
     return times or [f"{hour_number:02}:00" for hour in hours for hour_number in (hour, hour + 12)]
@@ -349,7 +358,7 @@ def _hours_line(dialog: Dialog, hours: Hours) -> str:
 
 
 def _words(beginnings: str) -> re.Pattern[str]:
-    """Return a pattern of folded texts with a word that begins so."""
+    """Return a pattern of folded strings with a word that begins so."""
     return re.compile(rf"\b(?:{beginnings})")
 
 
@@ -399,7 +408,7 @@ _ERRORS = (
     (re.compile("has to be paid"), "needs_payment"),
     (re.compile("Ask the visitor for a phone"), "contact_first"),
 )
-"""Errors of tools, which are written for models, with the texts for visitors."""
+"""Errors of tools, which are written for models, with the replies for visitors."""
 
 _LISTED = re.compile(r"^\d\. (.+)$", re.MULTILINE)
 _ORDINALS = tuple(
@@ -441,4 +450,4 @@ _KINDS = {
 _OFFERS = extracts.stems(
     "offer price prices menu catalogue sell предлагаете цена цены прайс меню каталог продаете"
 ).union(*_KINDS.values())
-"""Stems of the words of a general question, which lists the offers or those of a kind."""
+"""Stems of the words of a general question, which lists all offers or the offers of a kind."""

@@ -1,7 +1,8 @@
-"""Mail behind one function: ``send``. The setting ``MAIL`` chooses what sends it.
+"""Send e-mail through one function, ``send``.
 
-``ses`` is Amazon SES, ``smtp`` any mail server, and ``file`` writes to a folder for development.
-With ``off``, which is the default, callers check ``is_on`` first.
+The setting ``MAIL`` chooses the gateway. ``ses`` is Amazon SES, ``smtp`` any e-mail server, and
+``file`` writes to a folder for development. With ``off``, which is the default, callers check
+``is_on`` first.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class Attachment(NamedTuple):
-    """A file of a mail. ``media_type`` may have parameters: ``text/calendar; method=REQUEST``."""
+    """A file of an e-mail.
+
+    ``media_type`` may have parameters: ``text/calendar; method=REQUEST``.
+    """
 
     name: str
     media_type: str
@@ -25,15 +29,16 @@ class Attachment(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """A mail to one recipient.
+    """An e-mail to one recipient.
 
-    ``id`` is the same at each attempt to send the mail: 1 to 200 ASCII letters, digits, ``-`` and
-    ``_``. ``sender_name`` is shown as "{name} via {service}"; empty: the service's name alone.
+    ``id`` is the same at each attempt to send the e-mail: 1 to 200 ASCII letters, digits, ``-`` and
+    ``_``. ``sender_name`` is shown as "{name} via {service}", or if empty, as the service's name.
     ``unsubscribe_url`` is requested with POST when the recipient unsubscribes (RFC 8058).
-    ``workspace_id`` is set for a mail to a visitor: bounces and complaints count for the workspace.
+    ``workspace_id`` is set for an e-mail to a visitor: bounces and complaints count for the
+    workspace.
 
-    Line breaks and other control characters are removed from the subject and the names, so texts
-    of users are allowed there.
+    Line breaks and other control characters are removed from the subject and the names, so user
+    input is allowed there.
     """
 
     id: str
@@ -47,19 +52,25 @@ class Mail:
 
 
 class MailError(Exception):
-    """A mail was not sent.
+    """An e-mail was not sent.
 
-    The message is for the log. It contains neither an address nor the server's answer, which may
+    The message is for the log. It contains neither an address nor the server's response, which may
     repeat the address.
     """
 
 
 class MailRefusedError(MailError):
-    """The recipient or the content was refused for good. Do not send this mail again."""
+    """The recipient or the content was refused permanently.
+
+    Do not send this e-mail again.
+    """
 
 
 class MailDelayedError(MailError):
-    """The mail may be sent later. ``retry_after`` is the wait in seconds, if it is known."""
+    """The e-mail may be sent later.
+
+    ``retry_after`` is the wait in seconds, if it is known.
+    """
 
     def __init__(self, reason: str, retry_after: float | None = None) -> None:
         super().__init__(reason)
@@ -72,22 +83,22 @@ def is_on() -> bool:
 
 
 def takes(address: str) -> bool:
-    """Whether mail can be sent to an address: SES takes only ASCII before the at sign.
+    """Whether the gateway accepts an address. SES takes only ASCII before the at sign.
 
-    A mail server may take any address (RFC 6531). Only its answer shows that.
+    An SMTP server may take any address (RFC 6531). Only its response shows that.
     """
     return settings().mail != "ses" or address.rpartition("@")[0].isascii()
 
 
 def send(mail: Mail) -> None:
-    """Send a mail.
+    """Send an e-mail.
 
-    If the answer of the mail server is lost, ``MailDelayedError`` is raised although the server may
-    have accepted the mail. The recipient then gets the mail twice if it is sent again. Both copies
-    have the same Message-ID, except from SES, which replaces it.
+    If the server's response is lost, ``MailDelayedError`` is raised although the server may have
+    accepted the e-mail. The recipient then gets it twice if it is sent again. Both copies have the
+    same Message-ID, except from SES, which replaces it.
 
     Raises:
-        MailRefusedError: the mail will never be accepted.
+        MailRefusedError: the e-mail will never be accepted.
         MailDelayedError: the server is busy, cannot be reached, or refuses this service.
         NotConfiguredError: mail is off.
         ValueError: an id, the unsubscribe URL or an attachment's type is malformed.

@@ -1,4 +1,4 @@
-"""Writes mails to a folder, for development."""
+"""Write e-mail to a folder, for development."""
 
 from pathlib import Path
 from uuid import uuid4
@@ -11,7 +11,10 @@ SUFFIX = ".eml"
 
 
 def send(mail: RawMail) -> None:
-    """Write ``<id>.eml`` in one step. A mail that is sent again replaces its file."""
+    """Write ``<id>.eml`` in one step.
+
+    An e-mail that is sent again replaces its file.
+    """
     folder = Path(settings().mail_folder)
     unfinished = folder / f".{uuid4()}"
     try:

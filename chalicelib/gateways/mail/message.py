@@ -1,6 +1,6 @@
-"""Builds the MIME message of a mail.
+"""Build the MIME message of an e-mail.
 
-Headers with texts of users are encoded here and sent unchanged. The folding of the standard library
+Headers with user input are encoded here and sent unchanged. The folding of the standard library
 loses quotes and decodes encoded words in some versions of Python, which would allow a name to
 become a second address (CVE-2024-6923, CVE-2025-1795).
 """
@@ -19,18 +19,18 @@ from chalicelib.gateways.mail import Attachment, Mail, MailRefusedError
 from chalicelib.lib import emails
 
 MAX_SUBJECT = 200
-"""Characters."""
+"""Maximum characters of a subject."""
 MAX_NAME = 64
-"""Characters."""
+"""Maximum characters of a name."""
 MAX_URL = 900
-"""Characters. A line of a mail has at most 998 bytes (RFC 5322, 2.1.1)."""
+"""Maximum characters of a URL. A line of an e-mail has at most 998 bytes (RFC 5322, 2.1.1)."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _URL = re.compile(r"https?://[!-;=?-~]+")
 _MEDIA_TYPE = re.compile(r'[\w.+-]+/[\w.+-]+(; *[\w-]+="?[\w./+-]+"?)*', re.ASCII)
 
 
 class RawMail(NamedTuple):
-    """A mail as it is sent: the addresses, its ids, and the bytes of the message."""
+    """An e-mail as it is sent, with the addresses, its ids, and the bytes of the message."""
 
     id: str
     sender: str
@@ -61,13 +61,13 @@ _POLICY = SMTP.clone(header_factory=_REGISTRY, cte_type="7bit")
 
 
 def build(mail: Mail, sender: str) -> RawMail:
-    """Return a mail as a MIME message with a text, an HTML part and attachments.
+    """Return an e-mail as a MIME message with plain text, an HTML part and attachments.
 
     Host names in other scripts are encoded (IDNA). A recipient whose local part is not ASCII makes
     a message with UTF-8 headers (RFC 6532).
 
     Raises:
-        MailRefusedError: the recipient or the address for replies is no e-mail address.
+        MailRefusedError: the recipient or the address for replies is invalid.
         ValueError: an id, the unsubscribe URL or an attachment's type is malformed.
     """
     _checked_id(mail.id, "id")
@@ -100,7 +100,7 @@ def _address(text: str) -> str:
     """Return an address with its host name in ASCII.
 
     Raises:
-        MailRefusedError: it is no e-mail address.
+        MailRefusedError: the address is invalid.
     """
     email = emails.find_email(text)
     if email is None:
@@ -113,12 +113,12 @@ def _line(text: str, limit: int) -> str:
 
 
 def _encodable(text: str) -> str:
-    """Return a text without NUL and without lone surrogates, which have no encoding."""
+    """Return a string without NUL and without lone surrogates, which have no encoding."""
     return text.replace("\0", "").encode(errors="ignore").decode()
 
 
 def _words(text: str, header: str) -> str:
-    """Return a text for a header, as encoded words (RFC 2047) unless it is plain ASCII."""
+    """Return a string for a header, as encoded words (RFC 2047) unless it is plain ASCII."""
     if text.isascii() and "=?" not in text:
         return text
     return Header(text, "utf-8", header_name=header).encode(linesep="")

@@ -1,4 +1,4 @@
-"""Sends mails through the API v2 of Amazon SES."""
+"""Send e-mail through the API v2 of Amazon SES."""
 
 import logging
 from functools import cache
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def send(mail: RawMail) -> None:
-    """Send a mail once, without retries of the SDK, which could send it twice."""
+    """Send an e-mail once, without retries of the SDK, which could send it twice."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     if not mail.recipient.isascii():

@@ -1,4 +1,4 @@
-"""Sends mails through a mail server. Each mail has a connection of its own."""
+"""Send e-mail through an SMTP server, with a new connection each time."""
 
 import logging
 import smtplib
@@ -11,17 +11,17 @@ from chalicelib.gateways.mail import MailDelayedError, MailError, MailRefusedErr
 from chalicelib.gateways.mail.message import RawMail
 
 STEP_SECONDS = 10.0
-"""Longest wait for one answer of the server."""
+"""Longest wait for one response of the server, in seconds."""
 SMTP_PORT, SMTPS_PORT = 587, 465
 """Ports of submission without and with implicit TLS (RFC 6409, RFC 8314)."""
 PERMANENT = 500
-"""Answers from this code on are for good, lower ones are temporary (RFC 5321, 4.2.1)."""
+"""Status codes from this one on are permanent, lower ones are temporary (RFC 5321, 4.2.1)."""
 
 log = logging.getLogger(__name__)
 
 
 def send(mail: RawMail) -> None:
-    """Send a mail through the server of ``MAIL_SMTP``, with TLS if the server offers it."""
+    """Send an e-mail through the server of ``MAIL_SMTP``, with TLS if the server offers it."""
     place = urlsplit(settings().mail_smtp)
     try:
         client = _connect(place, mail.sender.rpartition("@")[2])
@@ -48,7 +48,10 @@ def send(mail: RawMail) -> None:
 
 
 def _connect(place: SplitResult, name: str) -> smtplib.SMTP:
-    """Return a connection that greets with ``name``. The library would look up the machine's."""
+    """Return a connection that greets with ``name``.
+
+    The library would look up the machine's.
+    """
     host = str(place.hostname)
     if place.scheme == "smtps":
         port = place.port or SMTPS_PORT
@@ -76,7 +79,10 @@ def _send(client: smtplib.SMTP, mail: RawMail, place: SplitResult) -> None:
 
 
 def _tls() -> ssl.SSLContext:
-    """Return the TLS context. Tests replace it to trust their own authority."""
+    """Return the TLS context.
+
+    Tests replace it to trust their own authority.
+    """
     return ssl.create_default_context()
 
 
