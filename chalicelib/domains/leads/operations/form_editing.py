@@ -60,7 +60,9 @@ class FormDetail(FormOut):
         site = SITES.find(workspace_id, form.project_id) if form.project_id else None
         count = counters.read_value(workspace_id, LEADS.noun, "form_id", form.id)
         is_active = site is None or site.status != SUSPENDED
-        made: dict[str, Any] = dict(FormOut.from_record(form, is_active=is_active, submissions=count))
+        made: dict[str, Any] = dict(
+            FormOut.from_record(form, is_active=is_active, submissions=count)
+        )
         html = preview_html(form.title, form.specs, form.language)
         return cls(**made, version=form.revision, preview_html=html)
 

@@ -35,7 +35,9 @@ def list_page_savers(ctx: Context, args: PageRef) -> PageSavers:
     versions = page_versions.within_limits(page_versions.read_all(ctx.workspace_id, page.id))
     callers = {version.saved_by for version in versions if version.saved_by}
     parts = {caller: caller.partition(":")[::2] for caller in callers}
-    keys = names.read_key_names(ctx.workspace_id, {n for kind, n in parts.values() if kind == "key"})
+    keys = names.read_key_names(
+        ctx.workspace_id, {n for kind, n in parts.values() if kind == "key"}
+    )
     people = accounts.read_by_id({n for kind, n in parts.values() if kind == "account"})
     found = []
     for caller, (kind, caller_id) in sorted(parts.items()):
