@@ -1,1 +1,1 @@
-"""Entry points: REST, tool server, public routes, console, pages, chat and scheduled jobs."""
+"""Entry points of the service over HTTP and on a schedule."""

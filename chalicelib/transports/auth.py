@@ -1,4 +1,4 @@
-"""Identify the caller of a request: a holder of an API key, a connected app, or a visitor.
+"""Identify the caller of a request by an API key, a connected app's token, or as a visitor.
 
 Authenticating an API key or an access token needs one strongly consistent read.
 """

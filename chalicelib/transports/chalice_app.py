@@ -37,7 +37,7 @@ BOOK_SCRIPT_PATH = "/book.js"
 FILE_PATHS = {"file": "/files/{folder}/{name}", "thumbnail": "/files/{folder}/thumbnail/{name}"}
 PUBLIC_PREFIX = "/api/public/"
 REFUSING = "refuse_"
-"""Prefix of views that answer 405. API Gateway has its own answer for methods without a route."""
+"""Prefix of views that respond with 405, unlike API Gateway for methods without a route."""
 
 _current_request: ContextVar[Request | None] = ContextVar("current_request", default=None)
 
@@ -59,7 +59,7 @@ PAGES: Mapping[str, LazyHandler] = {
     "/s/{site}": Lazy("chalicelib.transports.web.sites:page"),
     "/s/{site}/{page}": Lazy("chalicelib.transports.web.sites:page"),
 }
-"""Pages by path. They answer GET and HEAD."""
+"""Pages by path, for GET and HEAD."""
 FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
     "/booking/{token}": (
         Lazy("chalicelib.transports.web.managed_booking:show"),
@@ -74,7 +74,7 @@ FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
         Lazy("chalicelib.transports.unsubscribe:unsubscribe"),
     ),
 }
-"""Pages behind links in mails, each with the handler of its form, which answers POST."""
+"""Pages behind links in e-mail, each with the handler of its form for POST."""
 BOOKING_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler | None]] = {
     "/book/{workspace}": (Lazy("chalicelib.transports.web.book_page:show"), None),
     "/book/{workspace}/{service}": (
@@ -92,17 +92,17 @@ OAUTH_METADATA: Mapping[str, LazyHandler] = {
     "/.well-known/openid-configuration": Lazy("chalicelib.transports.oauth.metadata:server"),
     "/.well-known/jwks.json": Lazy("chalicelib.transports.oauth.metadata:keys"),
 }
-"""Documents by which clients discover how people sign in (RFC 9728, RFC 8414).
+"""Documents by which clients discover how users sign in (RFC 9728, RFC 8414).
 
-If the base URL has a path, ``openid-configuration`` is the only place below it where a client looks
-for the authorization server. The service is no provider of OpenID Connect.
+If the base URL has a path, ``openid-configuration`` is the only place under the path where a client
+looks for the authorization server. The service does not provide OpenID Connect.
 """
 OAUTH_ENDPOINTS: Mapping[str, LazyHandler] = {
     "/oauth/token": Lazy("chalicelib.transports.oauth.token:issue"),
     "/oauth/revoke": Lazy("chalicelib.transports.oauth.token:revoke"),
     "/oauth/register": Lazy("chalicelib.transports.oauth.metadata:register"),
 }
-"""Endpoints that OAuth clients call. They answer POST."""
+"""Endpoints that OAuth clients call with POST."""
 _CONSENT: LazyHandler = Lazy("chalicelib.transports.oauth.authorize:show")
 _CONSENT_FORM: LazyHandler = Lazy("chalicelib.transports.oauth.authorize:decide")
 _HEALTH: LazyHandler = Lazy("chalicelib.transports.rest:health")
@@ -127,7 +127,7 @@ _CONSOLE_REFUSAL: Lazy[[AppError, HttpRequest], HttpResponse] = Lazy(
 class App(Chalice):
     """A Chalice app that returns unknown paths, wrong methods and crashes in the envelope.
 
-    Stock Chalice answers an unknown path with 405 and adds it to its routes. It also stores the
+    Stock Chalice responds to an unknown path with 405 and adds it to its routes. It also stores the
     current request in one attribute of the app. Lambda runs one request at a time, but ``make dev``
     runs many, and each thread must read its own.
     """
@@ -142,7 +142,7 @@ class App(Chalice):
         _current_request.set(request)
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401  Lambda's context
-        """Answer an API Gateway event."""
+        """Handle an API Gateway event."""
         request_context = event.setdefault("requestContext", {})
         request_context["requestId"] = request_context.get("requestId") or str(uuid4())
         event["headers"] = headers = _lower_case(event.get("headers") or {})
@@ -273,7 +273,10 @@ def mount(app: App) -> None:
 
 
 def _mount_oauth(app: App) -> None:
-    """Add the routes of OAuth. Pages of any origin may call those that need no cookie."""
+    """Add the routes of OAuth.
+
+    Pages of any origin may call the routes that need no cookie.
+    """
     for path, handler in OAUTH_METADATA.items():
         view = "oauth" + re.sub(r"\W+", "_", path)
         _shared_route(app, view, "GET", path, handler, cors.OAUTH)
@@ -295,7 +298,7 @@ def _shared_route(  # noqa: PLR0913, PLR0917  as ``_route``, and the policy
 ) -> None:
     """Add a route that pages of other origins may call, with its preflight and its refusals.
 
-    A page with a form also has ``post``, which answers the form.
+    A page with a form also has ``post``, which handles the form.
     """
     accepted = {method: handler} | ({"POST": post} if post else {})
     for number, (content_types, serve) in enumerate(accepted.items()):

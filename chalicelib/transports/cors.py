@@ -1,4 +1,4 @@
-"""CORS: which web pages may call a route and read its answers (Fetch, 3.2).
+"""CORS policies, which let web pages of other origins read responses (Fetch, 3.2).
 
 Programs other than browsers send no origin. These routes use no cookies, so no credentials are
 allowed.
@@ -45,7 +45,7 @@ class Policy(NamedTuple):
             raise ForbiddenError(msg)
 
     def preflight(self, request: HttpRequest) -> HttpResponse:
-        """Answer the preflight request of a browser."""
+        """Respond to the preflight request of a browser."""
         self.check_origin(request)
         allowed = {
             "Access-Control-Allow-Methods": self.methods,
@@ -57,7 +57,7 @@ class Policy(NamedTuple):
     def handle(
         self, request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse]
     ) -> HttpResponse:
-        """Run a handler as ``http.handle`` does, and let allowed pages read its answer."""
+        """Run a handler as ``http.handle`` does, and let allowed pages read its response."""
         response = http.handle(request, handler)
         headers = {**response.headers, **self._shared(request)}
         return response.with_headers(
@@ -95,7 +95,7 @@ def _own_origins() -> set[str]:
 
 
 TOOL_SERVER = Policy(
-    # GET and DELETE are answered with 405. Clients that try them need to read that answer.
+    # GET and DELETE get a 405. Clients that try them need to read that response.
     methods="POST, GET, DELETE",
     # Listed one by one, because a wildcard does not cover Authorization.
     headers=(
@@ -113,4 +113,4 @@ OAUTH = Policy(
     headers="Authorization, Content-Type, MCP-Protocol-Version",
     exposed=f"{_EXPOSED}, WWW-Authenticate",
 )
-"""Allows every origin, since clients of OAuth can be pages, and these answers need no cookie."""
+"""Allows every origin, since OAuth clients can be pages, and these responses need no cookie."""

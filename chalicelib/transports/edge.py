@@ -1,6 +1,6 @@
 """Headers that the edge (CloudFront) adds to a request, and the proof that the edge added them.
 
-Anyone may find the origin's own address and send any header to it. So the edge adds a secret
+Anyone may find the origin's own address and send any header there. So the edge adds a secret
 (``EDGE_SECRET``). Where a secret is configured, requests without it are refused. While the secret
 is replaced, the former one is accepted as well.
 """

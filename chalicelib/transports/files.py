@@ -1,4 +1,4 @@
-"""``/files/…`` of a stage without an edge: a redirect to the bucket.
+"""Redirect ``/files/…`` to the bucket, on a stage without an edge.
 
 Behind an edge, CloudFront reads the files from the bucket. Locally, the development server does.
 """
@@ -20,7 +20,7 @@ def serve(request: HttpRequest) -> HttpResponse:
     """Redirect to a public file in the bucket.
 
     Raises:
-        NotFoundError: the path is not that of a file, or the store is not a bucket.
+        NotFoundError: the path does not name a file, or the store is not a bucket.
     """
     folder = "thumbnail/" if "/thumbnail/" in request.route else ""
     path = f"{request.path['folder']}/{folder}{request.path['name']}"

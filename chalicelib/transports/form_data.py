@@ -1,4 +1,4 @@
-"""Parses bodies of HTML forms: ``multipart/form-data`` (RFC 7578) and urlencoded."""
+"""Parse bodies of HTML forms, as ``multipart/form-data`` (RFC 7578) or urlencoded."""
 
 import base64
 import logging
@@ -56,7 +56,7 @@ def last_values(request: HttpRequest) -> dict[str, str]:
 
 
 def read_file(request: HttpRequest, file_field: str) -> dict[str, str]:
-    """Return a multipart form's texts, and its only file in base64 as ``file_field``.
+    """Return a multipart form's fields, and its only file in base64 as ``file_field``.
 
     The file part may have any name; its file name is the default of the field ``name``.
 
@@ -173,10 +173,10 @@ def _parts(request: HttpRequest) -> list[_Part]:
 
 
 def _names(disposition: bytes) -> tuple[str, str | None]:
-    """Return a part's field and its file name; the name is None if the part is not a file.
+    """Return a part's field and its file name, or None for the name without a file.
 
-    Names are UTF-8 (RFC 7578, 5.1), and browsers escape quotes in them (WHATWG HTML, multipart).
-    Some clients also send ``filename*`` (RFC 5987), which then takes precedence.
+    Names are UTF-8 (RFC 7578, 5.1), and browsers escape quotes (WHATWG HTML, multipart). Some
+    clients also send ``filename*`` (RFC 5987), which then takes precedence.
 
     Raises:
         ValueError: the part has no name.

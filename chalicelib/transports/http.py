@@ -1,9 +1,8 @@
-"""HTTP without a framework: a request, a response, and the rules that every response follows.
+"""HTTP requests, responses and their common rules, without a framework.
 
-Explains why a body is refused as JSON, and how to change it.
-
-The parser reports a syntax error for much that is valid JSON but not supported here. A refused body
-is therefore parsed again, with a more lenient parser.
+A body that is refused as JSON gets an explanation. The parser reports a syntax error for much that
+is valid JSON but not supported here. A refused body is therefore parsed again, with a more lenient
+parser.
 """
 
 import hashlib
@@ -37,7 +36,7 @@ from chalicelib.core.errors import (
 )
 
 MAX_LEVELS = 200
-"""Deepest nesting of arrays and objects that the parser accepts."""
+"""Maximum nesting of arrays and objects that the parser accepts."""
 MAX_DIGITS = 4_300
 """Largest number of digits in an integer. Longer integers take quadratic time to parse."""
 _PLACE = re.compile(r"line ([0-9]+) column ([0-9]+)")
@@ -61,7 +60,7 @@ def fault_of(body: bytes, error: ValueError) -> str:
 
 
 def _beyond_syntax(text: str) -> str | None:
-    """Return the fault of a text with valid JSON syntax; None if its syntax is the fault."""
+    """Return the fault of a body with valid JSON syntax, or None for a syntax error."""
     constants: list[str] = []
     longest = [0]
 
@@ -117,7 +116,7 @@ class HttpRequest:
 
     Header names are lower-case. Query values keep repetitions. Path values are decoded.
     ``has_trailing_slash`` is true if the path ends with a slash, which routes ignore. ``language``
-    is the one that the reader has chosen; without it, the ``Accept-Language`` header decides.
+    is the language that the reader has chosen; without it, the ``Accept-Language`` header decides.
     """
 
     method: str
@@ -138,7 +137,10 @@ class HttpRequest:
 
     @property
     def cookies(self) -> dict[str, str]:
-        """The cookies by name. The first of a name wins: the most specific one (RFC 6265, 5.4)."""
+        """The cookies by name.
+
+        The first of a name wins, because it is the most specific one (RFC 6265, 5.4).
+        """
         cookies: dict[str, str] = {}
         for pair in self.headers.get("cookie", "").split(";"):
             name, equals, value = pair.partition("=")
@@ -148,7 +150,10 @@ class HttpRequest:
 
 
 class HttpResponse(NamedTuple):
-    """A response. Without caching headers, no cache may store it (``handle``)."""
+    """A response.
+
+    Without caching headers, no cache may store it (``handle``).
+    """
 
     status: int
     body: bytes | Iterator[bytes]
@@ -159,7 +164,7 @@ class HttpResponse(NamedTuple):
     cookies: Sequence[str] = ()
     """Values of ``Set-Cookie`` headers, as ``set_cookie`` makes them."""
 
-    # Both methods run for every answer. ``_replace`` takes several times as long.
+    # Both methods run for every response. ``_replace`` takes several times as long.
     def with_log_fields(self, **fields: object) -> "HttpResponse":
         """Return the response with more fields in its log line."""
         log_fields = {**self.log, **fields}
@@ -231,7 +236,7 @@ def add_vary(headers: Mapping[str, str], name: str) -> dict[str, str]:
 
 
 def failure(error: AppError, request_id: str, **headers: str) -> HttpResponse:
-    """Return the answer to a failed request."""
+    """Return the response to a failed request."""
     body = envelope(error, request_id)
     return HttpResponse(
         error.status,
@@ -271,7 +276,9 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
         },
     )
     headers = {**response.headers, "X-Request-Id": request.request_id}
-    if "Content-Type" in headers:  # JSON has texts of callers, which are no page of this host.
+    if (
+        "Content-Type" in headers
+    ):  # JSON may quote callers, and must not be shown as a page of this host.
         headers["X-Content-Type-Options"] = "nosniff"
     if isinstance(response.body, bytes):  # the gateway and the edge compress these
         headers = add_vary(headers, "Accept-Encoding")
@@ -345,7 +352,10 @@ def check_body(
 
 
 def media_type(request: HttpRequest) -> str:
-    """Return the content type of a request without parameters. A missing type counts as JSON."""
+    """Return the content type of a request without parameters.
+
+    A missing type counts as JSON.
+    """
     return request.headers.get("content-type", JSON_TYPE).partition(";")[0].strip().lower()
 
 

@@ -1,11 +1,9 @@
-"""The tool server: ``POST /api/mcp``, stateless JSON-RPC 2.0.
+"""The tool server ``POST /api/mcp``, stateless JSON-RPC 2.0.
 
 It supports both eras of MCP: clients that begin with a handshake (``initialize``), and modern
 clients, whose requests are self-contained. ``respond`` dispatches by era and method, and uses no
 HTTP framework. ``serve`` first makes the checks whose failures are returned in the failure
 envelope.
-
-JSON-RPC 2.0 as the tool server uses it: errors and batches.
 """
 
 import base64
@@ -58,7 +56,7 @@ INTERNAL_ERROR = -32603
 MAX_BATCH = 20
 """Maximum number of messages of a batch."""
 _MAX_ERROR_BYTES = 2_000
-"""Answers of a batch that are not larger are never left out."""
+"""Responses of a batch up to this size are never left out."""
 
 Answer = tuple[int, bytes, dict[str, Any]]
 """HTTP status, body, and further fields of the log line."""
@@ -73,7 +71,10 @@ class RpcError(Exception):
 
 
 def error_body(request_id: str | int | None, error: RpcError) -> bytes:
-    """Return the JSON of an error. Its id is null if the request has no valid id."""
+    """Return the JSON of an error.
+
+    Its id is null if the request has no valid id.
+    """
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data
@@ -83,7 +84,7 @@ def error_body(request_id: str | int | None, error: RpcError) -> bytes:
 def respond_to_batch(
     messages: Sequence[Any], respond: Callable[[Any], Answer], max_bytes: int
 ) -> Answer:
-    """Answer the messages of a batch, one after the other, as if each came alone.
+    """Respond to the messages of a batch, one after the other, as to single messages.
 
     A batch that is empty, too long or contains ``initialize`` is refused whole (MCP 2025-03-26).
     """
@@ -113,7 +114,7 @@ def respond_to_batch(
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
 _WITH_BATCHES = (None, "2024-11-05", "2025-03-26")
-"""Protocol versions whose messages may come in batches. The first of them have no header."""
+"""Protocol versions whose messages may come in batches. The first versions have no header."""
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
@@ -182,7 +183,7 @@ class Call:
 
 
 def serve(request: HttpRequest) -> HttpResponse:
-    """Answer a request to the tool server.
+    """Respond to a request to the tool server.
 
     Size, key, rate limit, origin and plan are checked before anything is parsed.
     """
@@ -196,7 +197,10 @@ def serve(request: HttpRequest) -> HttpResponse:
 
 
 def _authenticate(request: HttpRequest) -> ApiKeyPrincipal:
-    """Return the caller. A refusal says where clients find out how people sign in."""
+    """Return the caller.
+
+    A refusal states where clients find out how users sign in.
+    """
     try:
         return authenticate_tool_call(request.headers, request.client_ip)
     except UnauthorizedError as error:
@@ -244,7 +248,10 @@ def _respond_to(request: HttpRequest, principal: ApiKeyPrincipal, message: objec
 
 
 def _read(request: HttpRequest, principal: ApiKeyPrincipal, message: object) -> Call | None:
-    """Read the JSON-RPC envelope; None for notifications and responses, which need no answer."""
+    """Read the JSON-RPC envelope, or return None for notifications and responses.
+
+    The server does not respond to these.
+    """
     if not isinstance(message, dict):
         msg = "A bare value is not a request; send one JSON-RPC object."
         raise RpcError(INVALID_REQUEST, msg)
@@ -369,7 +376,7 @@ def _get_prompt(call: Call) -> dict[str, Any]:
 
 
 def _arguments(call: Call) -> dict[str, Any] | None:
-    """Return the arguments, which some clients send as a text, or None if they are no object."""
+    """Return the arguments, which some clients send as a string, or None for other types."""
     arguments = call.params.get("arguments")
     if isinstance(arguments, str):
         with suppress(ValueError):

@@ -1,7 +1,7 @@
-"""Prompts of the tool server: tasks that owners choose in their AI client.
+"""Prompts of the tool server, which are tasks that owners choose in their AI client.
 
-A prompt is a short text that a client sends to its model, which then calls the tools. A caller sees
-the prompts whose tools it may use and has selected.
+A client sends the short prompt to its model, which then calls the tools. A caller sees the prompts
+whose tools it may use and has selected.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,11 +10,14 @@ from typing import Any, NamedTuple
 from chalicelib.core.text import nearest
 
 MAX_VALUE = 500
-"""Characters of an argument. It becomes part of the text."""
+"""Maximum characters of an argument, which becomes part of the prompt."""
 
 
 class Argument(NamedTuple):
-    """An argument of a prompt. ``default`` replaces one that is omitted or empty."""
+    """An argument of a prompt.
+
+    ``default`` replaces an argument that is omitted or empty.
+    """
 
     name: str
     description: str
@@ -27,7 +30,10 @@ class Argument(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """A prompt. ``text`` names its arguments in braces, and ``tools`` are those that it needs."""
+    """A prompt.
+
+    ``text`` names its arguments in braces, and ``tools`` are the tools that it needs.
+    """
 
     name: str
     title: str
@@ -123,7 +129,10 @@ PROMPTS = {
 
 
 class PromptError(Exception):
-    """A prompt cannot be made. The text says what was expected and what came."""
+    """A prompt cannot be made.
+
+    The message states what was expected and what was received.
+    """
 
 
 def available_prompts(tools: Collection[str]) -> list[Prompt]:
@@ -132,11 +141,11 @@ def available_prompts(tools: Collection[str]) -> list[Prompt]:
 
 
 def rendered(name: str, arguments: Mapping[str, Any], tools: Collection[str]) -> dict[str, Any]:
-    """Return a prompt as its client asked for it.
+    """Return a prompt with the client's arguments.
 
     Raises:
-        PromptError: there is no such prompt for the caller, or an argument is missing, unknown,
-            too long, or no text.
+        PromptError: the caller has no such prompt, or an argument is missing, unknown, too long, or
+            not a string.
     """
     prompts = {prompt.name: prompt for prompt in available_prompts(tools)}
     prompt = prompts.get(name)

@@ -1,12 +1,11 @@
-"""The routes of visitors' operations: no key, any origin, small bodies.
+"""The routes of visitors' operations, without a key, for any origin, with small bodies.
 
 Most accept and return JSON, as ``rest.serve`` does for any operation. Operations that declare
 ``served_as`` have a handler here. The handler of HTML forms returns pages to browsers without
 script.
 
-Crawlers and other programs, recognised by their ``User-Agent`` header.
-
-A booking's calendar file, served with its own media type instead of the envelope.
+Crawlers and other programs are recognised by their ``User-Agent`` header. A booking's calendar file
+is served with its own media type instead of the envelope.
 """
 
 import re
@@ -87,7 +86,7 @@ _ACTIONABLE_STATUSES = frozenset({400, 415})
 
 
 class PublicHandler(NamedTuple):
-    """Handler of a public operation whose input or answer is not plain JSON."""
+    """Handler of a public operation whose input or response is not plain JSON."""
 
     serve: Callable[[Operation, HttpRequest], HttpResponse]
     responses: Mapping[str, Any]
@@ -97,21 +96,21 @@ class PublicHandler(NamedTuple):
 
 
 def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
-    """Answer a request to the route of a public operation."""
+    """Respond to a request to the route of a public operation."""
     handler = handler_of(operation)
     return (handler.serve if handler else rest.serve)(operation, request)
 
 
 def handler_of(operation: Operation) -> PublicHandler | None:
-    """Return the handler of an operation that is not served as JSON; None for all others."""
+    """Return the handler of an operation that is not served as JSON, or None."""
     return HANDLERS[operation.served_as] if operation.served_as else None
 
 
 def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
-    """Answer a form: with JSON, or with pages for a browser that sent it without script.
+    """Respond to a form with JSON, or with pages for a browser that sent it without script.
 
-    Robots fill in the honeypot, a field that people do not see. Such a submission gets the usual
-    answer, but is not stored.
+    Robots fill in the honeypot, a field that users do not see. Such a submission gets the usual
+    response, but is not stored.
     """
     submitted: Mapping[str, Any] | None = None
     try:
@@ -201,7 +200,7 @@ def _query(url: str) -> dict[str, str]:
 
 
 def _decoy_reply(form: PublicForm) -> Reply:
-    """Return an answer that looks like the answer to a stored submission."""
+    """Return a response that looks like the response to a stored submission."""
     result = SubmissionResult(
         id=new_id(), message=form.success_message, redirect_url=form.redirect_url
     )
@@ -223,7 +222,10 @@ def _success(request: HttpRequest, reply: Reply) -> HttpResponse:
 def _failure(
     request: HttpRequest, submitted: Mapping[str, Any] | None, error: AppError
 ) -> HttpResponse:
-    """Return the failure in the form's language; JSON answers also have the error code."""
+    """Return the failure in the form's language.
+
+    JSON responses also have the error code.
+    """
     form = _find_form(request)
     language = form.language if form else _language(request)
     message = form_fields.for_failure(language, error.code)
@@ -247,7 +249,10 @@ def _failure(
 
 
 def _find_form(request: HttpRequest) -> PublicForm | None:
-    """Return the requested form; None if it does not exist or the database is unavailable."""
+    """Return the requested form, or None.
+
+    The form may not exist, or the database may be unavailable.
+    """
     try:
         return public_form(request.path["id"])
     except AppError:

@@ -1,4 +1,4 @@
-"""REST routes of the registry: each operation has its own route and uses the common envelope."""
+"""REST routes of the registry, one for each operation, with the common envelope."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -31,9 +31,9 @@ from chalicelib.transports.http import (
 
 
 def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
-    """Answer a request to an operation's route.
+    """Respond to a request to an operation's route.
 
-    The body's size and type are checked first, then the key. ``invoke`` does the rest.
+    The body's size and type are checked first, then the key. ``invoke`` makes all other checks.
     """
     check_input(operation, request)
     principal = identify(operation, request)
@@ -51,7 +51,7 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
 def _call_publicly(operation: Operation, principal: Principal, request: HttpRequest) -> Reply:
     """Run an operation for a visitor. The body may contain an idempotency key.
 
-    There is no access to check first, and the body is small.
+    The body is read first, because it is small and the visitor needs no access.
     """
     values, key = idempotency_keys.split(operation, _read_input(operation, request))
     return call(operation, principal, request, lambda: values, key)
@@ -81,7 +81,7 @@ def call(
 ) -> Reply:
     """Run an operation for a request.
 
-    The idempotency key is ``key``, or by default that of the request's header.
+    The idempotency key is ``key``, or by default the key in the request's header.
 
     Raises:
         AppError: any failure that a client can see.
@@ -106,7 +106,10 @@ def success(reply: Reply) -> HttpResponse:
 
 
 def _read_input(operation: Operation, request: HttpRequest) -> dict[str, Any]:
-    """Read the input from the query or the body. Path parameters override both."""
+    """Read the input from the query or the body.
+
+    Path parameters override both.
+    """
     values: dict[str, Any]
     if operation.reads_query:
         _check_encoding(request.query)

@@ -1,4 +1,4 @@
-"""Runs scheduled jobs: in scheduled Lambdas on AWS, in threads under ``chalice local``."""
+"""Run scheduled jobs, in scheduled Lambdas on AWS and in threads under ``chalice local``."""
 
 import logging
 import threading
@@ -18,16 +18,21 @@ TIME_LIMIT_SECONDS = 240
 THREADS = 4
 """Jobs of a run that are done at the same time. A job mostly waits for the database."""
 EVENT_TIME_LIMIT_SECONDS = 200
-"""A turn of a webhook that begins just before it takes up to 50 seconds more, for which the turn is
-taken (``domains.webhooks.flows.turns``). The function's timeout is 340 seconds."""
+"""Seconds for which the function starts webhook runs.
+
+A webhook run that starts just before this limit may need another 50 seconds, which its lease covers
+(``domains.webhooks.flows.turns``). The function's timeout is 340 seconds.
+"""
 EVENT_RUNNERS, EVENT_THREADS = 4, 4
-"""Runners of the jobs of events, and threads of each. They mostly wait for servers of others. A
-runner reads the queue again only after all its threads have finished, so a turn of a slow webhook
-holds up one runner, and the others go on."""
+"""Runners of the jobs of events, and threads of each.
+
+They mostly wait for external servers. A runner reads the queue again only after all its threads
+have finished, so a run of a slow webhook holds up one runner, and the others go on.
+"""
 EVENT_PERIOD_SECONDS = 2
 """How often a developer's runner looks for jobs of events that are due, such as repetitions."""
 MAIL_QUEUE = "mail-feedback"
-"""The end of the name of the queue with the reports of SES on mails."""
+"""The end of the name of the queue with the reports of SES on e-mail."""
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +48,8 @@ def run_jobs() -> dict[str, int]:
 def run_events(event: Mapping[str, Any]) -> dict[str, Any]:
     """Handle an event of the function ``run-events``.
 
-    Messages of the queue of mails are reports of SES. The answer names those that the queue keeps.
-    The schedule, and messages of the other queue, run the jobs.
+    Messages of the e-mail queue are reports of SES. The response names the messages that the queue
+    keeps. The schedule, and messages of the other queue, run the jobs.
     """
     records = event.get("Records", ())
     if records and records[0]["eventSourceARN"].endswith(f"-{MAIL_QUEUE}"):
@@ -68,7 +73,7 @@ def run_event_jobs() -> dict[str, int]:
 
 
 def _run_event_jobs(end: float) -> Counter[str]:
-    """Run the jobs of events that are due, and those that they make."""
+    """Run the jobs of events that are due, and the jobs that these stage."""
     counts = Counter[str]()
     while batch_counts := +Counter(_run_due_event_jobs(end)):
         counts += batch_counts

@@ -1,7 +1,7 @@
 """The webhook of the Telegram bot.
 
-Telegram repeats an update until the answer is 200. The answer's body is the bot's answer to the
-chat, so the request calls no other service (Bot API, Making requests when getting updates).
+Telegram repeats an update until it gets status 200. The body of the response is the bot's answer to
+the chat, so the request calls no other service (Bot API, Making requests when getting updates).
 """
 
 import hmac

@@ -1,4 +1,4 @@
-"""The tool list: each operation as an MCP tool, filtered for the caller.
+"""The tool list, which has each operation as an MCP tool, filtered for the caller.
 
 The packager or the process encodes each tool once. A process encodes each distinct list once.
 Listing tools imports no operation that the manifest contains.
@@ -22,7 +22,7 @@ WORKSPACE = areas.WORKSPACE.name
 """The toolset of tools that need no scope. It is always listed unless excluded by name."""
 EVERYTHING = "all"
 MAX_UNKNOWN_NAMES = 5
-"""Number of unknown names in the headers that the instructions warn about."""
+"""Maximum unknown names in the headers that the instructions warn about."""
 _MAX_SHOWN_LENGTH = 60
 
 _IDEMPOTENCY_KEY_SCHEMA = {"type": "string", "description": "Replays 24 h."}
@@ -38,7 +38,7 @@ def entries_by_tool() -> Mapping[str, Entry]:
 
 
 def toolset(entry: Entry) -> str:
-    """Return the toolset of a tool: the area of its scope."""
+    """Return the toolset of a tool, which is the area of its scope."""
     return entry.scope.area if entry.scope else WORKSPACE
 
 
@@ -65,9 +65,9 @@ def tool(operation: Operation) -> dict[str, Any]:
 def _shorten(schema: Any) -> Any:  # noqa: ANN401  any part of a JSON Schema
     """Return a schema without details that a model does not need.
 
-    Models read the whole list before every task, so the list must be short. The lengths of
-    ids and similar keys, ``additionalProperties``, and bounds that calls never reach are removed.
-    All of them are enforced, and the reference documents them.
+    Models read the whole list before every task, so the list must be short. The lengths of ids and
+    similar keys, ``additionalProperties``, and bounds that calls never reach are removed. All
+    limits are enforced, and the reference documents them.
     """
     if isinstance(schema, list):
         return [_shorten(element) for element in schema]
@@ -86,13 +86,13 @@ def _shorten(schema: Any) -> Any:  # noqa: ANN401  any part of a JSON Schema
 def _describe_keywords(schema: dict[str, Any]) -> dict[str, Any]:
     """Move keywords that Gemini's API does not support into the schema's description.
 
-    The API supports one type for each value, enumerations of texts only, and no text format but
+    The API supports one type for each value, enumerations of strings only, and no string format but
     ``date-time``. One tool with an unsupported keyword makes it refuse the whole request.
     """
     words = []
     keywords = dict(schema)
     if isinstance(types := schema.get("type"), list):
-        # Numbers can be sent as texts, but texts cannot be sent as numbers.
+        # Numbers can be sent as strings, but strings cannot be sent as numbers.
         keywords["type"] = "string" if "string" in types else types[0]
         if "null" in types and "null" not in schema.get("description", ""):
             words.append("null clears it.")
@@ -189,10 +189,10 @@ def names_for(principal: ApiKeyPrincipal, selection: Selection) -> tuple[str, ..
 
 
 def instructions(principal: ApiKeyPrincipal, selection: Selection) -> str:
-    """Return the text that a model reads before its first call.
+    """Return the instructions that a model reads before its first call.
 
-    It has the units, the scopes that the key lacks, and unknown names in the selection. Each of the
-    last two hides tools.
+    They have the units, the scopes that the key lacks, and unknown names in the selection. Each of
+    the last two hides tools.
     """
     tools = entries_by_tool().values()
     hidden = sorted({str(o.scope) for o in tools if o.scope and not may_use(o, principal)})
@@ -205,7 +205,7 @@ def instructions(principal: ApiKeyPrincipal, selection: Selection) -> str:
 
 
 MAX_INSTRUCTIONS = 1_500
-"""Characters of the instructions. Clients cut longer ones."""
+"""Maximum characters of the instructions. Clients cut longer ones."""
 _INSTRUCTIONS = (
     "Tools for one workspace of a website-builder and business platform: sites and pages, leads "
     "and clients, forms, products, services with booking, files, chat bots. Ids come from the "

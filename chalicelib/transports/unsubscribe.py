@@ -1,7 +1,7 @@
-"""Pages behind the links that end mails to members.
+"""Pages behind the links that unsubscribe members from e-mail.
 
-Mail programs unsubscribe by POST (RFC 8058), without a session. Programs that check links send GET,
-which therefore changes nothing.
+E-mail clients unsubscribe by POST (RFC 8058), without a session. Programs that check links send
+GET, which therefore changes nothing.
 """
 
 from chalicelib.core.errors import NotFoundError
@@ -22,7 +22,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def unsubscribe(request: HttpRequest) -> HttpResponse:
-    """End the mails that the link names."""
+    """Unsubscribe from the kind of e-mail that the link names."""
 
     def end(request: HttpRequest) -> HttpResponse:
         unsubscribing.unsubscribe(_subscription(request))

@@ -1,6 +1,6 @@
-"""Scripts for the pages of any site: ``/widget.js``, the chat of a bot, and ``/book.js``.
+"""Scripts for the pages of any site.
 
-``/book.js`` puts the booking page of a workspace into a frame.
+``/widget.js`` is the chat of a bot. ``/book.js`` puts the booking page of a workspace into a frame.
 """
 
 import re
@@ -16,7 +16,7 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 _FOLDER = Path(__file__).with_name("static")
 _HEADERS = {
     "Content-Type": "text/javascript; charset=utf-8",
-    # A new version reaches every page within ten minutes; no page waits for it.
+    # A new version reaches every page within ten minutes, without a delay of the page.
     "Cache-Control": "public, max-age=600, stale-while-revalidate=86400",
     "Cross-Origin-Resource-Policy": "cross-origin",
     "X-Content-Type-Options": "nosniff",
@@ -24,7 +24,7 @@ _HEADERS = {
 
 
 def script(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  it is the same for all
-    """Return the script, which contains its styles, texts and icons."""
+    """Return the script, which contains its styles, translations and icons."""
     body, tag = _read("widget")
     return HttpResponse(200, body, {**_HEADERS, "ETag": tag})
 
@@ -36,8 +36,7 @@ def booking_script(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  as ab
 
 
 _CHAT = f"`${{base}}{chat_events.PATH[1:]}`".encode()
-"""The expression of the chat's URL, which is beside the script if the chat has no URL of its own.
-"""
+"""The expression of the chat's URL, which is next to the script if the chat has no other URL."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The OpenAPI document as the reference shows it: areas, operations, fields, records."""
+"""The OpenAPI document in the form that the reference shows."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,11 +14,14 @@ _LIMITS = (
     ("minimum", "maximum", ""),
 )
 _ENVELOPE = frozenset({"status", "warnings"})
-"""Fields that every successful answer has, next to its own."""
+"""Fields that every successful response has, next to its own."""
 
 
 class TypePart(NamedTuple):
-    """A part of a type's name; ``record`` is the component that it names, if any."""
+    """A part of a type's name.
+
+    ``record`` is the component that it names, if any.
+    """
 
     text: str
     record: str | None = None
@@ -26,7 +29,10 @@ class TypePart(NamedTuple):
 
 @dataclass(frozen=True)
 class Field:
-    """A field of an input, an answer or a record. ``place`` of an input is path, query or body."""
+    """A field of an input, a response or a record.
+
+    ``place`` of an input is path, query or body.
+    """
 
     name: str
     type: tuple[TypePart, ...]
@@ -40,7 +46,7 @@ class Field:
 
     @property
     def type_text(self) -> str:
-        """The type as text."""
+        """The type as a string."""
         return "".join(part.text for part in self.type)
 
 
@@ -116,7 +122,10 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class Record:
-    """A named object, or a text that has a few allowed values; ``facts`` lists these values."""
+    """A named object, or a string that has a few allowed values.
+
+    ``facts`` lists these values.
+    """
 
     name: str
     description: str
@@ -287,7 +296,10 @@ class Reference:
 
 
 def _values(parameters: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the parameters of path and query. A guide explains the headers once."""
+    """Yield the parameters of path and query.
+
+    A guide explains the headers once.
+    """
     return (parameter for parameter in parameters if parameter["in"] != "header")
 
 
@@ -372,5 +384,5 @@ def _range(minimum: float | None, maximum: float | None) -> str:
 
 
 def _json_text(value: object) -> str:
-    """Return a value as JSON; texts have no quotes."""
+    """Return a value as JSON, with strings unquoted."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

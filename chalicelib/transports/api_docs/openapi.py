@@ -74,7 +74,7 @@ CHAT: tuple[type[errors.AppError], ...] = (
 
 
 def errors_of(operation: Operation) -> Iterator[type[errors.AppError]]:
-    """Yield the errors of an operation: those its declaration implies, and those it lists."""
+    """Yield the errors of an operation, which its declaration implies or lists."""
     yield from _ALWAYS
     if Audience.KEY in operation.audience:
         yield from (errors.UnauthorizedError, errors.PlanRequiredError)
@@ -177,7 +177,7 @@ _PART = {"type": "string", "format": "binary", "contentMediaType": "application/
 
 
 ANSWERS = Path(__file__).parents[3] / "docs" / "recorded_answers.json"
-"""Recorded answers to the operations' examples; ``make reference`` writes them.
+"""Recorded responses to the operations' examples, which ``make reference`` writes.
 
 The deployed service has the finished document instead.
 """
@@ -191,11 +191,11 @@ def _documented_operations() -> list[Operation]:
 
 
 def document() -> dict[str, Any]:
-    """Return the OpenAPI document of every operation; ``SERVER`` stands for the base URL.
+    """Return the OpenAPI document of every operation, with ``SERVER`` for the base URL.
 
     Each operation has the extensions ``x-tool``, ``x-scope``, ``x-error-codes`` (by status),
     ``x-rate-limit`` and ``x-destructive``. The document's ``x-errors`` describes all error codes.
-    The reference is built from this document alone.
+    The reference is built only from this document.
     """
     operations = _documented_operations()
     codes = catalogue(operations)
@@ -221,7 +221,7 @@ def document() -> dict[str, Any]:
     for output in filter(None, dict.fromkeys(chain.from_iterable(outputs))):
         _add_envelope(schemas[names[output]])
     for operation in operations:
-        if operation.served_as is ServedAs.CALENDAR_FILE:  # The answer is the file alone.
+        if operation.served_as is ServedAs.CALENDAR_FILE:  # The response is only the file.
             del schemas[names[operation.output]]
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
@@ -344,7 +344,7 @@ def _answers() -> dict[str, Any]:
 
 
 def _add_example_response(entry: dict[str, Any]) -> dict[str, Any]:
-    """Add the example's recorded answer, if there is one."""
+    """Add the example's recorded response, if the operation has one."""
     if (answer := _answers().get(entry["operationId"])) is not None:
         for content in entry["responses"]["200"]["content"].values():
             content["example"] = answer
@@ -367,7 +367,10 @@ No key: pages of any origin may call it."""
 
 
 def _chat(body: str) -> dict[str, Any]:
-    """Return the entry of the chat. It streams, so it is not an operation of the registry."""
+    """Return the entry of the chat.
+
+    It streams, so it is not an operation of the registry.
+    """
     event_stream = {
         "schema": {
             "type": "string",
@@ -406,7 +409,10 @@ CHAT_EXAMPLE = {"agentId": "AGENT_ID", "message": "Do you sell bread?"}
 
 
 def _has_named_body(operation: Operation) -> bool:
-    """Whether an operation's body is a component. Bodies that are read from forms are inlined."""
+    """Whether an operation's body is a component.
+
+    Bodies that are read from forms are inlined.
+    """
     in_place = operation.path_parameters and operation.served_as
     return not (operation.reads_query or in_place)
 

@@ -1,6 +1,6 @@
-"""The reference's own texts: Markdown to HTML, and code highlighting.
+"""Conversion of the reference's Markdown to HTML, and code highlighting.
 
-All texts come from the sources. Input from callers is never rendered here.
+All Markdown comes from the sources. Input from callers is never rendered here.
 """
 
 import re
@@ -31,7 +31,7 @@ _TOKEN = re.compile(
 
 
 class Guide(NamedTuple):
-    """A page of prose; its file has the same name as the page."""
+    """A page of prose, whose file has the same name."""
 
     name: str
     title: str
@@ -53,7 +53,7 @@ GUIDES = (
 
 
 class Heading(NamedTuple):
-    """A heading of a text, with its anchor."""
+    """A heading of a guide, with its anchor."""
 
     level: int
     anchor: str
@@ -92,7 +92,7 @@ def _guides() -> "Environment":
 
 @lru_cache(maxsize=64)
 def to_html(markdown: str) -> str:
-    """Return a text as HTML, with anchors for headings and highlighted code."""
+    """Return Markdown as HTML, with anchors for headings and highlighted code."""
     html: str = _parser().render(markdown)
     return html
 
@@ -105,12 +105,15 @@ def inline(markdown: str) -> str:
 
 
 def headings(markdown: str) -> Iterator[Heading]:
-    """Yield the headings of a text."""
+    """Yield the headings of a guide."""
     return (heading for heading, _ in sections(markdown) if heading is not None)
 
 
 def sections(markdown: str) -> Iterator[tuple[Heading | None, str]]:
-    """Yield each heading with the Markdown below it. The introduction comes first, under None."""
+    """Yield each heading with the Markdown of its section.
+
+    The introduction comes first, under None.
+    """
     heading: Heading | None = None
     texts: list[str] = []
     tokens = _parser().parse(markdown)

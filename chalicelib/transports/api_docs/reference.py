@@ -1,4 +1,4 @@
-"""Serves the OpenAPI document: the manifest's copy, or one that is generated here."""
+"""Serve the OpenAPI document, from the manifest or generated here."""
 
 from functools import cache, lru_cache
 
@@ -19,7 +19,10 @@ each example runs there unchanged.
 
 
 def openapi_json(_request: HttpRequest) -> HttpResponse:
-    """Return the OpenAPI document, built once per process. Clients revalidate copies before use."""
+    """Return the OpenAPI document, built once per process.
+
+    Clients revalidate copies before use.
+    """
     return _response(document())
 
 

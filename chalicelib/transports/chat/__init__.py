@@ -1,1 +1,1 @@
-"""The streaming chat: its route, events, function URL and Lambda runtime."""
+"""The streaming chat."""

@@ -17,7 +17,7 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, check_size
 
 PATH = "/api/agents/public/chat-stream"
 MAX_CHAT_BODY_BYTES = 160_000
-"""A message has up to 10,000 characters, and JSON may escape each in twelve bytes."""
+"""Maximum bytes of a chat request. A message has up to 10,000 characters of twelve bytes each."""
 STREAM_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
@@ -200,7 +200,7 @@ _EVENTS = {
 
 
 def schemas() -> dict[str, Any]:
-    """Return the components: one for each type of event, and their union."""
+    """Return the components, which are the event types and their union."""
     types = {event["properties"]["type"]["const"]: name for name, event in _EVENTS.items()}
     mapping = {kind: f"{REF}{name}" for kind, name in types.items()}
     union = {

@@ -1,8 +1,8 @@
-"""The bot chat as a stream of server-sent events: one handler for every server (ADR 25).
+"""The bot chat as a stream of server-sent events (ADR 25).
 
 Refusals are returned before the first byte, in the envelope. The handler takes a request and
 returns a response whose body is an iterator. The function URL, the development server and the tests
-all call it. Each of them closes the body after sending it.
+all call it. Each server closes the body after sending it.
 """
 
 from collections.abc import Iterator
@@ -93,7 +93,10 @@ def _replay_events(replay: Replay, args: ChatRequest) -> Iterator[ChatEvent]:
 
 
 class EventStream:
-    """Encodes events as bytes. Closing it also closes the source of the events."""
+    """Encodes events as bytes.
+
+    Closing it also closes the source of the events.
+    """
 
     def __init__(self, events: Iterator[ChatEvent], caller: Caller) -> None:
         self._events = events
@@ -118,7 +121,7 @@ class EventStream:
 
 
 def encode(event: ChatEvent) -> bytes:
-    """Encode an event for sending: ``data:`` with one line of JSON, and a blank line."""
+    """Encode an event as ``data:`` with one line of JSON, and a blank line."""
     data: dict[str, Any]
     match event:
         case Start(session_id):
@@ -143,7 +146,7 @@ def encode(event: ChatEvent) -> bytes:
 
 
 def action(proposal: ProposalRow) -> dict[str, Any]:
-    """Return a proposal as clients receive it: its id, its card, and its end."""
+    """Return a proposal as clients receive it, with its id, its card, and its end."""
     return {"id": str(proposal.id), **proposal.card, "expiresAt": iso(proposal.ends_at)}
 
 

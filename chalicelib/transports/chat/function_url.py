@@ -1,4 +1,4 @@
-"""Adapter for a Lambda function URL: converts events to requests for a handler that may stream."""
+"""Adapter that converts events of a Lambda function URL to requests."""
 
 import base64
 from http import HTTPStatus

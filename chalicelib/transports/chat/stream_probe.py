@@ -1,7 +1,7 @@
-"""Probe for streaming: three events, one second apart, for the smoke test of a deployment (ADR 50).
+"""Probe that streams three events, one second apart, for a deployment's smoke test (ADR 50).
 
-It uses no table and no model. The edge adds its secret to every request, so that secret alone does
-not identify the operator. The probe requires a token that is signed with it.
+It uses no table and no model. The edge adds its secret to every request, so the secret does not
+identify the operator. The probe therefore requires a token that is signed with the secret.
 """
 
 import hmac
@@ -24,15 +24,15 @@ PAUSE_SECONDS = 1.0
 
 
 def token(secret: str) -> str:
-    """Return a token: the current time, and its signature with the edge's secret."""
+    """Return a token, which is the current time and its signature with the edge's secret."""
     return _signed(secret, int(clock.now().timestamp()))
 
 
 def handle(request: HttpRequest) -> HttpResponse:
-    """Answer with the events.
+    """Stream the events.
 
     Raises:
-        NotFoundError: the token is missing, wrong or expired, or there is no edge.
+        NotFoundError: the token is missing, wrong or expired, or the stage has no edge.
     """
     if request.method != "GET" or not _is_valid(request.headers.get(TOKEN_HEADER.lower(), "")):
         raise NotFoundError("No such path.")

@@ -1,9 +1,9 @@
-"""Lambda runtime that streams: receives events and sends responses piece by piece.
+"""Lambda runtime that receives events and streams responses piece by piece.
 
 Lambda's managed Python runtime buffers responses. ``vendor/stream_bootstrap`` starts this module
-instead of it. The module imports only the standard library and the logs, which do the same, so
-that any failure of the service's own code is reported in Lambda's format (Lambda developer guide,
-Runtime API) and logged as JSON.
+instead. The module imports only the standard library and the logs, which do the same, so that any
+failure of the service's own code is reported in Lambda's format (Lambda developer guide, Runtime
+API) and logged as JSON.
 """
 
 import base64
@@ -49,13 +49,19 @@ class Invocation(NamedTuple):
 
 
 class RuntimeApi:
-    """Client of the Lambda Runtime API at an address. Each call opens its own connection."""
+    """Client of the Lambda Runtime API at an address.
+
+    Each call opens its own connection.
+    """
 
     def __init__(self, address: str) -> None:
         self._address = address
 
     def next(self) -> Invocation:
-        """Wait for the next event. Lambda freezes the process meanwhile."""
+        """Wait for the next event.
+
+        Lambda freezes the process during the wait.
+        """
         with closing(HTTPConnection(self._address)) as connection:
             connection.request("GET", f"{BASE}/invocation/next")
             answer = connection.getresponse()
@@ -94,7 +100,10 @@ class RuntimeApi:
 
 
 def _send_body(connection: HTTPConnection, path: str, response: "HttpResponse") -> bytes:
-    """Send the prelude and the body. Return the trailers, which report an error of the body."""
+    """Send the prelude and the body.
+
+    Return the trailers, which report an error of the body.
+    """
     connection.putrequest("POST", path)
     connection.putheader("Content-Type", PRELUDE_TYPE)
     connection.putheader("Lambda-Runtime-Function-Response-Mode", "streaming")
@@ -112,11 +121,11 @@ def _send_body(connection: HTTPConnection, path: str, response: "HttpResponse") 
 
 
 class _BrokenOffError(Exception):
-    """A response's body failed; the cause is the original error."""
+    """A response's body failed with the original error as the cause."""
 
 
 def _pieces(response: "HttpResponse") -> Iterator[bytes]:
-    """Yield the prelude, then the body. Empty pieces are skipped: one would end the body."""
+    """Yield the prelude, then the body without empty pieces, which would end the body."""
     prelude = {
         "statusCode": response.status,
         "headers": dict(response.headers),
@@ -149,7 +158,10 @@ def _type(error: BaseException) -> str:
 
 
 def _encode_error(error: BaseException) -> bytes:
-    """Encode a failure as Lambda's JSON. Only the log has its message, which may be private."""
+    """Encode a failure as Lambda's JSON.
+
+    Only the log has its message, which may be private.
+    """
     return json.dumps(
         {"errorMessage": "see the log", "errorType": _type(error), "stackTrace": []}
     ).encode()
@@ -172,7 +184,7 @@ def run(api: RuntimeApi, serve: Serve) -> None:
 
 
 def load() -> Serve:
-    """Import the code that processes events; only the modules that the handler needs."""
+    """Import the code that processes events, but only the modules that the handler needs."""
     from chalicelib.core.settings import settings  # import errors are reported to Lambda
     from chalicelib.transports.chat import function_url
 

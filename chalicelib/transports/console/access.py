@@ -1,4 +1,4 @@
-"""Access to the console: sessions, and forms that only the console's own pages can send.
+"""Access to the console by sessions, and by forms that only the console's pages can send.
 
 A session is a random token in a cookie that scripts cannot read. Every form carries a token that is
 derived from the session's token, so forms of other sites are refused. The ``Sec-Fetch-Site`` and
@@ -75,9 +75,9 @@ _API_KEY = re.compile(
     f"({tokens.PREFIX}|{tokens.BOT_PREFIX}|(?:{'|'.join(tokens.OAUTH_PREFIXES)})[0-9A-Z]{{26}}_)"
     "[0-9A-Za-z]{20}"
 )
-"""Matches API keys and OAuth tokens, if the text is long enough to be a secret.
+"""Matches API keys and OAuth tokens that are long enough to be a secret.
 
-Shorter texts may be names that begin like a key.
+Shorter matches may be names that begin like a key.
 """
 _OAUTH_TOKEN = re.compile(f"bearer +({'|'.join(tokens.OAUTH_PREFIXES)})", re.IGNORECASE)
 _HEADERS = {
@@ -88,8 +88,7 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
     "X-Robots-Tag": "noindex",
 }
-"""Headers of every answer below /console. Pages also have a Content-Security-Policy of their own.
-"""
+"""Headers of every response under /console. Pages also have their own Content-Security-Policy."""
 _WITHOUT_PATH = "strict-origin"
 """Referrer policy of pages whose path is a secret. No link or file gets the path.
 
@@ -100,7 +99,7 @@ _NON_PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
 }
-"""Headers of answers that are not pages and have no policy of their own."""
+"""Headers of responses that are not pages and have no policy of their own."""
 
 
 class StaleFormError(ForbiddenError):
@@ -110,7 +109,7 @@ class StaleFormError(ForbiddenError):
 
 
 def serve(page: Page, view: View, request: HttpRequest) -> HttpResponse:
-    """Answer a request to a console path with the view of its method."""
+    """Handle a request to a console path with the view of its method."""
     return protect(request, lambda incoming: _respond(page, view, incoming))
 
 
@@ -124,7 +123,7 @@ def refuse(error: AppError, request: HttpRequest) -> HttpResponse:
 
 
 def protect(request: HttpRequest, handler: render.Handler) -> HttpResponse:
-    """Answer with a handler of pages: without API keys, with the headers of the console.
+    """Run a handler of pages, without API keys and with the headers of the console.
 
     Clients of OAuth open the page for consent in a window whose end they wait for. A page with
     ``Cross-Origin-Opener-Policy: same-origin`` would cut that window off (HTML, 7.1.3).
@@ -152,12 +151,15 @@ def _leads_to_consent(request: HttpRequest) -> bool:
 
 
 def is_consent_path(path: str) -> bool:
-    """Whether a text is the path and query of a request for consent."""
+    """Whether a string is the path and query of a request for consent."""
     return _CONSENT_PATH.fullmatch(path) is not None
 
 
 def _refuse_api_key(request: HttpRequest) -> HttpResponse:
-    """Refuse a request with an API key: programs get the envelope, people get a page."""
+    """Refuse a request with an API key.
+
+    Programs get the envelope, browsers get a page.
+    """
     if "authorization" not in request.headers and prefers_html(request):
         title, about = "refused", "key_in_console"
         return render.notice(
@@ -189,7 +191,7 @@ def csrf_token(session_token: str) -> str:
 
 
 def signed_in_request(request: HttpRequest) -> ConsoleRequest | None:
-    """Return the console request of a live session; None without one."""
+    """Return the console request of a live session, or None without a session."""
     sign_in = _signed_in(request)
     if sign_in is None:
         return None
@@ -220,7 +222,7 @@ def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
     Raises:
         UnauthorizedError: the session of the page has ended.
         StaleFormError: the request does not come from a page of this session.
-        ForbiddenError: the person is a plain member, who may not spend the owner's money.
+        ForbiddenError: the user is a plain member, who may not spend the owner's money.
     """
     sign_in = _signed_in(request)
     if sign_in is None:
@@ -270,7 +272,7 @@ def start_cookies(request: ConsoleRequest, started: dict[str, Any]) -> list[str]
 def device_cookies(request: ConsoleRequest, account_id: str) -> list[str]:
     """Return the ``Set-Cookie`` values that make a browser a device of an account.
 
-    Without the master key there is none: signing in must work all the same.
+    Without the master key the list is empty, because signing in must still work.
     """
     try:
         device = devices.add_account(request.http.cookies.get(DEVICE_COOKIE, ""), account_id)
@@ -290,7 +292,10 @@ def safe_redirect_path(path: str) -> str:
 
 @cache
 def _page_patterns() -> list[re.Pattern[str]]:
-    """Return patterns of the paths that have a page. Paths that only accept forms are excluded."""
+    """Return patterns of the paths that have a page.
+
+    Paths that only accept forms are excluded.
+    """
     paths = (path for path, page in ROUTES.items() if page.get)
     return [re.compile(_VARIABLE.sub(_SEGMENT, path), re.ASCII) for path in paths]
 
@@ -310,7 +315,10 @@ def _respond(page: Page, view: View, http: HttpRequest) -> HttpResponse:
 def respond_to_guest(
     http: HttpRequest, view: Callable[[ConsoleRequest], HttpResponse]
 ) -> HttpResponse:
-    """Answer a visitor without a session. The answer sets the cookie that forms are bound to."""
+    """Run a view for a visitor without a session.
+
+    The response sets the cookie that forms are bound to.
+    """
     token = _token(http) or token_urlsafe(32)
     guest = ConsoleRequest(http, csrf_token(token))
     language = guest.form_value(LANGUAGE) or guest.query_value(LANGUAGE)

@@ -20,12 +20,12 @@ FORM = Form(
 
 
 def home(request: ConsoleRequest) -> HttpResponse:
-    """Redirect to the first workspace, or to the account page if there is none."""
+    """Redirect to the first workspace, or to the account page without a workspace."""
     return redirect(request.memberships[0].path if request.memberships else ACCOUNT)
 
 
 def sign_in_page(request: ConsoleRequest) -> HttpResponse:
-    """Show the sign-in form; redirect accounts that are signed in already."""
+    """Show the sign-in form, or redirect accounts that are signed in already."""
     next_path = request.query_value(access.NEXT)
     if request.account is not None:
         return redirect(next_path if access.is_consent_path(next_path) else PREFIX)
@@ -49,7 +49,7 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
             device=request.http.cookies.get(access.DEVICE_COOKIE, "")[:MAX_DEVICE],
         )
     except ValidationError as error:
-        # No account can have this input, so the answer is that of a wrong password.
+        # No account can have this input, so the response is the same as for a wrong password.
         problem = Problem(request.translate("error_unauthorized"))
         return access.render_sign_in(request, error.status, next_path, problem, kept_form)
     except AppError as error:
@@ -66,7 +66,10 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
 
 
 def sign_out(request: ConsoleRequest) -> HttpResponse:
-    """End this session. Pages that need another account are shown again after it."""
+    """End this session.
+
+    Pages that need another account are then shown again.
+    """
     _end_session(request, request.session_id)
     next_path = request.form_value(access.NEXT)
     if access.safe_redirect_path(next_path) != next_path:
@@ -75,7 +78,7 @@ def sign_out(request: ConsoleRequest) -> HttpResponse:
 
 
 def person_problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the messages of a failure, in which ``name`` is a person's name."""
+    """Return the messages of a failure, in which ``name`` is a user's name."""
     problem = request.problem(error)
     if "name" not in problem.fields:
         return problem
@@ -101,7 +104,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Change the name and the language, the language alone, leave a workspace, or request a mail.
+    """Change the name and the language, only the language, leave a workspace, or request an e-mail.
 
     The language is also chosen at the foot of each page, which is then shown again.
     """
@@ -121,7 +124,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
 
 
 def prove(request: ConsoleRequest) -> HttpResponse:
-    """Prove the account's address by the link that was mailed to it."""
+    """Prove the account's address by the link in an e-mail to the address."""
     try:
         request.call("prove_email", token=request.http.path["proof"])
     except NotFoundError:
@@ -131,7 +134,10 @@ def prove(request: ConsoleRequest) -> HttpResponse:
 
 
 def change_password(request: ConsoleRequest) -> HttpResponse:
-    """Change the password and end every other session. A box disconnects the apps, too."""
+    """Change the password and end every other session.
+
+    A box disconnects the apps, too.
+    """
     try:
         session = request.call(
             "change_password",
@@ -157,19 +163,22 @@ def sign_out_everywhere(request: ConsoleRequest) -> HttpResponse:
 
 
 def _end_session(request: ConsoleRequest, session_id: str) -> None:
-    """End a session. Another tab or a second click may have ended it already."""
+    """End a session.
+
+    Another tab or a second click may have ended it already.
+    """
     with suppress(NotFoundError):
         request.call("end_session", id=session_id)
 
 
 def browser_name(user_agent: str) -> str:
-    """Return the common names of browser and system in a ``User-Agent``; "" if unknown."""
+    """Return the names of browser and system in a ``User-Agent``, or "" if unknown."""
     browser = next((name for token, name in _BROWSERS.items() if token in user_agent), "")
     system = next((name for token, name in _SYSTEMS.items() if token in user_agent), "")
     return ", ".join(filter(None, (browser, system)))
 
 
-# The order matters: each browser also claims to be the ones below it.
+# The order matters, because each browser also claims to be the later ones.
 _BROWSERS = {
     "YaBrowser/": "Yandex Browser",
     "SamsungBrowser/": "Samsung Internet",
@@ -196,7 +205,10 @@ _SYSTEMS = {
 
 
 def _find(request: ConsoleRequest) -> Record:
-    """Return the account. Its language is that of the page unless the person has chosen one."""
+    """Return the account.
+
+    Its language is the page's language unless the user has chosen one.
+    """
     account = request.call("get_account")["account"]
     return {**account, "language": account["language"] or request.language}
 

@@ -1,4 +1,4 @@
-"""Pages of clients: the list, one person with what they did, and the erasure of a person."""
+"""Pages of clients."""
 
 from contextlib import suppress
 from typing import Any
@@ -19,13 +19,14 @@ from chalicelib.transports.http import HttpResponse, redirect
 
 PER_PAGE = 25
 MAX_PAGE = 100
-"""Last page of the list, which takes about 56 read units. Clients beyond it are searched for."""
+"""Maximum page number of the list, which costs about 56 read units. Search finds further clients.
+"""
 SORTS = ("lastActivityDesc", "createdAtDesc", "nameAsc")
 CONTACTS = ("name", "email", "phone")
 DUPLICATE = "duplicate_client"
 UNFINISHED = "erasure_unfinished"
 MAX_SHOWN = 50
-"""Records that the page before an erasure lists. Its counts include all."""
+"""Maximum records that the page before an erasure lists. Its counts include all."""
 
 Client = dict[str, Any]
 
@@ -49,7 +50,7 @@ index = LIST.index
 
 
 class ErasedMeanwhileError(ConflictError):
-    """The person was erased while the form was open."""
+    """The client was erased while the form was open."""
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
@@ -76,7 +77,10 @@ FORM = Form(
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Change a client. One that was erased meanwhile stays erased."""
+    """Change a client.
+
+    A client that was erased during the edit is not created again.
+    """
     try:
         return _save(request)
     except ErasedMeanwhileError as error:
@@ -117,7 +121,10 @@ def confirm_erase(request: ConsoleRequest) -> HttpResponse:
 
 
 def erase(request: ConsoleRequest) -> HttpResponse:
-    """Erase a person and show what was removed. A second click removes nothing more."""
+    """Erase a client and show what was removed.
+
+    A second click removes nothing more.
+    """
     client = _find(request)
     try:
         gone = request.call("erase_client", clientId=client["id"])
@@ -152,7 +159,10 @@ def _client_page(
 
 
 def _orders(request: ConsoleRequest, leads: list[Client]) -> list[Client]:
-    """Return the client's latest orders of products. Bookings are listed separately."""
+    """Return the client's latest orders of products.
+
+    Bookings are listed separately.
+    """
     if not leads:
         return []
     with suppress(NotFoundError):  # The lead was removed since it was listed.

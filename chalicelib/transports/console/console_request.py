@@ -1,4 +1,4 @@
-"""Context of a console page: the account, the workspace, and calls of operations."""
+"""Context of a console page, with the account, the workspace, and calls of operations."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -41,7 +41,7 @@ SEARCH_THRESHOLD = 20
 
 
 class Membership(NamedTuple):
-    """A workspace of the account, and the account's role in it."""
+    """A workspace of the account, and the account's role there."""
 
     workspace: WorkspaceRow
     row: MembershipRow
@@ -250,12 +250,18 @@ class ConsoleRequest:
 
     @property
     def page_number(self) -> int:
-        """The page of a list that the query asks for, from 1. Anything else counts as 1."""
+        """The page number of a list in the query, from 1.
+
+        Anything else counts as 1.
+        """
         text = self.query_value("page")
         return int(text) if re.fullmatch("[1-9][0-9]{0,5}", text, re.ASCII) else 1
 
     def query_with(self, **changes: object) -> str:
-        """Return the page's query with other values, as a relative link. None removes a value."""
+        """Return the page's query with other values, as a relative link.
+
+        None removes a value.
+        """
         values = {name: self.query_value(name) for name in self.http.query if name != "done"}
         values |= {name: "" if value is None else str(value) for name, value in changes.items()}
         return "?" + urlencode({name: value for name, value in values.items() if value})
@@ -266,11 +272,11 @@ class ConsoleRequest:
         return render.preferred_language(self.http)
 
     def translate(self, key: str, **values: object) -> str:
-        """Return a text of the catalogue."""
+        """Return a translation of the catalogue."""
         return texts.translate(self.language, key, **values)
 
     def problem(self, error: AppError) -> Problem:
-        """Return the messages of a failure, translated where the catalogue has a text for them."""
+        """Return the messages of a failure, translated where the catalogue has a translation."""
 
         def translated(key: str, default: str) -> str:
             return self.translate(key) if texts.has(self.language, key) else default
@@ -320,7 +326,7 @@ class ConsoleRequest:
         return response._replace(headers={**response.headers, **problem.headers})
 
     def _confirmation(self) -> str:
-        """Return the text that confirms the last action, if ``done`` names one."""
+        """Return the confirmation of the last action, if ``done`` names one."""
         key = f"done_{self.query_value('done')}"
         return self.translate(key) if texts.has(self.language, key) else ""
 
@@ -331,7 +337,7 @@ def find_by_id(
     """Return the record with an id.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: no record has this id.
     """
     for record in records:
         if record[key] == record_id:

@@ -1,4 +1,4 @@
-"""Pages of dialogs: the list with its filters, and the transcript of one dialog."""
+"""Pages of dialogs."""
 
 from functools import partial
 from typing import Any
@@ -31,7 +31,7 @@ index = ListPage(
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
-    """Show the transcript of a dialog, with what the bot did and when it asked for a person."""
+    """Show the transcript of a dialog, with the bot's actions and the time of its handover."""
     page = request.page_number
     details = request.call("get_dialog_details", id=request.http.path["dialog"], page=page)
     return request.page(
@@ -51,7 +51,7 @@ def _tool_text(request: ConsoleRequest, name: str) -> str:
 
 
 def _entries(details: dict[str, Any], *, is_last: bool) -> list[dict[str, Any]]:
-    """Return messages, actions after their answers, and the request for a person, in order."""
+    """Return messages, the actions of each answer, and the handover, in order."""
     entries: list[dict[str, Any]] = []
     for message in details["messages"]:
         entries.append({"kind": "message", "at": message["createdAt"], **message})

@@ -1,8 +1,8 @@
-"""Forms of records: what was typed is compared with what is stored, and kept.
+"""Forms of records, which merge the typed values with the stored ones.
 
-A form carries a mark of each value that it was opened with. A save sends what the person changed,
-so what somebody else changed meanwhile stays. If both changed a field, nothing is stored: the page
-shows both values, and the next save replaces those that it showed.
+A form carries a mark of each value that it was opened with. A save sends what the user changed, so
+other users' changes to other fields are kept. If both changed a field, nothing is stored: the page
+shows both values, and the next save replaces the shown ones.
 """
 
 import json
@@ -32,18 +32,18 @@ _MARKS = re.compile(r"(?:[\w.-]{1,60}=[0-9a-f]{16}(?: |$))*", re.ASCII)
 
 
 class ChangedMeanwhileError(ConflictError):
-    """A field was changed after the form was compared with it."""
+    """A field was changed after the form was compared with the record."""
 
 
 class State(NamedTuple):
-    """What a page of a form shows: a failure and what was typed, or only what is stored."""
+    """The state of a form, with a failure and the typed values, or only with stored values."""
 
     status: int = 200
     problem: Problem | None = None
     conflicts: Sequence[tuple[str, str, str]] = ()
     form_values: Typed | None = None
     notice: str = ""
-    """Key of the text about what has just succeeded."""
+    """Catalogue key of the notice about the last success."""
     details: Mapping[str, Any] = {}
     """Details of the failure."""
 
@@ -75,10 +75,11 @@ Problems = Callable[[ConsoleRequest, AppError], Problem | None]
 class Save(NamedTuple):
     """How the form of a record is saved.
 
-    ``find`` returns the record of a page, ``operation`` changes it, and ``page`` shows it. ``done``
-    is the key of the text that confirms it, or a function that returns the answer after a change;
-    ``{}`` is the result of a form that changes nothing. ``key`` is the argument with the record's
-    id, if there is one. ``arguments`` returns the other ones from the record and the changes.
+    ``find`` returns the record of a page, ``operation`` changes it, and ``page`` shows it.
+    ``on_success`` is the catalogue key of the confirmation, or a function that returns the response
+    after a change; ``{}`` is the result of a form that changes nothing. ``key`` is the argument
+    with the record's id, if any. ``arguments`` returns the other arguments from the record and the
+    changes.
     """
 
     find: Callable[[ConsoleRequest], Any]
@@ -90,7 +91,10 @@ class Save(NamedTuple):
 
 
 class Form:
-    """The fields of a form. ``problems`` returns the messages of failures that are its own."""
+    """The fields of a form.
+
+    ``problems`` returns the messages of failures that are its own.
+    """
 
     def __init__(self, *fields: Field, problems: Problems = lambda *_: None) -> None:
         self.fields = fields
@@ -103,7 +107,10 @@ class Form:
         state: State,
         new: Record | None = None,
     ) -> dict[str, Any]:
-        """Return the arguments of a page with this form. ``new`` has values of a new record."""
+        """Return the arguments of a page with this form.
+
+        ``new`` has values of a new record.
+        """
         form_values, fields = state.form_values, state.problem.fields if state.problem else {}
         if form_values is None:
             form_values = {SEEN: "" if record is None else self.seen(record)}
@@ -139,7 +146,7 @@ class Form:
     ) -> tuple[View, View]:
         """Return the functions that show a form of a new record and create it.
 
-        A form that is sent twice creates one record. Empty texts are left out.
+        A form that is sent twice creates one record. Empty fields are left out.
         """
 
         def new(request: ConsoleRequest) -> HttpResponse:
@@ -151,7 +158,7 @@ class Form:
                 response = request.call_once(
                     operation, **{k: v for k, v in arguments.items() if v != ""}
                 )
-            except AlreadyCreatedError:  # Only the page knows what it shows instead of the secret.
+            except AlreadyCreatedError:  # Only the page has a display form of the secret.
                 raise
             except AppError as error:
                 return page(request, None, self.refused_state(request, error))
@@ -163,12 +170,15 @@ class Form:
         """Return the arguments of the operation that creates a record.
 
         Raises:
-            ValidationError: some fields cannot be read; it names each of them.
+            ValidationError: the error names each field that cannot be read.
         """
         return _arguments([_read(field, request) for field in self.fields if not field.later])
 
     def editing(self, *parts: Any, **options: Any) -> tuple[View, View]:  # noqa: ANN401  of Save
-        """Return the functions that show the form of a record and save it. See ``Save``."""
+        """Return the functions that show the form of a record and save it.
+
+        See ``Save``.
+        """
         how = Save(*parts, **options)
 
         def show(request: ConsoleRequest) -> HttpResponse:
@@ -180,7 +190,7 @@ class Form:
         return show, save
 
     def save(self, request: ConsoleRequest, how: Save) -> HttpResponse:
-        """Change the fields of a record that the person has changed, unless others have, too.
+        """Change the fields of a record that the user has changed, unless others have, too.
 
         A record with a version is saved at this version. Others are read again before the commit,
         and compared.
@@ -224,7 +234,10 @@ class Form:
         )
 
     def problem(self, request: ConsoleRequest, error: AppError) -> Problem:
-        """Return the messages of a failure. One field shows the errors of all its items."""
+        """Return the messages of a failure.
+
+        One field shows the errors of all its items.
+        """
         if isinstance(error, NotFoundError):  # of a record that the form refers to
             return Problem(request.translate("choice_gone"))
         texts_by_field = {field.name: field.wrong for field in self.fields if field.wrong}
@@ -249,7 +262,10 @@ class Form:
     def _conflict(
         self, request: ConsoleRequest, record: Record, compared: list[_Compared]
     ) -> State:
-        """Return the fields that others changed. What the person typed stays in the form."""
+        """Return the fields that others changed.
+
+        The form keeps what the user typed.
+        """
         rows, form_values = [], {SEEN: self.seen(record)}
         for comparison in compared:
             field = comparison.field
@@ -272,7 +288,7 @@ def problem_at_fields(
 ) -> Problem:
     """Return the messages of a failure. One field shows the errors of all its items.
 
-    ``own`` has the key of the text for fields whose text is not ``wrong_`` and the name.
+    ``texts_by_field`` has the catalogue key for fields whose key is not ``wrong_`` and the name.
     """
     problem = request.problem(error)
     fields: dict[str, str] = {}
@@ -298,7 +314,7 @@ def _arguments(changes: Sequence[_Compared]) -> dict[str, Any]:
     """Return the arguments for fields.
 
     Raises:
-        ValidationError: some cannot be read; it names each of them.
+        ValidationError: the error names each field that cannot be read.
     """
     if wrong := [error for change in changes for error in change.errors]:
         raise ValidationError("Some fields cannot be read.", errors=wrong)
@@ -327,7 +343,7 @@ def _marks(request: ConsoleRequest) -> dict[str, str]:
     """Return the marks of a submitted form, by field.
 
     Raises:
-        ValidationError: they have another format than that of ``Form.seen``.
+        ValidationError: the marks have another format than ``Form.seen``.
     """
     seen = request.form_value(SEEN)
     if not _MARKS.fullmatch(seen):
@@ -336,5 +352,8 @@ def _marks(request: ConsoleRequest) -> dict[str, str]:
 
 
 def _mark(value: Any) -> str:  # noqa: ANN401  any JSON
-    """Return a mark of a stored value. It does not depend on the language of the page."""
+    """Return a mark of a stored value.
+
+    It does not depend on the language of the page.
+    """
     return blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()

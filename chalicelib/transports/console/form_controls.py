@@ -1,4 +1,4 @@
-"""Controls of forms: how a field is shown, typed, read and stored."""
+"""Controls of forms, which show, read and compare fields."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,18 +11,19 @@ from chalicelib.transports.web import texts
 
 Record = Mapping[str, Any]
 Typed = dict[str, Any]
-"""Values of a form's controls by name: texts, ticks, and lists of what is ticked."""
+"""Values of a form's controls by name: strings, ticks, and lists of ticked values."""
 KEPT = object()
 """The value of a field that cannot show what is stored, if nothing was typed."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A text field. An empty one has the value ``empty``; that of a new record is ``new``.
+    """A string field. An empty field has the value ``empty``, and a new record has ``new``.
 
-    ``label`` is the key of its text, ``wrong`` that of its error, and ``required`` the message if
-    it is empty. ``names`` has the texts of values that are ids or codes. ``rare`` fields are in a
-    part of the form that is closed at first. A new record has no ``later`` fields.
+    ``label`` is the catalogue key of its name, and ``wrong`` the key of its error. ``required`` is
+    the message for an empty field. ``names`` has the names of values that are ids or codes.
+    ``rare`` fields are in a part of the form that is closed at first. A new record has no ``later``
+    fields.
     """
 
     name: str
@@ -38,11 +39,14 @@ class Field:
     names: Callable[[ConsoleRequest], Mapping[str, str]] = lambda _: {}
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return what a submitted form has. Browsers send line breaks as CR LF."""
+        """Return what a submitted form has.
+
+        Browsers send line breaks as CR LF.
+        """
         return {self.name: request.form_value(self.name).replace("\r\n", "\n")}
 
     def fill_controls(self, request: ConsoleRequest, record: Record, /) -> Typed:
-        """Return what a record has, as a person would type it."""
+        """Return the values of the controls for a record, as a user would type them."""
         value = record.get(self.name, self.new)
         return {self.name: "" if value is None else self.show(request.language, value)}
 
@@ -69,18 +73,21 @@ class Field:
         return {self.name: value}
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return what was typed, for people to compare."""
+        """Return what was typed, in the form that a conflict shows."""
         text: str = form_values[self.name]
         return self.names(request).get(text, text)
 
     def words_of(self, request: ConsoleRequest, record: Record, /) -> str:
-        """Return what a record has, for people to compare."""
+        """Return what a record has, in the form that a conflict shows."""
         return self.words(request, self.fill_controls(request, record))
 
 
 @dataclass(frozen=True)
 class Switch(Field):
-    """A tick. A field with ``states`` has one of two values instead of a bool."""
+    """A tick.
+
+    A field with ``states`` has one of two values instead of a bool.
+    """
 
     field: str = ""
     states: tuple[Any, Any] = (True, False)
@@ -106,13 +113,16 @@ class Switch(Field):
         return {self.field or self.name: self.states[0 if value else 1]}
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return what was typed, for people to compare."""
+        """Return what was typed, in the form that a conflict shows."""
         return request.translate("yes" if form_values[self.name] else "no")
 
 
 @dataclass(frozen=True)
 class Ticks(Field):
-    """Ticked values, such as ids of records. Their order has no meaning."""
+    """Ticked values, such as ids of records.
+
+    Their order has no meaning.
+    """
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
@@ -131,14 +141,14 @@ class Ticks(Field):
         return sorted(set(form_values[self.name]))
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return what was typed, for people to compare."""
+        """Return what was typed, in the form that a conflict shows."""
         names = self.names(request)
         return ", ".join(names.get(choice, choice) for choice in form_values[self.name])
 
 
 @dataclass(frozen=True)
 class Images(Field):
-    """Images: those that stay are ticked, and new ones are URLs."""
+    """Images, with ticks for existing ones and URLs for new ones."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
@@ -166,13 +176,13 @@ class Images(Field):
         return {self.name: images}
 
     def words(self, _: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return what was typed, for people to compare."""
+        """Return what was typed, in the form that a conflict shows."""
         return ", ".join([*form_values["keptImages"], *form_values["newImages"].split()])
 
 
 @dataclass(frozen=True)
 class Photo(Field):
-    """An image: a URL replaces it, and a tick removes it."""
+    """An image, which a URL replaces and a tick removes."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
@@ -196,7 +206,7 @@ class Photo(Field):
         return {self.name: value and {"url": value}}
 
     def words_of(self, _: ConsoleRequest, record: Record, /) -> str:
-        """Return what a record has, for people to compare."""
+        """Return what a record has, in the form that a conflict shows."""
         return str((record.get(self.name) or {}).get("url") or "")
 
 
@@ -206,7 +216,7 @@ def status_switch(label: str, **options: Any) -> Field:  # noqa: ANN401  of a fi
 
 
 def tags(name: str, label: str = "", **options: Any) -> Field:  # noqa: ANN401  of a field
-    """Return a field of texts that are separated by commas."""
+    """Return a field of strings that are separated by commas."""
 
     def read(_: str, text: str) -> list[str]:
         return [tag for tag_text in text.split(",") if (tag := tag_text.strip())]

@@ -1,7 +1,7 @@
-"""Forms that arrived after their session had ended. They are offered again after signing in.
+"""Forms that arrived after their session had ended, and are offered again after signing in.
 
-The sign-in form carries the fields of the former form. Once the person has signed in, a page shows
-what they typed, with a button that sends it under the new session.
+The sign-in form carries the fields of the former form. Once the user has signed in, a page shows
+the typed values, with a button that sends them under the new session.
 """
 
 import re
@@ -14,12 +14,12 @@ from chalicelib.transports.http import HttpRequest
 
 PATH_FIELD, FIELDS_FIELD = "kept_path", "kept_fields"
 _HIDDEN = frozenset({"csrf", "once", "ifVersion", SEEN})
-"""Fields that people do not type."""
+"""Fields that users do not type."""
 _SEGMENT = "[A-Za-z0-9_-]+"
 
 
 class KeptForm(NamedTuple):
-    """A form of a workspace's page: the path that it was sent to, and its fields."""
+    """A form of a workspace's page, with the path that it was sent to and its fields."""
 
     path: str
     fields: list[tuple[str, str]]
@@ -31,7 +31,7 @@ class KeptForm(NamedTuple):
 
     @property
     def visible_values(self) -> list[str]:
-        """The values that a person may have typed or chosen."""
+        """The values that a user may have typed or chosen."""
         return [value for name, value in self.fields if value.strip() and name not in _HIDDEN]
 
 
@@ -49,9 +49,9 @@ def from_request(request: HttpRequest) -> KeptForm | None:
 
 
 def from_sign_in(request: ConsoleRequest) -> KeptForm | None:
-    """Return the form that the sign-in form carries; None if there is none.
+    """Return the form that the sign-in form carries, or None.
 
-    A path that accepts no forms of a workspace counts as none.
+    A path that accepts no forms of a workspace counts as None.
     """
     path = request.form_value(PATH_FIELD)
     accepted = (route for route, page in ROUTES.items() if page.post and WORKSPACE in route)

@@ -1,4 +1,4 @@
-"""Pages of leads: the list with its filters, one lead with its form, and the export."""
+"""Pages of leads."""
 
 import re
 from typing import Any
@@ -50,7 +50,7 @@ def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str,
 
 
 def _filter_problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the messages of a refused filter, beside the fields of the page."""
+    """Return the messages of a refused filter, next to the fields of the page."""
     form_problem = request.problem(error)
     names = {parameter: name for name, parameter in FILTERS.items()}
     fields = {names.get(field, field): text for field, text in form_problem.fields.items()}
@@ -99,7 +99,10 @@ def export(request: ConsoleRequest) -> HttpResponse:
 
 
 def _head(request: ConsoleRequest, columns: list[dict[str, Any]]) -> list[str]:
-    """Return the texts of the table's head. A text that occurs twice gets the field's name."""
+    """Return the headings of the table.
+
+    A heading that occurs twice gets the field's name.
+    """
     head: list[str] = []
     for column in columns:
         text = column["label"] or request.translate(f"csv_{column['name']}")
@@ -115,7 +118,10 @@ def _csv_cell(request: ConsoleRequest, cell: str | float | bool | None) -> csv_t
 
 
 def _file(text: str, name: str) -> HttpResponse:
-    """Return a CSV file. By its byte order mark, spreadsheets read the text as UTF-8."""
+    """Return a CSV file.
+
+    By its byte order mark, spreadsheets read the file as UTF-8.
+    """
     headers = {
         "Content-Type": "text/csv; charset=utf-8",
         "Content-Disposition": f'attachment; filename="{name}"',
@@ -124,7 +130,7 @@ def _file(text: str, name: str) -> HttpResponse:
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Set the status of a lead, or change the fields that the person has changed."""
+    """Set the status of a lead, or change the fields that the user has changed."""
     if status := request.form_value("status"):
         request.call("set_lead_status", id=request.http.path["lead"], status=status)
         return redirect(f"{_path(request)}?done=lead_status_set")

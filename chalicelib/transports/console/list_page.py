@@ -1,4 +1,4 @@
-"""Declarations of console pages that list records, and of those that delete one."""
+"""Declarations of console pages that list records or delete one."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -18,9 +18,9 @@ Chosen = dict[str, str]
 class ListPage:
     """A page that lists records.
 
-    ``filters`` has the names in the page's address, and those of the operation; ``fixed`` returns
-    its other arguments. The template shows the answer and what ``values`` makes of it. ``empty`` is
-    the answer if a filter names a record that does not exist. ``last`` is the last page shown.
+    ``filters`` maps the names in the page's address to the operation's names. ``fixed`` returns its
+    other arguments. The template shows the response and the result of ``values``. ``empty`` is the
+    response if a filter names a record that does not exist. ``last`` is the last page shown.
     """
 
     template: str
@@ -34,7 +34,10 @@ class ListPage:
     last: int = 999_999
 
     def index(self, request: ConsoleRequest) -> HttpResponse:
-        """List the records that the filters select. A wrong filter is reported and ignored."""
+        """List the records that the filters select.
+
+        A wrong filter is reported and ignored.
+        """
         filters = {name: request.query_value(name).strip() for name in self.filters}
         return self.page(request, filters)
 
@@ -49,7 +52,7 @@ class ListPage:
         status: int = 200,
         problem: Problem | None = None,
     ) -> HttpResponse:
-        """Return the page for filters, with the problem that led to it."""
+        """Return the page for filters, with the problem of the request."""
         number, fixed = (
             min(request.page_number, self.last),
             {"size": self.size, **self.fixed(request)},
@@ -95,10 +98,10 @@ def deletion(  # noqa: PLR0913  the parts of a deletion
     """Return the functions that ask before a deletion, and delete.
 
     The last variable of the page's path is the record. ``find`` returns what the question shows.
-    ``arguments`` are those of the operation; the names of variables of the path stand for them.
-    A record that is gone, as after a second click, leads to the list, which confirms the deletion.
-    ``to`` returns the path of the list, by default that before the record's id. ``conflict`` is the
-    key of the text for a record that cannot be deleted now.
+    ``arguments`` are the operation's arguments; a name of a path variable stands for its value. A
+    record that is gone, as after a second click, leads to the list, which confirms the deletion.
+    ``to`` returns the path of the list, which by default is the path without the record's id.
+    ``conflict`` is the catalogue key for a record that cannot be deleted now.
     """
 
     def gone(request: ConsoleRequest) -> HttpResponse:

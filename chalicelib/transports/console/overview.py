@@ -1,4 +1,4 @@
-"""The overview of a workspace: new leads, coming bookings and the balance."""
+"""The overview of a workspace."""
 
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpResponse

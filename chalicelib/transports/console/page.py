@@ -1,4 +1,4 @@
-"""A page of the console: the handlers of a path, and who may open it."""
+"""A page of the console, with the handlers of a path and the required rights."""
 
 from typing import Any, NamedTuple
 
@@ -12,10 +12,10 @@ MAX_FORM_BYTES = 64_000
 
 
 class Page(NamedTuple):
-    """Handlers of a path: the functions for GET and POST.
+    """Handlers of a path, for GET and POST.
 
     Visitors who are not signed in may open a ``guest`` page. Within a workspace, ``shows`` and
-    ``posts`` are the operations that the page and its form are for: people who may not call them
+    ``posts`` are the operations that the page and its form are for: members who may not call them
     are refused. A form that ``signs_out`` succeeds even if the session has already ended.
     ``max_bytes`` is the size limit of a form.
     """

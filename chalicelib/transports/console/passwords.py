@@ -1,6 +1,7 @@
-"""The pages of a forgotten password: the request of a link, and the page behind the link.
+"""The pages for a forgotten password.
 
-Neither page reveals whether an address has an account. Opening a page changes nothing.
+One page requests a link, and the other is behind the link. Neither page reveals whether an address
+has an account. Opening a page changes nothing.
 """
 
 from urllib.parse import urlencode
@@ -15,12 +16,15 @@ from chalicelib.transports.web import render
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
-    """Show the form in which a person types an e-mail address."""
+    """Show the form in which a user types an e-mail address."""
     return _request_page(request, 200)
 
 
 def send(request: ConsoleRequest) -> HttpResponse:
-    """Request a link. The answer is the same for all addresses."""
+    """Request a link.
+
+    The response is the same for all addresses.
+    """
     try:
         _drop_session(request).call(
             "request_password_reset",
@@ -33,12 +37,15 @@ def send(request: ConsoleRequest) -> HttpResponse:
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
-    """Show the form in which a person types a new password."""
+    """Show the form in which a user types a new password."""
     return _reset_page(request, 200)
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Set the new password. The person signs in with it, and the browser is a known device."""
+    """Set the new password.
+
+    The user is signed in, and the browser is a known device.
+    """
     try:
         response = _drop_session(request).call(
             "reset_password",
@@ -55,7 +62,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
 
 
 def _drop_session(request: ConsoleRequest) -> ConsoleRequest:
-    """Return the request without its session, which may be that of another account."""
+    """Return the request without its session, which may belong to another account."""
     return ConsoleRequest(request.http, request.csrf)
 
 

@@ -31,7 +31,7 @@ Link = Callable[..., str | None]
 def links(request: ConsoleRequest) -> Link:
     """Return a function that returns the path of a record's page, by kind, id and container.
 
-    It returns None if the console has no such page, or the person may not open it.
+    It returns None if the console has no such page, or the user may not open it.
     """
     membership = request.current_membership
 

@@ -1,6 +1,6 @@
 """The pages of the console by path. Their modules are imported with the first request.
 
-The menu of a workspace's pages, in groups. A person sees the pages that their role may open.
+The menu shows the pages of a workspace in groups. A member sees the pages that their role may open.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from chalicelib.transports.lazy import Lazy
 
 
 class Link(NamedTuple):
-    """A link of the menu: a path within the workspace, an icon, and the key of its text."""
+    """A link of the menu, with a path within the workspace, an icon, and a catalogue key."""
 
     path: str
     icon: str
@@ -57,14 +57,14 @@ GROUPS = {"": DAILY, "online_pages": ONLINE, "settings_pages": SETTINGS}
 
 
 class Group(NamedTuple):
-    """A group of the menu: the key of its heading, if it has one, and its links."""
+    """A group of the menu, with its links and the catalogue key of its heading, if any."""
 
     heading: str
     links: list[Link]
 
 
 def menu(may: Callable[[str], bool]) -> list[Group]:
-    """Return the groups of links to pages whose operation the person may call.
+    """Return the groups of links to pages whose operation the member may call.
 
     Groups without links are left out.
     """
@@ -81,7 +81,7 @@ PROOF = f"{PREFIX}/account/proof/{{proof}}"
 FORGOT_PASSWORD = f"{PREFIX}/forgot-password"
 RESET_PASSWORD = f"{PREFIX}/reset-password/{{reset}}"
 CONSENT = "/oauth/authorize"
-"""The page on which a person connects an AI client. It uses the console's sessions."""
+"""The page on which a user connects an AI client. It uses the console's sessions."""
 WORKSPACE = f"{PREFIX}/w/{{workspace}}"
 SITE = f"{WORKSPACE}/sites/{{site}}"
 BOT = f"{WORKSPACE}/bots/{{id}}"
@@ -96,7 +96,7 @@ LONGEST = 3 * LONG  # It may carry another form, encoded once more.
 
 
 def _view(module: str, name: str) -> View | None:
-    """Return a function of a module of this package, imported at the first call; None for ""."""
+    """Return a function of this package, imported at the first call, or None for ""."""
     other, _, function = name.rpartition(":")
     return Lazy(f"{__package__}.{other or module}:{function}") if name else None
 
@@ -109,7 +109,10 @@ def _page(
     posts: str = "",
     **options: Any,  # noqa: ANN401  of a page
 ) -> Page:
-    """Return the page of a module's functions. The form is for ``shows``, or for ``posts``."""
+    """Return the page of a module's functions.
+
+    The form is for ``shows``, or for ``posts``.
+    """
     posts = posts or (shows if post else "")
     return Page(_view(module, get), _view(module, post), shows, posts, **options)
 

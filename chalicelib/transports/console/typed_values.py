@@ -1,4 +1,4 @@
-"""Amounts and lengths of time as people type them in forms."""
+"""Amounts and lengths of time as users type them in forms."""
 
 import re
 
@@ -21,10 +21,10 @@ _BETWEEN = re.compile(r"[;\n]|,(?=\s)")
 
 
 def kopecks(field: str, text: str) -> int | None:
-    """Convert an amount in rubles to kopecks; None if the text is empty.
+    """Convert an amount in rubles to kopecks, or an empty string to None.
 
     Raises:
-        ValidationError: the text is not an amount.
+        ValidationError: the string is not an amount.
     """
     compact = _SPACES.sub("", text)
     if not compact:
@@ -37,7 +37,7 @@ def kopecks(field: str, text: str) -> int | None:
 
 
 def rubles(amount: int | None) -> str:
-    """Return an amount of kopecks in rubles, as a person would type it."""
+    """Return an amount of kopecks in rubles, as a user would type it."""
     if amount is None:
         return ""
     whole_rubles, kopecks = divmod(amount, 100)
@@ -47,10 +47,10 @@ def rubles(amount: int | None) -> str:
 def minutes(field: str, text: str) -> int | None:
     """Convert a length such as ``90``, ``1:30``, ``1 h 30 min`` or ``1,5 ч`` to minutes.
 
-    An empty text is None.
+    Return None for an empty string.
 
     Raises:
-        ValidationError: the text is not a length in whole minutes.
+        ValidationError: the string is not a length in whole minutes.
     """
     compact = _SPACES.sub("", text).lower()
     if not compact:
@@ -70,7 +70,7 @@ def list_of_minutes(field: str, text: str) -> list[int]:
     """Convert lengths that are separated by commas or semicolons to minutes.
 
     Raises:
-        ValidationError: one of them is not a length in whole minutes.
+        ValidationError: a part is not a length in whole minutes.
     """
     lengths = [minutes(field, part) for part in _BETWEEN.split(text)]
     return [length for length in lengths if length is not None]
@@ -89,10 +89,10 @@ def length(language: texts.Language, count: int | None) -> str:
 
 
 def number(field: str, text: str) -> int | None:
-    """Convert a whole number; None if the text is empty.
+    """Convert a whole number, or an empty string to None.
 
     Raises:
-        ValidationError: the text is not a whole number.
+        ValidationError: the string is not a whole number.
     """
     compact = _SPACES.sub("", text)
     if not compact:

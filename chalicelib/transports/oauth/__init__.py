@@ -1,1 +1,1 @@
-"""The endpoints of OAuth, by which people connect AI clients to the tool server."""
+"""The endpoints of OAuth, by which users connect AI clients to the tool server."""

@@ -1,6 +1,7 @@
-"""Answers of the OAuth endpoints that programs call: JSON as RFC 6749 defines it, not the envelope.
+"""Responses of the OAuth endpoints that programs call, in the JSON of RFC 6749.
 
-A failure has ``error`` and ``error_description`` (RFC 6749, 5.2; RFC 7591, 3.2.2).
+They do not use the envelope. A failure has ``error`` and ``error_description`` (RFC 6749, 5.2; RFC
+7591, 3.2.2).
 """
 
 import logging
@@ -26,7 +27,7 @@ from chalicelib.transports.http import (
 REPEATABLE = frozenset({"resource"})
 """Parameters that a request may repeat (RFC 8707, 2)."""
 _HEADERS = {"Cache-Control": "no-store", "Pragma": "no-cache"}
-"""Headers of every answer (RFC 6749, 5.1)."""
+"""Headers of every response (RFC 6749, 5.1)."""
 _NOT_DESCRIBABLE = re.compile(r"[^ !#-\[\]-~]")
 """Characters that an ``error_description`` cannot have (RFC 6749, 5.2)."""
 
@@ -36,12 +37,12 @@ log = logging.getLogger(__name__)
 
 
 def json_answer(content: Mapping[str, Any], status: int = 200) -> HttpResponse:
-    """Return an answer that no cache stores."""
+    """Return a response that no cache stores."""
     return HttpResponse(status, to_json(content), {"Content-Type": JSON_TYPE, **_HEADERS})
 
 
 def failures_as_json(handler: Handler, invalid: ErrorCode = "invalid_request") -> Handler:
-    """Return a handler that answers failures as RFC 6749 defines them.
+    """Return a handler that returns failures as RFC 6749 defines them.
 
     ``invalid`` is the code for input that cannot be read.
     """
@@ -82,11 +83,11 @@ def describe(message: str) -> str:
 
 
 def read_form(request: HttpRequest) -> dict[str, str]:
-    """Return the parameters of a form. Those without a value count as omitted (RFC 6749, 3.2).
+    """Return the parameters of a form. Empty parameters count as omitted (RFC 6749, 3.2).
 
     Raises:
         PayloadTooLargeError: the body has more than 32 KB.
-        OAuthError: the body is no urlencoded form, or repeats a parameter.
+        OAuthError: the body is not an urlencoded form, or repeats a parameter.
     """
     check_size(request, MAX_PUBLIC_BODY_BYTES)
     if media_type(request) != form_data.URLENCODED:

@@ -1,17 +1,16 @@
-"""The page on which a person lets an AI client use a workspace (RFC 6749, 4.1.1; RFC 9700).
+"""The page on which a user lets an AI client use a workspace (RFC 6749, 4.1.1; RFC 9700).
 
 The page is part of the console: it has the same sessions, and the same protection of its forms.
 Consent is always shown, and never given by a click that was meant for another page: a script makes
 the button active after a pause and a gesture (``console.js``). Without the script, a second page
-asks again. Denying is the default of the form.
+repeats the question. Denying is the default of the form.
 
 An unknown client, or an address that it has not registered, is an error page, never a redirect.
-Anybody can register a client, so a person goes to its address only after a decision or a click
-(RFC 9700, 4.11.2).
+Anybody can register a client, so the user goes to its address only after a decision or a click (RFC
+9700, 4.11.2).
 
-Parameters of an authorization request, checked in the order that decides who gets the error.
-
-The client and its redirect URI come first. Until both are known, nothing may be sent to the URI.
+Parameters of an authorization request are checked in the order that decides who gets the error. The
+client and its redirect URI come first. Until both are known, nothing may be sent to the URI.
 """
 
 import re
@@ -46,9 +45,9 @@ _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 @dataclass(frozen=True)
 class ClientRequest:
-    """A client, and the checked URI to which its answer goes. ``state`` is returned unchanged.
+    """A client, and the checked URI of the response. ``state`` is returned unchanged.
 
-    ``issuer`` is the identifier of the authorization server that the client knows.
+    ``issuer`` is the identifier of the authorization server that the client uses.
     """
 
     client: Client
@@ -59,7 +58,10 @@ class ClientRequest:
 
 @dataclass(frozen=True)
 class AuthorizationRequest:
-    """A valid request. ``scopes`` are those that the client asks for and the person may grant."""
+    """A valid request.
+
+    ``scopes`` are the scopes that the client requests and the user may grant.
+    """
 
     client: ClientRequest
     scopes: frozenset[str]
@@ -70,8 +72,8 @@ def read_client(http: HttpRequest, find: Callable[[str], Client]) -> ClientReque
     """Return the client of a request.
 
     Raises:
-        OAuthError: there is no such client, or it has not registered the redirect URI. Neither may
-            be answered by a redirect (RFC 6749, 4.1.2.1).
+        OAuthError: the client does not exist, or it has not registered the redirect URI. Neither
+            error may be sent by a redirect (RFC 6749, 4.1.2.1).
     """
     query = http.query
     client_fields = {name: query.get(name, ()) for name in ("client_id", "redirect_uri")}
@@ -143,7 +145,10 @@ _DOCUMENT = "https://"
 
 
 class Choice(NamedTuple):
-    """A workspace on the page. ``obstacle`` is the text key of the reason that excludes it."""
+    """A workspace on the page.
+
+    ``obstacle`` is the catalogue key of the reason that excludes it.
+    """
 
     membership: Membership
     obstacle: str
@@ -209,7 +214,10 @@ def _answer(
     request: ConsoleRequest,
     view: Callable[[ConsoleRequest, AuthorizationRequest], HttpResponse],
 ) -> HttpResponse:
-    """Answer a request of a known client. Its mistakes are shown with a link to its URI."""
+    """Respond to a request of a known client.
+
+    Its mistakes are shown with a link to its URI.
+    """
     try:
         asking = read_client(request.http, clients.find)
     except OAuthError as error:
@@ -227,7 +235,7 @@ def _deny(_: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
 
 
 def _grant(request: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
-    """Grant access, or show the page on which the person confirms."""
+    """Grant access, or show the page on which the user confirms."""
     ticked = set(request.form.get(SCOPES, ())) & asking.scopes
     slug = request.form_value(WORKSPACE)
     slugs = {choice.slug for choice in _choices(request) if not choice.obstacle}
@@ -327,7 +335,10 @@ def _error_url(asking: ClientRequest, error: OAuthError) -> str:
 
 
 def _client_url(asking: ClientRequest, **parameters: str) -> str:
-    """Return the client's URL. ``iss`` says which server answers (RFC 9207, 2)."""
+    """Return the client's URL.
+
+    ``iss`` names the server that responds (RFC 9207, 2).
+    """
     if asking.state:
         parameters["state"] = asking.state
     parameters["iss"] = asking.issuer
@@ -338,7 +349,10 @@ def _client_url(asking: ClientRequest, **parameters: str) -> str:
 def _error_page(
     request: ConsoleRequest, error: OAuthError, asking: ClientRequest | None = None
 ) -> HttpResponse:
-    """Return a page of ours. For a request whose address is checked, it links to the client."""
+    """Return an error page of the service.
+
+    For a request whose address is checked, it links to the client.
+    """
     kinds = {"invalid_client": "unknown_app", "temporarily_unavailable": "app_unreachable"}
     facts, link = [(request.translate("reason"), error.message)], (PREFIX, "to_console")
     if asking is not None:

@@ -27,17 +27,17 @@ CACHE = "public, max-age=300"
 
 
 def resource(request: HttpRequest) -> HttpResponse:
-    """Answer with the metadata of the tool server."""
+    """Return the metadata of the tool server."""
     return _document(resources.resource_metadata(edge.authority(request.headers)))
 
 
 def server(request: HttpRequest) -> HttpResponse:
-    """Answer with the metadata of the authorization server."""
+    """Return the metadata of the authorization server."""
     return _document(resources.server_metadata(edge.authority(request.headers)))
 
 
 def keys(_: HttpRequest) -> HttpResponse:
-    """Answer with the service's public keys: it has none (RFC 7517, 5)."""
+    """Return the service's public keys, an empty set (RFC 7517, 5)."""
     return _document({"keys": []})
 
 
@@ -51,7 +51,7 @@ _CREATED = 201
 
 
 def register(request: HttpRequest) -> HttpResponse:
-    """Answer with the id of a client, which contains its metadata."""
+    """Return the id of a client, which contains its metadata."""
     return failures_as_json(_register, "invalid_client_metadata")(request)
 
 

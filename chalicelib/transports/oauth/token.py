@@ -30,7 +30,7 @@ def client_of(token: str, prefixes: tuple[str, ...], client_id: str) -> Client:
     anybody could make this service send requests to any server.
 
     Raises:
-        OAuthError: ``invalid_client``: there is no such client. ``invalid_grant``: the token
+        OAuthError: ``invalid_client``: the client does not exist. ``invalid_grant``: the token
             belongs to no connection of the client.
     """
     if client_id.startswith(registration.PREFIX) or not client_id.startswith("https://"):
@@ -50,7 +50,10 @@ def issue(request: HttpRequest) -> HttpResponse:
 
 
 def revoke(request: HttpRequest) -> HttpResponse:
-    """End the connection of a token. The answer to an unknown token is a success, too."""
+    """End the connection of a token.
+
+    The response to an unknown token is a success, too.
+    """
     return failures_as_json(_revoke)(request)
 
 

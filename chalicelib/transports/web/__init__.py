@@ -1,5 +1,5 @@
-"""Web pages: the base that blog, console and reference share, and the public pages.
+"""The public web pages, and the base that blog, console and reference share.
 
-``assets`` has style sheets and icons, ``texts`` has the texts of pages, and ``render`` renders
+``assets`` has style sheets and icons, ``texts`` has the translations, and ``render`` renders
 templates.
 """

@@ -76,7 +76,10 @@ def _url(name: str, kind: str, body: bytes) -> str:
 
 @cache
 def icon(name: str) -> str:
-    """Return an icon's SVG. Screen readers skip it, so it needs a text next to it."""
+    """Return an icon's SVG.
+
+    Screen readers skip the icon, so the template needs words next to it.
+    """
     svg = _SPACE.sub(" ", (_FOLDER / "icons" / f"{name}.svg").read_text())
     shape = svg.partition(">")[2] if svg.startswith("<!--") else svg
     shape = shape[shape.index("<svg") :].replace("> <", "><")

@@ -1,4 +1,4 @@
-"""The blog's public pages: index, posts, feed, sitemap and robots.txt. They need no JavaScript."""
+"""The blog's public pages, which need no JavaScript."""
 
 import re
 from datetime import timedelta
@@ -29,7 +29,10 @@ UPDATED_AFTER = timedelta(days=1)
 
 @render.failures_as_pages
 def index(request: HttpRequest) -> HttpResponse:
-    """Show a page of the published posts, latest first. The query may set ``page`` and ``tag``."""
+    """Show a page of the published posts, latest first.
+
+    The query may set ``page`` and ``tag``.
+    """
     number, tag = _page_number(request), _query_value(request, "tag") or None
     if number is None:
         return _not_found(request)
@@ -61,7 +64,10 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @render.failures_as_pages
 def post(request: HttpRequest) -> HttpResponse:
-    """Show a published post. A former slug redirects to the current one."""
+    """Show a published post.
+
+    A former slug redirects to the current one.
+    """
     post_match = reading.find(request.path["slug"])
     if post_match is None:
         return _not_found(request)
@@ -102,7 +108,10 @@ def sitemap(_request: HttpRequest) -> HttpResponse:
 
 
 def robots(_request: HttpRequest) -> HttpResponse:
-    """Return ``robots.txt`` with the sitemap's URL (RFC 9309: the longest matching path wins)."""
+    """Return ``robots.txt`` with the sitemap's URL.
+
+    The longest matching path wins (RFC 9309).
+    """
     lines = ("User-agent: *", "Disallow: /api/", "Allow: /api/docs", "Disallow: /console")
     return render.robots(lines, f"{settings().public_url}/sitemap.xml")
 

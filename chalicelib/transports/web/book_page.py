@@ -1,4 +1,4 @@
-"""The public booking page of a workspace: service, staff, day, time, contacts, done.
+"""The public booking page of a workspace, in steps from the service to the contacts.
 
 Each step is a GET with its choices in the query, and only the last one posts. No cookie is read or
 set, so the form needs no token against forged requests: another site could only book what anyone
@@ -50,25 +50,25 @@ CONTACTS = {
     "email": "book_wrong_email",
     "notes": "book_wrong_notes",
 }
-"""Fields of the form that the visitor fills in, each with the text beside a wrong value."""
+"""Fields of the form that the visitor fills in, each with the catalogue key of its error."""
 MAX_KEY = 100
 REFUSALS = {
     "too_fast": "book_too_fast",
     "rate_limited": "book_full",
     "idempotency_mismatch": "book_sent_before",
 }
-"""Texts of failures after which the visitor can send the form again, by the error's code."""
+"""Catalogue keys of failures after which the visitor can send the form again, by error code."""
 
 
 def show(request: HttpRequest) -> HttpResponse:
-    """Show a step: the services, the staff, the calendar, or the form for contacts."""
+    """Show a step, which the query selects."""
     return render.framed_anywhere(_show)(request)
 
 
 def book(request: HttpRequest) -> HttpResponse:
-    """Book, and show the booking, or that a mail's link books.
+    """Book, and show the booking, or that a link in an e-mail books.
 
-    If that fails, show the form again with all that was typed.
+    If that fails, show the form again with all typed values.
     """
     return render.framed_anywhere(_book)(request)
 
@@ -130,7 +130,7 @@ class _Visit:
         return None if len(ids) > 1 else next(iter(ids), ANYONE)
 
     def staff_name(self, staff: str) -> str:
-        """Return the name of the chosen member of the staff, or a text for any."""
+        """Return the name of the chosen member of the staff, or the name of any."""
         if (resource := self._resource(staff)) is not None:
             return str(resource["name"])
         return texts.translate(self.language, "book_anyone") if self.page["resources"] else ""
@@ -198,7 +198,7 @@ def _times(visit: _Visit, staff: str) -> HttpResponse:
     period = {name: query_value(visit.request, name) or None for name in ("month", "day")}
     try:
         response = call(visit.request, "find_page_times", arguments | period)
-    except ValidationError:  # A month or day that is none: show the first free one.
+    except ValidationError:  # The month or day is invalid: show the first free one.
         response = call(visit.request, "find_page_times", arguments)
 
     def link(ids: Sequence[str] = (), **query: str) -> str:  # noqa: ARG001  chosen when booking
@@ -218,7 +218,10 @@ def _form(  # noqa: PLR0913  the parts of the form
     errors: Mapping[str, str] | None = None,
     slots: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
-    """Return the form. ``slots`` are times to choose from, if the chosen one is taken."""
+    """Return the form.
+
+    ``slots`` are times to choose from, if the chosen one is taken.
+    """
     staff = _staff_of(visit, form_values)
     zone = visit.zone(staff)
     return visit.show(
@@ -303,7 +306,7 @@ def _create_booking(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, 
 
 
 def _invalid(visit: _Visit, form_values: Mapping[str, str], error: ValidationError) -> HttpResponse:
-    """Show the form with messages beside the fields that are wrong."""
+    """Show the form with messages next to the wrong fields."""
     wrong = {field_error.field.removeprefix("client.") for field_error in error.errors}
     if "startAt" in wrong:
         return _show_form_again(visit, form_values, error, "book_taken", slots=[])
@@ -358,7 +361,10 @@ def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _confirmation_page(visit: _Visit, confirmation: Mapping[str, Any]) -> HttpResponse:
-    """Return the page that confirms a booking. It contains the secret link to manage it."""
+    """Return the page that confirms a booking.
+
+    It contains the secret link to manage it.
+    """
     response = visit.show(
         "done", made=confirmation, facts=booking_facts(visit.language, confirmation["booking"])
     )

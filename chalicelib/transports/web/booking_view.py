@@ -1,4 +1,4 @@
-"""Calls and texts that the booking page shares with the page behind a booking's link."""
+"""Calls and facts that the booking page shares with the page behind a booking's link."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ def query_value(request: HttpRequest, name: str) -> str:
 
 
 def price_text(language: Language, kopecks: int) -> str:
-    """Return a price, or "" if there is none."""
+    """Return a price, or "" without a price."""
     return texts.money(language, kopecks) if kopecks else ""
 
 
@@ -65,7 +65,7 @@ def moment_of(text: str) -> datetime | None:
 
 
 def booking_facts(language: Language, booking: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return what a booking is: an icon, a name and a text for each fact."""
+    """Return the facts of a booking, each with an icon, a name and a value."""
     zone = booking["timezone"]
     start, end = (datetime.fromisoformat(booking[name]) for name in ("startAt", "endAt"))
     local = [moment.astimezone(ZoneInfo(zone)) for moment in (start, end)]

@@ -1,17 +1,13 @@
-"""The API reference as pages: a start page, guides, a page for each area, and search.
+"""The API reference as pages, with guides and a search.
 
 The pages work without script. They are built from the OpenAPI document that the packager wrote, so
 no operation is imported.
 
-Renders an operation's example as calls that run unchanged: curl, Python and MCP.
+An operation's example is rendered as calls that run unchanged, in curl, Python and MCP. The calls
+read the key from the environment variable ``API_KEY``. Words in capitals are placeholders for ids.
 
-The calls read the key from the environment variable ``API_KEY``. Words in capitals are placeholders
-for ids.
-
-Search over the reference: the entries and their ranking.
-
-``static/docs.js`` ranks the same entries by the same rule, so results are the same with and without
-JavaScript.
+``static/docs.js`` ranks the same search entries by the same rule, so results are the same with and
+without JavaScript.
 """
 
 import json
@@ -31,7 +27,7 @@ from chalicelib.transports.web import render
 _STREAM = "text/event-stream"
 _INDENT = "    "
 _SHORT = 60
-"""Longest value, in characters, that stays on one line."""
+"""Longest value, in characters, that is written on one line."""
 
 
 def curl(operation: OperationDoc) -> str:
@@ -52,7 +48,7 @@ def curl(operation: OperationDoc) -> str:
 
 
 def query_text(value: object) -> str:
-    """Return a value as text for a query: booleans are ``true`` and ``false``."""
+    """Return a value as a query string's value, with booleans as ``true`` and ``false``."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -87,7 +83,7 @@ def python(operation: OperationDoc) -> str:
 
 
 def tool_call(operation: OperationDoc) -> str | None:
-    """Return the call as a message to the tool server; None if the operation has no tool."""
+    """Return the call as a message to the tool server, or None without a tool."""
     if operation.tool is None:
         return None
     params = {"name": operation.tool, "arguments": dict(operation.example)}
@@ -95,7 +91,7 @@ def tool_call(operation: OperationDoc) -> str | None:
 
 
 def answer(operation: OperationDoc) -> str:
-    """Return the recorded answer to the call."""
+    """Return the recorded response to the call."""
     if operation.answer is None:
         return ""
     return operation.answer if isinstance(operation.answer, str) else _json(operation.answer)
@@ -112,7 +108,7 @@ def _shell_quote(text: str) -> str:
 
 
 def _json(value: object) -> str:
-    """Return indented JSON; short values stay on one line."""
+    """Return indented JSON, with short values on one line."""
     return _format(value, 0, lambda scalar: json.dumps(scalar, ensure_ascii=False), "  ", "")
 
 
@@ -148,11 +144,14 @@ def _format(value: Any, depth: int, scalar: Any, indent: str, last: str) -> str:
 PATH = "/api/docs"
 MAX_QUERY = 100
 MAX_RESULTS = 40
-"""Results on a page. The page also shows the total."""
+"""Maximum results on a page. The page also shows the total."""
 
 
 class Entry(NamedTuple):
-    """An entry of the search index; ``words`` are all words that match it, in lower case."""
+    """An entry of the search index.
+
+    ``words`` are all words that match it, in lower case.
+    """
 
     title: str
     about: str
@@ -161,12 +160,15 @@ class Entry(NamedTuple):
 
 
 def entries(reference: Reference) -> list[Entry]:
-    """Return all entries: operations first, then guides, sections and records."""
+    """Return all entries, with operations before the others."""
     return [*_operations(reference), *_guides(reference), *_records(reference)]
 
 
 def find(all_entries: list[Entry], query: str) -> list[Entry]:
-    """Return all entries that have every word of a query. Matches in the title come first."""
+    """Return all entries that have every word of a query.
+
+    Matches in the title come first.
+    """
     words = query[:MAX_QUERY].lower().split()
     if not words:
         return []
@@ -213,7 +215,7 @@ def _guides(reference: Reference) -> Iterator[Entry]:
 
 
 def _sections(reference: Reference, name: str, title: str, about: str = "") -> Iterator[Entry]:
-    """Yield a guide and its sections; the words of its text match each."""
+    """Yield a guide and its sections, which match the words of their content."""
     url = f"{PATH}/{name}"
     for heading, text in prose.sections(prose.guide(name, reference)):
         if heading is None:

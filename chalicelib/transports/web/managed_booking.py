@@ -1,11 +1,10 @@
-"""The page behind a booking's link: it shows the booking, and its client moves or cancels it.
+"""The page behind a booking's link, on which the client moves or cancels the booking.
 
-Programs that check links send GET, which therefore changes nothing. The page needs no script and
-no session: its address is the secret.
+Programs that check links send GET, which therefore changes nothing. The page needs no script and no
+session, because its address is the secret.
 
-The page behind a mail's link that books what a visitor has requested.
-
-Programs that check links send GET, which therefore only shows what would be booked.
+Another page, behind the link in an e-mail, books what a visitor has requested. There, GET only
+shows what would be booked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +47,10 @@ def show_link(request: HttpRequest) -> HttpResponse:
 
 
 def book_by_link(request: HttpRequest) -> HttpResponse:
-    """Book, and lead to the page of the booking. Repeating it has no effect."""
+    """Book, and lead to the page of the booking.
+
+    Repeating it has no effect.
+    """
     return render.private(_book)(request)
 
 
@@ -105,7 +107,10 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def change(request: HttpRequest) -> HttpResponse:
-    """Move or cancel a booking that has not begun, and show it. Repeating it has no effect."""
+    """Move or cancel a booking that has not begun, and show it.
+
+    Repeating it has no effect.
+    """
     return render.private(_change)(request)
 
 
@@ -159,7 +164,10 @@ class _Visit:
         return response.with_headers({**response.headers, "X-Robots-Tag": "noindex"})
 
     def overview(self, status: int = 200, problem: str = "", notice: str = "") -> HttpResponse:
-        """Return the page with the booking. ``problem`` and ``done`` are keys of texts."""
+        """Return the page with the booking.
+
+        ``problem`` and ``notice`` are catalogue keys.
+        """
         return self.show("booking", status, problem=problem, done=notice)
 
 
@@ -182,7 +190,7 @@ def _times(visit: _Visit, status: int = 200, problem: str = "") -> HttpResponse:
     period = {name: query_value(request, name) or None for name in ("month", "day")}
     try:
         response = call(request, "find_move_times", arguments | period)
-    except ValidationError:  # A month or day that is none: show the first free one.
+    except ValidationError:  # The month or day is invalid: show the first free one.
         response = call(request, "find_move_times", arguments)
 
     def link(ids: Sequence[str] = (), **query: str) -> str:
@@ -264,7 +272,7 @@ def _move(visit: _Visit, form_values: Mapping[str, str]) -> HttpResponse:
 
 
 def _show_refusal(visit: _Visit, error: AppError, form_values: Mapping[str, str]) -> HttpResponse:
-    """Show times near the one that was taken, or the calendar if there are none."""
+    """Show times near the taken one, or the calendar without such times."""
     if not visit.managed["canMove"]:
         return visit.overview(error.status)
     slots = error.details.get("alternatives", ())

@@ -20,7 +20,10 @@ _LONG_DAY = "EEEE, d MMMM"
 
 
 class Cell(NamedTuple):
-    """A day of the month. ``link`` is None if it has no free times."""
+    """A day of the month.
+
+    A day without free times has no ``link``.
+    """
 
     number: int
     label: str
@@ -30,7 +33,10 @@ class Cell(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A time that can be chosen. ``at`` is the moment, and ``text`` the local time."""
+    """A time that can be chosen.
+
+    ``at`` is the moment, and ``text`` the local time.
+    """
 
     at: str
     text: str
@@ -89,7 +95,10 @@ def month_view(language: Language, times: Mapping[str, Any], link: Link) -> Mont
 
 
 def _times(language: Language, slots: list[dict[str, Any]], link: Link) -> list[Choice]:
-    """Return the times of a day. If clocks go back, repeated times are shown with their offset."""
+    """Return the times of a day.
+
+    If clocks go back, repeated times are shown with their offset.
+    """
     seen = Counter(slot["startLocal"][:16] for slot in slots)
     choices_of_day = []
     for slot in slots:
@@ -134,7 +143,7 @@ def _next_free(language: Language, slot: Mapping[str, Any], link: Link) -> Choic
 
 
 def _shown_moment(times: Mapping[str, Any]) -> datetime:
-    """Return a moment of the shown day, or of the month: an offset may change during the year."""
+    """Return a moment of the shown day or month, because an offset may change during the year."""
     if times["slots"]:
         return datetime.fromisoformat(times["slots"][0]["startAt"])
     day = times["day"] or f"{times['month']}-01"

@@ -1,6 +1,6 @@
-"""Renders pages from templates: one layout, escaped throughout, in the reader's language.
+"""Render pages from templates, in the reader's language and with every value escaped.
 
-Pages work without script. A page may load one of the project's scripts; no other script runs in it.
+Pages work without script. A page may load one of the project's scripts; no other script runs.
 """
 
 import base64
@@ -52,7 +52,10 @@ log = logging.getLogger(__name__)
 
 @cache
 def environment() -> "Environment":
-    """Return the template environment. It escapes every value that is not ``Markup``."""
+    """Return the template environment.
+
+    It escapes every value that is not ``Markup``.
+    """
     from markupsafe import Markup
 
     result = templates.environment(Path(__file__).parent / "templates")
@@ -66,13 +69,16 @@ def environment() -> "Environment":
 
 
 def preferred_language(request: HttpRequest) -> Language:
-    """Return the page's language: the one that the reader has chosen, or the browser's."""
+    """Return the page's language, which the reader has chosen or the browser prefers."""
     language = texts.supported(request.language)
     return language or texts.preferred(request.headers.get("accept-language", ""))
 
 
 def document(language: Language, template: str, /, **values: object) -> str:
-    """Render a template in a language. Paths begin with the path of the base URL."""
+    """Render a template in a language.
+
+    Paths begin with the path of the base URL.
+    """
     shared = {
         "lang": language,
         "translate": partial(texts.translate, language),
@@ -145,9 +151,9 @@ def notice(  # noqa: PLR0913  the parts of a notice
 ) -> HttpResponse:
     """Return a short page with an inline style sheet, so it can be shown on any host.
 
-    ``title``, ``about``, ``button`` and the text of ``link`` (a URL and a text) are keys of the
-    catalogue. The button sends a form without fields to the page's own address. ``facts`` are pairs
-    of a name and a value, which the page lists.
+    ``title``, ``about``, ``button`` and the second part of ``link`` (a URL and a label) are keys of
+    the catalogue. The button sends a form without fields to the page's own address. ``facts`` are
+    pairs of a name and a value, which the page lists.
     """
     template_values = {
         "icon_name": icon,
@@ -251,7 +257,7 @@ def _style(name: str) -> str:
 
 
 def _security_headers(style: str) -> dict[str, str]:
-    """Return security headers for a page: no scripts, no framing, no type sniffing."""
+    """Return security headers for a page, without scripts, framing and type sniffing."""
     return {
         "Content-Security-Policy": _POLICY.format(style=style),
         "X-Content-Type-Options": "nosniff",

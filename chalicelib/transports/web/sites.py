@@ -30,7 +30,7 @@ _NOTICES: dict[State, tuple[str, str, str]] = {
 
 
 ROBOTS, SITEMAP = "robots.txt", "sitemap.xml"
-"""Names of files beside a site's pages. A slug has no dot."""
+"""Names of files next to a site's pages. A slug has no dot."""
 
 
 @render.failures_as_pages
@@ -54,8 +54,8 @@ def page(request: HttpRequest) -> HttpResponse:
 def _redirect(request: HttpRequest, name: str, rendered: RenderedPage) -> HttpResponse | None:
     """Return the redirect to the right URL of a page, or None if it was requested there.
 
-    A site with an active domain is there alone. Relative links need the home page's path to end
-    with a slash, and no other.
+    A site with an active domain is only there. Relative links need the home page's path to end with
+    a slash, and no other.
     """
     slug = request.path.get("page", "")
     if rendered.site is None:

@@ -1,10 +1,10 @@
-"""Texts of pages in Russian and English, and the formats of dates, numbers and money.
+"""Translations in Russian and English, and the formats of dates, numbers and money.
 
-The texts and their plural forms are in the PO files of ``locale`` (ADR 47). Names of months and
-currency signs come from the CLDR through Babel. The Lambda zip contains Babel's data for these two
-languages only. Babel is imported when a page first needs it.
+The translations and their plural forms are in the PO files of ``locale`` (ADR 47). Names of months
+and currency signs come from the CLDR through Babel. The Lambda zip contains Babel's data for these
+two languages only. Babel is imported when a page first needs it.
 
-Sentences of the audit log in English, made from the titles of operations.
+English sentences of the audit log are made from the titles of operations.
 """
 
 import re
@@ -86,7 +86,7 @@ def _weight(text: str | None) -> float:
 
 @cache
 def catalogue(language: Language) -> po_files.Catalogue:
-    """Return the texts of a language, by key."""
+    """Return the translations of a language, by key."""
     return po_files.read(LOCALE, language, "public", "booking", "console")
 
 
@@ -96,7 +96,10 @@ def _changes(language: Language) -> po_files.Catalogue:
 
 
 def translate(language: Language, key: str, **values: object) -> str:
-    """Return a text of the catalogue. ``n`` selects the plural form."""
+    """Return a translation of the catalogue.
+
+    ``n`` selects the plural form.
+    """
     text = catalogue(language).texts[key]
     if isinstance(text, str):
         return text.format(**values)
@@ -109,14 +112,14 @@ def translate(language: Language, key: str, **values: object) -> str:
 
 
 def has(language: Language, key: str) -> bool:
-    """Whether the catalogue has a text of this key."""
+    """Whether the catalogue has a translation of this key."""
     return key in catalogue(language).texts
 
 
 def change(language: Language, operation: str, title: str | None) -> str:
-    """Describe an entry of the audit log; ``title`` is the title of its operation.
+    """Describe an entry of the audit log. ``title`` is the title of its operation.
 
-    The catalogue has no English texts of operations, because their titles are English.
+    The catalogue has no English names of operations, because their titles are English.
     """
     return str(_changes(language).texts.get(operation, title or operation))
 
@@ -124,7 +127,8 @@ def change(language: Language, operation: str, title: str | None) -> str:
 def change_made(language: Language, operation: str, title: str | None) -> str:
     """Describe an entry of the audit log after the name of its actor.
 
-    The English text is the title in the past tense. The Russian texts are in the passive voice.
+    The English sentence is the title in the past tense. The Russian sentences are in the passive
+    voice.
     """
     described = change(language, operation, title)
     return sentence(described) if language == "en" else described
@@ -184,7 +188,10 @@ def local_moment(language: Language, when: datetime) -> str:
 
 
 def offset(when: datetime, timezone: str) -> int:
-    """Return the UTC offset of the time that ``moment`` shows, in minutes; negative in the west."""
+    """Return the UTC offset of the time that ``moment`` shows.
+
+    The unit is minutes, negative in the west.
+    """
     ahead = local(when, timezone).utcoffset() or timedelta()
     return int(ahead.total_seconds()) // 60
 

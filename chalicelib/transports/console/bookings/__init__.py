@@ -1,1 +1,1 @@
-"""The pages of bookings: a day, a week, a list, one booking and a new one."""
+"""The pages of bookings."""

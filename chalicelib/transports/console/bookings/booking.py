@@ -1,4 +1,4 @@
-"""One booking: its status, its time, and the history of both."""
+"""The page of one booking."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -21,7 +21,7 @@ Booking = dict[str, Any]
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
-    """Show a booking, and the choice of another time or the question before it is cancelled."""
+    """Show a booking with the choice of another time, or with the question whether to cancel it."""
     part = request.query_value("do")
     return _page(request, _find(request), part=part)
 
@@ -29,7 +29,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
 def change(request: ConsoleRequest) -> HttpResponse:
     """Set the status of a booking, or move it.
 
-    If the booking was changed meanwhile, the page shows what is stored and what was wanted.
+    If another user changed the booking first, the page shows the stored and the requested values.
     """
     booking, action = _find(request), request.form_value("action")
     if action == "times":
@@ -50,7 +50,7 @@ def change(request: ConsoleRequest) -> HttpResponse:
 
 
 def _read_changes(request: ConsoleRequest, booking: Booking, action: str) -> dict[str, Any]:
-    """Return the arguments of the change that a form asks for.
+    """Return the arguments of the change that a form requests.
 
     Raises:
         ValidationError: the form chooses no time, or an unknown status.
@@ -105,7 +105,7 @@ def _conflict(
 
 
 def _refusal(error: ConflictError, action: str) -> str:
-    """Return the key of the text that says why a booking cannot have a time."""
+    """Return the catalogue key of the reason why a booking cannot have a time."""
     if action != MOVE:
         return "booking_taken_status"
     is_taken = error.details.get("reason") in {"fully_booked", "day_full"}
@@ -180,7 +180,7 @@ def _page(
 
 
 def _actor(request: ConsoleRequest, people: Mapping[str, str], by: str) -> str:
-    """Return the name of who changed a booking: a member, or a kind of caller."""
+    """Return the name of a booking's actor, which is a member or a kind of caller."""
     kind = by.partition(":")[0]
     actor_kind = kind if kind in {"operator", "visitor", "job"} else "account"
     return people.get(by) or request.translate(f"actor_{actor_kind}")
@@ -191,7 +191,10 @@ def _client_path(request: ConsoleRequest, booking: Booking) -> str:
 
 
 def _day(request: ConsoleRequest, booking: Booking) -> str:
-    """Return the day of the free times: the form's, or the booking's own, or today."""
+    """Return the day of the free times: the form's, else the booking's, else today.
+
+    A booking in the past has today.
+    """
     day = request.form_value("date") or request.query_value("date")
     if day:
         return day.strip()
@@ -202,7 +205,7 @@ def _day(request: ConsoleRequest, booking: Booking) -> str:
 
 
 def _staff(request: ConsoleRequest, booking: Booking) -> str:
-    """Return the resource of the free times: the form's, or the booking's own."""
+    """Return the resource of the free times, from the form or from the booking."""
     staff_id = request.form_value("staff") or request.query_value("staff")
     return staff_id or str(booking["resourceId"])
 

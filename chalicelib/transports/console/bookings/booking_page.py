@@ -1,4 +1,4 @@
-"""Page of the public booking page: its switches, the services that it offers, and its links."""
+"""The console page that changes the public booking page."""
 
 import re
 from collections.abc import Iterable
@@ -18,7 +18,10 @@ _PAGE = re.compile("[1-9][0-9]{0,4}", re.ASCII)
 
 @dataclass(frozen=True)
 class Offer(Switch):
-    """The tick of a service. A service that the page does not list has an unknown state."""
+    """The tick of a service.
+
+    A service that the page does not list has an unknown state.
+    """
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return whether the service is ticked."""
@@ -35,7 +38,10 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Change the settings. Services that the form did not list stay as they are."""
+    """Change the settings.
+
+    Services that the form did not list do not change.
+    """
     how = Save(_find, "set_booking_page", _page, "booking_page_saved", "", _arguments)
     return _form(request.form.get("listed", [])).save(request, how)
 

@@ -1,4 +1,4 @@
-"""The bookings of a workspace: a day or a week of the staff, and a list with filters."""
+"""The bookings of a workspace, as a calendar of the staff and as a list with filters."""
 
 from collections.abc import Mapping
 from datetime import date, timedelta
@@ -24,7 +24,7 @@ FILTERS = {
 ROWS = 20
 """Bookings of a page of the list."""
 MAX_SERVICES = 50
-"""Services that the filter offers."""
+"""Maximum services that the filter offers."""
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
@@ -34,7 +34,10 @@ def index(request: ConsoleRequest) -> HttpResponse:
 
 
 def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
-    """Show a day or a week. An invalid date or staff member is reported and ignored."""
+    """Show a day or a week.
+
+    An invalid date or staff member is reported and ignored.
+    """
     view = view if view in VIEWS else "day"
     view_options = {"view": view, "date": request.query_value("date").strip()}
     view_options["staff"] = request.query_value("staff")

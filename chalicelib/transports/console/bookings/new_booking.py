@@ -1,4 +1,4 @@
-"""A new booking at the desk: service, staff, time, and a client who may have a name alone."""
+"""The page that creates a booking at the desk, for a client who may have only a name."""
 
 from datetime import date
 from typing import Any
@@ -14,13 +14,16 @@ BOOK, FIND = "book", "find"
 """Actions of the form besides showing the free times: to book, and to look for a client."""
 MAX_SERVICES = 50
 MAX_CLIENTS = 8
-"""Clients of one search that are offered."""
+"""Maximum clients of one search that are offered."""
 TYPED = ("service", "staff", "date", "start", "exact", "outside", "hold", "client", "q")
 CONTACTS = ("name", "phone", "email", "notes")
 
 
 def new(request: ConsoleRequest) -> HttpResponse:
-    """Show the form. The query may choose service, staff, date, time and client."""
+    """Show the form.
+
+    The query may choose service, staff, date, time and client.
+    """
     form_values = {name: request.query_value(name).strip() for name in TYPED}
     form_values |= dict.fromkeys(CONTACTS, "")
     return _form(request, form_values, wanted_time=request.query_value("time"))
@@ -80,7 +83,7 @@ def _only_service(request: ConsoleRequest) -> str:
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the messages of a failure beside the fields of this page."""
+    """Return the messages of a failure next to the fields of this page."""
     if error.code == "slot_unavailable":
         is_taken = error.details.get("reason") in {"fully_booked", "day_full"}
         return Problem(request.translate("booking_taken_new" if is_taken else "booking_closed_new"))
@@ -137,14 +140,14 @@ def _form(  # noqa: PLR0913  the parts of the form
 
 
 def _choose_time(form_values: dict[str, str], times: FreeTimes, earliest: str) -> None:
-    """Choose the first slot from a clock time on, as a link of the calendar asks for it."""
+    """Choose the first slot from a clock time on, as a link of the calendar requests."""
     later = [slot for slot in times.slots if slot["time"] >= earliest]
     if later:
         form_values["start"] = later[0]["value"]
 
 
 def _client(request: ConsoleRequest, client_id: str) -> dict[str, Any] | None:
-    """Return the chosen client, or None if there is none or it was deleted meanwhile."""
+    """Return the chosen client, or None without a choice or if the client was deleted."""
     if not client_id:
         return None
     try:
@@ -155,7 +158,7 @@ def _client(request: ConsoleRequest, client_id: str) -> dict[str, Any] | None:
 
 
 def _search(request: ConsoleRequest, text: str) -> list[dict[str, Any]]:
-    """Return the clients whose name, phone or e-mail address contains a text."""
+    """Return the clients whose name, phone or e-mail address contains a string."""
     if not text:
         return []
     clients: list[dict[str, Any]] = request.call("list_clients", search=text, size=MAX_CLIENTS)[

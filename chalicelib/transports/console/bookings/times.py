@@ -1,4 +1,4 @@
-"""Times on the pages of bookings: free slots of a day, times that people type, and their texts."""
+"""Free slots of a day and typed times, on the pages of bookings."""
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
@@ -14,11 +14,11 @@ from chalicelib.transports.web import texts
 ANYONE = "any"
 """Value of a form's staff field: any member of the staff who is free."""
 MAX_SLOTS = 300
-"""Slots of a day that are offered. A step of five minutes makes 288."""
+"""Maximum slots of a day that are offered. A step of five minutes makes 288."""
 
 
 class FreeTimes(NamedTuple):
-    """Free slots of a day, the resources of the service, and what to show if there are none.
+    """Free slots of a day, the resources of the service, and the reason for an empty day.
 
     ``next_day`` is the local date of the next free slot.
     """
@@ -83,7 +83,10 @@ def alternatives(details: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 class ChosenTime(NamedTuple):
-    """The time that a form chooses. Without a resource, the first free one is taken."""
+    """The time that a form chooses.
+
+    Without a resource, the first free one is taken.
+    """
 
     start: str
     resource_id: str | None
@@ -120,7 +123,7 @@ def _moment(day: str, local_time: str, timezone: str) -> str:
     """Return the moment of a local date and a typed clock time.
 
     Raises:
-        ValidationError: they are no date and time, or a clock change skips or repeats the time.
+        ValidationError: the input is invalid, or a clock change skips or repeats the time.
     """
     try:
         local = datetime.fromisoformat(f"{day}T{local_time}").replace(tzinfo=None)
@@ -144,9 +147,9 @@ FIELDS = {
 
 
 def problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the messages of a failure beside the fields of these pages, translated.
+    """Return the translated messages of a failure next to the fields of these pages.
 
-    A message that these pages raise is the key of a text.
+    A message that these pages raise is a key of the catalogue.
     """
     form_problem = request.problem(error)
     fields: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Pages of bots: the list, keys, limits and a test chat."""
+"""Pages of bots."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -35,7 +35,7 @@ FAILURES = (
     "session_busy",
     "not_configured",
 )
-"""Error codes of the chat that the page has its own texts for. The others appear in English."""
+"""Error codes of the chat that the page translates. The others appear in English."""
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
@@ -98,7 +98,10 @@ def limits(request: ConsoleRequest) -> HttpResponse:
 
 
 def set_limits(request: ConsoleRequest) -> HttpResponse:
-    """Set a bot's spending limits. An empty field removes a limit; a missing one keeps it."""
+    """Set a bot's spending limits.
+
+    An empty field removes a limit. A missing field does not change it.
+    """
     form = _limits_form(filter(request.form.__contains__, WINDOWS))
     how = Save(_budget, "set_bot_limits", _limits_page, "limits_set", "agentId")
     return form.save(request, how)
@@ -147,7 +150,7 @@ def find_bot(request: ConsoleRequest) -> dict[str, Any]:
 
 
 def has_no_money(request: ConsoleRequest) -> bool:
-    """Whether the balance is empty, for people who may see it."""
+    """Whether the balance is empty, for members who may see it."""
     return (
         request.current_membership.may("get_balance")
         and request.call("get_balance")["available"] <= 0
@@ -155,7 +158,7 @@ def has_no_money(request: ConsoleRequest) -> bool:
 
 
 def _add_states(request: ConsoleRequest, bots: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Return bots with their ``state``: active, inactive, stopped or limit_reached."""
+    """Return bots with their ``state``, such as active or limit_reached."""
     held_bots = request.call("list_held_back_bots")["bots"]
     reasons = {held_bot["agentId"]: held_bot["reason"] for held_bot in held_bots}
     return [

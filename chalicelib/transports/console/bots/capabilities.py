@@ -1,4 +1,4 @@
-"""Page of what a bot may do: look things up, and propose bookings and orders."""
+"""The page that sets which tools a bot may use."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from chalicelib.transports.console.form_controls import Field, Ticks, names_of
 from chalicelib.transports.http import HttpResponse
 
 MAX_FORMS = 100
-"""The newest forms, from which the form of orders is chosen."""
+"""Maximum forms, the newest first, from which the form of orders is chosen."""
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:

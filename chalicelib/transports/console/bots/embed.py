@@ -1,4 +1,4 @@
-"""Page with the code that shows a bot on any web page, a preview, and a place for it."""
+"""Page with the code that shows a bot on any web page, a preview, and the choice of a page."""
 
 from html import escape
 from typing import Any
@@ -18,7 +18,10 @@ BUILDERS = ("tilda", "wordpress", "wix", "html")
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
-    """Show the embed code. With ``preview`` in the query, show the chat itself as well."""
+    """Show the embed code.
+
+    With ``preview`` in the query, show the chat itself as well.
+    """
     return _page(request, 200)
 
 
@@ -56,7 +59,10 @@ def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) 
 
 
 def _preview(request: ConsoleRequest, bot: dict[str, Any]) -> str:
-    """Return a document with the chat. It is shown in a sandbox, without the console's cookies."""
+    """Return a document with the chat.
+
+    It is shown in a sandbox, without the console's cookies.
+    """
     tag = _tag(bot, "data-open", "data-preview")
     about = escape(request.translate("preview_page"))
     return (

@@ -1,4 +1,4 @@
-"""Pages of a bot's knowledge: the texts, web pages and files that it answers from."""
+"""Pages of the sources from which a bot answers."""
 
 from typing import Any
 
@@ -29,12 +29,15 @@ REASONS = {
     indexing.GIVEN_UP: "reason_given_up",
     sources.FILE_DELETED: "reason_file_deleted",
 }
-"""Texts for sentences of a source's ``error``. The clauses of the fetcher stay English."""
+"""Translations for sentences of a source's ``error``, except clauses of the fetcher."""
 Fields = dict[str, object]
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
-    """List a bot's sources. ``?add=`` names the kind of source whose form to show."""
+    """List a bot's sources.
+
+    ``?add=`` names the kind of source whose form to show.
+    """
     return _page(request, 200, request.query_value("add"))
 
 

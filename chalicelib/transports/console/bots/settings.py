@@ -1,4 +1,4 @@
-"""Pages that create a bot and change its settings: prompt, greeting, model and access."""
+"""Pages that create a bot and change its settings."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""Page that changes a form: its title, its fields and what happens after a submission.
+"""The page that changes a form's title, fields and behaviour after a submission.
 
 Fields are added, moved and removed by buttons of the page's form, which return the page again with
-what was typed. Nothing is stored until the form is saved, so the page needs no script.
+the typed values. Nothing is stored until the form is saved, so the page needs no script.
 """
 
 import re
@@ -26,7 +26,10 @@ _FIELD = re.compile(r"fields\.([0-9]+)(?:\.(\w+))?", re.ASCII)
 
 @dataclass(frozen=True)
 class FormFields(Field):
-    """The fields of a form. A new one has no name yet."""
+    """The fields of a form.
+
+    A new one has no name yet.
+    """
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return the fields as they were typed."""
@@ -59,7 +62,10 @@ class FormFields(Field):
         ]
 
     def value(self, form_values: Typed) -> Fields:
-        """Return the typed fields. Only a select has options."""
+        """Return the typed fields.
+
+        Only a select has options.
+        """
         return [
             {
                 "name": field["name"] or None,
@@ -129,7 +135,10 @@ def save(request: ConsoleRequest) -> HttpResponse:
 
 
 def _act(fields: Fields, action: str) -> None:
-    """Add, move or remove a field. An action that is not possible changes nothing."""
+    """Add, move or remove a field.
+
+    An action that is not possible changes nothing.
+    """
     if action == "add" and len(fields) < MAX_FIELDS:
         fields.append({"name": "", "label": "", "type": "text", "options": "", "required": False})
     match = _ACTION.fullmatch(action)

@@ -1,4 +1,4 @@
-"""Pages of forms: the list, templates, the embed code and deletion."""
+"""Pages of forms."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,10 @@ def new_form_page(request: ConsoleRequest) -> HttpResponse:
 
 
 def create(request: ConsoleRequest) -> HttpResponse:
-    """Create a form from a template. A form that is sent twice creates one."""
+    """Create a form from a template.
+
+    A form that is sent twice creates one.
+    """
     template = request.form_value("template")
     if template not in form_fields.TEMPLATES:
         text = request.translate("wrong_template")

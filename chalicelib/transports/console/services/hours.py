@@ -1,4 +1,4 @@
-"""Page of a resource's opening hours: a week, and dates with other hours."""
+"""The page of a resource's opening hours."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -18,13 +18,16 @@ from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 
 DATE = "date"
-"""The key of the date's hours in the form, beside the weekdays."""
+"""The key of the date's hours in the form, next to the weekdays."""
 Rules = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Hours(Field):
-    """The hours of a weekday. Hours in another zone are others, so ``record`` has the zone."""
+    """The hours of a weekday.
+
+    Hours in another zone are others, so ``record`` has the zone.
+    """
 
     record: Record | None = None
 
@@ -52,11 +55,11 @@ class Hours(Field):
         return zone, day.intervals
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return the hours, for people to compare."""
+        """Return the hours, in the form that a conflict shows."""
         return _text(request, form_values[self.name].intervals)
 
     def words_of(self, request: ConsoleRequest, record: Record, /) -> str:
-        """Return the stored hours, for people to compare."""
+        """Return the stored hours, in the form that a conflict shows."""
         return _text(request, record["week"][self.name])
 
 
@@ -113,7 +116,10 @@ def _find(request: ConsoleRequest) -> Record:
 
 
 def _arguments(hours: Record, changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the rules with the changed days. Rules of dates stay as they are."""
+    """Return the rules with the changed days.
+
+    Rules of dates do not change.
+    """
     week = {**hours["week"], **{day: intervals for day, (_, intervals) in changes.items()}}
     weekly = [{"weekday": day, "intervals": week[day]} for day in WEEKDAYS if week[day]]
     return _rules(hours, [*weekly, *(rule for rule in hours["rules"] if rule["date"])])
@@ -127,7 +133,10 @@ def _rules(hours: Record, rules: Rules) -> dict[str, Any]:
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
-    """Return the error of each line, after the name of its day. Messages are keys of texts."""
+    """Return the error of each line, after the name of its day.
+
+    Messages are keys of the catalogue.
+    """
     keys = [field_error.message for field_error in error.errors]
     if not keys or not all(texts.has(request.language, key) for key in keys):
         return None
@@ -158,7 +167,10 @@ def _date_typed(request: ConsoleRequest) -> Typed:
 
 
 def _add_date(request: ConsoleRequest, hours: Record) -> HttpResponse:
-    """Add the hours of a date. Other dates and the week stay as they are now."""
+    """Add the hours of a date.
+
+    Other dates and the week do not change.
+    """
     day: Day = _date_typed(request)[DATE]
     day_text = request.form_value("date").strip()
     wrong = hours_form.errors(day)
@@ -188,7 +200,7 @@ def _today(hours: Record) -> str:
 
 
 def _store(request: ConsoleRequest, hours: Record, rules: Rules, notice: str) -> HttpResponse:
-    """Replace all rules, unless another person has changed them since they were read."""
+    """Replace all rules, unless another user has changed them since they were read."""
     try:
         request.call("set_availability", ifVersion=hours["version"], **_rules(hours, rules))
     except AppError as error:

@@ -1,4 +1,4 @@
-"""The form of opening hours: what a person typed for each day, and the rules that it means.
+"""Convert the form of opening hours to rules and back.
 
 A field of type ``time`` has no 24:00, so an end at 00:00 is the midnight after the start. Any other
 end before the start is a mistake unless ``next`` is ticked: the hours then end on the next day.
@@ -14,8 +14,7 @@ from chalicelib.lib.zoned_times import WEEKDAYS
 FIRST_OF_DAY, END_OF_DAY = "00:00", "24:00"
 MAX_INTERVALS = 24
 SUGGESTED = dict.fromkeys(WEEKDAYS[:5], (("09:00", "18:00"),))
-"""Hours that the form of a resource without hours begins with. Nothing is stored before it is sent.
-"""
+"""Hours that the form of a resource without hours suggests, and that a save stores."""
 Intervals = list[dict[str, str]]
 _DAY = 24 * 60
 _TIME = re.compile(r"([01]?[0-9]|2[0-4])[:.]([0-5][0-9])(?::00)?", re.ASCII)
@@ -35,13 +34,16 @@ class Typed(NamedTuple):
 
     @property
     def offers_overnight(self) -> bool:
-        """Whether the line ends before it starts, so that the form asks about the next day."""
+        """Whether the line's end precedes its start, so that the form offers the next day."""
         start, end = _minutes(self.start), _minutes(self.end)
         return self.overnight or (start is not None and end is not None and 0 < end <= start)
 
 
 class Day(NamedTuple):
-    """The hours of a day as typed. ``key`` is ``mon`` to ``sun``, or ``date``."""
+    """The hours of a day as typed.
+
+    ``key`` is ``mon`` to ``sun``, or ``date``.
+    """
 
     key: str
     is_open: bool
@@ -54,7 +56,10 @@ class Day(NamedTuple):
 
     @property
     def intervals(self) -> Intervals:
-        """The hours as ``set_availability`` takes them. A closed day has none."""
+        """The hours as ``set_availability`` takes them.
+
+        A closed day has none.
+        """
         return [
             {"start": _padded(line.start), "end": _end(line)}
             for line in (self.filled if self.is_open else ())
@@ -92,7 +97,7 @@ def read(form: Mapping[str, list[str]], key: str) -> Day:
 
 
 def errors(day: Day, stored_intervals: Sequence[Mapping[str, str]] = ()) -> dict[str, str]:
-    """Return the key of a text for each wrong line, by the id of the line.
+    """Return the catalogue key of each wrong line's error, by the id of the line.
 
     Hours that are stored already are right, even if the form could not make them.
     """
@@ -130,7 +135,7 @@ def _error(line: Typed) -> str | None:
 
 
 def _span(line: Typed) -> tuple[int, int]:
-    """Return the minutes of a correct line after the midnight before it."""
+    """Return the minutes of a correct line since midnight."""
     start, end = _minutes(line.start) or 0, _minutes(line.end) or 0
     if not end:
         return start, _DAY
@@ -161,6 +166,9 @@ def add_line(day: Day) -> Day:
 
 
 def remove_line(day: Day, number: int) -> Day:
-    """Return a day without one of its lines. Without any, it is closed."""
+    """Return a day without one of its lines.
+
+    Without any, it is closed.
+    """
     lines = [line for place, line in enumerate(day.lines) if place != number]
     return day._replace(is_open=day.is_open and bool(lines), lines=lines or [Typed()])

@@ -1,7 +1,4 @@
-"""Pages of services: the list, the form of one service, and its deletion.
-
-Functions that the pages of services, staff and hours share.
-"""
+"""Pages of services, and functions that the pages of services, staff and hours share."""
 
 import re
 from collections.abc import Sequence
@@ -38,7 +35,7 @@ _NOT_IMPORTED = re.compile(r"The image (.+) was not imported: (.+)\.", re.DOTALL
 
 
 def add_lacks(request: ConsoleRequest, services: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return services with their ``lack``: why they cannot be booked, or None."""
+    """Return services with their ``lack``, the reason why they cannot be booked, or None."""
     ids = [service["id"] for service in services]
     unbookable = request.call("list_unbookable_services", ids=ids)["services"] if ids else []
     lacks = {lack["serviceId"]: lack for lack in unbookable}

@@ -1,4 +1,4 @@
-"""Pages of staff: people, rooms and equipment that services are booked with."""
+"""Pages of the staff, rooms and equipment that services are booked with."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -54,7 +54,10 @@ Resource = dict[str, Any]
 
 
 def _deleted(request: ConsoleRequest) -> dict[str, Any]:
-    """Return what stops with a resource. Bookings do not prevent it, because they are shown."""
+    """Return what stops with a resource.
+
+    Bookings do not prevent it, because they are shown.
+    """
     resource = find_resource(request)
     effect = request.call("delete_resource", id=resource["id"], dryRun=True)
     return {

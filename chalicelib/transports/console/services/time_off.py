@@ -1,4 +1,4 @@
-"""Pages of time off: of one resource, and of the whole workspace."""
+"""Pages of time off, for one resource and for the whole workspace."""
 
 from contextlib import suppress
 from datetime import date, datetime

@@ -1,1 +1,1 @@
-"""Pages of the workspace: its settings, people, programs and money."""
+"""Pages of the workspace's settings and administration."""

@@ -1,4 +1,4 @@
-"""Pages of connected apps: AI clients that members have connected by OAuth."""
+"""Pages of AI clients that members have connected by OAuth."""
 
 from chalicelib.domains.oauth.rules import resources
 from chalicelib.transports.console.console_request import ConsoleRequest, find_by_id
@@ -6,11 +6,11 @@ from chalicelib.transports.console.settings.keys import plan_lacks_api, rights
 from chalicelib.transports.http import HttpResponse, redirect
 
 MAX_INACTIVE_SHOWN = 20
-"""Ended and expired connections on the page, the latest first."""
+"""Maximum ended and expired connections on the page, the latest first."""
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
-    """List the connected apps. Those that work come first."""
+    """List the connected apps, with active connections first."""
     response = request.call("list_connections")
     apps = [{**app, "rights": rights(app["scopes"])} for app in response["connections"]]
     inactive = [app for app in apps if app["state"] != "live"]
@@ -34,7 +34,7 @@ def confirm_disconnect(request: ConsoleRequest) -> HttpResponse:
 
 
 def disconnect(request: ConsoleRequest) -> HttpResponse:
-    """Disconnect an app for good."""
+    """Disconnect an app permanently."""
     request.call("end_connection", id=request.http.path["connection"])
     return _to_list(request)
 

@@ -1,4 +1,4 @@
-"""The audit log page: who changed what, with names, and the ids behind them."""
+"""The audit log page, with the names of actors and records."""
 
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from chalicelib.transports.web import texts
 
 FILTERS = ("actor", "from", "to")
 ENTRIES = 20
-"""Entries a page shows. More of them made the page heavier than 60 KB on a busy workspace."""
+"""Entries on a page. More entries made the page heavier than 60 KB on a busy workspace."""
 NAMED = 2
 """Changed resources of an entry that are shown with their names. The others are counted."""
 _SILENT = {"id", "workspaceId", "dryRun", "ifVersion", "confirm", "idempotencyKey", "returnHtml"}
@@ -19,7 +19,10 @@ _SILENT = {"id", "workspaceId", "dryRun", "ifVersion", "confirm", "idempotencyKe
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
-    """Show a page of the log, newest first. An invalid filter is reported and ignored."""
+    """Show a page of the log, newest first.
+
+    An invalid filter is reported and ignored.
+    """
     form_values = {name: request.query_value(name).strip() for name in FILTERS}
     filters = {name: value for name, value in form_values.items() if value}
     position = {"before": request.query_value("before")} if request.query_value("before") else {}

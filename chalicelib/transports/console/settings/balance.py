@@ -1,4 +1,7 @@
-"""The balance, what bots spend, and the ledger; only the account that owns them sees them."""
+"""The balance, the spending of bots, and the ledger.
+
+Only the account that owns them sees them.
+"""
 
 import re
 from collections.abc import Sequence
@@ -12,13 +15,13 @@ from chalicelib.transports.web import texts
 ENTRIES = 50
 """Ledger entries on a page."""
 MAX_SERIES = 4
-"""Bots with a series of their own in the chart. Further bots are one series."""
+"""Maximum bots with a separate series in the chart. Further bots are one series."""
 LEDGER = "ledger"
 """Value of the parameter ``view`` that shows each entry of the ledger."""
 
 
 class Series(NamedTuple):
-    """A series of the chart: kopecks on each day. ``name`` is None for a deleted bot.
+    """A series of the chart, in kopecks on each day. A deleted bot has no ``name``.
 
     The last series may stand for several bots, which ``others`` counts.
     """
@@ -29,7 +32,7 @@ class Series(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A day of the chart: its name, its kopecks, and the kopecks of each series."""
+    """A day of the chart, with its name, its kopecks, and the kopecks of each series."""
 
     name: str
     total: int

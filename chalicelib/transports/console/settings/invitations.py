@@ -1,4 +1,7 @@
-"""The page behind the link of an invitation. Opening it changes nothing."""
+"""The page behind the link of an invitation.
+
+Opening it changes nothing.
+"""
 
 from typing import Any
 
@@ -33,7 +36,7 @@ def accept(request: ConsoleRequest) -> HttpResponse:
         )
     except NotFoundError:
         return _gone(request)
-    except AlreadyCreatedError:  # The form was sent twice. The first answer has the session.
+    except AlreadyCreatedError:  # The form was sent twice. The first response has the session.
         return redirect(f"{access.SIGN_IN}?done=account_made")
     except ConflictError:  # The address has an account since the page was opened.
         return _page(request, ConflictError.status)

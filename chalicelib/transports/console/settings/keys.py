@@ -1,4 +1,4 @@
-"""Pages of API keys: created with a grid of rights, shown once, revoked by name."""
+"""Pages of API keys."""
 
 import re
 from datetime import date, datetime, time, timedelta
@@ -26,11 +26,14 @@ from chalicelib.transports.http import HttpResponse, redirect
 
 PRESETS = ("read", "agent", "everything")
 MAX_INACTIVE_SHOWN = 20
-"""Revoked and expired keys on the page, the latest first."""
+"""Maximum revoked and expired keys on the page, the latest first."""
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
-    """List the keys. Active keys come first."""
+    """List the keys.
+
+    Active keys come first.
+    """
     response = request.call("list_keys")
     query = request.query_value("q")
     keys = [
@@ -62,7 +65,10 @@ def new_key_page(request: ConsoleRequest) -> HttpResponse:
 
 
 def create(request: ConsoleRequest) -> HttpResponse:
-    """Create a key and show its token once; or only tick the boxes of a preset."""
+    """Create a key and show its token once.
+
+    If the form chooses a preset, only tick its boxes.
+    """
     if preset_name := request.form_value("preset"):
         return _key_form(request, 200, ticked=preset(preset_name, admin=_admin(request)))
     ticked = frozenset(request.form.get("scopes", ()))
@@ -102,13 +108,16 @@ def confirm_revoke(request: ConsoleRequest) -> HttpResponse:
 
 
 def revoke(request: ConsoleRequest) -> HttpResponse:
-    """Revoke a key for good."""
+    """Revoke a key permanently."""
     request.call("revoke_key", id=request.http.path["id"])
     return redirect(f"{request.current_membership.path}/keys?done=key_revoked")
 
 
 def preset(name: str, *, admin: bool) -> frozenset[str]:
-    """Return the scopes of a preset. Only ADMIN accounts get the blog's scopes."""
+    """Return the scopes of a preset.
+
+    Only ADMIN accounts get the blog's scopes.
+    """
     scopes = [scope for scope in Scope if admin or not scope.admin_only]
     reads = {str(scope) for scope in scopes if scope.endswith(":read")}
     match name:
@@ -125,7 +134,10 @@ def preset(name: str, *, admin: bool) -> frozenset[str]:
 
 
 def rights(scopes: list[str]) -> list[tuple[str, str]]:
-    """Return the rights of a key by the text key of an area: ``read``, ``write`` or ``both``."""
+    """Return the rights of a key by the catalogue key of an area.
+
+    A right is ``read``, ``write`` or ``both``.
+    """
     rights_by_text: dict[str, set[str]] = {}
     for scope in scopes:
         area, _, right = scope.partition(":")
@@ -169,10 +181,10 @@ def plan_lacks_api(request: ConsoleRequest) -> bool:
 
 
 def _end_of_day(text: str, timezone: str) -> str | None:
-    """Return the end of a day in the workspace's time zone; None if the text is empty.
+    """Return the end of a day in the workspace's time zone, or None for an empty string.
 
     Raises:
-        ValidationError: the text is not a date.
+        ValidationError: the string is not a date.
     """
     if not text.strip():
         return None

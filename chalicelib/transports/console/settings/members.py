@@ -1,4 +1,4 @@
-"""Pages of a workspace's members: the list with invitations, and one member."""
+"""Pages of a workspace's members."""
 
 from contextlib import suppress
 from typing import Any
@@ -25,7 +25,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
 
 
 def invite(request: ConsoleRequest) -> HttpResponse:
-    """Invite a person and show the link once; or revoke an invitation."""
+    """Invite a user and show the link once, or revoke an invitation."""
     if revoked := request.form_value("revoke"):
         with suppress(NotFoundError):  # Another tab or a second click may have revoked it already.
             request.call("revoke_invitation", id=revoked)
@@ -71,7 +71,7 @@ def change(request: ConsoleRequest) -> HttpResponse:
             request.call("set_member_role", email=member["email"], role=role)
             return redirect(f"{_path(request)}?done=role_changed")
         request.call("remove_member", email=member["email"])
-    except NotFoundError:  # Another person has removed the member meanwhile.
+    except NotFoundError:  # Another member has removed the member first.
         pass
     return redirect(f"{_path(request)}?done=member_removed")
 

@@ -1,4 +1,4 @@
-"""Pages of webhooks: the choice of events, the secret that is shown once, and deliveries."""
+"""Pages of webhooks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from chalicelib.transports.console.list_page import deletion
 from chalicelib.transports.http import HttpResponse, redirect
 
 ALL, CHOSEN = "all", "chosen"
-"""Values of the form field ``events``: all types of events, or those that are ticked."""
+"""Values of the form field ``events``: all types of events, or the ticked types."""
 GROUPS = {
     noun: list(names)
     for noun, names in groupby(sorted(EVENT_TYPES), key=lambda name: name.partition(".")[0])
@@ -32,7 +32,10 @@ View = Callable[[ConsoleRequest], HttpResponse]
 
 @dataclass(frozen=True)
 class Types(Field):
-    """The types of events: all, or those that are ticked. An empty list means all."""
+    """The types of events.
+
+    An empty list means all types.
+    """
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return the choice, and what is ticked."""
@@ -55,7 +58,7 @@ class Types(Field):
         return sorted(form_values[self.name]) if form_values["events"] == CHOSEN else []
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return the types that are chosen, for people to compare."""
+        """Return the chosen types, in the form that a conflict shows."""
         return ", ".join(self.value(form_values)) or request.translate("all_events")
 
 
@@ -74,7 +77,7 @@ FORM = Form(
 
 
 def _redirect_if_deleted(view: View) -> View:
-    """Return a view that leads to the list if the webhook was deleted meanwhile."""
+    """Return a view that leads to the list if the webhook was deleted."""
 
     def run(request: ConsoleRequest) -> HttpResponse:
         try:
@@ -109,7 +112,10 @@ def create(request: ConsoleRequest) -> HttpResponse:
 
 @_redirect_if_deleted
 def set_status(request: ConsoleRequest) -> HttpResponse:
-    """Switch a webhook off or on. ``sendWaiting`` is ticked if what waited is to be sent."""
+    """Switch a webhook off or on.
+
+    ``sendWaiting`` is ticked to send the waiting events.
+    """
     status = "active" if request.form_value("status") == "active" else "off"
     request.call(
         "update_webhook",
@@ -156,7 +162,10 @@ def send_again(request: ConsoleRequest) -> HttpResponse:
 
 
 def _send_event(request: ConsoleRequest, send: Callable[[], object], notice: str) -> HttpResponse:
-    """Send an event. If it cannot be sent, show the reason on the page of the webhook."""
+    """Send an event.
+
+    If it cannot be sent, show the reason on the page of the webhook.
+    """
     webhook = _find(request)
     try:
         send()

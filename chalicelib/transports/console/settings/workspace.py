@@ -1,4 +1,4 @@
-"""Page of a workspace's settings: its name, time zone and country, and what its plan includes."""
+"""The page of a workspace's settings."""
 
 from chalicelib.lib import phones, zoned_times
 from chalicelib.transports.console.console_request import ConsoleRequest

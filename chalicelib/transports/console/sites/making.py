@@ -19,7 +19,10 @@ def new_site_page(request: ConsoleRequest) -> HttpResponse:
 
 
 def create_site(request: ConsoleRequest) -> HttpResponse:
-    """Create a site, and continue with its first page. A form that is sent twice creates one."""
+    """Create a site, and continue with its first page.
+
+    A form that is sent twice creates one.
+    """
     title = request.form_value("title")
     try:
         made = request.call_once("create_site", title=title)

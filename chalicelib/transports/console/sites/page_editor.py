@@ -11,7 +11,7 @@ from chalicelib.transports.console.sites.sites import site_path
 from chalicelib.transports.http import HttpResponse, redirect
 
 MAX_EDITED_BYTES = 200_000
-"""Size from which HTML is edited by programs alone. A form has up to three bytes for each byte."""
+"""Maximum bytes of HTML that a form edits. Larger pages need the API: a form triples some bytes."""
 _VERSION = re.compile("[1-9][0-9]{0,9}", re.ASCII)
 
 

@@ -1,4 +1,4 @@
-"""Pages of sites: their pages, earlier versions of these, and what was deleted."""
+"""Pages of sites, earlier versions and deleted sites."""
 
 from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.domains.sites.rules import side_by_side
@@ -59,7 +59,7 @@ def versions(request: ConsoleRequest) -> HttpResponse:
 
 
 def compare(request: ConsoleRequest) -> HttpResponse:
-    """Show an earlier version of a page beside the present one."""
+    """Show an earlier version of a page next to the present one."""
     return _comparison(request, 200)
 
 
@@ -134,7 +134,7 @@ def _site_page(request: ConsoleRequest, site: Record, state: State = STORED) -> 
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return what a page says of a restore that was refused."""
+    """Return the problem that a page shows after a refused restore."""
     codes = {"quota_exceeded", "version_conflict"}
     return Problem(request.translate(f"restore_{error.code if error.code in codes else 'refused'}"))
 
