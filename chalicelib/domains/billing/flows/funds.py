@@ -62,7 +62,7 @@ def read(
     spenders: Sequence[str] = (),
     rows: Rows | None = None,
 ) -> Funds:
-    """Return the funds of a bot, from ``rows`` if given. Missing rows are returned empty."""
+    """Return the funds of a bot, from ``rows`` if given, with empty rows for missing rows."""
     wallet_key, budget_key, *_ = row_keys = keys(account_id, workspace_id, agent_id, spenders)
     wallet = WalletRow(wallet_key.pk, wallet_key.sk)
     budget = BudgetRow(budget_key.pk, budget_key.sk)

@@ -178,7 +178,10 @@ def _readable_account(ctx: Context, args: BalanceQuery) -> str:
 
 
 def _post(ctx: Context, kind: str, args: Credit | Adjustment) -> CreditResult:
-    """Change a balance once per idempotency key. The key is stored as a row of the ledger."""
+    """Change a balance once per idempotency key.
+
+    The key is stored as a row of the ledger.
+    """
     account_id = ctx.unit.tenant
     arguments = [account_id, args.kopecks, args.reason]
     key = ledger.credit_key(kind, args.idempotency_key)

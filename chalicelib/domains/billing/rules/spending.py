@@ -100,7 +100,7 @@ def seconds_left(window: Window, moment: datetime, timezone: str) -> int:
 
 
 def window_end(window: Window, key: str, timezone: str) -> datetime:
-    """Return the end of a window: the first moment of the next one."""
+    """Return the end of a window, which is the first moment of the next window."""
     match window:
         case "daily":
             day = date.fromisoformat(key) + timedelta(days=1)

@@ -65,7 +65,7 @@ class BudgetRow(LedgerRow):
         return {window: self.limit(window) for window in WINDOWS}
 
     def share(self, spender: str) -> int | None:
-        """Return what a visitor or a network may spend a day, in kopecks, or None: no limit."""
+        """Return what a visitor or a network may spend a day, in kopecks, or None if unlimited."""
         lowest = min((limit for limit in self.limits.values() if limit is not None), default=None)
         return None if lowest is None else lowest // SHARES[spender.partition(":")[0]]
 
@@ -135,7 +135,10 @@ def set_limits(
 
 
 def reserve(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
-    """Stage reserving a hold's amount in its windows. The commit requires unchanged limits."""
+    """Stage reserving a hold's amount in its windows.
+
+    The commit requires unchanged limits.
+    """
     actions: list[Action] = []
     conditions: list[Condition] = [_unchanged(budget)]
     for window, key in zip(WINDOWS, hold.windows, strict=True):
@@ -156,7 +159,10 @@ def reserve(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
 
 
 def release(unit: UnitOfWork, budget: BudgetRow, hold: Hold, amount: int) -> None:
-    """Stage the release of a hold. ``amount`` is returned to its windows that are still current."""
+    """Stage the release of a hold.
+
+    ``amount`` is returned to its windows that are still current.
+    """
     actions: list[Action] = []
     conditions: list[Condition] = []
     for window, key in zip(WINDOWS, hold.windows, strict=True):
@@ -229,6 +235,6 @@ class LimitNoticeRow(ControlRow):
 
     @classmethod
     def new(cls, workspace_id: str, agent_id: str, window: str) -> Self:
-        """Return the mark of a window that is used up now. The caller stages it."""
+        """Return the mark of a window that is used up now, for the caller to stage."""
         place = f"W#{workspace_id}#BOT-LIMIT#{agent_id}"
         return cls(place, window, expires=clock.now() + NOTICES_KEPT_FOR)

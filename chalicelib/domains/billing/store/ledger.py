@@ -47,7 +47,10 @@ class HoldTakenError(Exception):
 
 
 class HoldClosedError(Exception):
-    """The hold has been settled or released already. Internal, like ``HoldTakenError``."""
+    """The hold has been settled or released already.
+
+    The error is internal, like ``HoldTakenError``.
+    """
 
     precedence = 0
 
@@ -123,7 +126,10 @@ class HoldRow(LedgerRow):
 
 
 class CreditKeyRow(LedgerRow):
-    """The idempotency key of a credit or an adjustment, and its result. It is never deleted."""
+    """The idempotency key of a credit or an adjustment, and its result.
+
+    It is never deleted.
+    """
 
     fingerprint = UnicodeAttribute()
     balance = NumberAttribute()
@@ -173,7 +179,7 @@ class Hold(NamedTuple):
 
     @property
     def free(self) -> bool:
-        """Whether the model is free: nothing is reserved or charged."""
+        """Whether the model is free, so that nothing is reserved or charged."""
         return self.prices.free
 
     @property
@@ -289,7 +295,7 @@ def hold_of(row: HoldRow) -> Hold:
 
 
 def open_hold(unit: UnitOfWork, wallet: WalletRow, hold: Hold) -> None:
-    """Stage a reservation: the hold, its ledger entry, and the job that closes it after a crash."""
+    """Stage a hold with its ledger entry, and the job that closes the hold after a crash."""
     row = HoldRow(
         _holds(hold.account_id),
         hold.request_id,
@@ -353,12 +359,12 @@ def close_hold(  # noqa: PLR0913  the fields of an entry
 
 
 def open_free(unit: UnitOfWork, hold: Hold) -> None:
-    """Stage the start of a free request. Only the job is stored."""
+    """Stage the start of a free request, for which only a job is stored."""
     unit.create(_job(hold, {"free": hold.payload}), on_conflict=HoldTakenError())
 
 
 def close_free(unit: UnitOfWork, hold: Hold) -> None:
-    """Stage the end of a free request: the deletion of its job, which succeeds once."""
+    """Stage the deletion of a free request's job, which succeeds once."""
     unit.delete(hold.job, if_there=True, on_conflict=HoldClosedError())
 
 

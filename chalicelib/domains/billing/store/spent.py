@@ -19,7 +19,7 @@ _ANSWERS = ":answers"
 
 
 class Spent(NamedTuple):
-    """Spending of a bot on a day: the charged kopecks, and the number of paid answers."""
+    """Kopecks that a bot spent on a day, and the number of paid answers."""
 
     kopecks: int
     answers: int

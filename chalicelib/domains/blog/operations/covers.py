@@ -21,7 +21,7 @@ UNUSED = "blog-cover-unused"
 
 
 def weight(url: str | None) -> int:
-    """Return the cost of a cover in heavy calls: 1 if it must be fetched from elsewhere, else 0."""
+    """Return the cost of a cover in heavy calls, which is 1 if it must be fetched, else 0."""
     return int(url is not None and not rehosting.is_own_url(url))
 
 
@@ -77,7 +77,10 @@ def _copy_own_image(ctx: Context, url: str) -> Mapping[str, StoredObject | Rejec
 
 
 def drop_cover(unit: UnitOfWork, post: PostRow) -> None:
-    """Stage the removal of a post's cover, if it has one. The caller removes it from the post."""
+    """Stage the removal of a post's cover, if it has one.
+
+    The caller removes it from the post.
+    """
     if post.cover is None:
         return
     unit.create_job(jobs.row(UNUSED, unit.tenant, {"fileId": post.cover.file_id}))

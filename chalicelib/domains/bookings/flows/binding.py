@@ -29,7 +29,7 @@ A DynamoDB transaction takes 100 items.
 
 
 def site_keys(workspace_id: str, site_id: str | None) -> list[Key]:
-    """Return the keys of a service's site: live and deleted."""
+    """Return the keys of a service's site, live and deleted."""
     if site_id is None:
         return []
     return [

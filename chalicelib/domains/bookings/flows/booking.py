@@ -74,7 +74,7 @@ class BookingRequest(NamedTuple):
 
 
 class BookingChange(NamedTuple):
-    """A change of a booking: its status, its start or resource, or both, and the reason."""
+    """Requested status, start and resource of a booking, with the reason for the change."""
 
     actor: str
     status: BookingStatus | None = None
@@ -284,7 +284,7 @@ def lapse(job: Job) -> None:
 
 
 def _expiry(booking: BookingRow) -> dict[str, Any]:
-    """Return the payload of the hold's job: the booking and the moment of expiry."""
+    """Return the payload of the hold's job, with the booking and the moment of expiry."""
     expires = booking.hold_expires_at
     return {"booking": booking.id, "expires": expires and epoch_ms(expires)}
 

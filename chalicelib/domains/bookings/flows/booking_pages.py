@@ -21,7 +21,10 @@ PATH = "/book"
 
 
 class OpenPage(NamedTuple):
-    """A booking page that is on. ``services`` are those that it offers, in their order."""
+    """A booking page that is on.
+
+    ``services`` are those that it offers, in their order.
+    """
 
     workspace: WorkspaceRow
     settings: BookingPageRow

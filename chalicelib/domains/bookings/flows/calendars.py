@@ -149,7 +149,10 @@ class Candidates(NamedTuple):
 
 
 def rules_of(service: ServiceRow, booking: BookingRow | None = None) -> ServiceRules:
-    """Return the slot rules of a service. A booking to be moved keeps its length and buffers."""
+    """Return the slot rules of a service.
+
+    A booking to be moved keeps its length and buffers.
+    """
     if booking is None:
         return service.rules
     return service.rules._replace(
@@ -211,14 +214,20 @@ class Search(NamedTuple):
 
     @property
     def unavailable_reason(self) -> NoSlotReason | None:
-        """Reason why no range can have slots, or None. It is known without reading calendars."""
+        """Reason why no range can have slots, or None.
+
+        It is known without reading calendars.
+        """
         if self.service.status != ACTIVE:
             return NoSlotReason.SERVICE_INACTIVE
         return self.candidates.reason
 
     @property
     def shown_resources(self) -> list[ResourceRow]:
-        """Resources that slots can refer to. If none can be booked, all of the service's."""
+        """Resources that slots can refer to.
+
+        If no resource can be booked, these are all resources of the service.
+        """
         return [candidate.resource for candidate in self.candidates.active] or self.candidates.bound
 
     def slots(self, query: Query) -> Availability:

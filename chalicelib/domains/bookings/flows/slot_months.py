@@ -89,7 +89,10 @@ def _find_after(free_slots: Sequence[Slot], day: date, zone: str) -> Slot | None
 
 
 def _query(month: date, zone: str, now: int) -> Query:
-    """Return the query for the rest of a month. It is never empty, even if the month has passed."""
+    """Return the query for the remaining days of a month.
+
+    The query is never empty, even if the month has passed.
+    """
     first = max(epoch_ms(clock.moment_of(month, zone)), now)
     last = epoch_ms(clock.moment_of(_next(month), zone)) - 1
     return Query(first, max(first, last), now)
@@ -100,7 +103,7 @@ def _day(slot: Slot, zone: str) -> date:
 
 
 def _parse(month: str | None) -> date | None:
-    """Return the first day of a month. The year 0000 is none."""
+    """Return the first day of a month, or None for the year 0000."""
     try:
         return date.fromisoformat(f"{month}-01") if month else None
     except ValueError:

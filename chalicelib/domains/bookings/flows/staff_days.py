@@ -24,7 +24,10 @@ _DAY = timedelta(days=1)
 
 
 class StaffDayPlan(NamedTuple):
-    """The day of one staff member. Time off comes with its reason."""
+    """The day of one staff member.
+
+    Time off comes with its reason.
+    """
 
     resource: ResourceRow
     opened: list[Span]
@@ -33,7 +36,10 @@ class StaffDayPlan(NamedTuple):
 
 
 def all_staff(workspace_id: str) -> list[ResourceRow]:
-    """Return all resources in their order. Changes of the last second may be missing."""
+    """Return all resources in their order.
+
+    Changes of the last second may be missing.
+    """
     entries = sorted(
         RESOURCES.entries(workspace_id), key=lambda entry: (entry.numbers[0], entry.id)
     )

@@ -83,7 +83,10 @@ def require_mail(
 
 
 def _unverified(service: ServiceRow) -> Limit:
-    """Return the limit on visitors' bookings of a service. Their contacts are not proved."""
+    """Return the limit on visitors' bookings of a service.
+
+    Their contacts are not proved.
+    """
     return Limit(
         "unverified",
         "bookings of this service an hour without a mail's link",
@@ -186,7 +189,10 @@ class BookingAwaitsMail(Wire):
 
 
 class MadeBooking(NamedTuple):
-    """A new booking of a visitor. ``secret`` signs its tokens."""
+    """A new booking of a visitor.
+
+    ``secret`` signs its tokens.
+    """
 
     row: BookingRow
     secret: str
@@ -201,7 +207,10 @@ class MadeBooking(NamedTuple):
 
 
 class AwaitedBooking(NamedTuple):
-    """A booking that waits for the link in a mail. ``row`` is the booking to be."""
+    """A booking that waits for the link in an e-mail.
+
+    ``row`` is the future booking.
+    """
 
     row: BookingRow
     link_ends_at: datetime

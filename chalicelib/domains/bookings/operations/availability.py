@@ -114,7 +114,10 @@ class Availability(Wire):
 
     @classmethod
     def from_record(cls, resource: ResourceRow, row: resources.ScheduleRow | None) -> Self:
-        """Return the wire form of stored opening hours. ``row`` is None if they were never set."""
+        """Return the wire form of stored opening hours.
+
+        ``row`` is None if they were never set.
+        """
         rules = schedule.canonical(row.schedule) if row else []
         return cls(
             resource_id=resource.id,

@@ -166,7 +166,7 @@ def warn_of_zone(ctx: Context, resource: ResourceRow, timezone: str) -> None:
 
 
 def weight(args: Wire) -> int:
-    """Return the weight of a call for the rate limit: 1 if its photo must be fetched by URL."""
+    """Return the weight of a call for the rate limit, which is 1 if its photo must be fetched."""
     photo = args.provided().get("photo")
     return images.weight([photo] if photo else ())
 

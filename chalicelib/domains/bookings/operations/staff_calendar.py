@@ -169,7 +169,10 @@ def _days(args: CalendarQuery, today: date) -> list[date]:
 
 
 def _begin(entry: BookingEntry, period: Span) -> int:
-    """Return when a booking begins in the period. One from the day before begins with it."""
+    """Return when a booking begins in the period.
+
+    A booking from the day before begins with the period.
+    """
     return max(entry.span.start, period.start)
 
 
@@ -193,7 +196,7 @@ def _is_lapsed(row: BookingRow) -> bool:
 def _shown_staff(
     staff: Sequence[ResourceRow], entries: Iterable[BookingEntry], resource_id: str | None
 ) -> list[ResourceRow]:
-    """Return the staff whose day is shown: those with bookings, and some of the others."""
+    """Return the staff with bookings, and some of the other staff."""
     if resource_id is not None:
         return [member for member in staff if member.id == resource_id]
     booked = Counter(entry.resource_id for entry in entries)

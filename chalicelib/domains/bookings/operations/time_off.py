@@ -197,7 +197,7 @@ def delete_time_off(ctx: Context, args: TimeOffDelete) -> DeletedResult:
 
 
 def _period(args: TimeOffCreate, timezone: str) -> _Period:
-    """Return the period of new time off: whole dates if both ends are dates, else moments."""
+    """Return the period of new time off in whole dates if both ends are dates, else in moments."""
     start, end = args.start_at, args.end_at
     if not isinstance(start, datetime) and not isinstance(end, datetime):
         if end < start:
@@ -227,7 +227,10 @@ def _affected(ctx: Context, absence: TimeOff, rows: Rows) -> bookings.Blocking:
 def _resources(
     ctx: Context, absence: TimeOff, rows: Rows
 ) -> Sequence[tuple[str, list[str] | None]]:
-    """Return the resources with affected bookings, grouped by zone. None means all resources."""
+    """Return the resources with affected bookings, grouped by zone.
+
+    None means all resources.
+    """
     workspace_id = ctx.workspace_id
     if absence.moments is not None and absence.resource_id is None:
         return [("UTC", None)]

@@ -173,7 +173,10 @@ def _has_room(spans: Sequence[Span], minutes: int) -> bool:
 
 
 def _weekdays(index: int, rule: Rule) -> set[int]:
-    """Return the weekdays of a rule, with Monday as 0. A rule for a date has none."""
+    """Return the weekdays of a rule, with Monday as 0.
+
+    A rule for a date has none.
+    """
     kinds = [rule.weekday is not None, rule.weekdays is not None, rule.date is not None]
     if sum(kinds) != 1:
         raise ScheduleError(index, "weekday", "expected exactly one of weekday, weekdays and date")

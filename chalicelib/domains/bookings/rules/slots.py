@@ -36,7 +36,7 @@ _WEEK = 7 * 24 * 60 * _MINUTE
 
 
 class NoSlotReason(StrEnum):
-    """Why there is no slot: the stage that removed the last candidate, in the order of stages."""
+    """Stage that removed the last candidate for a slot, in the order of stages."""
 
     SERVICE_INACTIVE = "service_inactive"
     NO_RESOURCES = "no_resources"
@@ -118,7 +118,10 @@ class Query(NamedTuple):
 
 
 class ResourceSlots(NamedTuple):
-    """Free seats of one resource by start, in order. Without seats, the reason why."""
+    """Free seats of one resource, by start in order.
+
+    Without free seats, ``reason`` says why.
+    """
 
     seats: Mapping[int, int]
     reason: NoSlotReason | None = None
@@ -209,7 +212,10 @@ def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) ->
 def next_available(
     service: ServiceRules, calendars: Sequence[Calendar], query: Query
 ) -> Slot | None:
-    """Return the first slot of a range. Weeks are searched one by one."""
+    """Return the first slot of a range.
+
+    Weeks are searched one by one.
+    """
     for first in range(query.first, query.last + 1, _WEEK):
         week = query._replace(first=first, last=min(first + _WEEK - 1, query.last))
         slot_lists = [slots(service, calendar, week) for calendar in calendars]
@@ -230,7 +236,10 @@ def _group_by_start(
 
 
 def _refine_reason(service: ServiceRules, calendar: Calendar, reason: NoSlotReason) -> NoSlotReason:
-    """Return a reason that applies to every range, if there is one. Otherwise return ``reason``."""
+    """Return a reason that applies to every range, if there is one.
+
+    Otherwise return ``reason``.
+    """
     if not calendar.schedule.has_hours:
         return NoSlotReason.NO_SCHEDULE
     if reason in {NoSlotReason.OUTSIDE_HORIZON, NoSlotReason.CLOSED} and not fits(
@@ -241,7 +250,7 @@ def _refine_reason(service: ServiceRules, calendar: Calendar, reason: NoSlotReas
 
 
 def _horizon(service: ServiceRules, calendar: Calendar, now: int) -> int:
-    """Return the last moment that can be booked: the end of the last local date in the horizon."""
+    """Return the end of the last local date that can be booked."""
     day = _local_day(now, calendar.timezone) + service.horizon_days * _DAY
     return clock.epoch_ms(clock.moment_of(day, calendar.timezone, end=True))
 

@@ -105,7 +105,10 @@ class BookingRow(Record):
 
     @property
     def blocks(self) -> bool:
-        """Whether the booking occupies its time. For an unpaid booking, that ends with its hold."""
+        """Whether the booking occupies its time.
+
+        For an unpaid booking, that ends with its hold.
+        """
         return self.status in BLOCKING
 
     @property
@@ -204,7 +207,7 @@ def new_event(
     reason: str | None = None,
     move: dict[str, Any] | None = None,
 ) -> EventRow:
-    """Stage and return an entry of a booking's history: the current status and its author."""
+    """Stage and return an entry of a booking's history, with the current status and its author."""
     event = EventRow.new(
         unit.workspace_id, booking.id, by, status=booking.status, reason=reason, move=move
     )
@@ -215,7 +218,10 @@ def new_event(
 def mail_entry(
     workspace_id: str, booking: BookingRow, mail_id: str, **mail: str | None
 ) -> EventRow:
-    """Return the entry of a mail to the client, to save. A mail has one entry, the latest."""
+    """Return the entry of a mail to the client, to save.
+
+    A mail has one entry, the latest.
+    """
     entry = EventRow.new(workspace_id, booking.id, "job", status=booking.status, mail=mail)
     entry.sk = group(booking.id) + mail_id
     return entry
@@ -235,13 +241,19 @@ def reasons(workspace_id: str, booking_id: str) -> list[EventRow]:
 
 
 def wipe_reasons(unit: UnitOfWork, events: Iterable[EventRow]) -> None:
-    """Stage the removal of reasons from history entries. A reason may contain a person's name."""
+    """Stage the removal of reasons from history entries.
+
+    A reason may contain a person's name.
+    """
     for event in events:
         unit.update(event, [EventRow.reason.remove()])
 
 
 def is_upcoming(booking: BookingRow) -> bool:
-    """Return whether a booking has not begun. A booking with an expired hold does not count."""
+    """Return whether a booking has not begun.
+
+    A booking with an expired hold does not count.
+    """
     now, expires = clock.now(), booking.hold_expires_at
     has_expired = expires is not None and expires <= now
     return booking.status in UPCOMING and booking.starts_at > now and not has_expired
@@ -319,7 +331,7 @@ def upcoming_until(workspace_id: str, until: datetime, limit: int) -> Upcoming:
 
 
 class Blocking(NamedTuple):
-    """Bookings in a period: the first ids, by start, and their total number."""
+    """First ids of bookings in a period, by start, and the total number of these bookings."""
 
     ids: list[str]
     total: int
@@ -405,7 +417,10 @@ def find_awaited(workspace_id: str, token: str) -> AwaitedBookingRow | None:
 
 
 def new_awaited(workspace_id: str, token: str, contacts: Iterable[str | None]) -> AwaitedBookingRow:
-    """Return the row of a link. The caller sets the request, and stages the row."""
+    """Return the row of a link.
+
+    The caller sets the request, and stages the row.
+    """
     now = clock.now()
     return AwaitedBookingRow(
         _partition(workspace_id),

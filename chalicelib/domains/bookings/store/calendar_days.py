@@ -32,7 +32,7 @@ _RESOURCE = BOOKINGS.facet_slots["resource_id"]
 
 
 class BookingEntry(NamedTuple):
-    """The index entry of a booking: its id, its time in ms since 1970, and its resource."""
+    """Index entry of a booking, with times in ms since 1970."""
 
     id: str
     span: Span
@@ -99,11 +99,17 @@ _NO_ENTRIES = {"S": ""}
 
 
 class DayFullError(Exception):
-    """A day of a resource has no room for another booking. Internal: not an API error."""
+    """A day of a resource has no room for another booking.
+
+    This error is internal and never reaches the API.
+    """
 
 
 class CalendarDayRow(ContentRow):
-    """The bookings of a resource on a UTC day. ``entries`` has one line per booking."""
+    """The bookings of a resource on a UTC day.
+
+    ``entries`` has one line per booking.
+    """
 
     version = VersionAttribute()
     entries = UnicodeAttribute(default="")
@@ -134,7 +140,10 @@ class CalendarDayRow(ContentRow):
 
 
 def _line(entry: BusyEntry) -> str:
-    """Format an entry: id, start and length in minutes, buffers and expiry. At most 63 bytes."""
+    """Format an entry in at most 63 bytes.
+
+    The line has the id, the start and the length in minutes, the buffers and the expiry.
+    """
     start, start_seconds = divmod(entry.start, _MINUTE)
     length, length_seconds = divmod(entry.end - entry.start, _MINUTE)
     assert not start_seconds, "bookings start on whole minutes"  # noqa: S101  the entry has no seconds
@@ -179,7 +188,10 @@ def read(
 
 
 def _entries(items: Iterable[Item]) -> list[BusyEntry]:
-    """Return the entries of several days. A booking that overlaps several days is returned once."""
+    """Return the entries of several days.
+
+    A booking that overlaps several days is returned once.
+    """
     lines = {
         line: None for item in items for line in item.get("entries", _NO_ENTRIES)["S"].splitlines()
     }
@@ -196,7 +208,10 @@ def keys_of(workspace_id: str, spans: Iterable[tuple[str, Span]]) -> dict[tuple[
 
 
 class CalendarDays:
-    """Calendar days that one transaction reads and changes. The commit checks their versions."""
+    """Calendar days that one transaction reads and changes.
+
+    The commit checks their versions.
+    """
 
     def __init__(
         self,
@@ -241,7 +256,10 @@ class CalendarDays:
             self._changed.add((resource_id, day))
 
     def stage(self, unit: UnitOfWork) -> None:
-        """Stage the changed days. The commit fails if their versions are no longer those read."""
+        """Stage the changed days.
+
+        The commit fails if the versions of the days have changed.
+        """
         for resource_day in sorted(self._changed):
             unit.save(self._rows[resource_day])
 

@@ -35,7 +35,10 @@ IN_ORDER = SortIndex("sortOrder")
 
 
 class ResourceRow(Record):
-    """A resource. ``images`` has its photo, if any. ``timezone`` is an IANA name."""
+    """A resource that services are booked with.
+
+    ``images`` has the photo, if any. ``timezone`` is an IANA name.
+    """
 
     name = UnicodeAttribute()
     type = UnicodeAttribute()
@@ -150,7 +153,7 @@ def hours_version(hours: ScheduleRow | None) -> int:
 
 
 def schedule_of(hours: ScheduleRow | None) -> Schedule:
-    """Return the opening hours in a row. Hours that were never set are empty."""
+    """Return the opening hours in a row, which are empty if they were never set."""
     return hours.schedule if hours else Schedule()
 
 
@@ -168,7 +171,10 @@ def keys_of_schedules(workspace_id: str, ids: Collection[str]) -> list[Key]:
 def stage_deletion(
     unit: UnitOfWork, resource: ResourceRow, schedule: ScheduleRow | None, *, retention: timedelta
 ) -> None:
-    """Stage a resource's deletion, which ends its slots. Its hours are kept for the same time."""
+    """Stage a resource's deletion, which ends its slots.
+
+    Its hours are kept for the same time.
+    """
     until = clock.now() + retention
     unit.soft_delete(resource, until=until)
     if schedule is not None:

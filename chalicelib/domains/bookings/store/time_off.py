@@ -156,19 +156,25 @@ def find(workspace_id: str, time_off_id: str) -> TimeOffRow | None:
 
 
 def find_all(workspace_id: str, ids: Sequence[str]) -> list[TimeOffRow]:
-    """Return time off by ids, in their order. Missing ids are left out."""
+    """Return time off by ids, in their order, without missing ids."""
     rows = fetch(key(workspace_id, time_off_id) for time_off_id in ids)
     return [row for row in rows if isinstance(row, TimeOffRow)]
 
 
 def stage_creation(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
-    """Stage new time off of a resource or the workspace. Concurrent bookings then conflict."""
+    """Stage new time off of a resource or the workspace.
+
+    Concurrent bookings then conflict.
+    """
     unit.create(row)
     _raise_version(unit, row, resource)
 
 
 def stage_deletion(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
-    """Stage the deletion of time off. ``resource`` is its resource, if it still exists."""
+    """Stage the deletion of time off.
+
+    ``resource`` is its resource, if it still exists.
+    """
     unit.delete(row, if_there=True)
     _raise_version(unit, row, resource)
 
@@ -179,7 +185,10 @@ def lock_key(workspace_id: str) -> Key:
 
 
 def read_lock(workspace_id: str, rows: Rows | None = None) -> LockRow:
-    """Return the lock row of the workspace's time off. Read it before ``overlapping``."""
+    """Return the lock row of the workspace's time off.
+
+    Read it before ``overlapping``.
+    """
     return locks.lock_row(workspace_id, LOCK, rows)
 
 

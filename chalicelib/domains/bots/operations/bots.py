@@ -183,7 +183,10 @@ class AgentAccessResult(Wire):
 
 
 def _check_model(ctx: Context, name: str) -> None:
-    """Warn if a model name is not in the catalogue. It is passed to the provider unchanged."""
+    """Warn if a model name is not in the catalogue.
+
+    It is passed to the provider unchanged.
+    """
     if not llm.is_known(name):
         suggestions = models.similar_names(name)
         hint = f" Did you mean {' or '.join(suggestions)}?" if suggestions else ""

@@ -1,4 +1,7 @@
-"""Keys of private bots. A caller of a private bot sends a key, which is checked in one read."""
+"""Store keys that callers of private bots send.
+
+A key is checked in one read.
+"""
 
 from typing import Any
 
@@ -13,7 +16,10 @@ SORT_KEY = "key"
 
 
 class BotKeyRow(IdentityRow):
-    """A bot's key, stored under the SHA-256 hash of its token. ``masked`` may be displayed."""
+    """A bot's key, stored under the SHA-256 hash of its token.
+
+    ``masked`` may be displayed.
+    """
 
     key_id = UnicodeAttribute()
     name = UnicodeAttribute()
@@ -30,7 +36,7 @@ class BotKeyLookupRow(IdentityRow):
 
 
 def row(token: str, **attributes: Any) -> BotKeyRow:  # noqa: ANN401  the row's attributes
-    """Return the row of a new key. The caller stages it."""
+    """Return the row of a new key, for the caller to stage."""
     masked = f"{tokens.BOT_PREFIX}…{token[-4:]}"
     return BotKeyRow(_key_partition(token), SORT_KEY, masked=masked, **attributes)
 

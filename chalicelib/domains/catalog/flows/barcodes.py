@@ -1,4 +1,4 @@
-"""Look up barcodes in open databases. Found articles are cached for 30 days."""
+"""Look up barcodes in open databases, and cache articles for 30 days."""
 
 from dataclasses import asdict
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Drafts of cards by a language model, with photo candidates. Nothing of a draft is stored."""
+"""Draft cards with a language model, and find photo candidates, without storing a draft."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -71,7 +71,10 @@ class DraftOut(Wire):
 
 
 class Drafted(NamedTuple):
-    """A draft. ``card`` holds the fields of a ``DraftOut``."""
+    """A draft.
+
+    ``card`` holds the fields of a ``DraftOut``.
+    """
 
     card: Mapping[str, object]
     images: list[PhotoOut]

@@ -32,7 +32,10 @@ def check_change(product: ProductRow, delta: int) -> None:
 
 
 def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
-    """Stage a change of the stock alone. The product object then shows the expected stock."""
+    """Stage a change of the stock alone.
+
+    The product object then shows the expected stock.
+    """
     stock = int(product.stock or 0)
     attempts: list[int] = ctx.unit.run_side_effect_once("tries", list)
     attempts.append(stock)

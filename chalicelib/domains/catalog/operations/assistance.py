@@ -134,7 +134,10 @@ def _result(
 
 
 def _look_up_in_databases(ctx: Context, barcode: Barcode) -> Found | None:
-    """Look up an article in the open databases. A failure adds a warning."""
+    """Look up an article in the open databases.
+
+    A failure adds a warning.
+    """
     if barcode.in_store:
         ctx.warn("This number is for in-store use, so only the workspace's products were searched.")
     try:

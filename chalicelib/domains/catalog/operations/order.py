@@ -92,7 +92,7 @@ def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
 
 
 def _require_category(ctx: Context, source: ProductRow) -> str | None:
-    """Return the category of a copy: the original's, or none if that is being deleted right now."""
+    """Return the original's category for a copy, or None if the category is being deleted."""
     category = source.category_id and CATEGORIES.find(ctx.workspace_id, source.category_id)
     if not category:
         return None

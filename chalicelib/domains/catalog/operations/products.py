@@ -94,7 +94,10 @@ class ProductOut(ProductRef):
 
     @classmethod
     def from_record(cls, product: ProductRow, **overrides: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return the wire form of a stored product. ``overrides`` replace stored values."""
+        """Return the wire form of a stored product.
+
+        ``overrides`` replace stored values.
+        """
         return cls.from_row(product.values, **{"description_truncated": False, **overrides})
 
 
@@ -172,7 +175,10 @@ class ProductDelete(ProductRef):
 
 
 def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
-    """Stage a product's deletion. The row is kept for a month; SKU and barcode are free at once."""
+    """Stage a product's deletion, which frees the SKU and the barcode.
+
+    The row is kept for a month.
+    """
     unit.soft_delete(product, until=clock.now() + KEPT_AFTER_DELETION)
 
 

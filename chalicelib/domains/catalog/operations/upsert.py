@@ -114,7 +114,10 @@ class UpsertResult(Wire):
 
 
 def _weight(args: ProductUpsert) -> int:
-    """Return how many heavy calls a call counts as. A dry run fetches no images."""
+    """Return how many heavy calls a call counts as.
+
+    A dry run fetches no images.
+    """
     items = 0 if args.dry_run else sum(map(images.weight_of, batch_items.valid(args.items)))
     return -(-items // ITEMS_PER_HEAVY_CALL)
 
@@ -323,7 +326,10 @@ def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[U
 
 
 def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOutcome:
-    """Stage the writes of one item. All errors are raised before anything is staged."""
+    """Stage the writes of one item.
+
+    All errors are raised before anything is staged.
+    """
     product, values_sent = rows.products.get(key_of(item)), item.provided("sku", "id")
     category_id = values_sent.pop("category_id", None)
     if category_id is not None and category_id not in rows.categories:

@@ -21,7 +21,7 @@ The records of these nouns are counted by ``category_id``.
 
 
 class CategoryRow(Record):
-    """A category. Its parent, if any, is of the same kind."""
+    """A category, whose parent, if any, is of the same kind."""
 
     name = UnicodeAttribute()
     slug = UnicodeAttribute()
@@ -51,7 +51,10 @@ def read_all(workspace_id: str) -> list[CategoryRow]:
 
 
 def subtree_ids(workspace_id: str, category_id: str, kind: str) -> list[str]:
-    """Return the ids of a category and its descendants; for an unknown category, its own id."""
+    """Return the ids of a category and its descendants.
+
+    An unknown category has its own id only.
+    """
     rows = [row for row in read_all(workspace_id) if row.kind == kind]
     return [category_id, *trees.descendants({row.id: row.parent_id for row in rows}, category_id)]
 

@@ -74,7 +74,7 @@ class ProductRow(Record):
 
     @property
     def available(self) -> int:
-        """Pieces for sale, used to sort and filter; ``UNTRACKED`` if the stock is not tracked."""
+        """Pieces for sale, or ``UNTRACKED`` if the stock is not tracked, to sort and filter by."""
         return UNTRACKED if self.stock is None else int(self.stock)
 
 
@@ -178,7 +178,10 @@ def require_unchanged(unit: UnitOfWork, product: ProductRow) -> None:
 
 
 class StockRow(ContentRow):
-    """Row for a change of a product's stock alone. Other attributes may change at the same time."""
+    """Row for a change of a product's stock alone.
+
+    Other attributes may change at the same time.
+    """
 
     stock = NumberAttribute(null=True)
     version = NumberAttribute()

@@ -74,7 +74,7 @@ class Bot(NamedTuple):
         return self.workspace.id
 
     def add_counts(self, channel: str, measures: Mapping[str, int]) -> None:
-        """Update counters outside of any transaction. A failure is ignored."""
+        """Update counters outside of any transaction, and ignore failures."""
         counts = Increments(self.workspace_id)
         today = clock.local_day(clock.now(), self.workspace.timezone)
         bot_metrics.count(counts, self.agent.id, channel, today, measures)
@@ -118,7 +118,10 @@ class CheckedMessage:
 
     @property
     def _channel(self) -> Channel:
-        """Return the channel of the dialog. It is set by the first message."""
+        """Return the channel of the dialog.
+
+        It is set by the first message.
+        """
         if self.dialog is not None:
             return cast("Channel", self.dialog.channel)
         channel = self.args.channel or "api"
@@ -411,7 +414,10 @@ def _find_session(args: ChatRequest, workspace_id: str) -> SessionRow | None:
 
 @dataclass(slots=True)
 class _Message:
-    """A message to a bot that is switched on. The visitor's limit has admitted it."""
+    """A message to a bot that is switched on.
+
+    The visitor's limit has admitted it.
+    """
 
     args: ChatRequest
     caller: Caller
@@ -558,7 +564,10 @@ class _Message:
 
     @property
     def _is_anonymous(self) -> bool:
-        """Whether the call has neither a session nor a bot key. Only its IP address is known."""
+        """Whether the call has neither a session nor a bot key.
+
+        Only its IP address is known.
+        """
         has_key = self.bot.agent.is_private and self.args.api_key is not None
         return self.args.session_id is None and not has_key
 

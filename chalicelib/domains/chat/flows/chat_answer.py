@@ -191,7 +191,10 @@ class ModelCalls:
     def _shown_events(
         self, number: int, call: _Call
     ) -> Generator[TextDelta | Reasoning, None, None]:
-        """Yield text and reasoning of a call. Links to unknown hosts lose their addresses."""
+        """Yield text and reasoning of a call.
+
+        Links to unknown hosts lose their addresses.
+        """
         links = LinkFilter(self._may_link, REMOVED[self._context.language])
         problem: ModelError | None = None
         with closing(self._stream(number, call)) as events:
@@ -213,12 +216,15 @@ class ModelCalls:
             raise problem
 
     def _may_link(self, host: str) -> bool:
-        """Whether the answer may link to a host. Few answers have a link that needs the sites."""
+        """Whether the answer may link to a host.
+
+        Few answers have a link that needs the sites.
+        """
         return host in self._exchange.link_hosts or host in self._site_hosts
 
     @cached_property
     def _site_hosts(self) -> set[str]:
-        """The hosts of the workspace's sites; none if they cannot be read."""
+        """Hosts of the workspace's sites, or an empty set if the sites cannot be read."""
         try:
             return hosts_in(sites.find_urls(self._context.workspace.id))
         except UnavailableError:
@@ -249,7 +255,10 @@ class ModelCalls:
                 return
 
     def _adapt_to(self, error: ModelError) -> bool:
-        """Leave out what the provider has refused. Return whether another request may succeed."""
+        """Leave out what the provider has refused.
+
+        Return whether another request may succeed.
+        """
         if error.kind == "no_tools" and self._specs:
             self._drop_tools()
             return True
@@ -265,7 +274,7 @@ class ModelCalls:
         return is_smaller or dropped > 0
 
     def _accepted_context(self) -> int:
-        """Return the context to assume after a refusal: the reported one, or what was accepted."""
+        """Return the context to assume after a refusal, either the reported or the accepted one."""
         if self._context_tokens < self._exchange.spec.context_tokens:
             return self._context_tokens
         accepted = self._count(self._messages) + self._exchange.max_output
@@ -277,7 +286,10 @@ class ModelCalls:
         self._messages[0] = self._exchange.message_without_tools
 
     def _request(self, number: int, call: _Call) -> Generator[TextDelta | Reasoning, None, None]:
-        """Send the messages, and yield text and reasoning. ``call`` receives the tool calls."""
+        """Send the messages, and yield text and reasoning.
+
+        ``call`` receives the tool calls.
+        """
         exchange, needed = self._exchange, self._count(self._messages)
         room = self._context_tokens - needed
         output = self._output_with_tools(number, needed, room - RESULT_TOKENS)
@@ -364,7 +376,7 @@ class ModelCalls:
         self._acknowledge()
 
     def _keep_offered(self) -> None:
-        """Store the free times that the bot has named. Without them it has to find them again."""
+        """Store the free times that the bot has named, which saves the bot another search."""
         context = self._context
         try:
             proposals.keep_offered(context.workspace.id, context.dialog_id, context.offered_slots)
@@ -462,7 +474,10 @@ class Done(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """End of a failed answer. ``usage`` is that of an empty answer that was charged."""
+    """End of a failed answer.
+
+    ``usage`` is the usage of an empty answer that was charged.
+    """
 
     code: ErrorCode
     usage: TokenUsage | None = None
@@ -524,12 +539,18 @@ class Answer:
 
 
 def failed(code: ErrorCode, usage: TokenUsage | None) -> Failed:
-    """Return the end of a failed answer. Only an empty answer shows its usage."""
+    """Return the end of a failed answer.
+
+    Only an empty answer shows its usage.
+    """
     return Failed(code, usage if code == "empty_answer" else None)
 
 
 def _close(exchange: Exchange, ending: Ending) -> None:
-    """Settle or release the hold of an exchange. If this fails, the hold's job does it later."""
+    """Settle or release the hold of an exchange.
+
+    If this fails, the hold's job does it later.
+    """
     about = {"requestId": exchange.hold.request_id, "agentId": exchange.hold.agent_id}
     try:
         settled = exchange.close(ending)
@@ -662,7 +683,7 @@ class _ModelStream:
                 return None
 
     def _read_model(self) -> None:
-        """Read the model. Runs in the reader."""
+        """Read the model in the reader's thread."""
         try:
             for event in self._calls.events():
                 if isinstance(event, Reasoning):
@@ -682,7 +703,10 @@ class _ModelStream:
             self._put(None)
 
     def _add(self, piece: str) -> bool:
-        """Add a piece to the answer. Return False to stop reading the model."""
+        """Add a piece to the answer.
+
+        Return False to stop reading the model.
+        """
         room = MAX_ANSWER_BYTES - self._size
         size = len(piece.encode())
         if self._first_token_ms is None:
@@ -696,7 +720,10 @@ class _ModelStream:
         return self._put(piece)
 
     def _put(self, piece: str | Shown | None) -> bool:
-        """Queue a piece, or drop it if the visitor has left. Return False to stop reading."""
+        """Queue a piece, or drop it if the visitor has left.
+
+        Return False to stop reading.
+        """
         while not self._stopped.is_set():
             if self._visitor_left.is_set():
                 return True
@@ -714,7 +741,7 @@ class _ModelStream:
             self._checkpoint_due.set()
 
     def _write_checkpoints(self) -> None:
-        """Write checkpoints of new output, and renew the session's lock. Runs in the keeper."""
+        """Write checkpoints of new output, and renew the session's lock, in the keeper's thread."""
         stored_progress, pause, renewed = (0, 0), CHECKPOINT_SECONDS, perf_counter()
         while True:
             self._checkpoint_due.wait(pause)
@@ -742,7 +769,10 @@ class _ModelStream:
         return not (self._stopped.is_set() or self._visitor_left.is_set())
 
     def _checkpoint(self) -> None:
-        """Store the text that was sent, and the usage. A later checkpoint never has less."""
+        """Store the text that was sent, and the usage.
+
+        A later checkpoint never has less.
+        """
         with self._checkpointing:
             text = "".join(self._pieces[: self._sent_pieces])
             output_tokens = count_tokens(text) + self._reasoning_counter.tokens
@@ -765,7 +795,7 @@ def _failure(problem: BaseException, text: str) -> ErrorCode:
 
 
 def _thread(name: str, work: Callable[[], None]) -> Thread:
-    """Start a thread. It does not inherit the request's deadline."""
+    """Start a thread that does not inherit the request's deadline."""
     thread = Thread(target=work, name=name, daemon=True)
     thread.start()
     return thread

@@ -401,7 +401,7 @@ class Recovered(NamedTuple):
 
 @job_handler(ledger.SETTLE_HOLD)
 def settle_hold(job: Job) -> None:
-    """Close a hold that a crash left open: settle the output that was produced, or release it."""
+    """Settle the produced output of a hold that a crash left open, or release the hold."""
     hold = charging.find_open_hold(job)
     if hold is None:
         return

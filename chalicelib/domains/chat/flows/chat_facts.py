@@ -114,7 +114,7 @@ def find_hours(workspace_id: str) -> list[Hours]:
 
 
 def _day(spans: Sequence[Span]) -> str:
-    """Return the hours of a day: ``10:00-14:00, 15:00-20:00``, or an empty text."""
+    """Return the hours of a day as ``10:00-14:00, 15:00-20:00``, or an empty string."""
     return ", ".join(f"{interval.start}-{interval.end}" for interval in intervals(spans))
 
 
@@ -149,7 +149,10 @@ def _local(moment: int, timezone: str) -> datetime:
 def _nearest(
     workspace_id: str, listing: Listing[Any], words: Iterable[str], limit: int
 ) -> list[str]:
-    """Return ids of active records. Records whose names contain more of the words come first."""
+    """Return ids of active records.
+
+    Records whose names contain more of the words come first.
+    """
     partition = Partition(listing.partition(workspace_id), Cost())
     active = listing.having({"status": "active"})
     rows = list(islice(entries(partition, None, active, consistent=False), MAX_SEARCHED))

@@ -122,7 +122,10 @@ class Replay(NamedTuple):
 
 
 def idempotency_record(scope: str, key: str, arguments: Sequence[str | None]) -> IdempotencyRecord:
-    """Return the record of a call. A retry must repeat these ``arguments``."""
+    """Return the record of a call.
+
+    A retry must repeat these ``arguments``.
+    """
     return IdempotencyRecord(scope, key, hashlib.sha256(to_json(arguments)).hexdigest())
 
 
@@ -213,7 +216,10 @@ def stage_replay(  # noqa: PLR0913  the fields of a replay
 
 
 def _sealed(token: str, record: IdempotencyRecord, dialog_id: str) -> str:
-    """Encrypt or decrypt a token with XOR. The mask is used for one token only."""
+    """Encrypt or decrypt a token with XOR.
+
+    The mask is used for one token only.
+    """
     secret = f"session\0{record.scope}\0{record.key}\0{dialog_id}"
     raw = urlsafe_b64decode(token + "=")
     mask = hashlib.sha256(secret.encode()).digest()

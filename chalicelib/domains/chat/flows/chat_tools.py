@@ -110,11 +110,17 @@ class ToolContext:
 
 
 class ToolError(Exception):
-    """A call that cannot be carried out. The message says what the model can do instead."""
+    """A call that cannot be carried out.
+
+    The message says what the model can do instead.
+    """
 
 
 class Tool(NamedTuple):
-    """A tool of a capability. ``run`` returns JSON data, and its docstring describes the tool."""
+    """A tool of a capability.
+
+    ``run`` returns JSON data, and its docstring describes the tool.
+    """
 
     capability: Capability
     arguments: type[Wire]
@@ -227,12 +233,12 @@ class FreeTimeSearch(Wire):
 
 
 def find_products(context: ToolContext, search: OfferSearch) -> dict[str, Any]:
-    """Find products with their prices. Prices are in rubles."""
+    """Find products with their prices in rubles."""
     return _offers(context, chat_facts.PRODUCT_OFFERS, search)
 
 
 def find_services(context: ToolContext, search: OfferSearch) -> dict[str, Any]:
-    """Find services with their prices and durations. Prices are in rubles."""
+    """Find services with their durations, and prices in rubles."""
     return _offers(context, chat_facts.SERVICE_OFFERS, search)
 
 
@@ -253,7 +259,10 @@ def opening_hours(context: ToolContext, _: NoArguments) -> dict[str, Any]:
 
 
 def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, Any]:
-    """Find free times of a service. Name times to the visitor as they are in the result."""
+    """Find free times of a service.
+
+    Name times to the visitor as they are in the result.
+    """
     workspace_id = context.workspace.id
     service = _service_named(workspace_id, search.service)
     try:
@@ -320,7 +329,10 @@ def _range(search: FreeTimeSearch, zone: str) -> Query:
 
 
 def _offer(context: ToolContext, search: Search, slot: Slot, zone: str) -> dict[str, Any]:
-    """Return a slot for the model. The context keeps it as the last one that the bot has named."""
+    """Return a slot for the model.
+
+    The context keeps it as the last one that the bot has named.
+    """
     resource_id = next(iter(slot.seats))
     offered_by_key = {
         (offer.service_id, offer.resource_id, offer.start): offer for offer in context.offered_slots
@@ -406,7 +418,10 @@ class PersonRequest(Wire):
 
 
 def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, Any]:
-    """Show the visitor a card to confirm a booking of a free time. Leave out what is not known."""
+    """Show the visitor a card to confirm a booking of a free time.
+
+    Leave out what is not known.
+    """
     offered_slot = next(
         (offer for offer in context.offered_slots if offer.id == args.slot_id), None
     )
@@ -449,7 +464,10 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
 
 
 def propose_order(context: ToolContext, args: OrderProposal) -> dict[str, Any]:
-    """Show the visitor a card to confirm an order of products. Leave out what is not known."""
+    """Show the visitor a card to confirm an order of products.
+
+    Leave out what is not known.
+    """
     workspace_id = context.workspace.id
     form = FORMS.find(workspace_id, context.agent.order_form_id or "")
     if form is None:
@@ -527,7 +545,10 @@ def _propose(
 
 
 def _require_answer(unit: UnitOfWork, context: ToolContext) -> None:
-    """Require the answer. It is gone if the dialog has been erased in the meantime."""
+    """Require the answer.
+
+    It is gone if the dialog has been erased in the meantime.
+    """
     place = messages.key(context.workspace.id, context.dialog_id, context.number)
     erased = ConflictError("This dialog has ended.")
     unit.require(MessageRow(place.pk, place.sk), on_conflict=erased)

@@ -130,7 +130,10 @@ def list_dialogs(ctx: Context, args: AllDialogsQuery) -> AllDialogs:
 
 
 def _ids(ctx: Context, lead_id: str | None) -> Collection[str] | None:
-    """Return the dialogs of a lead: the one that it came from. A list of all costs more."""
+    """Return the id of the dialog from which a lead came, or no id.
+
+    A search for all dialogs of a lead would cost more.
+    """
     if lead_id is None:
         return None
     dialog_id = LEADS.require(ctx.workspace_id, lead_id).dialog_id
@@ -199,7 +202,7 @@ def _name(person: LeadRow | ClientRow | None) -> str | None:
 
 
 def _cost(dialog: DialogRow, agent: AgentRow | None) -> int | None:
-    """Return the cost of a dialog's tokens; None without its bot or a known model."""
+    """Return the cost of a dialog's tokens, or None if its bot or model is unknown."""
     spec = models.find(agent.model) if agent else None
     if spec is None:
         return None

@@ -21,7 +21,7 @@ CONTACT = "contact"
 
 
 class Field(NamedTuple):
-    """A field that the visitor fills in on a card. ``options`` are the choices of a select."""
+    """A field that the visitor fills in on a card, with the choices of a select in ``options``."""
 
     name: str
     label: str
@@ -54,7 +54,7 @@ class Person(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of an order. ``price`` is that of one piece, in kopecks."""
+    """A line of an order, with the price of one piece in kopecks."""
 
     name: str
     quantity: int
@@ -83,7 +83,10 @@ def booking(  # noqa: PLR0913  the fields of a booking
     person: Person,
     privacy_url: str | None,
 ) -> dict[str, Any]:
-    """Return the card of a booking. ``local`` is the start in ``zone``; the price is in kopecks."""
+    """Return the card of a booking.
+
+    ``local`` is the start in ``zone``. The price is in kopecks.
+    """
     details = [
         ("when", f"{localized.weekday_and_time(language, local)} ({zone})"),
         ("staff", staff),

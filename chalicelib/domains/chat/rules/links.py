@@ -81,7 +81,10 @@ _NAMED_HOST = re.compile(
 
 
 def hosts_in(texts: Iterable[str]) -> set[str]:
-    """Return the hosts that texts name, with or without a scheme. Those of e-mails do not count."""
+    """Return the hosts that texts name, with or without a scheme.
+
+    Hosts of e-mail addresses are left out.
+    """
     hosts = (match[1] or match[2] for text in texts for match in _NAMED_HOST.finditer(text))
     return {host for host in map(normalize_host, hosts) if host}
 
@@ -114,7 +117,7 @@ class _Step(NamedTuple):
 
 
 class _Address(NamedTuple):
-    """The address of a Markdown link: whether it is kept, and where the link ends."""
+    """Decision whether the address of a Markdown link is kept, and the end of the link."""
 
     is_kept: bool
     end: int
@@ -143,7 +146,10 @@ class LinkFilter:
 
 
 class _Scanner(ABC):
-    """A filter of a text in pieces. It decides on each match of a pattern."""
+    """A filter of a text in pieces.
+
+    It decides on each match of a pattern.
+    """
 
     pattern: re.Pattern[str]
 
@@ -285,7 +291,7 @@ class _Markdown(_Scanner):
         return _Address(is_kept=True, end=start)
 
     def _reference(self, text: str, plain: _Step) -> _Step | None:
-        """Check the address of a reference: ``[name]: address``."""
+        """Check the address of a Markdown reference such as ``[name]:address``."""
         window = text[plain.end : plain.end + MAX_LINK]
         begin = _end(_INDENT, window, 0)
         end = _address_end(window, begin)
@@ -310,7 +316,7 @@ class _Markdown(_Scanner):
         return _Step(replacement, end) if text[end : end + 1] == ">" else plain
 
     def _keeps(self, address: str) -> bool:
-        """Whether the address of a Markdown link is kept: a contact, or relative, or allowed."""
+        """Whether a Markdown link keeps its address, which is a contact, relative or allowed."""
         address = html.unescape(_ESCAPE.sub(r"\1", address))
         address = re.sub(rf"^[\0- <{_SPACE}]+|[\0- >{_SPACE}]+$", "", address)
         if re.search(r"[\0-\x1f]", address):  # Browsers drop some of these characters.
@@ -354,7 +360,7 @@ class _Urls(_Scanner):
 
 
 def _nothing(text: str, token: re.Match[str]) -> str:
-    """Return what replaces a bracket: a space where its removal would join two brackets."""
+    """Return a space to replace a bracket if its removal would join two brackets, else nothing."""
     return " " if text[max(0, token.start() - 1) : token.start()] == "]" else ""
 
 

@@ -43,7 +43,10 @@ class SessionBusyError(ConflictError):
 
 
 class SessionRow(ConversationRow):
-    """A session. ``holder`` is the id of the request that streams in it, until ``held_until``."""
+    """A session.
+
+    ``holder`` is the id of the request that streams in it, until ``held_until``.
+    """
 
     agent_id = UnicodeAttribute()
     dialog_id = UnicodeAttribute()
@@ -62,7 +65,7 @@ def new_token() -> str:
 
 
 def new(workspace_id: str, token: str, *, agent_id: str, dialog_id: str, holder: str) -> SessionRow:
-    """Return a new session, locked by the request that begins it. The caller stages it."""
+    """Return a new session, locked by the request that begins it, for the caller to stage."""
     now = clock.now()
     return SessionRow(
         _partition(workspace_id, tokens.digest(token)),
@@ -95,7 +98,7 @@ def begin(workspace_id: str, *, agent_id: str, dialog_id: str) -> str:
 
 
 def find(workspace_id: str, agent_id: str, token: str) -> SessionRow | None:
-    """Return a bot's session by its token, or None. A session of another bot is not returned."""
+    """Return a bot's session by its token, or None if it is the session of another bot."""
     session = find_by_hash(workspace_id, tokens.digest(token))
     return session if session is not None and session.agent_id == agent_id else None
 

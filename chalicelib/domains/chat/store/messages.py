@@ -56,7 +56,7 @@ class MessageRow(ConversationRow):
 
     @property
     def end_reason(self) -> EndReason | None:
-        """Why the answer is not whole; None for a reason that this release does not know."""
+        """Why the answer is not whole, or None if this release does not know the reason."""
         return next((end_reason for end_reason in END_REASONS if end_reason == self.reason), None)
 
     @property
@@ -76,7 +76,7 @@ class MessageRow(ConversationRow):
 
 
 def row(workspace_id: str, dialog_id: str, number: int, **attributes: Any) -> MessageRow:  # noqa: ANN401  the row's attributes
-    """Return a message row. The caller stages it."""
+    """Return a message row, for the caller to stage."""
     return MessageRow(_partition(workspace_id, dialog_id), _sort_key(number), **attributes)
 
 
@@ -174,7 +174,10 @@ def _details(ended: Ended) -> Iterator[Action]:
 
 
 def latest(workspace_id: str, dialog_id: str, limit: int) -> Iterator[MessageRow]:
-    """Yield a dialog's messages, newest first, at most ``limit``. They are read on demand."""
+    """Yield a dialog's messages, newest first, at most ``limit``.
+
+    They are read on demand.
+    """
     for item in Partition(_partition(workspace_id, dialog_id), Cost(), MessageRow).items(
         limit, scan_index_forward=False, consistent_read=True
     ):

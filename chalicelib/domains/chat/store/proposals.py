@@ -47,7 +47,7 @@ _ID = re.compile(r"([0-9A-Z]{26})-([0-9A-Z]{26})-([0-9]{1,9})-([0-9])")
 
 
 class ProposalId(NamedTuple):
-    """Id of a proposal: its bot and dialog, its answer's number, and its own number from 1."""
+    """Id of a proposal in a bot's dialog, with the answer's number and a number from 1."""
 
     agent_id: str
     dialog_id: str
@@ -116,7 +116,10 @@ class LatestRow(ConversationRow):
 
 
 class Actions(NamedTuple):
-    """Free times and proposals of a dialog, as an answer needs them. The newest comes first."""
+    """Free times and proposals of a dialog, as an answer needs them.
+
+    The newest comes first.
+    """
 
     offered_slots: tuple[OfferedSlot, ...] = ()
     proposals: tuple[ProposalRow, ...] = ()
@@ -157,7 +160,10 @@ def offered_slots(row: LatestRow | None) -> tuple[OfferedSlot, ...]:
 
 
 def state_of(row: ProposalRow, latest: str | None) -> State:
-    """Return the state of a proposal. ``latest`` is the newest proposal of its dialog."""
+    """Return the state of a proposal.
+
+    ``latest`` is the newest proposal of its dialog.
+    """
     if row.state == AWAITING and row.result:
         ends_at = datetime.fromisoformat(row.result["expiresAt"])
         return AWAITING if clock.now() < ends_at else "expired"

@@ -41,7 +41,10 @@ class Found(NamedTuple):
 
 
 def contacts_of(row: Any) -> dict[str, str | None]:  # noqa: ANN401  a row of one of four nouns
-    """Return the e-mail address and phone number of a record. A dialog has neither."""
+    """Return the e-mail address and phone number of a record.
+
+    A dialog has neither.
+    """
     prefix = "client_" if isinstance(row, BookingRow) else ""
     email, phone = (getattr(row, prefix + name, None) for name in (EMAIL, PHONE))
     return {EMAIL: email, PHONE: phone if phones.is_number(phone) else None}
@@ -194,7 +197,10 @@ class Trace:
 
 
 def has_personal_data(row: Any) -> bool:  # noqa: ANN401  a client, a lead or a booking
-    """Return whether a record still has personal data. An erased record has counts only."""
+    """Return whether a record still has personal data.
+
+    An erased record has counts only.
+    """
     names = ["name", "email", "phone", "tags", "data"]
     if isinstance(row, BookingRow):
         names = ["client_name", "client_email", "client_phone"]

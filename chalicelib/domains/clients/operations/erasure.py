@@ -215,7 +215,10 @@ def _forget_replies(ctx: Context, record_ids: list[str]) -> None:
 
 
 def _erase(ctx: Context, rows: Sequence[Any]) -> None:
-    """Erase the records of a wave. Clients come first: a lead of the wave may have led to them."""
+    """Erase the records of a wave.
+
+    Clients come first, because a lead of the wave may have led to them.
+    """
     for row in rows:
         if isinstance(row, ClientRow):
             _commit_records(ctx, [row.id], partial(_wipe_client, client_id=row.id))
@@ -292,7 +295,10 @@ def _erase_dialog(ctx: Context, dialog_id: str) -> None:
 
 
 def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
-    """Stage the removal of personal data from a booking. An upcoming booking is cancelled."""
+    """Stage the removal of personal data from a booking.
+
+    An upcoming booking is cancelled.
+    """
     row = BOOKINGS.find(unit.workspace_id, booking_id)
     if row is None:
         return

@@ -72,7 +72,10 @@ def phone_of(text: str, country: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The client of a contact. It may be new, or have newly filled contacts."""
+    """The client of a contact.
+
+    It may be new, or have newly filled contacts.
+    """
 
     client: ClientRow
     """If it is neither new nor filled, it may be a reference that has no attributes."""

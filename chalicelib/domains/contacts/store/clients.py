@@ -144,7 +144,7 @@ def holder_keys(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[K
 
 
 def wipe(client: ClientRow) -> None:
-    """Remove personal data from a client. Its counts stay."""
+    """Remove personal data, but no counts, from a client."""
     client.name = client.email = client.phone = client.notes = client.named_contacts = None
     client.tags = []
 
@@ -214,7 +214,7 @@ def count(
 
 
 def new_client(workspace_id: str, **attributes: Any) -> ClientRow:  # noqa: ANN401  the row's attributes
-    """Return a new client, active now. The caller stages it."""
+    """Return a new client, active now, for the caller to stage."""
     return CLIENTS.new(workspace_id, last_activity=clock.now(), **attributes)
 
 
@@ -222,11 +222,11 @@ ERASED = "ERASED"
 
 
 class ErasedRow(ContentRow):
-    """An erased record. Its sort key is the record's id."""
+    """An erased record, whose id is the sort key."""
 
 
 def erased_row(workspace_id: str, record_id: str) -> ErasedRow:
-    """Return the row of an erased record. The caller stages it with the erasure."""
+    """Return the row of an erased record, for the caller to stage with the erasure."""
     return ErasedRow(f"W#{workspace_id}#{ERASED}", record_id)
 
 

@@ -42,7 +42,7 @@ class ImageOut(Wire):
 
 
 def weight(images: Sequence[ImageIn] | None) -> int:
-    """Return the cost of images in heavy calls: 1 if any must be fetched from elsewhere, else 0."""
+    """Return the cost of images in heavy calls, which is 1 if any image must be fetched, else 0."""
     return int(any(image.url and not rehosting.is_own_url(image.url) for image in images or ()))
 
 

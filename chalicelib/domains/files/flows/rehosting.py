@@ -61,7 +61,10 @@ class ImportedImage:
 
 @dataclass(frozen=True, slots=True)
 class RejectedImage:
-    """An image that was not imported. ``late`` is true if the time limit is the only reason."""
+    """An image that was not imported.
+
+    ``late`` is true if the time limit is the only reason.
+    """
 
     url: str
     reason: str
@@ -190,7 +193,10 @@ def to_image(file: FileRow) -> ImportedImage:
 
 
 def is_own_url(url: str) -> bool:
-    """Return whether a URL is of this service's files. Only other URLs must be fetched."""
+    """Return whether a URL is of this service's files.
+
+    Only other URLs must be fetched.
+    """
     return url.startswith(settings().public_url + FILES_PATH)
 
 
@@ -245,7 +251,7 @@ def remove_orphan(job: Job) -> None:
 def file_row(
     workspace_id: str, stored_file: StoredObject, name: str, folder_id: str | None
 ) -> FileRow:
-    """Return the row of a stored object's file. The caller stages it."""
+    """Return the row of a stored object's file, for the caller to stage."""
     return FileRow(
         FILES.partition(workspace_id),
         stored_file.file_id,
@@ -365,7 +371,10 @@ def _file_name(url: str) -> str:
 def _stage(
     ctx: Context, objects: dict[str, StoredObject], folder: str, reserved: int
 ) -> dict[str, FileRow]:
-    """Stage the files of stored objects, as far as the quota allows. Return the files by URL."""
+    """Stage the files of stored objects, as far as the quota allows.
+
+    Return the files by URL.
+    """
     quota = plans.STORAGE_BYTES[ctx.principal.plan]
     free_bytes = quota - used_bytes(ctx.workspace_id) - reserved
     accepted: dict[str, StoredObject] = {}
@@ -388,7 +397,10 @@ def _stage(
 
 
 def folder_at_root(unit: UnitOfWork, name: str) -> str:
-    """Return the id of the root folder with this name. A missing folder is staged for creation."""
+    """Return the id of the root folder with this name.
+
+    A missing folder is staged for creation.
+    """
     existing = root_folder(unit.workspace_id, name)
     if existing is not None:
         unit.require(FolderRow(FOLDERS.partition(unit.workspace_id), existing))

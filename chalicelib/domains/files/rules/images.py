@@ -125,7 +125,10 @@ _one_at_a_time = Lock()
 
 
 class ImageError(Exception):
-    """An image that cannot be re-encoded. ``reason`` gives the cause and a fix in one sentence."""
+    """An image that cannot be re-encoded.
+
+    ``reason`` gives the cause and a fix in one sentence.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -133,7 +136,7 @@ class ImageError(Exception):
 
 
 class CleanImage(NamedTuple):
-    """A re-encoded image. Sizes are in pixels."""
+    """A re-encoded image, with sizes in pixels."""
 
     body: bytes
     mime_type: str
@@ -253,7 +256,7 @@ def _decode(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
 
 
 def _upright_srgb(source: "ImageFile.ImageFile") -> "Image.Image":
-    """Return the pixels alone: 8 bits a channel, in sRGB, upright, within ``MAX_SIDE``."""
+    """Return only the pixels, upright, in sRGB with 8 bits a channel, within ``MAX_SIDE``."""
     orientation, profile = _orientation(source), source.info.get("icc_profile")
     image: Image.Image = source
     fits = max(image.size) <= MAX_SIDE

@@ -80,7 +80,7 @@ def find_file_ids(unit: UnitOfWork, text: str, previous_ids: Collection[str]) ->
 
 
 class FolderRow(Record):
-    """A folder. Its name is unique among its siblings."""
+    """A folder, whose name is unique among its siblings."""
 
     name = UnicodeAttribute()
     parent_id = UnicodeAttribute(null=True)
@@ -114,7 +114,7 @@ def folders(workspace_id: str) -> list[FolderRow]:
 
 
 class UsageRow(ContentRow):
-    """Bytes in use by a workspace: files, pending uploads and the HTML of pages."""
+    """Bytes that a workspace uses for files, pending uploads and the HTML of pages."""
 
     used = NumberAttribute(default=0)
 
@@ -146,13 +146,19 @@ def reserve_bytes(
 
 
 def release_bytes(unit: UnitOfWork, size: int) -> None:
-    """Stage the release of bytes that files or pages used. A size of 0 changes nothing."""
+    """Stage the release of bytes that files or pages used.
+
+    A size of 0 changes nothing.
+    """
     if size:
         unit.update(usage_row(unit.workspace_id), [UsageRow.used.add(-size)])
 
 
 class UploadRow(ContentRow):
-    """An announced large upload. Its bytes are charged; its object may not exist yet."""
+    """An announced large upload.
+
+    Its bytes are charged, but its object may not exist yet.
+    """
 
     key = UnicodeAttribute()
     name = UnicodeAttribute()
@@ -176,7 +182,7 @@ def find_upload(workspace_id: str, upload_id: str) -> UploadRow | None:
 
 
 class ImageMap(MapAttribute[str, Any]):
-    """An image that a record shows: its file, public URL, and size in pixels."""
+    """File, public URL and size in pixels of an image that a record shows."""
 
     file_id = UnicodeAttribute()
     url = UnicodeAttribute()
@@ -195,5 +201,8 @@ SHOWN_IMAGES: ShownFiles[Any] = ShownFiles(
 
 
 def is_image(file: FileRow) -> bool:
-    """Return whether a record can show a file. Only a re-encoded image has a known size."""
+    """Return whether a record can show a file.
+
+    Only a re-encoded image has a known size.
+    """
     return bool(file.width)

@@ -41,12 +41,18 @@ from chalicelib.lib import tokens
 
 
 def lock_row(workspace_id: str) -> LockRow:
-    """Return the lock row that changes of members and keys save. Read it before memberships."""
+    """Return the lock row that changes of members and keys save.
+
+    Read it before memberships.
+    """
     return locks.lock_row(workspace_id, api_keys.LOCK)
 
 
 def stage_joining(unit: UnitOfWork, account_id: str, role: Role) -> None:
-    """Stage a new membership. If the account joins at the same time, the unit starts again."""
+    """Stage a new membership.
+
+    If the account joins at the same time, the unit starts again.
+    """
     place = workspaces.membership_row(
         account_id, unit.workspace_id, role=str(role), joined_at=clock.now()
     )
@@ -57,7 +63,10 @@ def stage_joining(unit: UnitOfWork, account_id: str, role: Role) -> None:
 
 
 def stage_role(unit: UnitOfWork, lock: LockRow, membership: MembershipRow, role: Role) -> None:
-    """Stage a member's role. A plain member cannot have keys or connected apps."""
+    """Stage a member's role.
+
+    A plain member cannot have keys or connected apps.
+    """
     unchanged = MembershipRow.role == membership.role
     if membership.role == role:
         unit.require(membership, unchanged)
@@ -72,7 +81,10 @@ def stage_role(unit: UnitOfWork, lock: LockRow, membership: MembershipRow, role:
 
 
 def stage_removal(unit: UnitOfWork, lock: LockRow, membership: MembershipRow) -> tuple[int, int]:
-    """Stage the end of a membership. Return how many keys and connected apps end with it."""
+    """Stage the end of a membership.
+
+    Return how many keys and connected apps end with it.
+    """
     account_id = membership.account_id
     unit.delete(membership, if_there=True)
     unit.delete(workspaces.member_row(account_id, unit.workspace_id))
@@ -86,7 +98,10 @@ def stage_removal(unit: UnitOfWork, lock: LockRow, membership: MembershipRow) ->
 
 
 def stage_revocations(unit: UnitOfWork, keys: Iterable[ApiKeyRow]) -> None:
-    """Stage the revocation of keys. A key that is already revoked keeps its time."""
+    """Stage the revocation of keys.
+
+    A key that is already revoked keeps its time.
+    """
     for key in keys:
         since = key.revoked_at or clock.now()
         unit.update(key, [ApiKeyRow.revoked_at.set(since)])
@@ -164,7 +179,10 @@ def page_url(invitation_token: str) -> str:
 
 
 def may_invite(inviter: Role, invited: Role) -> bool:
-    """Whether a role may invite people to a role: managers and owners, to a lower one."""
+    """Whether a role may invite to another role.
+
+    Managers and owners may invite to a lower role.
+    """
     return inviter.includes(Role.MANAGER) and not invited.includes(inviter)
 
 
@@ -228,7 +246,10 @@ def stage_use(unit: UnitOfWork, invitation: OpenInvitation) -> None:
 
 
 def stage_revocation(unit: UnitOfWork, row: InvitationRow) -> None:
-    """Stage the end of an invitation. If it is used at the same time, the unit starts again."""
+    """Stage the end of an invitation.
+
+    If it is used at the same time, the unit starts again.
+    """
     unit.update(row, [InvitationRow.revoked_at.set(clock.now())], invitations.is_unused())
     unit.delete(invitations.lookup(row))
     unit.mention(f"invitation:{row.invitation_id}")

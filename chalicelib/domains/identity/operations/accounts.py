@@ -1,4 +1,4 @@
-"""Accounts. An account signs in, owns workspaces and creates keys."""
+"""Manage accounts, which sign in, own workspaces and create keys."""
 
 from datetime import datetime
 from functools import partial
@@ -306,7 +306,10 @@ def disable_account(ctx: Context, args: AccountRef) -> AccountDisabled:
 
 
 def _stage_disabling(unit: UnitOfWork, account_id: str) -> bytes:
-    """Stage the disabling of an account. An account that is already disabled keeps its time."""
+    """Stage the disabling of an account.
+
+    An account that is already disabled keeps its time.
+    """
     account = accounts.get(account_id)
     if account.disabled_at is None:
         enabled = AccountRow.disabled_at.does_not_exist()
@@ -316,7 +319,7 @@ def _stage_disabling(unit: UnitOfWork, account_id: str) -> bytes:
 
 
 def _stage_revocations(unit: UnitOfWork, account_id: str, workspace_id: str) -> bytes:
-    """Stage the end of a disabled account's keys and connections; return how many there are."""
+    """Stage the end of a disabled account's keys and connections, and return their number."""
     keys = api_keys.live(workspace_id, account_id)
     connected = connections.live(workspace_id, account_id)
     stage_revocations(unit, keys)

@@ -339,7 +339,10 @@ def create_invited_account(ctx: Context, args: InvitedAccountCreate) -> InvitedA
 def _stage_joining(
     ctx: Context, invitation: OpenInvitation, account_id: str
 ) -> MembershipRow | None:
-    """Stage the use of an invitation. An account that is a member by then keeps its membership."""
+    """Stage the use of an invitation.
+
+    An account that is a member by then keeps its membership.
+    """
     flows.stage_use(ctx.unit, invitation)
     membership = workspaces.membership(account_id, invitation.workspace.id)
     if membership is None:
@@ -348,7 +351,7 @@ def _stage_joining(
 
 
 def _may_be_taken(invitation: OpenInvitation, account: AccountRow) -> bool:
-    """Whether the holder of a mailed link may take an account: nobody has proved its address."""
+    """Whether the holder of a mailed link may take an account with an unproved address."""
     return invitation.is_mailed and not account.is_proved and account.disabled_at is None
 
 

@@ -28,7 +28,10 @@ def _nobodys() -> str:
 
 
 def matches(password_hash: str | None, password: str) -> bool:
-    """Return whether a password matches a hash. Without a hash, the check takes just as long."""
+    """Return whether a password matches a hash.
+
+    Without a hash, the check takes just as long.
+    """
     from argon2.exceptions import InvalidHashError, VerificationError
 
     nobodys = _nobodys()  # always created, so that the first unknown address takes no longer

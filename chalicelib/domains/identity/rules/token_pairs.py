@@ -59,7 +59,10 @@ class TokenPair(NamedTuple):
 
 
 class RejectedError(Exception):
-    """A refresh token is not accepted. If ``is_replay``, its connection must end."""
+    """A refresh token is not accepted.
+
+    If ``is_replay``, its connection must end.
+    """
 
     def __init__(self, *, is_replay: bool = False) -> None:
         super().__init__()

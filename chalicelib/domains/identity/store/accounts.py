@@ -1,4 +1,4 @@
-"""Accounts. An account signs in, owns workspaces and creates keys."""
+"""Manage accounts, which sign in, own workspaces and create keys."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -63,7 +63,7 @@ class AccountRow(IdentityRow):
 
 
 def row(account_id: str, **attributes: Any) -> AccountRow:  # noqa: ANN401  the row's attributes
-    """Return the row of a new account. The caller stages it."""
+    """Return the row of a new account, for the caller to stage."""
     return AccountRow(f"ACCOUNT#{account_id}", SORT_KEY, **attributes)
 
 
@@ -132,7 +132,10 @@ def get(account_id: str) -> AccountRow:
 
 
 def is_disabled(account_id: str, rows: Rows | None = None) -> bool:
-    """Return whether an account is disabled. It is taken from ``rows`` if they are given."""
+    """Return whether an account is disabled.
+
+    It is taken from ``rows`` if they are given.
+    """
     if rows is None:
         account = AccountRow.find(f"ACCOUNT#{account_id}", SORT_KEY)
     else:
@@ -162,7 +165,10 @@ def key(account_id: str) -> Key:
 
 
 def read_by_id(account_ids: Iterable[str]) -> dict[str, AccountRow]:
-    """Return the accounts with these ids, by id, in one request. Unknown ids are left out."""
+    """Return the accounts with these ids, by id, in one request.
+
+    Unknown ids are left out.
+    """
     return {row.id: row for row in fetch(map(key, account_ids)) if isinstance(row, AccountRow)}
 
 

@@ -25,7 +25,10 @@ KeyState = Literal["live", "expired", "revoked"]
 
 
 class ApiKeyRow(IdentityRow):
-    """A key, stored under the SHA-256 hash of its token. ``masked`` is its form for display."""
+    """A key, stored under the SHA-256 hash of its token.
+
+    ``masked`` is its form for display.
+    """
 
     key_id = UnicodeAttribute()
     name = UnicodeAttribute()
@@ -47,7 +50,10 @@ class ApiKeyRow(IdentityRow):
 
     @property
     def state(self) -> KeyState:
-        """State of the key. A key that is revoked and expired counts as revoked."""
+        """State of the key.
+
+        A key that is revoked and expired counts as revoked.
+        """
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expired else "live"
@@ -65,7 +71,7 @@ class ApiKeyLookupRow(IdentityRow):
 
 
 def row(token: str, **attributes: Any) -> ApiKeyRow:  # noqa: ANN401  the row's attributes
-    """Return the row of a new key. The caller stages it."""
+    """Return the row of a new key, for the caller to stage."""
     masked = f"{tokens.PREFIX}…{token[-4:]}"
     return ApiKeyRow(f"KEY#{tokens.digest(token)}", SORT_KEY, masked=masked, **attributes)
 
@@ -95,7 +101,7 @@ def read_all(workspace_id: str) -> list[ApiKeyRow]:
 
 
 def read_by_id(workspace_id: str, key_ids: Iterable[str]) -> dict[str, ApiKeyRow]:
-    """Return the workspace's keys that have these ids, by id; revoked ones included."""
+    """Return the workspace's keys with these ids, including revoked keys, by id."""
     partition = _workspace_partition(workspace_id)
     places = fetch_of(ApiKeyLookupRow, ((partition, key_id) for key_id in key_ids))
     rows = fetch_of(ApiKeyRow, ((place.record_pk, SORT_KEY) for place in places))

@@ -87,7 +87,10 @@ class ConnectionRow(IdentityRow):
 
     @property
     def state(self) -> ConnectionState:
-        """State of the connection. It is pending until its code is exchanged."""
+        """State of the connection.
+
+        It is pending until its code is exchanged.
+        """
         if self.ended_at is not None:
             return "ended"
         if self.pairs is None:
@@ -110,7 +113,7 @@ class ConnectionRow(IdentityRow):
         return bool(self.family_hash == tokens.short_digest(tokens.family(refresh_token)))
 
     def mask_of(self, scopes: Iterable[str]) -> int:
-        """Return the mask of some of the connection's scopes; 0 for all of them."""
+        """Return the mask of some of the connection's scopes, or 0 for all scopes."""
         scope_set = set(scopes)
         mask = sum(1 << n for n, scope in enumerate(self.scopes) if scope in scope_set)
         return 0 if mask == (1 << len(self.scopes)) - 1 else mask
@@ -126,7 +129,7 @@ class ConnectionLookupRow(IdentityRow):
 
 
 class Authenticated(NamedTuple):
-    """A live access token: its connection, and its scopes."""
+    """Connection and scopes of a live access token."""
 
     connection: ConnectionRow
     scopes: list[str]
@@ -138,13 +141,19 @@ def seconds(moment: datetime) -> int:
 
 
 def row(connection_id: str, **attributes: Any) -> ConnectionRow:  # noqa: ANN401  the row's attributes
-    """Return the row of a new connection, whose code is not exchanged yet. The caller stages it."""
+    """Return the row of a new connection, whose code is not exchanged yet.
+
+    The caller stages it.
+    """
     expires = attributes["created_at"] + CODE_LIFE + TTL_MARGIN
     return ConnectionRow(_partition(connection_id), SORT_KEY, expires=expires, **attributes)
 
 
 def lookups(connection: ConnectionRow) -> list[ConnectionLookupRow]:
-    """Return the look-up rows of a connection. They stay until it would no longer be listed."""
+    """Return the look-up rows of a connection.
+
+    They are kept until the connection would no longer be listed.
+    """
     places = (
         _workspace_partition(connection.workspace_id),
         _account_partition(connection.account_id),
@@ -229,7 +238,7 @@ def scopes_of_client(account_id: str, client_id: str) -> set[str]:
 
 
 def read_by_id(workspace_id: str, connection_ids: Iterable[str]) -> dict[str, ConnectionRow]:
-    """Return the workspace's connections that have these ids, by id; ended ones included."""
+    """Return the workspace's connections with these ids, including ended connections, by id."""
     rows = fetch_of(
         ConnectionRow, ((_partition(connection_id), SORT_KEY) for connection_id in connection_ids)
     )
@@ -279,7 +288,10 @@ def exchange_actions(connection: ConnectionRow, pair: TokenPair, family: str) ->
 
 
 def token_actions(connection: ConnectionRow, pairs: Sequence[TokenPair]) -> list[Action]:
-    """Return the changes of a connection that gets new tokens. They extend its life."""
+    """Return the changes of a connection that gets new tokens.
+
+    They extend its life.
+    """
     connection.expires = min(clock.now() + REFRESH_LIFE, connection.ends_at) + TTL_MARGIN
     return [
         ConnectionRow.pairs.set(pairs),

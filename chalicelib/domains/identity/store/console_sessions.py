@@ -24,7 +24,10 @@ SORT_KEY = "session"
 
 
 class ConsoleSessionRow(IdentityRow):
-    """A session. ``browser`` is the user agent at sign-in, so that its owner can recognise it."""
+    """A session.
+
+    ``browser`` is the user agent at sign-in, so that its owner can recognise it.
+    """
 
     session_id = UnicodeAttribute()
     account_id = UnicodeAttribute()
@@ -59,7 +62,7 @@ def _account_partition(account_id: str) -> str:
 
 
 def row(token: str, account: AccountRow, session_id: str, browser: str) -> ConsoleSessionRow:
-    """Return the row of a session that starts now. The caller stages it."""
+    """Return the row of a session that starts now, for the caller to stage."""
     now = clock.now()
     return ConsoleSessionRow(
         _partition(token),

@@ -26,7 +26,7 @@ class PasswordResetRow(IdentityRow):
 
 
 def row(token: str, address_hashes: list[str], language: str) -> PasswordResetRow:
-    """Return the row of a new link. The caller stages it."""
+    """Return the row of a new link, for the caller to stage."""
     now = clock.now()
     return PasswordResetRow(
         _partition(token),

@@ -45,7 +45,10 @@ class WorkspaceRow(IdentityRow):
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
-        """Return the workspace. The process then knows the events that it wants."""
+        """Return the workspace.
+
+        The process then knows the events that it wants.
+        """
         row = super().from_raw_data(data)
         subscriptions.learn(row.id, row.webhook_events, row.unwanted_messages)
         return row
@@ -79,7 +82,10 @@ class MembershipRow(IdentityRow):
 
 
 class MemberRow(IdentityRow):
-    """Reverse entry of a membership, stored under the workspace. The membership holds the role."""
+    """Reverse entry of a membership, stored under the workspace.
+
+    The membership holds the role.
+    """
 
 
 class Member(NamedTuple):
@@ -90,7 +96,7 @@ class Member(NamedTuple):
 
 
 def row(workspace_id: str, **attributes: Any) -> WorkspaceRow:  # noqa: ANN401  the row's attributes
-    """Return the row of a new workspace. The caller stages it."""
+    """Return the row of a new workspace, for the caller to stage."""
     return WorkspaceRow(f"WORKSPACE#{workspace_id}", SORT_KEY, **attributes)
 
 
@@ -100,17 +106,23 @@ def slug_claim(workspace: WorkspaceRow) -> ClaimRow:
 
 
 def membership_row(account_id: str, workspace_id: str, **attributes: Any) -> MembershipRow:  # noqa: ANN401  the row's attributes
-    """Return the row of a membership. The caller stages it."""
+    """Return the row of a membership, for the caller to stage."""
     return MembershipRow(_memberships(account_id), workspace_id, term=new_id(), **attributes)
 
 
 def role_changes(role: str) -> list[Action]:
-    """Return the changes of a membership whose role changes. A new term begins."""
+    """Return the changes of a membership whose role changes.
+
+    A new term begins.
+    """
     return [MembershipRow.role.set(role), MembershipRow.term.set(new_id())]
 
 
 def member_row(account_id: str, workspace_id: str) -> MemberRow:
-    """Return the row of a member under the workspace. The caller stages it with the membership."""
+    """Return the row of a member under the workspace.
+
+    The caller stages it with the membership.
+    """
     return MemberRow(f"W#{workspace_id}#MEMBER", account_id)
 
 

@@ -155,7 +155,10 @@ def refresh(workspace_id: str, bot_ids: Sequence[str]) -> None:
 
 
 def _refresh(workspace_id: str, bot_id: str, row: IndexRow, site_texts: "_Pages") -> bool:
-    """Build and publish the index of a bot if it differs. Returns False if another was quicker."""
+    """Build and publish the index of a bot if it differs.
+
+    Return False if another builder was quicker.
+    """
     own_documents = [
         Document(source.id, source.title, source.url or "", source.text_key)
         for source in sources.read_all(workspace_id, bot_id)
@@ -256,7 +259,10 @@ _PARSER = "chalicelib.domains.knowledge.rules.parsing:read_text"
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The result of a read: a text, or the reason why there is none, or neither if unchanged."""
+    """Outcome of a read with a text or a problem.
+
+    Both are missing if the source has not changed.
+    """
 
     text: str = ""
     problem: str = ""
@@ -264,7 +270,10 @@ class _Outcome:
 
 
 def stage_fetch(unit: UnitOfWork, source: SourceRow, delay: timedelta = timedelta()) -> None:
-    """Stage the job that reads a source next. The caller stages the source."""
+    """Stage the job that reads a source next.
+
+    The caller stages the source.
+    """
     source.fetch_id = new_id()
     payload = {"sourceId": source.id, "fetchId": source.fetch_id}
     unit.save(jobs.row(FETCH, unit.workspace_id, payload, clock.now() + delay))
@@ -328,7 +337,10 @@ def _record(unit: UnitOfWork, job: Job, outcome: _Outcome | None) -> None:
 
 
 def _store_text(unit: UnitOfWork, source: SourceRow, outcome: _Outcome) -> str | None:
-    """Store the text of a read. Returns a sentence if the bot has no room for it."""
+    """Store the text of a read.
+
+    If the bot has no room for the text, return a sentence that says so.
+    """
     text = outcome.text
     if text and source.digest != digest_of(text):
         there = sources.read_all(unit.workspace_id, source.agent_id)
@@ -344,7 +356,10 @@ def _store_text(unit: UnitOfWork, source: SourceRow, outcome: _Outcome) -> str |
 
 
 def _fail(source: SourceRow, problem: str) -> None:
-    """Set the state of a source after a failed read. A text that it has goes on answering."""
+    """Set the state of a source after a failed read.
+
+    The bot keeps answering from the text of an earlier read.
+    """
     source.failures = int(source.failures) + 1
     former = f" {STILL_ANSWERS}" if source.text_key else ""
     last = source.kind == sources.URL and source.failures >= MAX_FAILURES

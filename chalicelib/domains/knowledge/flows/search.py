@@ -52,7 +52,10 @@ _SCAN = "SELECT source_id, title, url, text FROM passages ORDER BY id"
 
 
 class Passage(NamedTuple):
-    """A passage of a source. ``url`` is that of a page, or empty. A higher score fits better."""
+    """A passage of a source.
+
+    ``url`` is the URL of a page, or empty. A higher score fits better.
+    """
 
     source_id: str
     title: str
@@ -150,7 +153,7 @@ class _Copy(NamedTuple):
 
 
 class IndexCache:
-    """Index files in a folder: those that were used last."""
+    """Cache of the index files that were used last, in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -28,7 +28,10 @@ def normal_form(text: str) -> str:
 
 
 def split(text: str) -> Iterator[str]:
-    """Yield the passages of a text. They end where a sentence or a line ends, if possible."""
+    """Yield the passages of a text.
+
+    They end where a sentence or a line ends, if possible.
+    """
     start = 0
     while start < len(text):
         end = _passage_end(text, start)
@@ -53,7 +56,10 @@ _PAGE = "page:"
 
 
 class Document(NamedTuple):
-    """A text with its place. ``key`` is the key of its object, which never changes."""
+    """A text with its place.
+
+    ``key`` is the key of its object, which never changes.
+    """
 
     source_id: str
     title: str

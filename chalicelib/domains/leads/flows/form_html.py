@@ -69,7 +69,10 @@ _MAX_HEADING = 80
 
 
 def _style_sheet(name: str) -> str:
-    """Return a style sheet with one line per rule. In the file, blank lines separate rules."""
+    """Return a style sheet with one line per rule.
+
+    In the file, blank lines separate rules.
+    """
     rules = (_FOLDER / "static" / f"{name}.css").read_text().split("\n\n")
     return "\n".join(filter(None, map(templates.minify_css, rules)))
 
@@ -101,7 +104,10 @@ PAGE_HEADERS = {
 
 
 class _Control(NamedTuple):
-    """A field for the templates. ``type`` is the type of the HTML control."""
+    """A field for the templates.
+
+    ``type`` is the type of the HTML control.
+    """
 
     name: str
     label: str
@@ -182,7 +188,10 @@ def failure_page(message: str, language: str, back_url: str | None) -> str:
 
 
 def _page(template: str, language: str, back_url: str | None = None, **values: object) -> str:
-    """Return a page. It has a link to ``back_url`` if this is an http(s) URL."""
+    """Return a page.
+
+    It has a link to ``back_url`` if this is an http(s) URL.
+    """
     if back_url is not None and not back_url.startswith(("https://", "http://")):
         back_url = None
     page = _render(template, language, back_url=back_url, style=_PAGE_STYLE, **values)
@@ -211,7 +220,10 @@ def _form(
     errors: Mapping[str, str],
     button: str,
 ) -> dict[str, Any]:
-    """Return the values for ``fields.html``. ``button`` is the key of the button's text."""
+    """Return the values for ``fields.html``.
+
+    ``button`` is the key of the button's text.
+    """
     return {
         "controls": list(_controls(fields, values, errors)),
         "page_url": _display_value(values.get(PAGE)),

@@ -359,7 +359,7 @@ def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
 
 
 def _consents(form: FormRow, data: dict[str, Any]) -> dict[str, Any]:
-    """Return the stored form of consents: the label, and the time of consent."""
+    """Return consents as stored, with the label and the time of consent."""
     at = iso(clock.now())
     return {
         spec.name: {"label": spec.label, "at": at}

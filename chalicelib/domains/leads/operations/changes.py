@@ -37,7 +37,10 @@ from chalicelib.lib.shortening import size_of, truncated_fields
 
 
 def merge(target: Any, patch: Any) -> Any:  # noqa: ANN401  JSON
-    """Return the target with the patch applied: null removes, an object merges, the rest is set."""
+    """Return the target with the patch applied.
+
+    A null removes a value, an object is merged, and any other value is set.
+    """
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}

@@ -126,7 +126,10 @@ class _Around(NamedTuple):
 
 
 def _read_around(workspace_id: str, lead: LeadRow, actors: Iterable[str]) -> _Around:
-    """Read what belongs to a lead, in one request. A deleted form takes another one."""
+    """Read what belongs to a lead, in one request.
+
+    A deleted form takes another one.
+    """
     places = (
         (FORMS, lead.form_id),
         (SITES, lead.project_id),

@@ -34,7 +34,10 @@ def form_text(language: str, key: str, **values: object) -> str:
 
 
 def for_failure(language: str, code: str) -> str:
-    """Return the message for an error code. Programs read the code itself."""
+    """Return the message for an error code.
+
+    Programs read the code itself.
+    """
     return form_text(language, _FAILURES.get(code, "failed"))
 
 
@@ -78,7 +81,7 @@ _LEAST_DIGITS, _MOST_DIGITS = 5, 40
 
 
 class FieldSpec(NamedTuple):
-    """A declared field. ``options`` are the choices of a select."""
+    """A declared field, with the choices of a select in ``options``."""
 
     name: str
     label: str
@@ -97,7 +100,7 @@ def name_for(label: str, taken_names: Container[str]) -> str:
 
 
 def language(title: str, labels: Sequence[str]) -> str:
-    """Return a form's language: ``ru`` if any of its texts has a Cyrillic letter, else ``en``."""
+    """Return ``ru`` if any text of a form has a Cyrillic letter, else ``en``."""
     return "ru" if any(_CYRILLIC.search(text) for text in (title, *labels)) else "en"
 
 
@@ -163,7 +166,10 @@ def contact(
 
 
 class _InvalidValueError(Exception):
-    """A value does not fit its field. ``key`` is the key of the error message."""
+    """A value does not fit its field.
+
+    ``key`` is the key of the error message.
+    """
 
     def __init__(self, key: str, **values: object) -> None:
         super().__init__(key)
@@ -193,7 +199,10 @@ def _clean(field: FieldSpec, value: object, language: str) -> Any:  # noqa: ANN4
 
 
 def _entered_text(value: object, kind: str) -> str:
-    """Return the text that was entered, trimmed. A JSON number is converted to text."""
+    """Return the text that was entered, trimmed.
+
+    A JSON number is converted to text.
+    """
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -299,7 +308,10 @@ _MAX_LABELS = 5
 
 
 class TemplateField(NamedTuple):
-    """A field of a template. The keys of its label and options are in the catalogue of forms."""
+    """A field of a template.
+
+    The keys of its label and options are in the catalogue of forms.
+    """
 
     name: str
     type: str = "text"

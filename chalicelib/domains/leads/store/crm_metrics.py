@@ -28,7 +28,10 @@ def subject(*, form_id: str | None = None, project_id: str | None = None) -> str
 
 
 def count_created(unit: UnitOfWork, created: Iterable[tuple[LeadRow, bool]]) -> None:
-    """Stage the counting of new leads, each with a flag for a new client. Call it once per unit."""
+    """Stage the counting of new leads, each with a flag for a new client.
+
+    Call it once per unit.
+    """
     counts = Increments(unit.workspace_id)
     for lead, with_client in created:
         day = date.fromisoformat(lead.day)
@@ -42,7 +45,10 @@ def count_created(unit: UnitOfWork, created: Iterable[tuple[LeadRow, bool]]) -> 
 
 
 def count_status(unit: UnitOfWork, lead: LeadRow, old_status: str) -> None:
-    """Stage the counting of a lead's change of status. Call it once per unit."""
+    """Stage the counting of a lead's change of status.
+
+    Call it once per unit.
+    """
     counts = Increments(unit.workspace_id)
     for subject in _subjects(lead):
         counts.add(subject, date.fromisoformat(lead.day), {old_status: -1, lead.status: 1})
@@ -50,7 +56,10 @@ def count_status(unit: UnitOfWork, lead: LeadRow, old_status: str) -> None:
 
 
 def count_client(unit: UnitOfWork, lead: LeadRow, day: date) -> None:
-    """Stage the counting of a new client of an existing lead. Call it once per unit."""
+    """Stage the counting of a new client of an existing lead.
+
+    Call it once per unit.
+    """
     counts = Increments(unit.workspace_id)
     for subject in _subjects(lead):
         counts.add(subject, day, {CLIENTS: 1})

@@ -1,4 +1,4 @@
-"""Capture forms. Visitors fill them in on a page, and each submission becomes a lead."""
+"""Manage capture forms, whose submissions by visitors become leads."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from chalicelib.engine.tables import JsonAttribute, Record
 
 
 class FormRow(Record):
-    """A form. ``fields`` are JSON objects, in display order."""
+    """A form, with ``fields`` as JSON objects in display order."""
 
     title = UnicodeAttribute()
     fields: JsonAttribute = JsonAttribute()

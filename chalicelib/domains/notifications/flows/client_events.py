@@ -56,7 +56,7 @@ class MailOptions(NamedTuple):
 
 
 def mail_options(workspace_id: str, service_id: str) -> MailOptions:
-    """Return the options of a service; for a deleted one, the default."""
+    """Return the options of a service, or the default options for a deleted service."""
     service = SERVICES.find(workspace_id, service_id)
     if service is None:
         return MailOptions(has_mails=True, reminders=REMINDERS)
@@ -254,7 +254,10 @@ def _class_of(actor: str | None) -> MailClass:
 
 
 def _schedule_next(workspace_id: str, booking: BookingRow, options: MailOptions) -> None:
-    """Make the job of the next reminder. Reminders whose time has passed are left out."""
+    """Make the job of the next reminder.
+
+    Reminders whose time has passed are left out.
+    """
     if booking.status != "confirmed":
         return
     now, start_ms = clock.now(), epoch_ms(booking.starts_at)

@@ -217,7 +217,7 @@ def send_digest(job: Job) -> None:
 
 
 def _send_or_postpone(job: Job, send: Callable[[Job, _Recipient], None]) -> None:
-    """Send what a job is for. If it is delayed, postpone the job."""
+    """Send the message of a job, or postpone the job if the message is delayed."""
     recipient, at = _recipient(job), datetime.fromisoformat(job.payload["at"])
     if recipient is None:
         return

@@ -195,7 +195,10 @@ def _start(message: Message) -> str:
 def _once(
     message: Message, tenant: str, account_id: str, operation: str | None, stage: Stage
 ) -> str:
-    """Commit what a message changes for an account. A repeated update only gets the answer."""
+    """Commit what a message changes for an account.
+
+    A repeated update only gets the answer.
+    """
     record = IdempotencyRecord(f"telegram#{account_id}", str(message.update_id), fingerprint="")
     if stored_record := idempotency.find(tenant, record):
         return _stored_answer(record, stored_record)
@@ -255,7 +258,10 @@ def _stage_end(account_id: str, chat_id: int, unit: UnitOfWork) -> str:
 
 
 def end_link(workspace_id: str, account_id: str, ended_at: datetime) -> None:
-    """Remove the link of a former member. A later link of a member who has returned stays."""
+    """Remove the link of a former member.
+
+    A later link of a member who has returned stays.
+    """
     link = telegram_links.find(workspace_id, account_id)
     if link is None:
         return

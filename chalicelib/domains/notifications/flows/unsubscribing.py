@@ -59,7 +59,10 @@ def workspace_name(subscription: Subscription) -> str:
 
 
 def unsubscribe(subscription: Subscription) -> None:
-    """End the mails of a kind to a member. A former member gets none in any case."""
+    """End the e-mails of a kind to a member.
+
+    A former member gets no e-mails in any case.
+    """
     workspace_id, account_id, kind = subscription
     event = AuditEvent(OPERATION, account_id, resources=(f"account:{account_id}",))
 

@@ -72,7 +72,7 @@ def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
 
 
 def fact_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, str]]:
-    """Return names and values of what a booking is: service, time, staff member and price."""
+    """Return the service, time, staff member and price of a booking as names and values."""
     texts = _catalogue(language).texts
     pairs = [
         ("service", mailed_name(facts.service)),
@@ -84,7 +84,7 @@ def fact_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, str]]
 
 
 def _time(language: Language, facts: BookingFacts) -> str:
-    """Return the local time with its zone and offset: the reader may be elsewhere."""
+    """Return the local time with its zone and offset, because the reader may be elsewhere."""
     offset = f"{facts.starts_at:%z}"
     local_time = localized.weekday_and_time(language, facts.starts_at)
     return f"{local_time} ({facts.timezone}, UTC{offset[:3]}:{offset[3:]})"

@@ -108,7 +108,7 @@ def kind_name(language: Language, kind: str) -> str:
 
 
 def to_text(message: Message, workspace: str, console_url: str) -> str:
-    """Return a message as a few lines for services of others: only what may leave."""
+    """Return a message as a few lines that may be sent to third-party services."""
     lines = [f"{label}: {value}" for key, label, value in message.facts if key in SHAREABLE]
     if message.page is not None:
         lines.append(f"{console_url}/{message.page}")
@@ -123,7 +123,10 @@ def mail(
     unsubscribe_url: str,
     console_url: str,
 ) -> RenderedMail:
-    """Return a message as a mail. ``console_url`` is that of the workspace in the console."""
+    """Return a message as an e-mail.
+
+    ``console_url`` is the URL of the workspace in the console.
+    """
     return mails.render(
         TEMPLATES,
         "member",

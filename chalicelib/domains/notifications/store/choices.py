@@ -57,11 +57,14 @@ class Choices:
         return [channel for channel in CHANNELS if self.wants(kind, channel)]
 
     def choose(self, kind: str, channel: Channel, *, is_on: bool) -> None:
-        """Change one choice. A choice of what is not for the member's role has no effect."""
+        """Change one choice.
+
+        A choice about messages that the member's role does not get has no effect.
+        """
         self._chosen[f"{kind}.{channel}"] = is_on
 
     def row(self, workspace_id: str, account_id: str) -> ChoicesRow:
-        """Return the row of the choices. The caller stages it."""
+        """Return the row of the choices, for the caller to stage."""
         choices = {
             name: is_on for name, is_on in self._chosen.items() if _kind(name) in MESSAGE_KINDS
         }
@@ -74,7 +77,10 @@ def find(workspace_id: str, account_id: str) -> ChoicesRow | None:
 
 
 def read_all(workspace_id: str) -> dict[str, ChoicesRow]:
-    """Return the choices by account. A job removes those of former members."""
+    """Return the choices by account.
+
+    A job removes those of former members.
+    """
     return {row.sk: row for row in ChoicesRow.partition(_place(workspace_id))}
 
 

@@ -30,14 +30,20 @@ SORT_KEY = "mail"
 
 
 class ClientMailRow(ControlRow):
-    """A mail. It exists once the mail was counted or withheld, and contains no address."""
+    """State of an e-mail that was counted or withheld.
+
+    The row contains no address.
+    """
 
     state = UnicodeAttribute()
     reason = UnicodeAttribute(null=True)
 
 
 class WithheldRow(ControlRow):
-    """The mails that were withheld in a workspace on a day, by reason. Days are in UTC."""
+    """The mails that were withheld in a workspace on a day, by reason.
+
+    Days are in UTC.
+    """
 
     by_address = NumberAttribute(default=0)
     by_plan = NumberAttribute(default=0)
@@ -66,7 +72,10 @@ class Withheld(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What became of a mail. ``reason`` is set if it was withheld, except by earlier releases."""
+    """Outcome of an e-mail.
+
+    ``reason`` is set if the e-mail was withheld, except by earlier releases.
+    """
 
     state: State
     reason: Reason | None

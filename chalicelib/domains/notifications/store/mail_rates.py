@@ -26,11 +26,17 @@ class MailDayRow(ControlRow):
 
 
 class MailReportRow(ControlRow):
-    """A report that was counted. SQS may deliver it again within 14 days."""
+    """A report that was counted.
+
+    SQS may deliver it again within 14 days.
+    """
 
 
 class MailPauseRow(ControlRow):
-    """The pause of a workspace's mails to visitors. ``reason``: ``bounces`` or ``complaints``."""
+    """Pause of a workspace's e-mails to visitors.
+
+    ``reason`` is ``bounces`` or ``complaints``.
+    """
 
     reason = UnicodeAttribute()
     since = UTCDateTimeAttribute()

@@ -1,4 +1,4 @@
-"""Addresses that get no mail. A row has the hash of an address, and not the address."""
+"""Store the hashes of addresses that get no e-mail."""
 
 import hashlib
 from datetime import timedelta
@@ -56,7 +56,10 @@ def suppress(address: str, reason: Suppression) -> None:
 
 
 def find(address: str) -> list[SuppressionRow]:
-    """Return the suppressions of an address that have not expired. There are at most two."""
+    """Return the suppressions of an address that have not expired.
+
+    There are at most two.
+    """
     rows = [SuppressionRow.find(*key) for key in _keys(address)]
     return [
         row

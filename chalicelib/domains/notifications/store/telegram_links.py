@@ -48,11 +48,14 @@ class TelegramLinkRow(ContentRow):
 
 
 class TelegramChatRow(ContentRow):
-    """Entry of a link under its chat. It belongs to the platform, as a chat has no workspace."""
+    """Entry of a link under its chat.
+
+    It belongs to the platform, as a chat has no workspace.
+    """
 
 
 class TelegramCodeRow(ControlRow):
-    """A code, stored under its hash. ``chat_id`` is the chat that used it."""
+    """A code, stored under its hash, and the chat that used the code."""
 
     workspace_id = UnicodeAttribute()
     account_id = UnicodeAttribute()
@@ -78,7 +81,10 @@ def read_memberships(chat_id: int) -> list[Membership]:
 
 
 def stage_link(unit: UnitOfWork, account_id: str, chat_id: int, name: str, language: str) -> None:
-    """Stage the link of a member to a chat. It replaces the member's former link."""
+    """Stage the link of a member to a chat.
+
+    It replaces the member's former link.
+    """
     link = find(unit.tenant, account_id)
     if link is not None and link.chat_id != chat_id:
         unit.delete(_chat_row(int(link.chat_id), unit.tenant, account_id))
@@ -96,7 +102,7 @@ def stage_end(unit: UnitOfWork, link: TelegramLinkRow) -> None:
 
 
 def code_row(code: str, workspace_id: str, account_id: str) -> TelegramCodeRow:
-    """Return the row of a new code. The caller stages it."""
+    """Return the row of a new code, for the caller to stage."""
     return TelegramCodeRow(
         _code_partition(code),
         SORT_KEY,
@@ -114,7 +120,10 @@ def find_code(code: str) -> TelegramCodeRow | None:
 
 
 def stage_use(unit: UnitOfWork, code: TelegramCodeRow, chat_id: int) -> None:
-    """Stage the use of a code by a chat. Of several chats, one commits."""
+    """Stage the use of a code by a chat.
+
+    Of several chats, one commits.
+    """
     unit.update(
         code, [TelegramCodeRow.chat_id.set(chat_id)], TelegramCodeRow.chat_id.does_not_exist()
     )

@@ -136,7 +136,10 @@ def _moment(value: object) -> datetime | None:
 
 
 def _keys(client: Client, key_id: str | None) -> Any:  # noqa: ANN401  joserfc is imported late
-    """Return the client's public keys. If none has the id, they are requested again."""
+    """Return the client's public keys.
+
+    If none has the id, they are requested again.
+    """
     from joserfc.jwk import KeySet
 
     document: Mapping[str, Any] | None = client.jwks
@@ -171,7 +174,7 @@ def _usable(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _modulus_bits(modulus: object) -> int:
-    """Return the length of an RSA key; 0 if its modulus is no base64url."""
+    """Return the length of an RSA key in bits, or 0 if its modulus is not base64url."""
     try:
         data = urlsafe_b64decode(f"{modulus}==")
     except ValueError:
@@ -180,7 +183,10 @@ def _modulus_bits(modulus: object) -> int:
 
 
 def _document(kind: str, url: str, max_bytes: int, longest: timedelta = LONGEST) -> dict[str, Any]:
-    """Return the JSON object at a URL, from the cache or from its server. Errors are not cached."""
+    """Return the JSON object at a URL, from the cache or from its server.
+
+    Errors are not cached.
+    """
 
     def request() -> list[Any]:
         response = _request(url, max_bytes)

@@ -224,7 +224,10 @@ def _pair(issued: _Issued) -> token_pairs.TokenPair:
 
 
 def _stage(ctx: Context, connection: ConnectionRow, actions: list[Any]) -> None:
-    """Stage the new tokens of a connection. If it has changed meanwhile, the call is retried."""
+    """Stage the new tokens of a connection.
+
+    If it has changed meanwhile, the call is retried.
+    """
     ctx.unit.update(connection, actions, connections.unchanged(connection))
     for row in connections.lookups(connection):
         ctx.unit.update(row, connections.lookup_expiry(connection))
@@ -266,7 +269,10 @@ def _narrowed(requested_scopes: list[str] | None, granted_scopes: list[str]) -> 
 
 
 def _is_issued(connection: ConnectionRow, token: str) -> bool:
-    """Whether a token was issued for a connection. Old access tokens are forgotten."""
+    """Whether a token was issued for a connection.
+
+    Old access tokens are forgotten.
+    """
     if token.startswith(tokens.ACCESS_PREFIX):
         digest = tokens.short_digest(token)
         return any(digest == pair.access for pair in connection.token_pairs)

@@ -27,7 +27,10 @@ _UNSEEN = re.compile("[\u00ad\u034f\u180e\u200b-\u200d\u2060-\u2064\ufeff]")
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client. ``jwks_uri`` or ``jwks`` has the keys of the method ``private_key_jwt``."""
+    """A client.
+
+    ``jwks_uri`` or ``jwks`` has the keys of the method ``private_key_jwt``.
+    """
 
     id: str
     name: str
@@ -134,7 +137,7 @@ def checked_uris(uris: object) -> tuple[str, ...]:
 
 
 def shown_name(name: object) -> str:
-    """Return a client's name as people are shown it: one line of printable characters."""
+    """Return a client's name for display, as one line of printable characters."""
     if not isinstance(name, str):
         return ""
     visible = _UNSEEN.sub("", BIDI_CONTROL.sub("", name))

@@ -35,7 +35,10 @@ _FORBIDDEN = frozenset('#\\"<>^`{|}')
 
 
 class RedirectUri(NamedTuple):
-    """The parts of a redirect URI. ``host`` is empty for a scheme of an app."""
+    """The parts of a redirect URI.
+
+    ``host`` is empty for a scheme of an app.
+    """
 
     scheme: str
     host: str
@@ -53,7 +56,7 @@ class RedirectUri(NamedTuple):
 
     @property
     def display_name(self) -> str:
-        """The text on the consent page: the host, or the scheme of an app."""
+        """Host, or scheme of an app, that the consent page shows."""
         return f"{self.scheme}:" if self.is_app else self.host
 
 

@@ -42,7 +42,10 @@ def issuer(authority: str = "") -> str:
 
 
 def issuers() -> tuple[str, ...]:
-    """Return all identifiers of the authorization server: on the own machine one per name."""
+    """Return all identifiers of the authorization server.
+
+    A development server has one identifier per host name.
+    """
     return spellings(settings().public_url)
 
 

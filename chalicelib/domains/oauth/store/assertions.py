@@ -1,4 +1,4 @@
-"""Assertions of clients that were used. Each may be used once (RFC 7523, 3)."""
+"""Store used assertions of clients, because each may be used once (RFC 7523, 3)."""
 
 import hashlib
 from datetime import datetime

@@ -101,13 +101,13 @@ def _claim_domain(unit: UnitOfWork, site: SiteRow, name: str, proofs: frozenset[
 
 
 def release(unit: UnitOfWork, site: SiteRow) -> None:
-    """Stage the release of a site's domain: of its claim, and of the host by a job."""
+    """Stage the release of the claim on a site's domain, and a job that releases the host."""
     if (host := free_domain(unit, site)) is not None:
         _stage_release(unit, host)
 
 
 def stage_checks(unit: UnitOfWork, site: SiteRow, domain: DomainMap) -> None:
-    """Stage the first check of a domain: at once if it is proven, later if it is pending."""
+    """Stage the first check of a domain, which runs later if the domain is pending."""
     number = {PENDING: 1, FAILED: None}.get(domain.state, 0)
     if number is not None and (domain.state == PENDING or site_hosts() is not None):
         payload = {"siteId": site.id, "host": domain.name, "since": domain.requested_at.isoformat()}
@@ -115,7 +115,10 @@ def stage_checks(unit: UnitOfWork, site: SiteRow, domain: DomainMap) -> None:
 
 
 def _check_job(workspace_id: str, payload: dict[str, Any], number: int) -> JobRow:
-    """Return a check of a domain since a call. Equal arguments give the same row."""
+    """Return a check of a domain since a call.
+
+    Equal arguments give the same row.
+    """
     since = datetime.fromisoformat(payload["since"])
     pauses = (GROWTH**number - 1) / (GROWTH - 1)
     due = since + min(FIRST_PAUSE * pauses, TIME_LIMIT)
@@ -213,7 +216,10 @@ def _stage_release(unit: UnitOfWork, host: str) -> None:
 
 @job_handler(RELEASE)
 def release_host(job: Job) -> None:
-    """Release a host, unless a site has the domain again. Until that is done, try again."""
+    """Release a host, unless a site has the domain again.
+
+    The job is repeated until the host is released.
+    """
     host, hosts = job.payload["host"], site_hosts()
     if hosts is None or find_by_host(host) is not None or hosts.release(host):
         return

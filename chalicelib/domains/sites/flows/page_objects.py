@@ -184,7 +184,10 @@ def remove_unused_html(job: Job) -> None:
 
 
 def _remove_versions(page_id: str, unit: UnitOfWork, versions: list[VersionRow]) -> None:
-    """Stage the deletion of versions of a page. A job removes their objects."""
+    """Stage the deletion of versions of a page.
+
+    A job removes their objects.
+    """
     for version in versions:
         unit.delete(version)
     keys = [version.html_key for version in versions]

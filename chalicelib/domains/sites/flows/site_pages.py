@@ -18,7 +18,7 @@ State = Literal["shown", "moved", "empty", "no site", "inactive", "suspended", "
 
 
 class RenderedPage(NamedTuple):
-    """Answer to a visitor: the HTML if there is any, else the reason why not."""
+    """HTML for a visitor, or the reason why there is no HTML."""
 
     state: State
     html: str = ""

@@ -1,4 +1,4 @@
-"""Custom domains of sites. A domain is bound after its owner has proven ownership in the DNS."""
+"""Bind custom domains to sites after their owners have proven ownership in the DNS."""
 
 import secrets
 from typing import Annotated

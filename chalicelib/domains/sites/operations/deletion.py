@@ -95,7 +95,7 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
 
 
 def _delete_some(unit: UnitOfWork, site: SiteRow, until: datetime) -> bool:
-    """Stage the deletion of a site's next pages, or else forms; return whether there were any."""
+    """Stage the deletion of a site's next pages, or else forms, and return whether any existed."""
     workspace_id, together_with = unit.workspace_id, str(site.deletion_id)
     rows = PAGES.entries(workspace_id, site.id)
     batch = first_batch(pages.read(workspace_id, rows[:RECORDS_PER_TRANSACTION]))

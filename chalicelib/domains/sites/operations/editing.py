@@ -45,7 +45,10 @@ class Edit(Protocol):
 
     @property
     def all(self) -> bool:
-        """Whether every match is replaced. If false, there must be exactly one match."""
+        """Whether every match is replaced.
+
+        If false, there must be exactly one match.
+        """
 
 
 class MismatchError(Exception):

@@ -165,7 +165,7 @@ def restore_rest_of_site(job: Job) -> None:
 
 
 def _restore_some(unit: UnitOfWork, site: SiteRow) -> bool:
-    """Stage the return of a site's next pages, or else forms; return whether there were any."""
+    """Stage the return of a site's next pages, or else forms, and return whether any existed."""
     batch = _next_deleted(PAGES, unit.workspace_id, site)
     live = _revived(unit.workspace_id, site, batch)
     drop_missing_files(unit.workspace_id, live)

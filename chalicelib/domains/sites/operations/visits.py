@@ -1,4 +1,4 @@
-"""Visits of a site's pages. A page reports each visit; the owner can switch counting off."""
+"""Count the visits that pages of a site report, unless the owner has switched counting off."""
 
 from datetime import date, timedelta
 

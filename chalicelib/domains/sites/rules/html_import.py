@@ -231,7 +231,10 @@ class _UrlRewriting:
         return change_within_limit
 
     def page(self, html: str) -> str:
-        """Return a page with its URLs changed. Record its title and description."""
+        """Return a page with its URLs changed.
+
+        Record its title and description.
+        """
         from turbohtml import TokenType, tokenize
 
         self._size = max(self._size, len(html))
@@ -311,7 +314,10 @@ class _UrlRewriting:
         return value
 
     def _lazy(self, value: str) -> str:
-        """Change the URLs in an attribute of a script. What is no URL stays as it is."""
+        """Change the URLs in an attribute of a script.
+
+        Other text in the attribute does not change.
+        """
         if _CSS_IMAGE.search(value):
             return self._css(value)
         is_url = not _is_data(value) and _URL_LIKE.match(value.strip())

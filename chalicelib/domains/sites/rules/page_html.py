@@ -105,7 +105,7 @@ def add_snippet(html: str, snippet: str, begins: str, ends: str) -> str:
 
 
 def starter(title: str, language: str) -> str:
-    """Return the HTML of a new page: a heading, readable text and a layout for any screen."""
+    """Return the HTML of a new page, with a heading, readable text and a layout for any screen."""
     return (
         f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

@@ -15,7 +15,10 @@ The comparison takes time in proportion to the product of both numbers.
 
 
 class Row(NamedTuple):
-    """A line of each text. An absent line is None. ``skipped`` lines before it are equal."""
+    """A line of each text.
+
+    An absent line is None. ``skipped`` lines before it are equal.
+    """
 
     old_line: str | None
     new_line: str | None

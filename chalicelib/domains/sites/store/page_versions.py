@@ -54,7 +54,10 @@ def continues_edit(page: PageRow, caller: str, now: datetime) -> bool:
 
 
 def keep(unit: UnitOfWork, page: PageRow, caller: str, now: datetime) -> str:
-    """Stage the page's HTML as a version, before ``caller`` saves other HTML. Returns its id."""
+    """Stage the page's HTML as a version, before ``caller`` saves other HTML.
+
+    Returns its id.
+    """
     version_id = unit.run_side_effect_once("version id", new_id)
     row = VersionRow(
         _partition(unit.workspace_id),

@@ -1,4 +1,4 @@
-"""Pages of sites. Their HTML is in the object store, under ``html_key``."""
+"""Store pages of sites, with their HTML in the object store under ``html_key``."""
 
 from typing import Any
 
@@ -75,7 +75,10 @@ class PageRow(Record):
 
     @property
     def design(self) -> dict[str, Any] | None:
-        """The design system, of any length. ``find`` must have read the page."""
+        """The design system, of any length.
+
+        ``find`` must have read the page.
+        """
         short: dict[str, Any] | None = self.design_system
         return short if self.design_revision is None else self.long_design
 
@@ -106,7 +109,7 @@ class PageRow(Record):
 
     @property
     def order_key(self) -> tuple[bool, float, str]:
-        """Sort key of the page in its site: home page first, then sort order, then creation."""
+        """Sort key of the page in its site, by home page, sort order and creation."""
         return (not self.is_home, self.sort_order, self.id)
 
 
@@ -148,7 +151,10 @@ MAX_SITE_IDS = 10_000
 
 
 def set_site(page: PageRow, site: SiteRow) -> None:
-    """Set a page's site, and cache the site's id. Both are then read in one request."""
+    """Set a page's site, and cache the site's id.
+
+    Both are then read in one request.
+    """
     page.site = site
     if len(_site_ids) >= MAX_SITE_IDS:
         clear_site_cache()
@@ -194,7 +200,10 @@ def read_design(workspace_id: str, page: PageRow) -> None:
 
 
 def set_design(unit: UnitOfWork, page: PageRow, design: dict[str, Any] | None) -> None:
-    """Set the design system of a page. The caller stages the update of the page."""
+    """Set the design system of a page.
+
+    The caller stages the update of the page.
+    """
     is_long = len(to_json(design)) > INLINE_DESIGN_BYTES
     key = design_key(unit.workspace_id, page.id)
     if is_long:
@@ -252,7 +261,10 @@ def find_id(workspace_id: str, site: SiteRow, slug: str) -> str | None:
 
 
 def rename(page: PageRow, slug: str) -> None:
-    """Give a page another slug. Its former one redirects, until another page has it."""
+    """Give a page another slug.
+
+    The former slug redirects, until another page has it.
+    """
     if slug != page.slug:
         former = [
             former_slug for former_slug in (*page.former_slugs, page.slug) if former_slug != slug

@@ -69,7 +69,10 @@ class DomainMap(MapAttribute[str, Any]):
 
     @property
     def state(self) -> str:
-        """The present state. A domain that was not proven in time has failed."""
+        """The present state.
+
+        A domain that was not proven in time has failed.
+        """
         return FAILED if self._is_late else _STATES.get(self.status, str(self.status))
 
     @property
@@ -126,14 +129,14 @@ class SiteRow(Record):
 
     @property
     def url(self) -> str:
-        """URL at which visitors find the site: on its own domain once that is active."""
+        """URL at which visitors find the site, on its own domain if that domain is active."""
         config = settings()
         if (host := self.active_host) is not None:
             return hostnames.own_url(host, config.public_url, local=config.site_hosts == "local")
         return hostnames.site_url(self.slug, config.public_url, config.sites_domain)
 
     def page_slug(self, url: str | None) -> str | None:
-        """Return the slug of the site's page with a URL: "" for the home page, None for others."""
+        """Return the slug of the site's page with a URL, "" for the home page, or None."""
         config = settings()
         return hostnames.page_slug(
             url, config.public_url, self.slug, self.active_host, config.sites_domain
@@ -198,7 +201,10 @@ def domain_claim(workspace_id: str, domain: str, site_id: str) -> ClaimRow:
 
 
 def find_domain_claim(domain: str) -> ClaimRow | None:
-    """Return the claim on a domain. Its ``target`` is the id of the site that holds the domain."""
+    """Return the claim on a domain.
+
+    Its ``target`` is the id of the site that holds the domain.
+    """
     return ClaimRow.find_claim(DOMAIN_CLAIM, domain)
 
 
@@ -230,7 +236,7 @@ def _claimant(claim: ClaimRow | None) -> FoundSite | None:
 
 
 def free_domain(unit: UnitOfWork, site: SiteRow) -> str | None:
-    """Stage the release of a site's claim on its domain; return the domain if it held one."""
+    """Stage the release of a site's claim on its domain, and return the domain, if any."""
     if site.domain is not None and site.domain.status != PENDING:
         claim = find_domain_claim(site.domain.name)
         if claim is not None and claim.target == site.id:

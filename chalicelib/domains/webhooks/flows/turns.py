@@ -84,7 +84,10 @@ log = logging.getLogger(__name__)
 
 
 class Attempt(NamedTuple):
-    """The outcome of an attempt. Without an answer, ``error`` has the reason."""
+    """Outcome of an attempt.
+
+    Without a response, ``error`` has the reason.
+    """
 
     status: int | None
     milliseconds: int
@@ -345,7 +348,10 @@ A larger event has only the ids of its record, and the URL to read it.
 def send_delivery(
     workspace_id: str, webhook: WebhookRow, delivery: DeliveryRow, record: dict[str, Any] | None
 ) -> Attempt:
-    """Send an event with its record as it is now. ``record`` is None if it is deleted or erased."""
+    """Send an event with its record as it is now.
+
+    ``record`` is None if it is deleted or erased.
+    """
     body = body_of(delivery, record)
     now, key = clock.now(), master_key()
     versions = webhook.valid_versions
@@ -365,7 +371,10 @@ def send_delivery(
 
 
 def body_of(delivery: DeliveryRow, record: dict[str, Any] | None) -> bytes:
-    """Return the body of an event. If it would be too large, it has ids and a URL instead."""
+    """Return the body of an event.
+
+    If it would be too large, it has ids and a URL instead.
+    """
     optional = {
         "revision": delivery.record_revision,
         "actor": delivery.actor,

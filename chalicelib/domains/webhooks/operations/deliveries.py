@@ -130,7 +130,7 @@ def _to_wire(delivery: DeliveryRow) -> DeliveryOut:
 
 @job_handler(DELIVER_WEBHOOK)
 def deliver(job: Job) -> None:
-    """Take a turn of a webhook: send what is due."""
+    """Send the due events of a webhook."""
     turns.take(job.workspace_id, job.payload["webhookId"], partial(_send, job.workspace_id))
 
 

@@ -60,7 +60,10 @@ def take(workspace_id: str, webhook_id: str, length: timedelta) -> TurnRow | Non
 
 
 def release(state: TurnRow, pause: timedelta) -> None:
-    """End the turn, if this worker still has it. The next one begins after a rest."""
+    """End the turn, if this worker still has it.
+
+    The next turn begins after a pause.
+    """
     rests = TurnRow.rest_until
     rest_action = rests.set(clock.now() + pause) if pause else rests.remove()
     _change(state, [TurnRow.until.remove(), rest_action])

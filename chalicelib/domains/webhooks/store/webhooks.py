@@ -57,7 +57,10 @@ class WebhookRow(Record):
     rotated_at = UTCDateTimeAttribute(null=True)
 
     def rotate(self) -> None:
-        """Replace the secret. Secrets that are valid remain so for ``BOTH_SECRETS``."""
+        """Replace the secret.
+
+        Valid secrets remain valid for ``BOTH_SECRETS``.
+        """
         valid, version = self.valid_versions, int(self.secret_version) + 1
         self.first_version = max(min(valid), version - MAX_OLD_SECRETS)
         self.secret_version, self.rotated_at = version, clock.now()
