@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic_core import to_json
 
 from chalicelib.core.settings import settings
-from chalicelib.transports.chat import chat_events
+from chalicelib.transports.chat import chat_route
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 
 _FOLDER = Path(__file__).with_name("static")
@@ -35,7 +35,7 @@ def booking_script(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  as ab
     return HttpResponse(200, body, {**_HEADERS, "ETag": tag})
 
 
-_CHAT = f"`${{base}}{chat_events.PATH[1:]}`".encode()
+_CHAT = f"`${{base}}{chat_route.PATH[1:]}`".encode()
 """The expression of the chat's URL, which is next to the script if the chat has no other URL."""
 
 
@@ -43,7 +43,7 @@ _CHAT = f"`${{base}}{chat_events.PATH[1:]}`".encode()
 def _read(name: str) -> tuple[bytes, str]:
     body = _UNUSED.sub(b"", (_FOLDER / f"{name}.js").read_bytes())
     if settings().chat_url:
-        body = body.replace(_CHAT, to_json(chat_events.url()))
+        body = body.replace(_CHAT, to_json(chat_route.url()))
     return body, etag(body)
 
 

@@ -19,7 +19,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
 from chalicelib.transports.api_docs import openapi, prose
-from chalicelib.transports.chat import chat_events
+from chalicelib.transports.chat import chat_route
 from chalicelib.transports.web import docs
 from infra.local.reference import DOCUMENT, markdown
 from tests.conftest import Api
@@ -207,7 +207,7 @@ class TestCompleteness:
     def test_the_reference_has_every_operation_for_keys_and_visitors_and_the_chat(self) -> None:
         declared = {o.name for o in REGISTRY.select(Audience.KEY, Audience.PUBLIC) if o.path}
         assert set(EACH) == declared | {"chat_stream"}
-        assert EACH["chat_stream"].path == chat_events.PATH
+        assert EACH["chat_stream"].path == chat_route.PATH
 
     @sweep("name", EACH)
     def test_an_area_shows_every_part_of_its_operations(self, name: str) -> None:

@@ -20,7 +20,7 @@ from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage, facts, frame
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec, count_input
-from chalicelib.transports.chat import chat_events, chat_stream
+from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from tests.conftest import Answer, Api, Owner, as_operator
 from tests.factories.examples import request_to, top_up
@@ -156,7 +156,7 @@ def read_events(raw: bytes) -> Iterator[dict[str, Any]]:
 
 def answer_to(request: HttpRequest) -> HttpResponse:
     """Return the response before it is read."""
-    return chat_events.serve(request, chat_stream.handle)
+    return chat_route.serve(request, chat_stream.handle)
 
 
 def ask(bot: Bot | str, message: str, **options: Any) -> ChatReply:

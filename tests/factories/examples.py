@@ -19,7 +19,7 @@ from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.object_store import FolderStore
-from chalicelib.transports.chat import chat_events, chat_stream
+from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from tests.support.sweep import sweep
 
@@ -213,12 +213,12 @@ def request_to(
     """Return a visitor's request to a bot."""
     headers = {"content-type": "application/json"} | ({"idempotency-key": key} if key else {})
     body = json.dumps({"agentId": agent_id, "message": message, **fields}).encode()
-    return HttpRequest("POST", chat_events.PATH, headers, body=body, client_ip=ip)
+    return HttpRequest("POST", chat_route.PATH, headers, body=body, client_ip=ip)
 
 
 def talk(agent_id: str, message: str, **options: Any) -> HttpResponse:
     """Send a message to a bot, and return the answer, read to its end."""
-    response = chat_events.serve(request_to(agent_id, message, **options), chat_stream.handle)
+    response = chat_route.serve(request_to(agent_id, message, **options), chat_stream.handle)
     return response._replace(body=response.whole_body())
 
 

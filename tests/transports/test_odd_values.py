@@ -11,7 +11,7 @@ import pytest
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.transports.chalice_app import PAGES
-from chalicelib.transports.chat import chat_events, chat_stream
+from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console.routes import ROUTES
 from chalicelib.transports.http import HttpRequest
 from tests.conftest import Answer, Api, Owner
@@ -194,8 +194,8 @@ def test_an_odd_value_in_a_message_to_a_bot_does_not_break_the_chat(
     if name == "key":
         headers["idempotency-key"] = value
     request = HttpRequest(
-        "POST", chat_events.PATH, headers, body=json.dumps(body).encode(), client_ip="203.0.113.7"
+        "POST", chat_route.PATH, headers, body=json.dumps(body).encode(), client_ip="203.0.113.7"
     )
-    response = chat_events.serve(request, chat_stream.handle)
+    response = chat_route.serve(request, chat_stream.handle)
     response.whole_body()
     assert response.status < 500

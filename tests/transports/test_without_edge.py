@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.gateways.object_store import FolderStore
 from chalicelib.transports import widget
-from chalicelib.transports.chat import chat_events, function_url
+from chalicelib.transports.chat import chat_route, function_url
 from chalicelib.transports.console.routes import BOT
 from chalicelib.transports.http import HttpResponse
 from tests.conftest import Answer, Api
@@ -65,28 +65,28 @@ def test_redirects_stay_below_the_base_url(database: None) -> None:
 
 def test_the_page_of_a_bot_shows_how_to_call_its_chat(world: World) -> None:
     page = world.person("boss").get(world.here.path_of(f"{BOT}/chat")).body.decode()
-    assert CHAT_URL + chat_events.PATH in page
+    assert CHAT_URL + chat_route.PATH in page
     assert "data-chat" not in page
 
 
 def test_the_widget_calls_the_url_of_the_chat() -> None:
     script = get("/widget.js").body.decode()
-    assert f'fetch("{CHAT_URL}{chat_events.PATH}"' in script
-    assert f"${{base}}{chat_events.PATH[1:]}" not in script
+    assert f'fetch("{CHAT_URL}{chat_route.PATH}"' in script
+    assert f"${{base}}{chat_route.PATH[1:]}" not in script
 
 
 def test_the_openapi_document_names_both_servers() -> None:
     document = json.loads(get("/api/openapi.json").body)
     assert document["servers"] == [{"url": API_URL}]
-    assert document["paths"][chat_events.PATH]["post"]["servers"] == [{"url": CHAT_URL}]
+    assert document["paths"][chat_route.PATH]["post"]["servers"] == [{"url": CHAT_URL}]
 
 
 def test_the_reference_shows_the_url_of_the_chat(database: None) -> None:
     document = json.loads(get("/api/openapi.json").body)
-    (section,) = document["paths"][chat_events.PATH]["post"]["tags"]
+    (section,) = document["paths"][chat_route.PATH]["post"]["tags"]
     page = get(f"/api/docs/{section}").body.decode()
-    assert f"{CHAT_URL}{chat_events.PATH}" in page
-    assert f"{API_URL}{chat_events.PATH}" not in page
+    assert f"{CHAT_URL}{chat_route.PATH}" in page
+    assert f"{API_URL}{chat_route.PATH}" not in page
 
 
 @pytest.mark.parametrize("path", ["cake.png", "thumbnail/cake.png"])
@@ -109,7 +109,7 @@ def test_no_other_object_is_public(path: str) -> None:
 
 def test_the_chat_takes_the_address_of_whoever_connects() -> None:
     event = {
-        "rawPath": chat_events.PATH,
+        "rawPath": chat_route.PATH,
         "headers": {"x-viewer-address": "203.0.113.9", "x-forwarded-for": "203.0.113.9"},
         "requestContext": {"requestId": "1", "http": {"method": "POST", "sourceIp": "203.0.113.7"}},
     }

@@ -28,7 +28,7 @@ from chalicelib.domains.chat.flows.chat_prompt import MessageTooLongError
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
 from chalicelib.domains.chat.store.chat_sessions import SessionBusyError
 from chalicelib.transports import form_data, public, rest
-from chalicelib.transports.chat import chat_events
+from chalicelib.transports.chat import chat_events, chat_route
 from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE
 
 STATUSES = {
@@ -227,7 +227,7 @@ def document() -> dict[str, Any]:
     for operation in operations:
         entry = _operation(operation, names)
         paths.setdefault(operation.path, {})[operation.method.lower()] = entry
-    paths[chat_events.PATH] = {"post": _chat(names[ChatRequest])}
+    paths[chat_route.PATH] = {"post": _chat(names[ChatRequest])}
     return {
         "openapi": "3.1.0",
         "info": {

@@ -7,7 +7,7 @@ from pydantic_core import to_json
 from chalicelib.core import manifest
 from chalicelib.core.manifest import SERVER
 from chalicelib.core.settings import settings
-from chalicelib.transports.chat import chat_events
+from chalicelib.transports.chat import chat_route
 from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
 
 EXAMPLE_IDS: dict[str, str] = {}
@@ -35,10 +35,10 @@ def document() -> bytes:
 def _document(base_url: str, chat_url: str) -> bytes:
     body = manifest.openapi() or _generate()
     if chat_url:
-        operation = to_json(chat_events.PATH) + b':{"post":{'
+        operation = to_json(chat_route.PATH) + b':{"post":{'
         servers = to_json({"servers": [{"url": chat_url}]})[1:-1]
         body = body.replace(operation, operation + servers + b",")
-        body = body.replace(f"{SERVER}{chat_events.PATH}".encode(), chat_events.url().encode())
+        body = body.replace(f"{SERVER}{chat_route.PATH}".encode(), chat_route.url().encode())
     body = body.replace(SERVER.encode(), base_url.encode())
     for word, example_id in EXAMPLE_IDS.items():
         body = body.replace(to_json(word), to_json(example_id))

@@ -1,62 +1,10 @@
-"""The route of the chat stream, and the schemas of its events.
+"""Schemas of the chat stream's events, for the OpenAPI document."""
 
-The chat is not an API Gateway route, because API Gateway buffers answers. On AWS a separate
-function serves it (``function_url``); locally, the development server does. Both call ``answer``
-within ``POLICY.handle``.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.core.errors import MethodNotAllowedError
-from chalicelib.core.settings import settings
 from chalicelib.core.wire.json_schema import REF
 from chalicelib.domains.chat.rules.call_budget import ERRORS
-from chalicelib.transports import cors
-from chalicelib.transports.http import HttpRequest, HttpResponse, check_size
-
-PATH = "/api/agents/public/chat-stream"
-MAX_CHAT_BODY_BYTES = 160_000
-"""Maximum bytes of a chat request. A message has up to 10,000 characters of twelve bytes each."""
-STREAM_HEADERS = {
-    "Content-Type": "text/event-stream; charset=utf-8",
-    "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",
-}
-POLICY = cors.Policy(
-    methods="POST",
-    headers="Content-Type, Idempotency-Key",
-    exposed="Retry-After, X-Request-Id",
-)
-"""Widgets run on any page, including pages in sandboxed frames."""
-
-Handler = Callable[[HttpRequest], HttpResponse]
-
-
-def url() -> str:
-    """Return the URL of the chat."""
-    return (settings().chat_url or settings().public_url) + PATH
-
-
-def serve(request: HttpRequest, handler: Handler) -> HttpResponse:
-    """Answer a request, with errors in the envelope and CORS headers."""
-    return POLICY.handle(request, lambda incoming: answer(incoming, handler))
-
-
-def answer(request: HttpRequest, handler: Handler) -> HttpResponse:
-    """Answer a preflight request, or run the handler for POST.
-
-    Raises:
-        AppError: another method, a body that is too large, or an error of the handler.
-    """
-    if request.method == "OPTIONS":
-        return POLICY.preflight(request)
-    if request.method != "POST":
-        msg = f"The chat accepts POST, not {request.method[:32]}."
-        raise MethodNotAllowedError(msg, headers={"Allow": "POST"})
-    check_size(request, MAX_CHAT_BODY_BYTES)
-    return handler(request)
-
 
 EVENT = "ChatEvent"
 _TEXT = {"type": "string"}

@@ -30,7 +30,7 @@ from chalicelib.domains.chat.flows.chat_request import ACTIONS, SOURCES, Caller,
 from chalicelib.domains.chat.rules.call_budget import ERRORS, error_code
 from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.engine import visitors
-from chalicelib.transports.chat.chat_events import MAX_CHAT_BODY_BYTES, STREAM_HEADERS
+from chalicelib.transports.chat.chat_route import MAX_CHAT_BODY_BYTES, STREAM_HEADERS
 from chalicelib.transports.http import (
     CSRF_HEADER,
     TEXT_TYPE,

@@ -7,11 +7,11 @@ from urllib.parse import parse_qs
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.transports import edge
-from chalicelib.transports.chat import chat_events, stream_probe
-from chalicelib.transports.chat.chat_events import Handler
+from chalicelib.transports.chat import chat_route, stream_probe
+from chalicelib.transports.chat.chat_route import Handler
 from chalicelib.transports.http import HttpRequest, HttpResponse
 
-_PATHS = (chat_events.PATH, stream_probe.PATH)
+_PATHS = (chat_route.PATH, stream_probe.PATH)
 
 
 def respond(event: dict[str, Any], handler: Handler) -> HttpResponse:
@@ -23,13 +23,13 @@ def respond(event: dict[str, Any], handler: Handler) -> HttpResponse:
 
     def answer(request: HttpRequest) -> HttpResponse:
         edge.check(request.headers)
-        if request.route == chat_events.PATH:
-            return chat_events.answer(request, handler)
+        if request.route == chat_route.PATH:
+            return chat_route.answer(request, handler)
         if request.route == stream_probe.PATH:
             return stream_probe.handle(request)
         raise NotFoundError("No such path.")
 
-    response = chat_events.POLICY.handle(_request(event), answer)
+    response = chat_route.POLICY.handle(_request(event), answer)
     return response if response.body else response._replace(status=HTTPStatus.OK, body=b"\n")
 
 

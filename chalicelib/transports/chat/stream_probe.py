@@ -11,10 +11,10 @@ from datetime import timedelta
 from chalicelib.core import clock, retry
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
-from chalicelib.transports.chat import chat_events
+from chalicelib.transports.chat import chat_route
 from chalicelib.transports.http import HttpRequest, HttpResponse
 
-PATH = f"{chat_events.PATH}/probe"
+PATH = f"{chat_route.PATH}/probe"
 """The edge sends all paths that begin with the chat's to the chat's function."""
 TOKEN_HEADER = "X-Probe-Token"  # noqa: S105  a header's name
 TOKEN_LIFE = timedelta(minutes=5)
@@ -36,7 +36,7 @@ def handle(request: HttpRequest) -> HttpResponse:
     """
     if request.method != "GET" or not _is_valid(request.headers.get(TOKEN_HEADER.lower(), "")):
         raise NotFoundError("No such path.")
-    return HttpResponse(200, _events(), chat_events.STREAM_HEADERS)
+    return HttpResponse(200, _events(), chat_route.STREAM_HEADERS)
 
 
 def _events() -> Iterator[bytes]:

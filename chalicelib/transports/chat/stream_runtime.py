@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from chalicelib.core import logs
 
 if TYPE_CHECKING:
-    from chalicelib.transports.chat.chat_events import Handler
+    from chalicelib.transports.chat.chat_route import Handler
     from chalicelib.transports.http import HttpResponse
 
 HANDLER = "chalicelib.transports.chat.chat_stream:handle"

@@ -20,7 +20,7 @@ from chalicelib.domains.catalog.store.products import SkuTakenError
 from chalicelib.domains.identity.store import accounts, api_keys, workspaces
 from chalicelib.engine import tables
 from chalicelib.engine.connection import connection
-from chalicelib.transports.chat import chat_events, chat_stream
+from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest
 from infra.local.data_dir import DataDir
 from infra.local.demo import bakery, booking_page, bot, pages, posts, school, visits, webhook
@@ -265,7 +265,7 @@ def make_dialogs(do: Caller, language: Language) -> None:
             body = {"agentId": agent, "channel": "widget", **fields}
             request = HttpRequest(
                 "POST",
-                chat_events.PATH,
+                chat_route.PATH,
                 {},
                 body=json.dumps(body).encode(),
                 client_ip=f"192.0.2.{number}",

@@ -1,6 +1,6 @@
 """The chat of bots, which a separate function serves on AWS."""
 
-from chalicelib.transports.chat import chat_events, stream_runtime
+from chalicelib.transports.chat import chat_route, stream_runtime
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from infra.local.devserver.api_gateway import LocalRoute
 
@@ -11,5 +11,5 @@ def stream(request: HttpRequest) -> HttpResponse:
 
 
 ROUTES = (
-    LocalRoute(chat_events.PATH, stream, chat_events.MAX_CHAT_BODY_BYTES, run=chat_events.serve),
+    LocalRoute(chat_route.PATH, stream, chat_route.MAX_CHAT_BODY_BYTES, run=chat_route.serve),
 )

@@ -25,7 +25,7 @@ from chalicelib.engine.unit import run_unit
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError
 from chalicelib.transports import schedules
-from chalicelib.transports.chat import chat_events, chat_stream
+from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console import access
 from tests.conftest import Answer, Api, Owner, Time, all_rows, as_operator
 from tests.factories.chat import Bot, ScriptedModel, answer_to, ask, new_bot, transcript
@@ -213,7 +213,7 @@ class TestStats:
             access.CSRF_HEADER: access.csrf_token(token),
         }
         asked = replace(asked, headers=headers)
-        assert chat_events.serve(asked, chat_stream.handle).whole_body()
+        assert chat_route.serve(asked, chat_stream.handle).whole_body()
         assert newest(api, bot)["channel"] == "test"
         found = stats(api, bot)
         assert (found["dialogs"], found["messages"], found["leads"]) == (0, 0, 0)

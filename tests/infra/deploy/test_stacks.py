@@ -21,7 +21,7 @@ from chalicelib.domains.files.rules import stored_files
 from chalicelib.engine.connection import connection
 from chalicelib.engine.tables import TABLES
 from chalicelib.transports import chalice_app, edge, schedules
-from chalicelib.transports.chat import chat_events, stream_probe
+from chalicelib.transports.chat import chat_route, stream_probe
 from infra.deploy.names import APP, configuration_set, function_name
 from infra.deploy.package.build import ROOT
 from infra.deploy.policies import FUNCTIONS, MAIL_QUEUE
@@ -241,7 +241,7 @@ class TestDistribution:
         assert "TLSv1.2_2021" in json.dumps(config["ViewerCertificate"])
 
     def test_the_chat_streams(self, name: str) -> None:
-        chat = behaviour(name, chat_events.PATH)
+        chat = behaviour(name, chat_route.PATH)
         assert behaviour(name, stream_probe.PATH) == chat
         assert chat["TargetOriginId"] == "chat"
         assert chat["CachePolicyId"] == CACHE_NOTHING
@@ -301,7 +301,7 @@ class TestMainDistribution:
             assert (each["MinTTL"], each["DefaultTTL"]) == (0, 0)
 
     def test_a_key_sent_unencrypted_is_refused_rather_than_redirected(self) -> None:
-        for path in ("/api/projects/list", chat_events.PATH, "/api/mcp", "/oauth/token"):
+        for path in ("/api/projects/list", chat_route.PATH, "/api/mcp", "/oauth/token"):
             assert behaviour("Distribution", path)["ViewerProtocolPolicy"] == "https-only"
 
     @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ class TestSitesDistribution:
 
     def test_sites_distribution_serves_only_paths_that_pages_call(self) -> None:
         assert set(behaviours("SitesDistribution")) == {
-            f"{chat_events.PATH}*",
+            f"{chat_route.PATH}*",
             "/api/public/*",
             "/widget.js",
             "/files/?*",

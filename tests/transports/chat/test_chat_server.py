@@ -13,7 +13,7 @@ import app as application
 from chalicelib.domains.chat.flows import chat_answer, chat_exchange
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
-from chalicelib.transports.chat import chat_events
+from chalicelib.transports.chat import chat_route
 from infra.local import devserver
 from tests.conftest import Owner, run_concurrently
 from tests.factories.chat import RICH, Bot, ScriptedModel, new_bot, read_events
@@ -36,7 +36,7 @@ def bot(owner: Owner) -> Bot:
 
 
 def url(server: LocalServer) -> str:
-    return f"http://127.0.0.1:{server.port}{chat_events.PATH}"
+    return f"http://127.0.0.1:{server.port}{chat_route.PATH}"
 
 
 def test_httpx_sse_reads_the_stream(server: LocalServer, bot: Bot) -> None:

@@ -11,7 +11,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.settings import settings
 from chalicelib.core.text import matches_search
 from chalicelib.domains.billing.rules.spending import WINDOWS
-from chalicelib.transports.chat import chat_events
+from chalicelib.transports.chat import chat_route
 from chalicelib.transports.console.console_request import (
     SEARCH_THRESHOLD,
     ConsoleRequest,
@@ -88,7 +88,7 @@ def create_key(request: ConsoleRequest) -> HttpResponse:
         path=bot_path(request, bot),
         key=_key(request, bot, response["keyId"]),
         token=response["token"],
-        chat_url=chat_events.url(),
+        chat_url=chat_route.url(),
     )
 
 
@@ -124,8 +124,8 @@ def chat(request: ConsoleRequest) -> HttpResponse:
         request,
         "bot_chat",
         "chat",
-        chat_path=chat_events.PATH if not settings().chat_url else None,
-        chat_url=chat_events.url(),
+        chat_path=chat_route.PATH if not settings().chat_url else None,
+        chat_url=chat_route.url(),
         failures={code: request.translate(f"chat_{code}") for code in FAILURES},
     )
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from chalicelib.core.errors import AppError
 from chalicelib.core.settings import settings
-from chalicelib.transports.chat import chat_events
+from chalicelib.transports.chat import chat_route
 from chalicelib.transports.console.bots.bots import agent, bot_page
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.sites import placing
@@ -73,7 +73,7 @@ def _preview(request: ConsoleRequest, bot: dict[str, Any]) -> str:
 
 def _allow_chat(response: HttpResponse) -> HttpResponse:
     """Allow the page to reach the chat, which has a host of its own."""
-    url = urlsplit(chat_events.url())
+    url = urlsplit(chat_route.url())
     policy = response.headers["Content-Security-Policy"].replace(
         "connect-src 'self'", f"connect-src 'self' {url.scheme}://{url.netloc}"
     )

@@ -17,7 +17,7 @@ from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import limits
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
-from chalicelib.transports.chat import chat_events
+from chalicelib.transports.chat import chat_route
 from chalicelib.transports.http import HttpRequest
 from tests.conftest import Api, Owner, Time, as_operator
 from tests.factories.chat import (
@@ -57,7 +57,7 @@ class TestStream:
         assert reply.response.headers["Access-Control-Allow-Origin"] == "*"
 
     def test_every_answer_is_readable_from_any_origin(self, bot: Bot, time: Time) -> None:
-        preflight = HttpRequest("OPTIONS", chat_events.PATH, {"origin": "null"})
+        preflight = HttpRequest("OPTIONS", chat_route.PATH, {"origin": "null"})
         allowed = answer_to(preflight)
         assert allowed.status == 204
         assert allowed.headers["Access-Control-Allow-Methods"] == "POST"

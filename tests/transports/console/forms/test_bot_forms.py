@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.domains.identity.store import console_sessions
-from chalicelib.transports.chat import chat_events, chat_stream
+from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console import access
 from chalicelib.transports.console.bots import bots
 from chalicelib.transports.console.typed_values import kopecks
@@ -72,7 +72,7 @@ def tried(world: World) -> Try:
         if person is not None:
             sent |= {"cookie": person.headers["Cookie"]}
             sent |= {access.CSRF_HEADER: person.csrf if csrf is None else csrf}
-        response = chat_events.serve(replace(request, headers=sent), chat_stream.handle)
+        response = chat_route.serve(replace(request, headers=sent), chat_stream.handle)
         return response._replace(body=response.whole_body())
 
     return send
@@ -167,7 +167,7 @@ class TestChatInConsole:
         boss = world.person("boss")
         page = text(boss.get(f"{world.here.path}/bots/{world.here.bot}/chat"))
         assert f'data-csrf="{boss.csrf}"' in page
-        assert f'data-chat="{chat_events.PATH}"' in page
+        assert f'data-chat="{chat_route.PATH}"' in page
         assert f'data-agent="{world.here.bot}"' in page
 
 
