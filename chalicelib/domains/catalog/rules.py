@@ -18,7 +18,7 @@ def read_barcode(text: str) -> Barcode:
     """Parse a barcode from the field ``barcode``.
 
     Raises:
-        InvalidBarcodeError: the text is not a barcode.
+        InvalidBarcodeError: the string is not a barcode.
     """
     try:
         return barcodes.parse(text)

@@ -1,4 +1,4 @@
-"""Read the funds of a bot: its owner's wallet and its own budget.
+"""Read the funds of a bot, which are its owner's wallet and its own budget.
 
 The first request that a limit refuses emits an event.
 """
@@ -36,7 +36,7 @@ OPEN_HOLDS_RETURN = 5
 class Funds(NamedTuple):
     """The wallet that pays for a bot, and the bot's budget.
 
-    ``spent`` is what the visitor, and the visitor's network, have spent or hold of it today.
+    ``spent`` is what the visitor, and the visitor's network, have spent or hold today.
     """
 
     wallet: WalletRow
@@ -79,7 +79,7 @@ def read(
 
 
 def read_with_open_hold(hold: Hold) -> Funds:
-    """Return the funds of a hold, which is read with them.
+    """Return the funds of a hold, which is read in the same request.
 
     Raises:
         HoldClosedError: the hold has been closed.

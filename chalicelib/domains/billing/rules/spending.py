@@ -1,6 +1,6 @@
 """Compute the spending windows of a bot, which are a day, an ISO week and a month in a time zone.
 
-Each window has a text key. Keys sort in order of time.
+Each window has a string as key. Keys sort in order of time.
 """
 
 from datetime import date, datetime, timedelta

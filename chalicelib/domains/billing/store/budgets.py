@@ -2,13 +2,13 @@
 
 DynamoDB conditions can compare but not compute. Therefore the code computes the highest permitted
 ``used`` value, and the condition compares with it. Figures belong to the window whose key is stored
-beside them. A later window's key replaces them.
+with them. A later window's key replaces them.
 
 Budgets: the spending limits of a bot, and its spending with open holds, per window.
 
 DynamoDB conditions can compare but not compute. Therefore the code computes the highest permitted
 ``used`` value, and the condition compares with it. Figures belong to the window whose key is stored
-beside them. A later window's key replaces them.
+with them. A later window's key replaces them.
 
 What each visitor and each IPv6 network spends of a bot's limits on a day, with open holds.
 
@@ -92,7 +92,7 @@ class BudgetRow(LedgerRow):
         return int(getattr(self, f"{window}_used")), int(getattr(self, f"{window}_held"))
 
     def current(self, keys: WindowKeys) -> WindowKeys:
-        """Return the windows to count in. A later window that has begun stays current.
+        """Return the windows to count in. A later window that has begun remains current.
 
         Clocks of two servers can differ, and the time zone of a workspace can change.
         """

@@ -75,8 +75,8 @@ class LedgerEntryRow(LedgerRow):
     """A change of a wallet.
 
     ``amount`` is the change of available and reserved money together. ``held`` is the change of
-    reserved money. ``balance_after`` is the available money after it. A settlement also has the
-    model and its tokens.
+    reserved money. ``balance_after`` is the available money after the change. A settlement also has
+    the model and its tokens.
     """
 
     kind = UnicodeAttribute()
@@ -208,7 +208,7 @@ def post(
     held_change: int = 0,
     **details: Any,  # noqa: ANN401  the entry's other attributes
 ) -> int:
-    """Stage a change of a wallet with its entry, and return the available money after it.
+    """Stage a change of a wallet with its entry, and return the available money after the change.
 
     Raises:
         ValueError: a balance would become negative. The caller must rule this out.
@@ -266,7 +266,7 @@ def hold_key(account_id: str, request_id: str) -> Key:
 
 
 def find_hold(account_id: str, request_id: str) -> HoldRow | None:
-    """Return the row of a request's hold, or None if there is none."""
+    """Return the row of a request's hold, or None."""
     return HoldRow.find(_holds(account_id), request_id)
 
 

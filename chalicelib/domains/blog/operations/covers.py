@@ -30,7 +30,7 @@ def import_cover(ctx: Context, url: str) -> tuple[ImageMap | None, str | None]:
 
     The image may be on another server, in the caller's workspace, or already in the platform's
     files. A cover that cannot be copied adds a warning. The URL to link to is None if a page may
-    not show an image from it. An operation calls this function at most once.
+    not show an image from its server. An operation calls this function at most once.
     """
     if rehosting.is_own_url(url):
         copied = ctx.unit.run_side_effect_once("copy", lambda: _copy_own_image(ctx, url))

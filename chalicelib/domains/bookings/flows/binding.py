@@ -1,7 +1,7 @@
 """Bind services to resources. The binding is stored only in ``service.resource_ids``.
 
-A service lists the resources that it can be booked with; a booking takes one of them. A request for
-a resource may list its services. These services are then written in the same transaction.
+A service lists the resources that it can be booked with; a booking takes one resource. A request
+for a resource may list its services. These services are then written in the same transaction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,8 +43,8 @@ def site_of_service(
 ) -> SiteRow | None:
     """Return the site of a service.
 
-    A deleted site is returned until it is purged, because a site's suspension stays in force after
-    its deletion.
+    A deleted site is returned until it is purged, because a site's suspension remains in force
+    after its deletion.
     """
     rows_read = (rows or Rows()).fetch(site_keys(workspace_id, site_id))
     return next((row for row in rows_read if isinstance(row, SiteRow)), None)

@@ -57,7 +57,7 @@ class BookingRequest(NamedTuple):
     payment. Without ``client``, the client is found or created by ``contact``. If ``fills_client``,
     the contact may also complete the record of an existing client. Contacts from visitors may not,
     because they are not verified. ``actor`` appears in the history. ``token_secret`` signs the
-    visitor's tokens. ``is_proved`` says that a mail's link has proved the visitor's address.
+    visitor's tokens. ``is_proved`` says that an e-mail's link has proved the visitor's address.
     """
 
     service_id: str
@@ -105,7 +105,7 @@ def book(
     ``reads`` has what the caller has read before, in this attempt.
 
     Raises:
-        NotFoundError: there is no such service or resource.
+        NotFoundError: the service or the resource does not exist.
         ValidationError: the start is not a valid moment, or it has passed.
         SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
     """
@@ -181,7 +181,7 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
     Changes between confirmed and completed need no check. A change without effect is ignored.
 
     Raises:
-        NotFoundError: there is no such resource.
+        NotFoundError: the resource does not exist.
         ValidationError: the start is not a valid moment, or it has passed. Or a move was requested
             for a booking whose status occupies no time.
         SlotUnavailableError: the time cannot be booked, as in ``book``.

@@ -33,10 +33,10 @@ def page_url(workspace_id: str, booking: BookingRow) -> str | None:
 def book_token(workspace_id: str, request_id: str) -> str:
     """Return the token of the link that books what a visitor has requested.
 
-    It is computed with the master key, so that the job of the mail needs the id alone.
+    It is computed with the master key, so that the job of the e-mail needs only the id.
 
     Raises:
-        NotConfiguredError: there is no master key.
+        NotConfiguredError: the master key is missing.
         UnavailableError: the master key cannot be read.
     """
     return booking_tokens.token(workspace_id, request_id, Purpose.BOOK, master_key().hex())
@@ -79,7 +79,7 @@ def calendar_event(workspace_id: str, workspace: str, booking: BookingRow) -> Ca
 
 
 def client_calendar_event(workspace_id: str, workspace: str, booking: BookingRow) -> CalendarEvent:
-    """Return the fields of the file for the client alone, who may move and cancel the booking."""
+    """Return the fields of the file only for the client, who may move and cancel the booking."""
     return calendar_event(workspace_id, workspace, booking)._replace(
         url=page_url(workspace_id, booking), attendee=booking.client_email
     )
@@ -89,7 +89,7 @@ def parse(text: str) -> BookingToken:
     """Return the ids that a token contains. Its signature is not verified yet.
 
     Raises:
-        NotFoundError: the text is no token.
+        NotFoundError: the token is malformed.
     """
     return BOOKINGS.found_for_visitor(booking_tokens.read(text))
 

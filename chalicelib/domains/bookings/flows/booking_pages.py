@@ -23,7 +23,7 @@ PATH = "/book"
 class OpenPage(NamedTuple):
     """A booking page that is on.
 
-    ``services`` are those that it offers, in their order.
+    ``services`` are the offered services, in their order.
     """
 
     workspace: WorkspaceRow
@@ -60,7 +60,7 @@ def workspace_of(slug: str) -> str:
 
 
 def open_page(workspace_id: str, service_id: str | None = None) -> OpenPage:
-    """Return the booking page of a workspace with all offered services, or with only one of them.
+    """Return the booking page of a workspace with all offered services, or with only one service.
 
     Raises:
         NotFoundError: the page is off, or does not offer the service.
@@ -79,7 +79,7 @@ def open_page(workspace_id: str, service_id: str | None = None) -> OpenPage:
 
 
 def _bookable(workspace_id: str, ids: list[str], rows: Rows) -> list[ServiceRow]:
-    """Return the active services among these, except those of suspended sites."""
+    """Return the active services among these, except services of suspended sites."""
     read = rows.fetch(SERVICES.key(workspace_id, service_id) for service_id in ids)
     active_services = [row for row in read if isinstance(row, ServiceRow) and row.status == ACTIVE]
     site_ids = {row.site_id for row in active_services if row.site_id}

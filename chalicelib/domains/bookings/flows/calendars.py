@@ -38,7 +38,7 @@ ACTIVE = "active"
 PARALLEL = 16
 """Maximum number of parallel queries of one search."""
 CHUNK = timedelta(days=31)
-"""Length of the calendar range that is read at once to find the next slot."""
+"""Length of the calendar range that is read in one step to find the next slot."""
 _DAY = timedelta(days=1)
 PERMANENT_REASONS = frozenset(
     {
@@ -101,10 +101,10 @@ class Candidate(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The active resources that a service can be booked with, sorted, or why there are none.
+    """The active resources that a service can be booked with, sorted.
 
-    ``bound`` has every existing resource of the service, even if inactive or not requested. Its
-    time zones are needed to read times without an offset.
+    ``reason`` explains an empty list. ``bound`` has every existing resource of the service, even
+    if inactive or not requested. Times without an offset are read in the zones of these resources.
     """
 
     active: list[Candidate]
@@ -231,7 +231,7 @@ class Search(NamedTuple):
         return [candidate.resource for candidate in self.candidates.active] or self.candidates.bound
 
     def slots(self, query: Query) -> Availability:
-        """Return the slots in a range, or why there are none."""
+        """Return the slots in a range, or the reason for an empty result."""
         if self.unavailable_reason is not None:
             return Availability([], self.unavailable_reason)
         return slots.union(self.rules, self._calendars(query.first, query.last), query)

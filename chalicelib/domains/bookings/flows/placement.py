@@ -1,4 +1,4 @@
-"""Check whether a time can be booked, and stage the booking of it.
+"""Check whether a time can be booked, and stage the booking.
 
 A placement reads opening hours, time off and calendar days. It writes the calendar days, and
 requires that opening hours and time off are unchanged at commit (ADR 21).
@@ -131,7 +131,7 @@ class Placement:
         """Read all records that decide whether a service can be booked at a time.
 
         Raises:
-            NotFoundError: there is no such resource.
+            NotFoundError: the resource does not exist.
             ValidationError: the start is not a valid moment, or it has passed.
             SlotUnavailableError: the service cannot be booked at all, or not with this resource.
         """

@@ -1,7 +1,7 @@
 """Book for visitors of the public API and of a bot's chat.
 
 A visitor's contacts are stored with the booking only, and never change an existing client. A few
-bookings need no proof of an address. More of them wait for the link in a mail (ADR 74).
+bookings need no proof of an address. More of them wait for the link in an e-mail (ADR 74).
 
 What a visitor whose address is not proved may use of what all visitors share (ADR 74).
 """
@@ -52,7 +52,7 @@ from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 UNPROVED = Limit("unproved", "bookings an hour without a mail's link", 3, timedelta(hours=1))
 """Bookings of one visitor whose address is not proved. Refused ones do not count."""
 LINKS_PER_DAY = Limit("booking-links", "mailed booking links a day", 10, timedelta(days=1))
-"""Mails with links that one visitor may cause."""
+"""E-mails with links that one visitor may cause."""
 
 
 def limits_of_unproved(ctx: Context, service: ServiceRow) -> list[tuple[Limit, str]]:
@@ -216,12 +216,12 @@ class AwaitedBooking(NamedTuple):
     link_ends_at: datetime
 
     def out(self, _: str) -> BookingAwaitsMail:
-        """Return the wire form of the answer."""
+        """Return the wire form of the response."""
         return BookingAwaitsMail(expires_at=self.link_ends_at)
 
 
 def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooking]:
-    """Stage the booking of a mail's link, which ends the link. Return what was requested, too.
+    """Stage the booking of an e-mail's link, which ends the link. Return what was requested, too.
 
     Raises:
         NotFoundError: the link is unknown, used or ended, or what it books is no longer offered.
@@ -242,7 +242,7 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
 
 
 def require_awaited(workspace_id: str, token: str) -> AwaitedBookingRow:
-    """Return the requested booking of a mail's link.
+    """Return the requested booking of an e-mail's link.
 
     Raises:
         NotFoundError: the link is unknown, used or ended. The error is the same.
@@ -258,14 +258,15 @@ def book(
     is_proved: bool = False,
     proposal: str | None = None,
 ) -> MadeBooking | AwaitedBooking:
-    """Stage a visitor's booking, or the mail with a link that books.
+    """Stage a visitor's booking, or the e-mail with a link that books.
 
-    The mail is sent if the visitor or the service has had its bookings without a proof, unless a
-    link of a mail books now (``is_proved``). A ``proposal`` of a bot is kept with the request.
+    The e-mail is sent if the visitor or the service has had its bookings without a proof, unless a
+    link of an e-mail books now (``is_proved``). A ``proposal`` of a bot is kept with the request.
 
     Raises:
-        NotFoundError: there is no such service or resource, or the service's site is suspended.
-        RateLimitedError: the visitor has too many bookings, or no mail can be sent.
+        NotFoundError: the service or the resource does not exist, or the service's site is
+            suspended.
+        RateLimitedError: the visitor has too many bookings, or no e-mail can be sent.
         SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
         ValidationError: the phone is not a valid number, or the start is not a valid moment.
     """
@@ -343,7 +344,7 @@ def _await_mail(
     source: str,
     proposal: str | None,
 ) -> AwaitedBooking:
-    """Stage the request for a booking, and the mail with its link."""
+    """Stage the request for a booking, and the e-mail with its link."""
     request_id = ctx.unit.run_side_effect_once("request", new_id)
     token = booking_links.book_token(ctx.workspace_id, request_id)
     contacts = booking_row.named_contacts or ()
@@ -399,7 +400,7 @@ def _take_daily_limit(ctx: Context) -> None:
 def _check_upcoming(ctx: Context, earlier: Iterable[VisitorBookingsRow], rows: Rows) -> None:
     """Keep the visitor's upcoming bookings in the rows of earlier ones, one row for each contact.
 
-    The row of unpaid bookings keeps these alone.
+    The row of unpaid bookings contains only these bookings.
 
     Bookings of other visitors for the same contact do not count, and every refusal is the same.
     Therefore a visitor cannot learn about another person's contact, or prevent that person from

@@ -214,7 +214,7 @@ def _check_version(unit: UnitOfWork, args: AvailabilityInput) -> None:
     """Refuse to replace other hours than those at ``ifVersion``.
 
     The resource was read before, and the commit requires it unchanged. Each change of the hours
-    changes it too, so the hours that are read here are those that the commit replaces.
+    changes it too, so the hours that are read here are the hours that the commit replaces.
 
     Raises:
         VersionConflictError: the hours have another version.

@@ -186,7 +186,7 @@ def _require_future(ctx: Context, service: ServiceRow, args: PageBookingCreate) 
     """Refuse a start that has passed while the visitor typed, with free times instead of it.
 
     Raises:
-        NotFoundError: there is no such resource.
+        NotFoundError: the resource does not exist.
         SlotUnavailableError: the start has passed.
     """
     start, now = args.start_at, clock.now()

@@ -28,11 +28,11 @@ class Purpose(StrEnum):
     CANCEL = "cancel"
     CALENDAR = "calendar"
     BOOK = "book"
-    """Book what a visitor has requested. Only a mail to the requester's address contains it. Its
-    second id is that of the request."""
+    """Book what a visitor has requested. Only an e-mail to the requester's address contains it. Its
+    second id is the id of the request."""
     MANAGE = "manage"
-    """Show the booking, move it and cancel it. Only mails to its client, with the calendar file in
-    them, and the page that confirms the booking contain this token."""
+    """Show the booking, move it and cancel it. Only e-mails to its client, with the calendar file
+    in them, and the page that confirms the booking contain this token."""
 
 
 class BookingToken(NamedTuple):
@@ -66,7 +66,7 @@ def token(workspace_id: str, booking_id: str, purpose: Purpose, secret: str) -> 
 
 
 def read(text: str) -> BookingToken | None:
-    """Return a parsed token, or None if the text has another format."""
+    """Return a parsed token, or None if the string has another format."""
     if len(text) != LENGTH:
         return None
     try:

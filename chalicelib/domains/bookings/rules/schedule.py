@@ -63,7 +63,8 @@ class Rule(NamedTuple):
 class Schedule(NamedTuple):
     """Opening hours, in minutes after midnight, of each weekday (Monday first) and of some dates.
 
-    Intervals of a day are sorted and do not overlap. A date's hours replace those of its weekday.
+    Intervals of a day are sorted and do not overlap. A date's hours replace the hours of its
+    weekday.
     """
 
     weekly: tuple[tuple[Span, ...], ...] = ((),) * 7
@@ -191,7 +192,7 @@ def _weekdays(index: int, rule: Rule) -> set[int]:
 
 
 def _weekday(index: int, field: str, value: int | str) -> int:
-    # AI clients send numbers as texts, because a tool's argument has one type.
+    # AI clients send numbers as strings, because a tool's argument has one type.
     name = str(value).strip().lower()
     if name in _NAMES:
         return _NAMES.index(name) % 7

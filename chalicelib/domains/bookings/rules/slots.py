@@ -11,7 +11,7 @@ A start must pass these stages, in the order of ``NoSlotReason``:
 4. It is at least the minimum notice after now.
 5. A seat is free, considering other bookings and all buffers.
 
-Free time of a resource within its opening hours, for people who look for a gap.
+Free time of a resource within its opening hours, for members who look for a gap.
 
 It ignores buffers, notice and steps, which only slots of a service consider (``rules.slots``).
 Spans are in milliseconds since 1970 UTC, and half-open.
@@ -136,7 +136,7 @@ class Slot(NamedTuple):
 
 
 class Availability(NamedTuple):
-    """The slots of all resources by start, or the reason why there are none."""
+    """The slots of all resources by start, or the reason for an empty result."""
 
     slots: Sequence[Slot]
     reason: NoSlotReason | None = None
@@ -195,8 +195,8 @@ def is_free(
 def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) -> Availability:
     """Return the slots of alternative resources. Each slot has all resources that are free.
 
-    Resources keep their given order. If there is no slot, the reason is that of the resource that
-    passed most stages.
+    Resources keep their given order. If there is no slot, the reason is taken from the resource
+    that passed most stages.
     """
     slot_lists = [slots(service, calendar, query) for calendar in calendars]
     if slot_list := _group_by_start(service, calendars, slot_lists):
@@ -283,7 +283,7 @@ def _free_seats(
 ) -> Iterator[int]:
     """Yield the free seats of each start: the capacity less the peak of concurrent bookings.
 
-    Both the buffers of the new booking and those of existing bookings are kept free.
+    Both the buffers of the new booking and the buffers of existing bookings are kept free.
     """
     buffer_before, buffer_after = busy_range(service, 0, 0)
     busy = (entry.buffered for entry in calendar.busy if entry.until is None or entry.until > now)

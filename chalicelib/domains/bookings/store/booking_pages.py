@@ -30,7 +30,7 @@ class BookingPageRow(ContentRow):
 
     @classmethod
     def read(cls, workspace_id: str, rows: Rows | None = None) -> Self:
-        """Return the settings of a workspace, or those of a page that was never set up."""
+        """Return the settings of a workspace, or the settings of a page that was never set up."""
         at = key(workspace_id)
         row: Self | None = (rows or Rows()).find(cls, at)
         return row or cls(at.pk, at.sk)

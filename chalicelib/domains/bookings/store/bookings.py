@@ -1,6 +1,6 @@
-"""Bookings and their events, and bookings that wait for the link of a mail.
+"""Bookings and their events, and bookings that wait for the link of an e-mail.
 
-Bookings that visitors have requested, and that wait for the link in a mail.
+Bookings that visitors have requested, and that wait for the link in an e-mail.
 
 A row is found by the hash of the link's token. It is deleted when the link has booked, and expires
 soon after the link has ended.
@@ -67,8 +67,8 @@ class BookingRow(Record):
     the phone number in national format, for search. ``hold_expires_at`` is when an unpaid hold
     expires. ``named_contacts`` are contacts found in the notes. ``sequence`` increases with changes
     that a calendar shows. ``visitor_moves`` counts how often the client has moved it. ``is_proved``
-    is set if the link in a mail to the client's address has booked. When the client is erased, all
-    contacts are removed.
+    is set if the link in an e-mail to the client's address has booked. When the client is erased,
+    all contacts are removed.
     """
 
     status = UnicodeAttribute()
@@ -177,7 +177,7 @@ BOOKINGS = register_listing(
 class EventRow(HistoryRow):
     """An entry of a booking's history. ``move`` has the previous and new place, if it was moved.
 
-    An entry with ``mail`` says what became of a mail to the client: its kind, state and reason.
+    An entry with ``mail`` says what became of an e-mail to the client: its kind, state and reason.
     """
 
     noun = "BOOKING"
@@ -218,9 +218,9 @@ def new_event(
 def mail_entry(
     workspace_id: str, booking: BookingRow, mail_id: str, **mail: str | None
 ) -> EventRow:
-    """Return the entry of a mail to the client, to save.
+    """Return the entry of an e-mail to the client, to save.
 
-    A mail has one entry, the latest.
+    An e-mail has one entry, the latest.
     """
     entry = EventRow.new(workspace_id, booking.id, "job", status=booking.status, mail=mail)
     entry.sk = group(booking.id) + mail_id

@@ -75,7 +75,7 @@ def records_of(workspace_id: str, entries: Sequence[BookingEntry]) -> list[Booki
     """Return the bookings of index entries, in their order.
 
     The entries are consistent. So the records are read eventually consistently, at half the units,
-    and those that differ from their entry are read again.
+    and records that differ from their entry are read again.
     """
     ids = [entry.id for entry in entries]
     rows_by_id = {row.id: row for row in BOOKINGS.fetch(workspace_id, ids, consistent=False)}
@@ -91,7 +91,7 @@ def records_of(workspace_id: str, entries: Sequence[BookingEntry]) -> list[Booki
 MAX_ENTRIES = 3000
 """Maximum number of entries per day.
 
-Each entry has at most 64 bytes, so a record stays below DynamoDB's 400 KB.
+Each entry has at most 64 bytes, so a record is smaller than DynamoDB's 400 KB.
 """
 _MINUTE = 60_000
 _DAY = timedelta(days=1)

@@ -197,7 +197,7 @@ def require_unchanged(unit: UnitOfWork, resource: ResourceRow) -> None:
 
 
 def require_hours_unchanged(unit: UnitOfWork, resource_id: str, hours: ScheduleRow | None) -> None:
-    """Require that the opening hours of a resource are those that were read, at commit."""
+    """Require that the opening hours of a resource are unchanged at commit."""
     key = _schedule_key(unit.workspace_id, resource_id)
     condition: Condition
     if hours is None:

@@ -30,7 +30,7 @@ class ServiceRow(Record):
     """A service.
 
     ``price`` is in kopecks. ``resource_ids`` are alternatives, and the only record of a service's
-    bindings. The id of a deleted resource stays until a job unbinds it. ``slot_step_min`` is the
+    bindings. The id of a deleted resource is kept until a job unbinds it. ``slot_step_min`` is the
     interval between starts of slots; None means the duration. ``unverified_per_hour`` is the
     maximum of visitors' bookings per clock hour. ``reminders`` are minutes before the start, the
     largest first.

@@ -7,7 +7,7 @@ from chalicelib.engine.reading import Key, Rows
 
 
 def active_bot(workspace_id: str, agent_id: str) -> tuple[AgentRow, WorkspaceRow]:
-    """Return an active bot and its workspace, whose owner pays for it.
+    """Return an active bot and its workspace, whose owner pays for the bot.
 
     Raises:
         NotFoundError: the bot does not exist, it is switched off, or the account of the
@@ -31,7 +31,7 @@ def switched_on(
     ``rows`` has what was read ahead.
 
     Raises:
-        NotFoundError: there is no such bot, or it is switched off.
+        NotFoundError: the bot does not exist or is switched off.
     """
     rows = rows or Rows()
     rows.read(keys(workspace_id, agent_id))
@@ -47,7 +47,7 @@ def require_active_owner(workspace: WorkspaceRow, rows: Rows | None = None) -> N
     The account is taken from ``rows`` if they are given.
 
     Raises:
-        NotFoundError: the owner is disabled. The error is that of a missing bot.
+        NotFoundError: the owner is disabled. The error is the same as for a missing bot.
     """
     if accounts.is_disabled(workspace.owner_id, rows):
         raise AGENTS.unavailable()

@@ -1,8 +1,8 @@
 """Visits of pages with a bot's widget, and the stages that they reached: the widget's funnel.
 
-A visit counts once per stage, on its first day and under its first page. Earlier stages that it
-skipped are counted with it. Therefore no stage of a day has a higher count than the stage before
-it.
+A visit counts once per stage, on its first day and under its first page. Earlier stages that the
+visit skipped are counted, too. Therefore no stage of a day has a higher count than the previous
+stage.
 """
 
 from datetime import date, timedelta
@@ -55,7 +55,7 @@ def reach(  # noqa: PLR0913  the fields of a visit
     """Record that a visit has reached a stage of the funnel. Return False if it had before.
 
     The counts are added to ``counts``, which the caller stages. The page and site of the visit's
-    first event are kept; those of later events are ignored. ``visit`` is what ``find`` returned.
+    first event are kept; values of later events are ignored. ``visit`` is what ``find`` returned.
     """
     if visit is None:
         visit = VisitRow(

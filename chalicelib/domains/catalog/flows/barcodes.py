@@ -25,7 +25,7 @@ WORKSPACE_LIMIT = Limit("barcode-share", "look-ups per workspace and day", 500, 
 
 
 def look_up(workspace_id: str, barcode: Barcode) -> Found | None:
-    """Return an article from the open databases, or None if none of them has it.
+    """Return an article from the open databases, or None if no database has the barcode.
 
     A barcode for in-store use is not looked up, because each shop uses it for another article.
 

@@ -31,7 +31,7 @@ from chalicelib.lib.barcodes import Barcode
 MODEL_SECONDS = 15.0
 """Limit for the model, in seconds.
 
-With 3 s for the barcode and 8 s for photos, the answer stays within API Gateway's 29 seconds.
+With 3 s for the barcode and 8 s for photos, the response is sent within API Gateway's 29 seconds.
 """
 MAX_OUTPUT_TOKENS = 2000
 MAX_PHOTOS = 10
@@ -101,7 +101,8 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
             day are used up. A failed draft counts, because the model was paid for it.
         NotConfiguredError: no model is configured.
         NotFoundError: only a barcode is given, and no database has it.
-        UpstreamFailedError: the model failed, or the look-up of a barcode given alone failed.
+        UpstreamFailedError: the model failed, or the look-up of a barcode without other data
+            failed.
     """
     warnings: list[str] = []
 

@@ -32,7 +32,7 @@ def check_change(product: ProductRow, delta: int) -> None:
 
 
 def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
-    """Stage a change of the stock alone.
+    """Stage a change of the stock and of nothing else.
 
     The product object then shows the expected stock.
     """

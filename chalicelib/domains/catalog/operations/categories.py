@@ -298,7 +298,7 @@ def _move_items(
 class _Tree:
     """Categories of one kind, and the lock row that serialises changes of the tree's shape.
 
-    Every change saves the lock row. Otherwise two concurrent changes, each valid alone, could
+    Every change saves the lock row. Otherwise two concurrent changes, each valid by itself, could
     together make a cycle or a level that is too deep.
     """
 

@@ -189,7 +189,7 @@ def _batches(items: Mapping[int, Item]) -> Iterator[list[int]]:
 def _fetch_images(
     ctx: Context, items: Mapping[int, Item], batches: Mapping[str, Sequence[int]]
 ) -> Fetched:
-    """Fetch images, except those of items that a call with this idempotency key has committed."""
+    """Fetch images, except images of items that a call with this idempotency key has committed."""
     urls = [
         image.url
         for name, (number, *_) in batches.items()
@@ -226,7 +226,7 @@ class _Images:
         return {url: self.fetched[url] for url in urls & self.fetched.keys()}
 
     def replace_urls(self, item: Item) -> Item:
-        """Return the item with source URLs replaced by those of stored files, where these exist."""
+        """Return the item with source URLs replaced by URLs of stored files, where these exist."""
         images = [
             image.model_copy(update={"url": self.files.get(image.url, image.url)})
             for image in item.images or ()

@@ -178,7 +178,7 @@ def require_unchanged(unit: UnitOfWork, product: ProductRow) -> None:
 
 
 class StockRow(ContentRow):
-    """Row for a change of a product's stock alone.
+    """Row for a change of a product's stock and of nothing else.
 
     Other attributes may change at the same time.
     """

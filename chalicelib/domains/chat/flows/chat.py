@@ -348,7 +348,8 @@ def accept_message(args: ChatRequest, caller: Caller) -> Exchange | Replay:
     """Accept a message, or return the stored answer of its idempotency key.
 
     Raises:
-        NotFoundError: there is no such bot, it or its owner is disabled, or it has no such session.
+        NotFoundError: the bot does not exist, or the bot or its owner is disabled, or it has no
+            such session.
         RateLimitedError: the visitor sends too many messages.
         ForbiddenError: the bot is private, and the key is not one of its keys.
         IdempotencyMismatchError: the idempotency key was used with another message.

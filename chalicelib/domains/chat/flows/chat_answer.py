@@ -3,7 +3,7 @@
 Two threads assist the thread that sends events:
 
 - The reader (``chat-model``) reads the model's output into a bounded queue. So the sending thread
-  can send pings while there is no output, and can cancel the model at any time.
+  can send pings while no output arrives, and can cancel the model at any time.
 - The keeper (``chat-keeper``) writes checkpoints and renews the session's lock. A slow visitor does
   not delay checkpoints, and a slow checkpoint does not delay the visitor.
 
@@ -459,7 +459,7 @@ class Shown(NamedTuple):
 
 
 class Ping(NamedTuple):
-    """A keep-alive event, sent while there is no output."""
+    """A keep-alive event, sent while no output arrives."""
 
 
 class Done(NamedTuple):
@@ -609,7 +609,7 @@ class _ModelStream:
         ]
 
     def events(self) -> Iterator[ChatEvent]:
-        """Yield the pieces as they arrive, and pings while there is none."""
+        """Yield the pieces as they arrive, and pings while no output arrives."""
         while True:
             try:
                 piece = self._queue.get(timeout=PING_SECONDS)

@@ -63,7 +63,7 @@ LEAD_SOURCE = "chat"
 
 
 def contact_of(request: ChatRequest, country: str, channel: str) -> Contact | None:
-    """Return the visitor's contact details, or None if there are none.
+    """Return the visitor's contact details, or None.
 
     Details in the widget's form take precedence over details in the message. The channel ``test``
     creates no leads.
@@ -240,7 +240,7 @@ class Exchange:
     def close(self, ending: Ending) -> Settled:
         """End the exchange: charge its usage, or release its hold.
 
-        The final checkpoint is written beside the reads of the settlement, and before its commit.
+        The final checkpoint is written during the reads of the settlement, and before its commit.
 
         Raises:
             UnavailableError: not done within ``SETTLE_SECONDS``. The job will do it.

@@ -39,7 +39,7 @@ class Source(NamedTuple):
     offer: Callable[[Any], Offer]
 
     def find(self, workspace_id: str, question: str) -> list[Offer]:
-        """Return up to ``MAX_OFFERS`` active offers, those that match the question first."""
+        """Return up to ``MAX_OFFERS`` active offers, beginning with matches of the question."""
         return [self.offer(record) for record in self.records(workspace_id, question)]
 
     def records(self, workspace_id: str, question: str) -> list[Any]:

@@ -88,7 +88,10 @@ def counter(provider: str) -> Count:
 def room_for_answer(
     fixed: Sequence[Message], count: Count, context_tokens: int, max_output_tokens: int
 ) -> int | None:
-    """Return the maximum tokens of an answer, or None if the message alone fills the context."""
+    """Return the maximum tokens of an answer.
+
+    Return None if the message without history fills the context.
+    """
     room = context_tokens - count(fixed)
     return min(room, max_output_tokens, MAX_OUTPUT) if room >= MIN_OUTPUT else None
 
@@ -136,7 +139,7 @@ class Prompt(NamedTuple):
     """The model, the messages to send, their tokens, and the maximum tokens of the answer.
 
     ``message_without_tools`` is the system message that promises no tools.
-    ``tools`` are those that the model may call. Their tokens are not in ``input_tokens``.
+    ``tools`` are the tools that the model may call. Their tokens are not in ``input_tokens``.
     ``actions`` are the actions of the dialog. ``visitor_texts`` are the visitor's messages that
     are sent.
     ``sources`` are passages in the facts. ``link_hosts`` are named in them or in the bot's prompt.
@@ -173,7 +176,7 @@ def fit(
     ``can_confirm`` is whether the client shows proposals.
 
     Raises:
-        MessageTooLongError: the message alone is too long.
+        MessageTooLongError: the message without history is too long.
         NotConfiguredError: the provider of the bot's model is not configured.
     """
     problem: NotConfiguredError | None = None

@@ -2,10 +2,11 @@
 
 Stored answers of chat calls with an idempotency key.
 
-The text stays with the dialog; the record refers to it. A session begun by the first call is stored
-encrypted, for callers with a bot key. Decryption requires the idempotency key, and the database has
-only its hash. A visitor without a session or a bot key is not authenticated: strangers behind one
-address may choose the same idempotency key. Therefore a visitor's replay begins a new session.
+The text is stored with the dialog; the record refers to the dialog. A session begun by the first
+call is stored encrypted, for callers with a bot key. Decryption requires the idempotency key, and
+the database has only its hash. A visitor without a session or a bot key is not authenticated:
+strangers behind one address may choose the same idempotency key. Therefore a visitor's replay
+begins a new session.
 """
 
 import hashlib
@@ -99,7 +100,7 @@ class Caller(NamedTuple):
 
     @property
     def share_subjects(self) -> tuple[str, ...]:
-        """The subjects of shares, as those of a principal."""
+        """Subjects of shares, as for a principal."""
         return VisitorPrincipal(visitor=self.visitor, network=self.network).share_subjects
 
 

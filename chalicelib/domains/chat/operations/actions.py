@@ -87,7 +87,7 @@ class ActionResult(Wire):
 
 
 class ActionAwaitsMail(BookingAwaitsMail):
-    """A proposed booking that waits for the visitor to open the link in a mail."""
+    """A proposed booking that waits for the visitor to open the link in an e-mail."""
 
     state: str = Field(description="awaiting_mail; done when the link has booked.")
     message: str = Field(description="Sentence to show to the visitor.")
@@ -147,7 +147,7 @@ def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult | Actio
 
 
 def stage_booked(ctx: Context, proposal_id: str, new_booking: MadeBooking) -> None:
-    """Stage the end of a proposal whose booking has waited for a mail's link.
+    """Stage the end of a proposal whose booking has waited for an e-mail's link.
 
     Raises:
         NotFoundError: the dialog is gone, or the proposal no longer waits.
@@ -176,8 +176,8 @@ def _find(ctx: Context, args: ActionDecision) -> _Proposal:
     """Return the proposal of a session's holder.
 
     Raises:
-        NotFoundError: there is no such proposal, or it belongs to another session. The error is the
-            same.
+        NotFoundError: the proposal does not exist, or it belongs to another session. The error is
+            the same.
     """
     reference = ProposalId.parse(args.id)
     missing = NotFoundError("There is no such action in this session.")
@@ -213,12 +213,12 @@ def _find(ctx: Context, args: ActionDecision) -> _Proposal:
 def _book(
     ctx: Context, proposal: _Proposal, values: dict[str, str]
 ) -> ActionResult | ActionAwaitsMail:
-    """Stage a proposed booking, or the mail with its link.
+    """Stage a proposed booking, or the e-mail with its link.
 
     Raises:
         ChangedError: price or duration have changed, or the booking has to be paid now.
         NotFoundError: the service or the resource was deleted, or its site is suspended.
-        RateLimitedError: the visitor has too many bookings, or no mail can be sent.
+        RateLimitedError: the visitor has too many bookings, or no e-mail can be sent.
         SlotUnavailableError: the time is taken. The proposal has then failed.
         ValidationError: a value of the card is missing or wrong.
     """
@@ -281,7 +281,7 @@ def _client(arguments: dict[str, Any], values: dict[str, str]) -> dict[str, str]
         client[cards.NAME] = values[cards.NAME]
     if cards.PHONE not in client and cards.EMAIL not in client:
         contact = values.get(cards.CONTACT, "")
-        # Beside a phone there may be the name of an account, such as @ada.
+        # Next to a phone there may be the name of an account, such as @ada.
         is_email = emails.first_email_in(contact) or not phones.may_contain_phone(contact)
         client[cards.EMAIL if "@" in contact and is_email else cards.PHONE] = contact
     return client

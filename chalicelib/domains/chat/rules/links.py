@@ -2,7 +2,8 @@
 
 A model can be made to print any link, by a text in what it reads. So an answer links only to hosts
 that the owner has named. The filter reads an answer in pieces. It holds back a possible link until
-its host is known, and everything else passes at once. The result does not depend on the pieces.
+its host is known, and everything else passes without delay. The result does not depend on the
+pieces.
 
 A link is what browsers and Markdown renderers make one of: ``https:``, two slashes or ``www.``
 with a host, the address of a Markdown link, of a reference or in angle brackets. E-mail addresses,
@@ -37,7 +38,7 @@ _MARKDOWN = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""The beginning of Markdown with an address, or a part of it at the end of the text."""
+"""The beginning of Markdown with an address, or a part of an address at the end of the text."""
 _BRACKET = re.compile(r"[\[\]]")
 _URL = re.compile(
     r"""
@@ -50,7 +51,7 @@ _URL = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""The beginning of an address, or a part of it at the end of the text."""
+"""The beginning of an address, or a part of an address at the end of the text."""
 _RUN = re.compile(f"[^{_SPACE}<>]*")
 _FOREIGN = re.compile(rf"(?:[^\\/\[]*[\\/]*\[[0-9a-f:.]*\])?[^{_SPACE}<>\"'`\]*|]*", re.IGNORECASE)
 """The part of a run that is removed."""
@@ -92,7 +93,7 @@ def hosts_in(texts: Iterable[str]) -> set[str]:
 def normalize_host(host: str) -> str:
     """Return a host in the form in which hosts are compared: punycode, without ``www.``.
 
-    An impossible host becomes an empty text.
+    An impossible host becomes an empty string.
     """
     host = host.lower().strip("._-").removeprefix("www.")
     if host.isascii():
@@ -276,7 +277,7 @@ class _Markdown(_Scanner):
     def _address(self, text: str, start: int) -> _Address | None:
         """Check the address of a Markdown link, which begins after its parenthesis.
 
-        Text that is no link is kept.
+        Text that is not a link is kept.
         """
         window = text[start : start + MAX_LINK]
         begin = _end(_INDENT, window, 0)

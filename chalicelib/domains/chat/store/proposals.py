@@ -1,6 +1,6 @@
 """Store actions that a bot proposes to a visitor, and the free times that the bot has named.
 
-They are kept beside the messages of a dialog, in a partition of their own. The newest proposal of
+They are kept with the messages of a dialog, in a partition of their own. The newest proposal of
 a dialog replaces the ones before it. Nothing writes to a proposal that expires or is replaced: both
 follow from the rows (``state_of``).
 """
@@ -25,7 +25,7 @@ State = Literal["open", "awaiting_mail", "done", "cancelled", "failed", "expired
 Decided = Literal["awaiting_mail", "done", "cancelled", "failed"]
 OPEN: Final = "open"
 AWAITING: Final = "awaiting_mail"
-"""The state of a confirmed booking whose link in a mail has not been opened."""
+"""The state of a confirmed booking whose link in an e-mail has not been opened."""
 OFFERED_FOR = timedelta(hours=1)
 """Time for which a bot can propose a free time that it has named."""
 MAX_OFFERED = 50
@@ -40,7 +40,7 @@ Only the newest proposal can be open.
 """
 
 _LATEST = "~"
-"""Sort key of ``LatestRow``. It sorts after those of proposals, which begin with a digit."""
+"""Sort key of ``LatestRow``. It sorts after the keys of proposals, which begin with a digit."""
 _UPSERT = ConversationRow.pk.exists() | ConversationRow.pk.does_not_exist()
 """A condition that always holds. An update without one requires that the row exists."""
 _ID = re.compile(r"([0-9A-Z]{26})-([0-9A-Z]{26})-([0-9]{1,9})-([0-9])")
@@ -56,7 +56,7 @@ class ProposalId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Return the id in a text, or None if it is not one."""
+        """Parse an id, or return None if it is not one."""
         match = _ID.fullmatch(text)
         return cls(match[1], match[2], int(match[3]), int(match[4])) if match else None
 

@@ -315,7 +315,7 @@ def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
 def _end_link(unit: UnitOfWork, row: AwaitedBookingRow) -> None:
     """Stage the removal of a requested booking.
 
-    If its link has booked meanwhile, nothing has traced that booking yet.
+    If its link has booked in the meantime, nothing has traced that booking yet.
     """
     unit.delete(row, if_there=True, on_conflict=ErasureUnfinishedError(_UNFINISHED))
 

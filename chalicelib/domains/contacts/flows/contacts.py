@@ -25,9 +25,9 @@ from chalicelib.lib.contact_fields import MAX_NAME
 
 
 class Contact(NamedTuple):
-    """Contacts of a person. ``phone`` is in normal form, or as entered if it is no valid number.
+    """Contacts of a person. ``phone`` is in normal form, or as entered if the number is invalid.
 
-    ``phone_entered`` is the text that a person entered, with the words beside the number.
+    ``phone_entered`` is the text that a person entered, with the words around the number.
     """
 
     name: str | None
@@ -42,10 +42,10 @@ class Contact(NamedTuple):
 
 
 def contact_of(name: str | None, email: str | None, phone: str | None, country: str) -> Contact:
-    """Return a contact from texts that a visitor entered.
+    """Return a contact from values that a visitor entered.
 
     An invalid e-mail address is left out. A phone that is not a valid number in the country's
-    format stays unchanged.
+    format does not change.
     """
     return Contact(
         name[:MAX_NAME] if name else None,
@@ -66,7 +66,7 @@ def contacts_in(texts: Iterable[str], country: str) -> list[str]:
 
 
 def phone_of(text: str, country: str) -> str:
-    """Return a phone number in normal form, or the text if it is not a valid number."""
+    """Return a phone number in normal form, or unchanged if it is not a valid number."""
     return phones.find_phone(text, country) or text[: phones.MAX_CHARACTERS]
 
 
@@ -125,7 +125,7 @@ def match(
     client of one person, one commits. The others run again and find it.
 
     Raises:
-        ConcurrentUpdateError: the client was deleted after it was found.
+        ConcurrentUpdateError: the client was deleted after the search.
     """
     known_by = contact.identity
     if not any(known_by.values()):

@@ -7,7 +7,7 @@ lookup row, which is written in the record's transaction. An erasure finds the r
 
 Ids of records whose person was erased.
 
-They are kept for good, so that the import of an older export does not bring the person back. An id
+They are never removed, so that the import of an older export does not bring the person back. An id
 says nothing about the person.
 """
 
@@ -51,7 +51,7 @@ def merge_contacts(
     *,
     besides: Iterable[str | None] = (),
 ) -> list[str] | None:
-    """Return the known and new contacts, without those in ``besides``. None if there are none.
+    """Return the known and new contacts without the contacts in ``besides``, or None.
 
     ``besides`` has the contacts that the record is indexed by.
     """

@@ -242,7 +242,8 @@ def remove_objects(objects: Iterable[StoredObject]) -> None:
 def remove_orphan(job: Job) -> None:
     """Remove objects without a file: their operation failed, or its process died.
 
-    If two calls complete one upload at once, the objects that the file does not use are removed.
+    If two calls complete one upload at the same time, the objects that the file does not use are
+    removed.
     """
     file = FILES.find(job.workspace_id, job.payload["fileId"])
     delete_unused(job.payload["keys"], {file.key, file.thumbnail_key} if file else ())

@@ -109,8 +109,8 @@ def name_taken_error(name: str) -> NameTakenError:
 class FolderForest:
     """All folders of a workspace, and the lock row that serialises changes of the tree's shape.
 
-    Every change of the tree saves the lock row. Otherwise two concurrent changes, each valid alone,
-    could together make a cycle or a level that is too deep. The lock row is read before the
+    Every change of the tree saves the lock row. Otherwise two concurrent changes, each valid by
+    itself, could together make a cycle or a level that is too deep. The lock row is read before the
     folders.
     """
 

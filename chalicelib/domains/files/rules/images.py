@@ -179,7 +179,7 @@ def sanitize(body: bytes) -> CleanImage:
 
 
 def check_storable(mime_type: str) -> None:
-    """Reject photos in a format that cannot be re-encoded, because their metadata would stay.
+    """Reject photos in a format that cannot be re-encoded, because their metadata would be kept.
 
     Raises:
         ImageError: the format is not supported. The reason names the fix.

@@ -98,7 +98,7 @@ _TEXT_TYPES = {
 }
 """Types of plain text by file extension.
 
-The content cannot distinguish them, and none of them runs.
+The content cannot distinguish them, and no such file runs.
 """
 
 _HTML = re.compile(

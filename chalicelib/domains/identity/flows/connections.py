@@ -42,7 +42,7 @@ def check_holder(account: AccountRow, workspace_id: str, what: str) -> None:
 MAX_LIVE_TOGETHER = 90
 """Limit of live keys and connections of a workspace together.
 
-One transaction changes all of them, and has at most 100 items.
+One transaction changes all connections, and has at most 100 items.
 """
 
 

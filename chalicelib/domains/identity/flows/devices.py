@@ -43,7 +43,7 @@ def add_account(cookie: str, account_id: str) -> str:
     Without a cookie, the device is a new one. The accounts that signed in last are kept.
 
     Raises:
-        NotConfiguredError: there is no master key.
+        NotConfiguredError: the master key is missing.
         UnavailableError: the master key cannot be read.
     """
     parts = cookie.split(".") if _COOKIE.fullmatch(cookie) else [token_urlsafe(_BYTES)]

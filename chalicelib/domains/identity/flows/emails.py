@@ -40,7 +40,7 @@ def proof_page_url(account: AccountRow) -> str:
     """Return the URL of the page on which an account proves its address.
 
     Raises:
-        NotConfiguredError: there is no master key.
+        NotConfiguredError: the master key is missing.
         UnavailableError: the master key cannot be read.
     """
     return settings().public_url + PROOF_PAGE.format(token=_token(account))

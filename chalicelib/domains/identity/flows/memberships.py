@@ -1,4 +1,4 @@
-"""Joining and leaving a workspace, and changes of roles. Operators and people share these steps.
+"""Joining and leaving a workspace, and changes of roles. Operators and members share these steps.
 
 Removing a member, or making a manager a plain member, revokes the account's keys in the workspace
 and disconnects its apps.
@@ -83,7 +83,7 @@ def stage_role(unit: UnitOfWork, lock: LockRow, membership: MembershipRow, role:
 def stage_removal(unit: UnitOfWork, lock: LockRow, membership: MembershipRow) -> tuple[int, int]:
     """Stage the end of a membership.
 
-    Return how many keys and connected apps end with it.
+    Return how many keys and connected apps end.
     """
     account_id = membership.account_id
     unit.delete(membership, if_there=True)
@@ -143,7 +143,7 @@ def token(invitation_id: str) -> str:
     """Return the shown token of an invitation, of 43 letters, digits, ``-`` and ``_``.
 
     Raises:
-        NotConfiguredError: there is no master key.
+        NotConfiguredError: the master key is missing.
         UnavailableError: the master key cannot be read.
     """
     return derived_token(f"invitation:{invitation_id}")
@@ -153,7 +153,7 @@ def mailed_token(invitation_id: str) -> str:
     """Return the token of an invitation that is mailed and never shown, of 87 characters.
 
     Raises:
-        NotConfiguredError: there is no master key.
+        NotConfiguredError: the master key is missing.
         UnavailableError: the master key cannot be read.
     """
     place = tokens.digest(token(invitation_id))
@@ -204,7 +204,7 @@ def workspace_of(invitation_token: str) -> str:
     """Return the workspace of an invitation, whether it works or not.
 
     Raises:
-        NotFoundError: it is unknown. The error is that of one that does not work.
+        NotFoundError: it is unknown. The error is the same as for an expired invitation.
     """
     row, _ = _find(invitation_token)
     if row is None:

@@ -1,7 +1,7 @@
-"""Links with which people set a new password, and whether they still work.
+"""Links with which users set a new password, and whether they still work.
 
 As for invitations, a token is computed from an id with the master key. The database has its hash
-only, and the job that mails the link can compute it again.
+only, and the job that sends the link can compute it again.
 """
 
 from typing import NamedTuple

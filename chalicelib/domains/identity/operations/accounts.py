@@ -196,7 +196,7 @@ def request_proof(ctx: Context, args: NoInput) -> OwnAccountResult:
 
 
 def stage_proof_mail(unit: UnitOfWork, account_id: str) -> None:
-    """Stage the mail by which a new account proves its address, if mail is set up."""
+    """Stage the e-mail by which a new account proves its address, if mail is set up."""
     if mail.is_on():
         payload = {"accountId": account_id, "at": iso(clock.now())}
         unit.create(jobs.row(MAIL_PROOF, unit.tenant, payload))
@@ -225,7 +225,7 @@ def stage_account(  # noqa: PLR0913  the parts of an account
 ) -> AccountRow:
     """Stage a new account. Another account with the address fails the unit with a conflict.
 
-    ``proved`` is whether its owner has read a mail at the address, or the operator knows them.
+    ``proved`` is whether its owner has read an e-mail at the address, or the operator knows them.
     """
     now = clock.now()
     account = accounts.row(
@@ -257,11 +257,11 @@ def set_password(ctx: Context, args: PasswordSet) -> PasswordSetResult:
 def stage_password(
     unit: UnitOfWork, account: AccountRow, password: str, *, by_owner: bool = True
 ) -> datetime:
-    """Stage a new password, the end of the account's sessions, and a mail that says so.
+    """Stage a new password, the end of the account's sessions, and an e-mail that says so.
 
     Returns the time at which it is set. A password that the owner sets, who has proved something
     with the account as it was read, requires that it is enabled and has the same password. Counts
-    of attempts to sign in begin anew, because their subjects contain the epoch.
+    of attempts to sign in start from zero, because their subjects contain the epoch.
     """
     now = clock.now()
     password_hash = unit.run_side_effect_once("hash", lambda: passwords.hashed(password))

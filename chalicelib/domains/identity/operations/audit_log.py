@@ -21,7 +21,7 @@ from chalicelib.engine import audit
 from chalicelib.engine.audit import AuditRow
 
 KEY_KINDS = ("key", "connection")
-"""Kinds of resources whose names are those of keys and apps."""
+"""Kinds of resources whose names are names of keys and apps."""
 NAMED_RESOURCES = 2
 """Resources of an entry whose names are read. All names of a page take a few requests."""
 

@@ -1,7 +1,7 @@
 """Create, revoke and accept invitations to a workspace.
 
 A link works for seven days, once, and for the address that the inviter typed. The inviter's role is
-checked again when it is accepted. The link that is mailed proves the address; the one that the
+checked again when it is accepted. The link that is mailed proves the address, but the link that the
 inviter sees does not.
 """
 
@@ -155,7 +155,7 @@ class InvitedAccount(InvitationAccepted):
 
 
 def _invited_to(args: InvitationToken) -> str:
-    """Return the workspace of an invitation, so that a repeated call finds its stored answer."""
+    """Return the workspace of an invitation, so that a repeated call finds its stored response."""
     return flows.workspace_of(args.token)
 
 
@@ -376,7 +376,7 @@ def _check_may_invite(inviter_id: str, workspace_id: str, role: str) -> str | No
     Returns the term of the inviter's membership.
 
     Raises:
-        ForbiddenError: the role is not higher than that of the invitation.
+        ForbiddenError: the role is not higher than the role of the invitation.
     """
     membership = workspaces.membership(inviter_id, workspace_id)
     inviter_role = Role(membership.role) if membership else Role.ACCOUNT

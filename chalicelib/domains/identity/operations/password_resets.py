@@ -1,7 +1,7 @@
-"""New passwords by a link in a mail (OWASP, Forgot Password Cheat Sheet).
+"""New passwords by a link in an e-mail (OWASP, Forgot Password Cheat Sheet).
 
-A request takes the same steps and gets the same answer whether the address has an account or not.
-The job that mails the link looks the account up.
+A request takes the same steps and gets the same response whether the address has an account or not.
+The job that sends the link looks the account up.
 """
 
 from datetime import timedelta
@@ -35,7 +35,8 @@ RESETS = Limit("password-resets", "attempts to set a new password within 15 minu
 MAILS = Limit(
     "password-reset-mails", "mails an hour with a link for a new password", 3, timedelta(hours=1)
 )
-"""Mails to one address, below the budget of all mails about an account: anyone can request one."""
+"""E-mails to one address, below the budget of all e-mails about an account: anyone can request
+one."""
 
 
 class PasswordResetRequest(Wire):
@@ -107,7 +108,7 @@ def request_password_reset(ctx: Context, args: PasswordResetRequest) -> Password
 
 
 def _count_mail(email_hash: str) -> bool:
-    """Count a mail to an address, and return whether it may be sent."""
+    """Count an e-mail to an address, and return whether it may be sent."""
     try:
         limits.take(MAILS, email_hash)
     except RateLimitedError:

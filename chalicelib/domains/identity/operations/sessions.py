@@ -64,7 +64,7 @@ FAILURES = Limit(
 )
 """Failed attempts for one e-mail address, even if no account has it.
 
-Those of all devices of the account count apart from those of all other visitors.
+Attempts from devices of the account count apart from attempts of other visitors.
 """
 PASSWORD_CHANGES = Limit(
     "password-change", "attempts to change the password within 15 minutes", 10, ATTEMPTS_WINDOW
@@ -231,7 +231,7 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
         if own_sessions or not passwords.matches(account.password_hash, args.password):
             raise ValidationError.of("current", "expected the password until now; this is another")
         # The form was sent twice. The first call ended the session after this call began. The
-        # browser may receive only this answer, so this answer starts a session, too.
+        # browser may receive only this response, so this response starts a session, too.
         ctx.unit.require(account, AccountRow.password_hash == account.password_hash)
         return SignedIn(account_id=account.id, token=begin_session(ctx, account, browser))
     epoch = int(account.session_epoch)

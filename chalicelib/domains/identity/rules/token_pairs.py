@@ -31,7 +31,7 @@ class TokenPair(NamedTuple):
     """An access token and a refresh token, as hashes. Times are Unix seconds.
 
     ``replaced_at`` is 0 until the refresh token is used. ``scope_mask`` has a bit for each scope of
-    the connection, in its order; 0 means all of them. A further access token for a refresh token
+    the connection, in its order; 0 means all scopes. A further access token for a refresh token
     that was presented again has an empty ``refresh``, which counts as replaced long ago.
     """
 

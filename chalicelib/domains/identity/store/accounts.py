@@ -32,7 +32,7 @@ class AccountRow(IdentityRow):
     messages; without one, the browser and the workspace's country decide. ``awaits_proof`` is set
     for an account whose address nobody has proved: one that was made by a link which the inviter
     has seen. Earlier releases set neither it nor ``email_verified_at``. ``proof_mailed_at`` is when
-    the account got the one mail by which it proves its address.
+    the account got the one e-mail by which it proves its address.
     """
 
     email = UnicodeAttribute()
@@ -50,7 +50,7 @@ class AccountRow(IdentityRow):
 
     @property
     def is_proved(self) -> bool:
-        """Whether the account's owner has read a mail at its address, or the operator knows them.
+        """Whether the owner has read an e-mail at the address, or is known to the operator.
 
         An account of an earlier release counts as proved.
         """
@@ -92,7 +92,7 @@ def stage_proof(unit: UnitOfWork, account: AccountRow, *actions: Action) -> None
 
 
 def note_proof_mailed(account: AccountRow) -> None:
-    """Record that an account got the mail by which it proves its address.
+    """Record that an account got the e-mail by which it proves its address.
 
     Raises:
         UnavailableError: the database is unavailable.
@@ -146,7 +146,8 @@ def is_disabled(account_id: str, rows: Rows | None = None) -> bool:
 def find_by_email(email: str) -> AccountRow | None:
     """Return the account with this e-mail address, or None, after as many requests in either case.
 
-    The former key of an address may be that of others, too. So the account's own address decides.
+    The former key of an address may belong to another address, too. So the account's own address
+    decides.
     """
     return find_by_hashes(claim_hashes(email))
 

@@ -109,7 +109,7 @@ def read_by_id(workspace_id: str, key_ids: Iterable[str]) -> dict[str, ApiKeyRow
 
 
 def live(workspace_id: str, account_id: str | None = None) -> list[ApiKeyRow]:
-    """Return the keys that still work, optionally only those of one account."""
+    """Return the keys that still work, optionally only the keys of one account."""
     return [
         key
         for key in read_all(workspace_id)

@@ -1,8 +1,8 @@
 """Connections of accounts to AI clients, each in one workspace (OAuth).
 
 The row of a connection has the hashes of its code and of its tokens. A token contains the id of its
-connection, so authentication is one consistent read. The row stays below 4 KB, which is one read
-unit. Ending a connection ends all its tokens at once.
+connection, so authentication is one consistent read. The row is smaller than 4 KB, which is one
+read unit. Ending a connection ends all its tokens immediately.
 """
 
 from collections.abc import Iterable, Sequence
@@ -72,7 +72,7 @@ class ConnectionRow(IdentityRow):
 
     @property
     def ends_at(self) -> datetime:
-        """When the person must consent again."""
+        """When the user must consent again."""
         return self.created_at + LIFE
 
     @property
@@ -212,7 +212,7 @@ def read_all(workspace_id: str) -> list[ConnectionRow]:
 
 
 def live(workspace_id: str, account_id: str | None = None) -> list[ConnectionRow]:
-    """Return the live connections of a workspace, optionally only those of one account."""
+    """Return the live connections of a workspace, optionally of one account only."""
     return [
         connection
         for connection in read_all(workspace_id)

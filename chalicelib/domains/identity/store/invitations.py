@@ -103,7 +103,7 @@ def at(place: str) -> InvitationRow | None:
 
 
 def note_mail(invitation: InvitationRow, state: str, reason: str | None) -> None:
-    """Record what became of the mail of an invitation that is still stored.
+    """Record what became of the e-mail of an invitation that is still stored.
 
     Raises:
         UnavailableError: the database is unavailable.

@@ -1,4 +1,4 @@
-"""Links with which people set a new password, stored under the hashes of their tokens."""
+"""Links with which users set a new password, stored under the hashes of their tokens."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ class PasswordResetRow(IdentityRow):
     """A request for a new password. It exists until the link is used, or an hour after it expires.
 
     ``address_hashes`` are the hashes under which an account may have claimed the address, separated
-    by spaces. Whether there is one is not looked up before the mail is made.
+    by spaces. Whether there is one is not looked up before the e-mail is made.
     """
 
     address_hashes = UnicodeAttribute()

@@ -8,7 +8,7 @@ does, for example because the process died.
 
 A change of a bot, a source, a page or a site is followed by a job for the workspace
 (``followed_by`` of the listings). The job compares each bot's index with what it would contain now,
-and builds those that differ. Running it twice changes nothing.
+and builds the indexes that differ. Running it twice changes nothing.
 """
 
 import logging
@@ -91,7 +91,7 @@ def _removal_job(
 
 @job_handler(UNUSED_TEXT)
 def remove_unused_texts(job: Job) -> None:
-    """Remove those of the texts that the source does not use."""
+    """Remove the texts that the source does not use."""
     source = SOURCES.find(job.workspace_id, job.payload["sourceId"])
     delete_unused(job.payload["keys"], [source.text_key] if source else ())
 
@@ -112,7 +112,7 @@ INDEX_TYPE = "application/vnd.sqlite3"
 _LOCKS = [Lock() for _ in range(64)]
 """Threads of this process build the indexes of a workspace one after another.
 
-The second one then finds nothing to do, instead of doing the same work beside the first.
+The second one then finds nothing to do, instead of doing the same work as the first.
 """
 
 log = logging.getLogger(__name__)
@@ -120,25 +120,25 @@ log = logging.getLogger(__name__)
 
 @job_handler(KNOWLEDGE_STALE)
 def refresh_indexes(job: Job) -> None:
-    """Build the indexes of a workspace's bots that differ from what the bots know now."""
+    """Build those indexes of a workspace's bots that are outdated."""
     refresh(job.workspace_id, [entry.id for entry in AGENTS.entries(job.workspace_id)])
 
 
 def refresh(workspace_id: str, bot_ids: Sequence[str]) -> None:
-    """Build the indexes of some bots, if they differ from what the bots know now.
+    """Build the indexes of some bots, if they differ from the current knowledge of the bots.
 
-    After ``SECONDS``, and for an index that another process has published meanwhile, a job
+    After ``SECONDS``, and for an index that another process has published in the meantime, a job
     continues.
 
     Raises:
-        Exception: that of the first index that could not be built. The others are built.
+        Exception: the error of the first index that could not be built. The others are built.
     """
     if not bot_ids:
         return
     with _LOCKS[zlib.crc32(workspace_id.encode()) % len(_LOCKS)]:
         end, failures = monotonic() + SECONDS, list[Exception]()
         # The rows are read before what is indexed. An index of older data then loses against one
-        # that was published meanwhile.
+        # that was published in the meantime.
         rows = sources.read_index_rows(workspace_id, bot_ids)
         site_texts = _Pages(workspace_id)
         for bot_id, row in rows.items():

@@ -43,7 +43,7 @@ TITLE_WEIGHT, TEXT_WEIGHT = 2.0, 1.0
 """How much a word counts in the title of a source, and in a passage."""
 
 _TABLES = "CREATE TABLE passages (id INTEGER PRIMARY KEY, source_id, title, url, text)"
-# The stems contain letters and digits alone, so the simplest tokenizer reads them back unchanged.
+# The stems contain only letters and digits, so the simplest tokenizer reads them back unchanged.
 _WORDS = "CREATE VIRTUAL TABLE words USING fts5(title, text, content='', tokenize='ascii')"
 _RANK = f"INSERT INTO words (words, rank) VALUES ('rank', 'bm25({TITLE_WEIGHT}, {TEXT_WEIGHT})')"  # noqa: S608  two constants
 _SEARCH = "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank"
@@ -114,7 +114,7 @@ def search(path: Path, question: str, limit: int, answers: Callable[[str], bool]
                 question, limit, [passage for passage in everything if answers(passage.source_id)]
             )
         ranked = database.execute(_SEARCH, [" OR ".join(f'"{stem}"' for stem in question_stems)])
-        # Only the passages that are returned are read, and those of deleted sources before them.
+        # Only the passages that are returned are read, and passages of deleted sources before them.
         ranked_passages = (
             Passage(*database.execute(_PASSAGE, [number]).fetchone())._replace(score=-rank)
             for number, rank in ranked
@@ -165,8 +165,8 @@ class IndexCache:
     def request(self, key: str) -> "Future[Path]":
         """Return the future path of an index. Calls for one key share one download.
 
-        The download continues if the caller does not wait for it. The future raises
-        FileNotFoundError if there is no such object, and UnavailableError if the store fails.
+        The download continues if the caller does not wait. The future raises
+        FileNotFoundError if the object does not exist, and UnavailableError if the store fails.
         """
         with self._lock:
             if copy := self._copies.get(key):

@@ -92,5 +92,5 @@ def _pdf_text(body: bytes) -> str:
     except DependencyError:  # a cipher that the zip does not carry
         raise UnreadableError(ENCRYPTED) from None
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError):
-        # The library's own errors, and those that broken files cause in it.
+        # The library's own errors, and errors that broken files cause in the library.
         raise UnreadableError(BROKEN_PDF) from None

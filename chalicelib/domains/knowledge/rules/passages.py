@@ -73,7 +73,7 @@ def page_source(page_id: str) -> str:
 
 
 def is_page(source_id: str) -> bool:
-    """Whether passages with this source id are those of a site's page."""
+    """Whether passages with this source id belong to a site's page."""
     return source_id.startswith(_PAGE)
 
 

@@ -23,7 +23,7 @@ def used(sources: Iterable[Sized]) -> int:
 
 
 def problem(used_bytes: int, text: str) -> str | None:
-    """Return a sentence if a text does not fit beside the other sources of a bot, else None."""
+    """Return an explanation if a text and the bot's other sources exceed the quota, else None."""
     size = len(text.encode())
     if used_bytes + size <= MAX_BOT_BYTES:
         return None

@@ -10,7 +10,7 @@ from chalicelib.core.text import search_fold
 from chalicelib.lib.extracts import carries_meaning
 
 CACHED_WORDS = 50_000
-"""Words whose stems a process remembers. A stem takes 70 microseconds to compute."""
+"""Words whose stems a process caches. A stem takes 70 microseconds to compute."""
 LONGEST_WORD = 64
 """Characters of a longer word that count. It is hardly a word."""
 

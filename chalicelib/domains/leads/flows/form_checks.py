@@ -8,7 +8,7 @@ from chalicelib.core.errors import RateLimitedError
 from chalicelib.domains.leads.flows import form_html
 
 MINIMUM_FILL_MS = 2_000
-"""Shortest time, in milliseconds, in which a person can fill in a form."""
+"""Shortest time, in milliseconds, in which a visitor can fill in a form."""
 
 
 class TooFastError(RateLimitedError):
@@ -18,15 +18,15 @@ class TooFastError(RateLimitedError):
 
 
 def is_robot(form_values: Mapping[str, Any]) -> bool:
-    """Return whether the honeypot is filled in, a field that people do not see.
+    """Return whether the honeypot is filled in, a field that visitors do not see.
 
-    Such a form gets the usual answer, but it has no effect.
+    Such a form gets the usual response, but it has no effect.
     """
     return bool(form_values.get(form_html.HONEYPOT))
 
 
 def check_fill_time(form_values: Mapping[str, Any]) -> None:
-    """Refuse a form that was filled in faster than a person can, if our script sent the time.
+    """Refuse a form that was filled in faster than a visitor can, if our script sent the time.
 
     Raises:
         TooFastError: the form took too little time. The same form is accepted a moment later.

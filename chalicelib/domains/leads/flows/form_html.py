@@ -2,7 +2,7 @@
 
 The form is plain HTML. It has no ids, so that it can occur twice on a page. It has few styles, with
 enough specificity to override a page's rules for bare elements. The script is optional: it avoids a
-page load, shows errors beside their fields, and sends the referrer and the time to fill in the
+page load, shows errors next to their fields, and sends the referrer and the time to fill in the
 form. Names that begin with an underscore are reserved for the service. No declared field can have
 one.
 
@@ -162,7 +162,7 @@ def error_page(  # noqa: PLR0913  a form, its values and errors
     values: Mapping[str, object],
     errors: Mapping[str, str],
 ) -> str:
-    """Return a page with the form, the submitted values, and errors beside their fields.
+    """Return a page with the form, the submitted values, and errors next to their fields.
 
     The form posts to the URL of the page, which received the first submission. ``values`` include
     hidden fields. ``errors`` are messages by field name.

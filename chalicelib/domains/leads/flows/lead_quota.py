@@ -1,6 +1,6 @@
 """Quota of leads per 30 days that a plan includes. Further leads are marked, but never refused.
 
-The leads of one visitor use up a tenth of it a day at most.
+The leads of one visitor use up at most a tenth of the quota a day.
 """
 
 from collections.abc import Iterable, Sequence

@@ -33,7 +33,7 @@ def forms(workspace_id: str, ids: Iterable[str]) -> dict[str, FormRow]:
 
 
 def list_values(lead: LeadRow, form: FormRow | None) -> Iterator[SubmittedValue]:
-    """Yield the submitted values in the order of the form, then those that it does not declare.
+    """Yield the submitted values in the order of the form, then undeclared values.
 
     The products of an order are left out.
     """

@@ -246,9 +246,9 @@ def _email(entered: str) -> str:
 
 
 def _phone(entered: str) -> str:
-    """Return a phone number as it was entered. The check is lenient, so that no lead is lost.
+    """Return a phone number as it was entered.
 
-    Beside the digits of a whole number, any words may stand.
+    The check is lenient, so that no lead is lost. Words may surround the digits of a whole number.
     """
     digits = sum(character.isdecimal() for character in entered)
     letters = sum(character.isalpha() for character in entered)
@@ -297,7 +297,7 @@ _PARSERS = {"email": _email, "phone": _phone, "date": _date}
 
 
 def _format_options(options: Sequence[str]) -> str:
-    """Return the options as one line that is short enough to show beside a field."""
+    """Return the options as one line that is short enough to show next to a field."""
     line = ", ".join(options)
     short_line = cut_bytes(line, _MAX_OPTIONS_BYTES)
     return short_line if short_line == line else f"{short_line}…"

@@ -99,7 +99,7 @@ def _texts(lead: LeadRow) -> Iterator[str]:
 
 
 def texts_in(value: Any) -> Iterator[str]:  # noqa: ANN401  JSON
-    """Yield the texts and numbers in submitted data, except the labels of consents."""
+    """Yield the strings and numbers in submitted data, except the labels of consents."""
     match value:
         case str():
             yield value
@@ -256,7 +256,7 @@ def restore_emails(lead: LeadRow) -> bool:
 
     The release before this one stored addresses in folded form, and mailed them so: ``faß.de`` as
     ``fass.de``. The data have the visitor's own texts. An address that is folded there, too, or in
-    two ways, stays as it is.
+    two ways, does not change.
     """
     entered: dict[str, set[str]] = {}
     for text in texts_in(lead.whole_data):

@@ -1,13 +1,14 @@
 """Send e-mails with invitations, new passwords and proofs of an address.
 
-Mails invitations to a workspace.
+Sends invitations to a workspace.
 
-The mail is made from the live invitation, so one that was used or revoked meanwhile is not sent.
+The e-mail is made from the live invitation, so one that was used or revoked in the meantime is not
+sent.
 
-Mails the link by which an account proves its address.
+Sends the link by which an account proves its address.
 
-It is the one mail that an account gets before. It has no text of a person, because whoever made the
-account may have typed the address of another.
+It is the one e-mail that an account gets before. It has no text of a person, because whoever made
+the account may have typed the address of another.
 """
 
 from datetime import datetime
@@ -41,10 +42,13 @@ from chalicelib.lib.markup import mails
 
 @job_handler(MAIL_INVITATION)
 def mail_invitation(job: Job) -> None:
-    """Mail an invitation, unless it was sent before, no longer works, or its address gets no mail.
+    """Send an invitation by e-mail.
+
+    Nothing is sent if the invitation was sent before or no longer works, or if its address gets
+    no e-mail.
 
     Raises:
-        MailDelayedError: the mail may be sent later.
+        MailDelayedError: the e-mail may be sent later.
         UnavailableError: the database is unavailable.
     """
     invitation_id = job.payload["invitationId"]
@@ -88,7 +92,7 @@ def mail_password_reset(job: Job) -> None:
     """Mail a link for a new password if a proved account has the requested address.
 
     Raises:
-        MailDelayedError: the mail may be sent later.
+        MailDelayedError: the e-mail may be sent later.
         UnavailableError: the database is unavailable.
     """
     reset_id = job.payload["resetId"]
@@ -108,7 +112,7 @@ def mail_password_set(job: Job) -> None:
     """Tell the owner of an account that its password was changed.
 
     Raises:
-        MailDelayedError: the mail may be sent later.
+        MailDelayedError: the e-mail may be sent later.
         UnavailableError: the database is unavailable.
     """
     account = accounts.get(job.payload["accountId"])
@@ -139,7 +143,7 @@ def mail_proof(job: Job) -> None:
     """Mail the link to an account that has not proved its address, once.
 
     Raises:
-        MailDelayedError: the mail may be sent later.
+        MailDelayedError: the e-mail may be sent later.
         UnavailableError: the database is unavailable.
     """
     account = accounts.get(job.payload["accountId"])

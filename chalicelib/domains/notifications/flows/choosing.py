@@ -63,7 +63,7 @@ def stage_change(
 
 
 def remove(workspace_id: str, account_id: str) -> None:
-    """Remove the choices of a former member. Those of a member who has returned stay.
+    """Remove the choices of a former member. The choices of a member who has returned are kept.
 
     Raises:
         UnavailableError: the database is unavailable.

@@ -1,11 +1,11 @@
-"""Mails to clients that follow events of their bookings, and the reminders before the start.
+"""E-mails to clients that follow events of their bookings, and the reminders before the start.
 
 Each mail is a job of its own with ids only. It is made from the live booking, so a client who was
-erased meanwhile gets none. A booking has one job of a reminder at a time, which makes the next. Its
-id follows from the booking, the start and the minutes before it. So a job that is made twice is
-one job, and a job of an earlier start does nothing.
+erased in the meantime gets none. A booking has one job of a reminder at a time, which makes the
+next. Its id follows from the booking, the start and the minutes before it. So a job that is made
+twice is one job, and a job of an earlier start does nothing.
 
-Sends mails to clients about their bookings.
+Sends e-mails to clients about their bookings.
 """
 
 from datetime import datetime, timedelta
@@ -46,7 +46,7 @@ from chalicelib.lib import emails, localized
 
 
 class MailOptions(NamedTuple):
-    """Whether clients of a service get mails, and when they are reminded.
+    """Whether clients of a service get e-mails, and when they are reminded.
 
     ``reminders`` are minutes before the start, the largest first.
     """
@@ -66,13 +66,13 @@ def mail_options(workspace_id: str, service_id: str) -> MailOptions:
 def send_to_client(
     job: Job, booking: BookingRow, kind: Kind, mail_class: MailClass, since: datetime
 ) -> None:
-    """Send a mail to the client of a booking, once and if the gate admits it.
+    """Send an e-mail to the client of a booking, once and if the gate admits it.
 
-    ``since`` is when the mail was due first. A booking without an address, such as that of an
-    erased client, gets none.
+    ``since`` is when the e-mail was due first. A booking without an address, such as a booking of
+    an erased client, gets no e-mail.
 
     Raises:
-        MailDelayedError: the mail may be sent later.
+        MailDelayedError: the e-mail may be sent later.
         UnavailableError: the database is unavailable.
     """
     address = emails.find_email(booking.client_email or "")
@@ -99,7 +99,7 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
     """Send the link that books what a visitor has requested, once and if the gate admits it.
 
     Raises:
-        MailDelayedError: the mail may be sent later.
+        MailDelayedError: the e-mail may be sent later.
         UnavailableError: the database is unavailable.
     """
     workspace, booking = workspaces.get(job.workspace_id), requested.booking
@@ -148,7 +148,7 @@ def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str
 
 
 def booking_facts(workspace: WorkspaceRow, booking: BookingRow) -> BookingFacts:
-    """Return what mails and the client's page show of a booking."""
+    """Return what e-mails and the client's page show of a booking."""
     local: datetime = booking.starts_at.astimezone(ZoneInfo(booking.timezone))
     return BookingFacts(
         workspace=workspace.name,
@@ -188,10 +188,10 @@ def make_mails(job: Job) -> None:
 
 @job_handler(MAIL_CLIENT)
 def mail_client(job: Job) -> None:
-    """Make the job of the booking's next reminder, and send the mail that follows the events.
+    """Make the job of the booking's next reminder, and send the e-mail that follows the events.
 
     Raises:
-        MailDelayedError: the mail may be sent later.
+        MailDelayedError: the e-mail may be sent later.
         UnavailableError: the database is unavailable.
     """
     booking = BOOKINGS.find(job.workspace_id, job.payload["bookingId"])
@@ -212,7 +212,7 @@ def mail_booking_link(job: Job) -> None:
     """Send the link that books what a visitor has requested, unless it was used or has ended.
 
     Raises:
-        MailDelayedError: the mail may be sent later.
+        MailDelayedError: the e-mail may be sent later.
         UnavailableError: the database is unavailable.
     """
     token = booking_links.book_token(job.workspace_id, job.payload["requestId"])
@@ -226,7 +226,7 @@ def remind_client(job: Job) -> None:
     """Make the job of the next reminder, and send this one if the booking still stands.
 
     Raises:
-        MailDelayedError: the mail may be sent later.
+        MailDelayedError: the e-mail may be sent later.
         UnavailableError: the database is unavailable.
     """
     booking = BOOKINGS.find(job.workspace_id, job.payload["bookingId"])
@@ -245,7 +245,7 @@ def remind_client(job: Job) -> None:
 
 
 def _class_of(actor: str | None) -> MailClass:
-    """Return the class of the mail about a change. The actor is that of the change.
+    """Return the class of the e-mail about a change. The actor made the change.
 
     A visitor has proved nothing. Nor has the visitor whose unpaid hold a job ends. The job of an
     earlier release names no actor.

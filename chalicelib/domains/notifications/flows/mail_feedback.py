@@ -1,9 +1,10 @@
-"""Handles the reports of Amazon SES on mails, which arrive in a queue of SQS.
+"""Handles the reports of Amazon SES on e-mails, which arrive in a queue of SQS.
 
-Bounces and complaints suppress addresses. Those of mails to visitors also count for the workspace,
-and pause its mails to visitors at high rates. A report that arrives again changes nothing more.
+Bounces and complaints suppress addresses. Reports about visitors' e-mails also count for the
+workspace, and pause its e-mails to visitors at high rates. A report that arrives again changes
+nothing more.
 
-Reports of Amazon SES on mails: sent, bounced, complained of.
+Reports of Amazon SES on e-mails: sent, bounced, complained of.
 
 Their format is in "Contents of event data that Amazon SES publishes to Amazon SNS".
 """
@@ -24,15 +25,16 @@ Measure = Literal["sent", "bounced", "complained"]
 Suppression = Literal["bounce", "complaint"]
 
 _NOT_SENT = "OnAccountSuppressionList"
-"""Subtype of a bounce of a mail that SES has not tried to deliver. SES does not count it either."""
+"""Subtype of a bounce of an e-mail that SES has not tried to deliver. SES does not count it
+either."""
 _WORKSPACE_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 
 class Report(NamedTuple):
-    """A report of SES on a mail.
+    """A report of SES on an e-mail.
 
     ``measure`` is what to count, ``suppression`` the reason to send nothing more to ``addresses``.
-    ``workspace_id`` is that of a mail to a visitor.
+    ``workspace_id`` is set for an e-mail to a visitor.
     """
 
     message_id: str
@@ -47,7 +49,7 @@ def parse(body: str) -> Report | None:
     """Return the report in a message, with or without the envelope of SNS, or None if it is unused.
 
     Raises:
-        ValueError: the message is no report of SES. The error may contain parts of it.
+        ValueError: the message is not a report of SES. The error may contain parts of the message.
     """
     try:
         record = json.loads(body)
@@ -85,7 +87,8 @@ def _parse_mail(
 ) -> Report:
     addresses = [recipient["emailAddress"] for recipient in recipients or ()]
     if suppression and len(mail["destination"]) == 1:
-        # If the recipient forwards mails, the report names the address that they are forwarded to.
+        # If the recipient forwards e-mails, the report names the address that they are forwarded
+        # to.
         addresses = mail["destination"]
     (workspace_id,) = mail.get("tags", {}).get(WORKSPACE_TAG, [None])
     if workspace_id is not None and not _WORKSPACE_ID.fullmatch(workspace_id):
@@ -103,9 +106,9 @@ log = logging.getLogger(__name__)
 
 
 def receive(messages: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Handle messages of the queue, and return the ids of those that the queue must keep.
+    """Handle messages of the queue, and return the ids of the messages that the queue must keep.
 
-    Neither a log line nor an error names an address. A message that is no report is dropped.
+    Neither a log line nor an error names an address. A message that is not a report is dropped.
     """
     failed_ids = []
     for message in messages:

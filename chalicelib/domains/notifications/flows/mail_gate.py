@@ -1,12 +1,12 @@
 """Decide whether an e-mail is sent now, later or never.
 
-A mail is counted once, in the transaction that admits it, however often its job runs. One that was
-sent is not sent again, unless the answer of the mail server was lost. Beyond its budget, a mail
-that a stranger causes is withheld, and another one waits for the next window (ADR 73).
+An e-mail is counted once, in the transaction that admits it, however often its job runs. One that
+was sent is not sent again, unless the response of the mail server was lost. Beyond its budget, an
+e-mail that a stranger causes is withheld, and another one waits for the next window (ADR 73).
 
-Checks before each mail: whether the address or the workspace may be mailed.
+Checks before each e-mail: whether the address or the workspace may be mailed.
 
-Check ``is_suppressed`` before every mail, and ``is_paused`` before a mail to a visitor.
+Check ``is_suppressed`` before every e-mail, and ``is_paused`` before an e-mail to a visitor.
 """
 
 import logging
@@ -35,24 +35,24 @@ from chalicelib.gateways.mail import Mail, MailDelayedError, MailRefusedError
 
 
 def is_suppressed(address: str) -> bool:
-    """Return whether an address gets no mail, because one bounced or was complained of."""
+    """Return whether an address gets no e-mail, because one bounced or was complained of."""
     return bool(suppressions.find(address))
 
 
 def is_paused(workspace_id: str) -> bool:
-    """Return whether the mails of a workspace to visitors are paused, until an operator resumes."""
+    """Return whether a workspace's e-mails to visitors are paused until an operator resumes."""
     return mail_rates.pause_reason(workspace_id) is not None
 
 
 _ANY = 1_000_000
 LONGEST_WAIT = timedelta(days=1)
-"""A mail that could not be sent for this long is withheld."""
+"""An e-mail that could not be sent for this long is withheld."""
 
 log = logging.getLogger(__name__)
 
 
 class Verdict(NamedTuple):
-    """What happens to a mail. ``retry_at`` is set if it waits.
+    """What happens to an e-mail. ``retry_at`` is set if it waits.
 
     ``reason`` says why it waits or is withheld.
     """
@@ -70,13 +70,13 @@ def deliver(
     note: Callable[[Verdict], object] = lambda _: None,
     account: AccountRow | None = None,
 ) -> None:
-    """Send the mail of a job, if the gate admits it. ``note`` gets what happens to the mail.
+    """Send the e-mail of a job, if the gate admits it. ``note`` gets what happens to the e-mail.
 
     ``admit`` explains the other arguments.
 
     Raises:
-        Postponed: the mail waits for its budget.
-        MailDelayedError: the mail server is busy. A repeated call does not count the mail again.
+        Postponed: the e-mail waits for its budget.
+        MailDelayedError: the mail server is busy. A repeated call does not count the e-mail again.
         UnavailableError: the database is unavailable.
     """
     workspace_id = message.workspace_id
@@ -114,11 +114,11 @@ def admit(  # noqa: PLR0913  what decides on a mail
     until: datetime,
     account: AccountRow | None = None,
 ) -> Verdict:
-    """Count a mail and return whether it may be sent now. A repeated call counts nothing.
+    """Count an e-mail and return whether it may be sent now. A repeated call counts nothing.
 
-    ``workspace_id`` is None for a mail that no workspace causes. ``mail_id`` is the same at each
-    attempt. From ``until`` on, the mail is of no use. ``account`` is the one that the mail is for,
-    except for the mail by which its address is proved: it gets no other mail until then.
+    ``workspace_id`` is None for an e-mail that no workspace causes. ``mail_id`` is the same at each
+    attempt. From ``until`` on, the e-mail is of no use. ``account`` is the account that the e-mail
+    is for, except for the e-mail by which its address is proved: it gets no other mail until then.
 
     Raises:
         UnavailableError: the database is unavailable.
@@ -145,7 +145,7 @@ def admit(  # noqa: PLR0913  what decides on a mail
 def _count(
     address: str, workspace_id: str | None, mail_class: MailClass, mail_id: str, until: datetime
 ) -> Verdict:
-    """Count a mail for the budget of its address and the plan.
+    """Count an e-mail for the budget of its address and the plan.
 
     What the workspace has in reserve counts for the budget, too, but passes if that is used up.
     """

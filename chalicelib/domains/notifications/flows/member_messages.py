@@ -7,7 +7,7 @@ A message has the same id each time, so one that waits is not made twice.
 Sends messages to members, each by one channel.
 
 A message has no text of its own: it is made from the live record. A member, an account or a choice
-that has ended by then ends the message. If an answer is lost, a message may be sent twice.
+that has ended by then ends the message. If a response is lost, a message may be sent twice.
 
 A message that the mail server or Telegram does not take now waits in a job of the same id, no
 shorter than they ask for. Its pauses double, since each is as long as the message has waited.
@@ -67,8 +67,8 @@ PARALLEL_WRITES = 8
 def make_messages(job: Job) -> None:
     """Make a job for each message that a member wants.
 
-    If it is killed and runs again, it makes the same jobs. Those that have already run are then
-    sent twice, and both mails have the same id.
+    If it is killed and runs again, it makes the same jobs. Jobs that have already run are then
+    sent twice, and both e-mails have the same id.
 
     Raises:
         UnavailableError: the database is unavailable.
@@ -208,7 +208,7 @@ def send_message(job: Job) -> None:
 
 @job_handler(NOTIFY_DIGEST)
 def send_digest(job: Job) -> None:
-    """Send one message with the number of those that were held back.
+    """Send one message with the number of messages that were held back.
 
     Raises:
         UnavailableError: the database is unavailable.

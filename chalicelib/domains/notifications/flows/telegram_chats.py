@@ -4,7 +4,7 @@ The webhook and the development server pass updates to ``receive``. Telegram rep
 it is answered with 200. Each change is therefore committed with a record of its update, so that a
 repeated update changes nothing more and gets the same answer.
 
-Commands that persons send to the Telegram bot, and the texts of its answers.
+Commands that users send to the Telegram bot, and the texts of its answers.
 """
 
 import logging
@@ -41,10 +41,10 @@ Answer = Literal["linked", "wrong_code", "too_many_codes", "stopped", "help"]
 
 
 class Message(NamedTuple):
-    """A text that a person sends to the bot in a private chat.
+    """A text that a user sends to the bot in a private chat.
 
     ``argument`` is the text after the command, such as a code. ``name`` is the name that Telegram
-    shows for the person.
+    shows for the user.
     """
 
     update_id: int
@@ -109,7 +109,7 @@ WRONG_CODES = Limit(
     "telegram-wrong-codes", "wrong codes of a chat within an hour", 5, timedelta(hours=1)
 )
 LINK, UNLINK = "link_telegram", "unlink_telegram"
-"""Names in the audit log, which are those of the operations of the console."""
+"""Names in the audit log, which are the names of the console's operations."""
 
 Stage = Callable[[UnitOfWork], str]
 """Stages what a message changes, and returns the text of the answer."""
@@ -134,7 +134,7 @@ def deliver(chat_id: int, text: str) -> bool:
     Raises:
         BusyError: the bot has sent too much; see ``retry_after``.
         TelegramError: another failure, after which the text may have been sent.
-        NotConfiguredError: there is no bot.
+        NotConfiguredError: the bot is not configured.
     """
     try:
         telegram.send(chat_id, text)
@@ -236,7 +236,8 @@ def _stage_link(message: Message, unit: UnitOfWork) -> str:
     membership = workspaces.membership(account_id, unit.tenant)
     if membership is None or accounts.is_disabled(account_id):
         raise _RefusedError
-    # A membership that ends meanwhile ends before the link is made, or its job removes the link.
+    # A membership that ends in the meantime ends before the link is made, or its job removes the
+    # link.
     unit.require(membership)
     unit.require(accounts.row(account_id), AccountRow.disabled_at.does_not_exist())
     telegram_links.stage_use(unit, code, message.chat_id)
@@ -260,7 +261,7 @@ def _stage_end(account_id: str, chat_id: int, unit: UnitOfWork) -> str:
 def end_link(workspace_id: str, account_id: str, ended_at: datetime) -> None:
     """Remove the link of a former member.
 
-    A later link of a member who has returned stays.
+    A later link of a member who has returned is kept.
     """
     link = telegram_links.find(workspace_id, account_id)
     if link is None:

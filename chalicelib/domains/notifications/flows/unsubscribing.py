@@ -1,7 +1,7 @@
-"""One-click unsubscription from mails (RFC 8058).
+"""One-click unsubscription from e-mails (RFC 8058).
 
-The link in a mail names a workspace, an account and a kind of messages. It is signed, so it needs
-no session, and it can do nothing else.
+The link in an e-mail names a workspace, an account and a kind of messages. It is signed, so it
+needs no session, and it can do nothing else.
 """
 
 import base64
@@ -17,12 +17,12 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.master_key import master_key
 
 OPERATION = "set_notifications"
-"""Name in the audit log, which is that of the operation of the console."""
+"""Name in the audit log, which is the name of the console's operation."""
 _SIGNATURE_BYTES = 16
 
 
 class Subscription(NamedTuple):
-    """The mails of a kind to a member."""
+    """The e-mails of a kind to a member."""
 
     workspace_id: str
     account_id: str
@@ -30,10 +30,10 @@ class Subscription(NamedTuple):
 
 
 def token(workspace_id: str, account_id: str, kind: str) -> str:
-    """Return the token that ends the mails of a kind to a member.
+    """Return the token that ends the e-mails of a kind to a member.
 
     Raises:
-        NotConfiguredError: there is no master key.
+        NotConfiguredError: the master key is missing.
         UnavailableError: the master key cannot be read.
     """
     subject = f"{workspace_id}.{account_id}.{kind}"

@@ -1,6 +1,6 @@
 """Link a member's Telegram chat, return its state, and unlink it.
 
-A member of any role may change the own link, so the changes are declared as those of an account
+A member of any role may change the own link, so the changes are declared as changes of an account
 (``platform``).
 """
 

@@ -1,4 +1,4 @@
-"""Texts of mails to clients about their bookings, and which mail follows an event.
+"""Texts of e-mails to clients about their bookings, and which mail follows an event.
 
 They contain what the owner wrote and the booking's time, but nothing that the visitor wrote.
 Otherwise a stranger could send any text from the service's address to any address.
@@ -16,12 +16,12 @@ from chalicelib.lib.markup import mails
 from chalicelib.lib.markup.mails import RenderedMail
 
 Kind = Literal["confirmed", "pending", "moved", "cancelled", "reminder", "link"]
-"""Kinds of mails. ``link`` has the link that books what a visitor has requested."""
+"""Kinds of e-mails. ``link`` has the link that books what a visitor has requested."""
 _BEFORE_CONFIRMATION = {"pending_payment", "cancelled"}
 
 
 class BookingFacts(NamedTuple):
-    """Facts of a booking that a mail shows. ``starts_at`` is in the zone of the staff member.
+    """Facts of a booking that an e-mail shows. ``starts_at`` is in the zone of the staff member.
 
     ``price`` is in kopecks. ``page_url`` is the client's own link.
     """
@@ -36,7 +36,7 @@ class BookingFacts(NamedTuple):
 
 
 def kind_of(events: Collection[str], previous_status: str | None, status: str) -> Kind | None:
-    """Return the mail that follows the events of a unit of work, or None.
+    """Return the e-mail that follows the events of a unit of work, or None.
 
     ``events`` are the types of the booking's events, ``previous_status`` is the status before them,
     if they changed it, and ``status`` the current one, which may be newer.
@@ -53,7 +53,7 @@ def kind_of(events: Collection[str], previous_status: str | None, status: str) -
 
 
 def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
-    """Return a mail about a booking."""
+    """Return an e-mail about a booking."""
     texts = _catalogue(language).texts
     service, workspace = mailed_name(facts.service), mailed_name(facts.workspace)
     title = str(texts[f"client_{kind}"])

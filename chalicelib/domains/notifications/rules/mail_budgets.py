@@ -1,10 +1,10 @@
 """Limit how many e-mails of each class an address gets.
 
-Anyone can type the address of another person. So mails that a stranger causes share no budget with
-those of a business that the person deals with, or of the person's own account. Nor can one business
-use up what others may send to a person.
+Anyone can type the address of another person. So e-mails that a stranger causes share no budget
+with e-mails of a business that the person deals with, or of the person's own account. Nor can one
+business use up what others may send to a person.
 
-Rates of bounces and complaints at which a workspace's mails to visitors are paused.
+Rates of bounces and complaints at which a workspace's e-mails to visitors are paused.
 """
 
 import hashlib
@@ -22,17 +22,18 @@ Suppression = Literal["bounce", "complaint"]
 Pause = Literal["bounces", "complaints"]
 
 LEAST_SENT = 50
-"""Mails below which bounces pause nothing. One of a few mails would be a high rate."""
+"""E-mails below which bounces pause nothing. One of a few e-mails would be a high rate."""
 MOST_BOUNCED = 0.05
-"""Part of the mails. From 5 % on, AWS reviews the account of the whole service."""
+"""Part of the e-mails. From 5 % on, AWS reviews the account of the whole service."""
 LEAST_COMPLAINTS = 2
-"""Complaints below which nothing is paused. One is above the limit of any 1,000 mails or fewer."""
+"""Complaints below which nothing is paused. One is above the limit of any 1,000 e-mails or
+fewer."""
 MOST_COMPLAINED = 0.001
-"""Part of the mails. From 0.1 % on, AWS reviews the account of the whole service."""
+"""Part of the e-mails. From 0.1 % on, AWS reviews the account of the whole service."""
 
 
 class Counts(NamedTuple):
-    """Mails of a workspace to visitors."""
+    """E-mails of a workspace to visitors."""
 
     sent: int
     bounced: int
@@ -40,7 +41,7 @@ class Counts(NamedTuple):
 
     @property
     def pause(self) -> Pause | None:
-        """Why the workspace's mails to visitors are to be paused, or None."""
+        """Why the workspace's e-mails to visitors are to be paused, or None."""
         if self.complained >= LEAST_COMPLAINTS and self.complained > self.sent * MOST_COMPLAINED:
             return "complaints"
         if self.sent >= LEAST_SENT and self.bounced > self.sent * MOST_BOUNCED:
@@ -49,7 +50,7 @@ class Counts(NamedTuple):
 
 
 MailClass = Literal["stranger", "business", "reminder", "stranger_reminder", "account", "member"]
-"""Why a mail is sent.
+"""Why an e-mail is sent.
 
 - ``stranger``: somebody who has proved nothing has typed the address, such as a visitor who books.
 - ``business``: a member, an API key or an app of the workspace made or changed something.
@@ -67,15 +68,15 @@ BUDGETS: Mapping[MailClass, Limit] = {
     "stranger_reminder": _REMINDERS,
     "account": Limit("account-mails", "mails an hour about an account", 5, timedelta(hours=1)),
 }
-"""Mails to one address from all workspaces together."""
+"""E-mails to one address from all workspaces together."""
 BY_STRANGERS = frozenset({"stranger", "stranger_reminder"})
 _GMAIL = frozenset({"gmail.com", "googlemail.com"})
 
 
 def reserve(mail_class: MailClass, budget: Limit) -> Limit | None:
-    """Return the mails to an address that a workspace may send whatever others have sent.
+    """Return the e-mails to an address that a workspace may send whatever others have sent.
 
-    It is half of the budget, which these mails take as well. For strangers there is none.
+    It is half of the budget, which these e-mails take as well. Strangers have no such budget.
     """
     if mail_class in BY_STRANGERS:
         return None
@@ -83,9 +84,9 @@ def reserve(mail_class: MailClass, budget: Limit) -> Limit | None:
 
 
 def workspace_limits(plan: str, mail_class: MailClass) -> list[Limit]:
-    """Return the limits on a workspace's mails of a class to clients.
+    """Return the limits on a workspace's e-mails of a class to clients.
 
-    Mails that strangers cause may use up half of what the plan includes.
+    E-mails that strangers cause may use up half of what the plan includes.
     """
     max_mails = CLIENT_MAILS_A_DAY[plan]
     limits = [Limit("workspace-client-mails", "mails a day to clients", max_mails, _DAY)]
@@ -99,7 +100,7 @@ def workspace_limits(plan: str, mail_class: MailClass) -> list[Limit]:
 
 
 def budget_key(address: str) -> str:
-    """Return the hash of the mailbox that an address leads to, under which its mails are counted.
+    """Return the hash of the mailbox that an address leads to, under which its e-mails are counted.
 
     A tag after a plus sign does not count. Nor do dots in addresses of Gmail, which has two
     domains. Only budgets fold these: elsewhere two spellings are two addresses (``emails.key``).

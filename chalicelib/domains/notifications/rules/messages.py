@@ -24,7 +24,7 @@ SHAREABLE = frozenset(
         *("service", "time", "total", "url"),
     }
 )
-"""Facts for Telegram, a service of others: no contacts, and nothing that a visitor has written."""
+"""Facts for Telegram, an external service: no contacts, and nothing that a visitor has written."""
 SHAREABLE_SUBJECTS = frozenset(
     {"balance", "booking", "booking_cancelled", "key_created", "key_revoked", "limit"}
 )
@@ -40,8 +40,8 @@ Pairs = list[tuple[str, str | None]]
 class Message(NamedTuple):
     """A message: its title, and facts, each with its name in the catalogue, its label and value.
 
-    ``shareable_title`` is the title for services of others. ``page`` is the path of the page to
-    look at, below that of the workspace in the console.
+    ``shareable_title`` is the title for external services. ``page`` is the path of the page to
+    look at, below the workspace's path in the console.
     """
 
     kind: str
@@ -68,7 +68,7 @@ def message(language: Language, kind: str, record: Record) -> Message:
 
 
 def mailed_name(text: str) -> str:
-    """Return a name on one line for a mail, in which no mail program makes a link of it.
+    """Return a name on one line for an e-mail, in which no mail program makes a link.
 
     Names are refused where they are entered if they contain a link. Older ones are stored as they
     are, and names of visitors may be anything.

@@ -29,7 +29,7 @@ class ChoicesRow(ContentRow):
 class Choices:
     """Messages that a member gets, by own choice or by default, and their language.
 
-    The default language is that of the account, or else of the workspace's country.
+    The default language is the language of the account, or else of the workspace's country.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ def find(workspace_id: str, account_id: str) -> ChoicesRow | None:
 def read_all(workspace_id: str) -> dict[str, ChoicesRow]:
     """Return the choices by account.
 
-    A job removes those of former members.
+    A job removes the choices of former members.
     """
     return {row.sk: row for row in ChoicesRow.partition(_place(workspace_id))}
 

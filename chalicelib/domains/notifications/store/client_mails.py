@@ -1,4 +1,4 @@
-"""Mails that were admitted, sent or withheld, and how many a workspace has withheld."""
+"""E-mails that were admitted, sent or withheld, and how many a workspace has withheld."""
 
 from datetime import date, timedelta
 from typing import Literal, NamedTuple, cast
@@ -13,7 +13,7 @@ from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork
 
 KEPT_FOR = timedelta(days=35)
-"""Longer than the earliest reminder, so that no mail is forgotten while a job may repeat it."""
+"""Longer than the earliest reminder, so that no e-mail is forgotten while a job may repeat it."""
 Reason = Literal[
     "by_address",
     "by_plan",
@@ -40,7 +40,7 @@ class ClientMailRow(ControlRow):
 
 
 class WithheldRow(ControlRow):
-    """The mails that were withheld in a workspace on a day, by reason.
+    """The e-mails that were withheld in a workspace on a day, by reason.
 
     Days are in UTC.
     """
@@ -55,11 +55,11 @@ class WithheldRow(ControlRow):
 
 
 class Withheld(NamedTuple):
-    """Numbers of mails that were withheld, by reason.
+    """Numbers of e-mails that were withheld, by reason.
 
     The reasons are the limits of addresses and of the plan, bounces of the address, a pause of all
-    the mails of the workspace, addresses that SES does not take, mails that waited for too long,
-    and mails that the mail server refused.
+    the e-mails of the workspace, addresses that SES does not take, e-mails that waited for too
+    long, and e-mails that the mail server refused.
     """
 
     by_address: int = 0
@@ -82,18 +82,18 @@ class Known(NamedTuple):
 
 
 def find(tenant: str, mail_id: str) -> Known | None:
-    """Return what became of a mail, or None for one that was not tried."""
+    """Return what became of an e-mail, or None for one that was not tried."""
     row = ClientMailRow.find(_place(tenant, mail_id), SORT_KEY)
     return Known(cast("State", row.state), cast("Reason | None", row.reason)) if row else None
 
 
 def stage_admission(unit: UnitOfWork, mail_id: str) -> None:
-    """Stage that a mail is admitted, with the limits that it counts for."""
+    """Stage that an e-mail is admitted, with the limits that it counts for."""
     unit.create(_row(unit.workspace_id, mail_id, "admitted"))
 
 
 def stage_withheld(unit: UnitOfWork, mail_id: str, reason: Reason) -> None:
-    """Stage that a mail is withheld for a reason, and count it."""
+    """Stage that an e-mail is withheld for a reason, and count it."""
     unit.save(_row(unit.workspace_id, mail_id, "withheld", reason))
     if reason not in Withheld._fields:
         return
@@ -104,7 +104,7 @@ def stage_withheld(unit: UnitOfWork, mail_id: str, reason: Reason) -> None:
 
 
 def note_sent(workspace_id: str, mail_id: str) -> None:
-    """Record that a mail was sent, so that a job that is repeated does not send it again.
+    """Record that an e-mail was sent, so that a job that is repeated does not send it again.
 
     Raises:
         UnavailableError: the database is unavailable.
@@ -117,7 +117,7 @@ def note_sent(workspace_id: str, mail_id: str) -> None:
 
 
 def withheld(workspace_id: str, day: date) -> Withheld:
-    """Return how many mails were withheld on a day."""
+    """Return how many e-mails were withheld on a day."""
     row = WithheldRow.find(_days(workspace_id), day.isoformat())
     if row is None:
         return Withheld()

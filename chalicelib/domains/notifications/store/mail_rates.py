@@ -1,4 +1,4 @@
-"""Counts of the mails of a workspace to visitors by day, and the pause of these mails."""
+"""Counts of the e-mails of a workspace to visitors by day, and the pause of these e-mails."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import cast
@@ -12,13 +12,13 @@ from chalicelib.engine.transactions import update_if
 from chalicelib.engine.unit import UnitOfWork
 
 WINDOW = timedelta(days=30)
-"""Mails sent in this time count. A complaint may come days after the mail."""
+"""E-mails sent in this time count. A complaint may come days after the e-mail."""
 KEPT_FOR = timedelta(days=35)
 SORT_KEY = "-"
 
 
 class MailDayRow(ControlRow):
-    """Mails that were sent on a day, and those of them that bounced or were complained of."""
+    """E-mails that were sent on a day, and how many of these bounced or were complained of."""
 
     sent = NumberAttribute(default=0)
     bounced = NumberAttribute(default=0)
@@ -73,7 +73,7 @@ def counts(workspace_id: str) -> Counts:
 
 
 def pause(workspace_id: str, reason: Pause) -> bool:
-    """Pause the mails of a workspace to visitors, and return whether they were not paused before.
+    """Pause the e-mails of a workspace to visitors, and return whether they were not paused before.
 
     Raises:
         UnavailableError: the database is unavailable.
@@ -86,7 +86,7 @@ def pause(workspace_id: str, reason: Pause) -> bool:
 
 
 def pause_reason(workspace_id: str) -> Pause | None:
-    """Return why the mails of a workspace to visitors are paused, or None if they are not."""
+    """Return why the e-mails of a workspace to visitors are paused, or None if they are not."""
     pause = MailPauseRow.find(_pause(workspace_id), SORT_KEY)
     return cast("Pause", pause.reason) if pause else None
 
@@ -94,7 +94,7 @@ def pause_reason(workspace_id: str) -> Pause | None:
 def stage_resumption(unit: UnitOfWork) -> bool:
     """Stage the end of the pause of the unit's workspace, and return whether there is one.
 
-    Counting begins again, so that the mails sent before do not pause it once more.
+    Counting begins again, so that the e-mails sent before do not pause it once more.
     """
     pause = MailPauseRow.find(_pause(unit.tenant), SORT_KEY)
     if pause is None:

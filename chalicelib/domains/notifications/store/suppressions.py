@@ -24,7 +24,7 @@ complaint is a person's wish. It ends only so that the hash is not kept for ever
 
 
 class SuppressionRow(ControlRow):
-    """An address that gets no mail, with the reason: ``bounce`` or ``complaint``.
+    """An address that gets no e-mail, with the reason: ``bounce`` or ``complaint``.
 
     Earlier releases stored the hash of the folded address, and did not set ``is_exact``.
     """
@@ -78,7 +78,7 @@ def _keys(address: str) -> list[tuple[str, str]]:
     """Return the key of an address's row, and its key in earlier releases if that differs.
 
     They mailed the folded address. Its key is read for ever: a hash cannot be converted (ADR 69).
-    A text that is no address has none.
+    A string that is not an address has no hash.
     """
     email = emails.find_email(address)
     if email is None:

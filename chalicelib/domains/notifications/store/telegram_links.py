@@ -25,9 +25,9 @@ SORT_KEY = "-"
 
 
 class TelegramLinkRow(ContentRow):
-    """The chat of a member. ``name`` is the name that Telegram shows for the person.
+    """The chat of a member. ``name`` is the name that Telegram shows for the user.
 
-    ``language`` is the language of the person's Telegram: ru or en.
+    ``language`` is the language of the user's Telegram: ru or en.
     """
 
     version = VersionAttribute()

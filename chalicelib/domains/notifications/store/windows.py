@@ -19,7 +19,7 @@ KEPT_FOR = timedelta(days=2)
 class WindowRow(ControlRow):
     """A window. ``sent`` has the ids of its messages, and ``more`` counts those held back.
 
-    ``told`` counts those of them that a message has reported.
+    ``told`` counts the held messages that a message has reported.
     """
 
     sent: UnicodeSetAttribute = UnicodeSetAttribute(null=True)

@@ -20,7 +20,7 @@ MAX_DOCUMENT_BYTES = 5 * 1024
 """Largest metadata document (draft-ietf-oauth-client-id-metadata-document, 6.6)."""
 MAX_KEYS_BYTES = 20 * 1024
 SECONDS = 3.0
-"""Time for a document: a person waits for it."""
+"""Time for a document: a user waits for this request."""
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=1)
 """Bounds of the time for which documents are cached, whatever their headers say."""
 
@@ -40,7 +40,7 @@ def find(client_id: str) -> Client:
     """Return a client. Its metadata document is requested unless it is cached.
 
     Raises:
-        OAuthError: ``invalid_client``: there is no such client, or its metadata cannot be used.
+        OAuthError: ``invalid_client``: the client does not exist, or its metadata cannot be used.
             ``temporarily_unavailable``: its document cannot be requested now.
     """
     if client_id.startswith(registration.PREFIX):

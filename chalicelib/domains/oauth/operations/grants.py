@@ -116,7 +116,7 @@ def _grantable(requested_scopes: list[str], role: str) -> list[str]:
     """Return the scopes among those asked for that an account of this role can grant.
 
     Raises:
-        OAuthError: there are none.
+        OAuthError: the client has no scopes.
     """
     known_scopes = {*PATTERNS, *Scope}
     expanded_scopes = expand(

@@ -199,7 +199,7 @@ def revoke_token(ctx: Context, args: TokenRevocation) -> TokenRevoked:
 
 
 class _Issued(NamedTuple):
-    """The texts of new tokens."""
+    """New access and refresh tokens."""
 
     access: str
     refresh: str
@@ -226,7 +226,7 @@ def _pair(issued: _Issued) -> token_pairs.TokenPair:
 def _stage(ctx: Context, connection: ConnectionRow, actions: list[Any]) -> None:
     """Stage the new tokens of a connection.
 
-    If it has changed meanwhile, the call is retried.
+    If it has changed in the meantime, the call is retried.
     """
     ctx.unit.update(connection, actions, connections.unchanged(connection))
     for row in connections.lookups(connection):

@@ -42,7 +42,7 @@ class Client:
 
     @property
     def host(self) -> str:
-        """The host that the client's document is on, or an empty text."""
+        """The host that the client's document is on, or an empty string."""
         return urlsplit(self.id).hostname or ""
 
     @property
@@ -122,7 +122,7 @@ def checked_uris(uris: object) -> tuple[str, ...]:
     """Return a client's redirect URIs.
 
     Raises:
-        ValueError: there is none, or one of them cannot be used.
+        ValueError: the list is empty, or a URI cannot be used.
     """
     if not isinstance(uris, Sequence) or isinstance(uris, str | bytes) or not uris:
         raise ValueError("expected a list of at least one URI")

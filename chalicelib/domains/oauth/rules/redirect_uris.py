@@ -64,7 +64,7 @@ def parse(uri: str) -> RedirectUri:
     """Return the parts of a redirect URI.
 
     Raises:
-        ValueError: it cannot be used. The text says what was expected and what came.
+        ValueError: it cannot be used. The message says what was expected and received.
     """
     if len(uri) > MAX_LENGTH:
         msg = f"expected at most {MAX_LENGTH:,} characters, received {len(uri):,}"

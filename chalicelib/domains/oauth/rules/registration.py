@@ -22,10 +22,10 @@ RESPONSE_TYPES = ("code",)
 
 
 def register(metadata: object) -> dict[str, Any]:
-    """Return the answer to a registration request (RFC 7591, 3.2.1).
+    """Return the response to a registration request (RFC 7591, 3.2.1).
 
-    A client is public, whatever method it asks for: the answer says ``none``. What the service does
-    not use is ignored, as the RFC allows.
+    A client is public, whatever method it asks for: the response says ``none``. What the service
+    does not use is ignored, as the RFC allows.
 
     Raises:
         OAuthError: ``invalid_redirect_uri`` or ``invalid_client_metadata``.

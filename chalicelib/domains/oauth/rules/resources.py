@@ -20,7 +20,7 @@ SERVER_METADATA = "/.well-known/oauth-authorization-server"
 KEYS = "/.well-known/jwks.json"
 CODE_CHALLENGE_METHODS = ("S256",)
 SCOPES: tuple[Scope, ...] = tuple(scope for scope in Scope if not scope.admin_only)
-"""Scopes in the metadata for clients. Those of the blog are for ADMIN accounts only."""
+"""Scopes in the metadata for clients. Scopes of the blog are for ADMIN accounts only."""
 SIGNATURES = (
     *("ES256", "ES384", "ES512", "Ed25519"),
     *("PS256", "PS384", "PS512", "RS256", "RS384", "RS512"),
@@ -31,7 +31,7 @@ SIGNATURES = (
 
 
 def issuer(authority: str = "") -> str:
-    """Return the identifier of the authorization server. It is the same string in all answers.
+    """Return the identifier of the authorization server. It is the same string in all responses.
 
     A client compares it with ``iss`` (RFC 9207, 2.4) and with its metadata (RFC 8414, 3.3). On the
     own machine it has the loopback name of the request's ``authority`` (host and port), because the

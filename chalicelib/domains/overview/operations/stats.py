@@ -1,4 +1,4 @@
-"""Statistics of a site's visits, from daily counters alone."""
+"""Statistics of a site's visits, only from daily counters."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta

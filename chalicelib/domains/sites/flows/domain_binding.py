@@ -53,7 +53,7 @@ class DomainTakenError(ConflictError):
 
 
 def look_up_proofs(domain: DomainMap) -> frozenset[str] | None:
-    """Return the texts at the host of a domain's proof, or None if the DNS does not answer."""
+    """Return the TXT records of a domain's proof, or None if the DNS does not respond."""
     hosts = site_hosts()
     if hosts is not None and hosts.proves(domain.name):
         return frozenset({hostnames.txt_record_value(domain.token)})

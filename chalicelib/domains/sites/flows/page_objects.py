@@ -1,6 +1,6 @@
 """Pages' HTML in the object store.
 
-An object is stored before a record refers to it, and is removed when no record refers to it.
+An object is stored before a record uses the object, and is removed when no record uses the object.
 """
 
 import re
@@ -99,7 +99,7 @@ def stage_html(
     The growth of the HTML counts against the quota, together with ``files_size`` bytes of files
     that the same unit stages. These files leave room for HTML of any size.
 
-    The old HTML stays as a version of the page, unless it belongs to an edit that has kept a
+    The old HTML is kept as a version of the page, unless it belongs to an edit that has kept a
     version (``page_versions.SAME_EDIT``) and ``ends_edit`` is false. In this case it is removed
     after the commit. HTML that equals the old one changes nothing.
 
@@ -155,7 +155,7 @@ def _replace_old(ctx: Context, page: PageRow, new_key: str, *, ends_edit: bool) 
 
 
 def _new_object(ctx: Context, page: PageRow) -> _NewHtml:
-    """Return a new object, after scheduling the job that removes the object if it stays unused.
+    """Return a new object, after scheduling the job that removes the object if it is still unused.
 
     One job covers the new object and the old one. The page's record decides which of them is
     unused.

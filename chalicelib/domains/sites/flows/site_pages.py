@@ -22,7 +22,7 @@ class RenderedPage(NamedTuple):
 
     state: State
     html: str = ""
-    """HTML of the page. In the state ``no page``, it is that of the site's own notice."""
+    """HTML of the page. In the state ``no page``, it is the HTML of the site's own notice."""
     site: SiteRow | None = None
     """The site, if visitors may see it."""
     slug: str = ""

@@ -40,7 +40,7 @@ MAX_DESCRIPTION = 500
 MAX_PAGES = 1000
 """Limit of pages in one site. The list of pages has no paging."""
 LONG_ANSWER_BYTES = 60 * 1024
-"""Size from which an answer adds a warning that explains how to read the HTML in parts."""
+"""Size from which a response adds a warning that explains how to read the HTML in parts."""
 
 
 class PageRef(Wire):

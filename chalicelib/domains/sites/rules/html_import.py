@@ -120,8 +120,8 @@ def read(html: bytes | str, *, base_url: str = "", charset: str | None = None) -
     preferred.
 
     Relative URLs are joined with the page's ``<base href>``, which may be relative to ``base_url``,
-    or else with ``base_url``. The ``href`` of ``<base>`` is then removed. Without a base, URLs stay
-    relative; only a URL without a scheme becomes https. A ``<base>`` whose URL is longer than
+    or else with ``base_url``. The ``href`` of ``<base>`` is then removed. Without a base, URLs do
+    not change; only a URL without a scheme becomes https. A ``<base>`` whose URL is longer than
     ``MAX_LENGTH``, the longest URL that is fetched, is ignored.
 
     Raises:
@@ -146,7 +146,7 @@ def read(html: bytes | str, *, base_url: str = "", charset: str | None = None) -
 
     @cache
     def link(url: str) -> str:
-        # An absolute URL stays unchanged.
+        # An absolute URL does not change.
         return url if is_web(url) else absolute(url)
 
     @cache
@@ -270,7 +270,7 @@ class _UrlRewriting:
     def _inner_page(self, html: str) -> str:
         """Change the URLs of a page embedded in a page.
 
-        Deeper levels stay unchanged, to bound the work.
+        Deeper levels do not change, to bound the work.
         """
         if self._nested:
             return html

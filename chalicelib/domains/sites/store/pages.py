@@ -57,7 +57,7 @@ class PageRow(Record):
     noindex = BooleanAttribute(null=True)
     """Whether the HTML forbids search engines to list the page."""
     canonical = UnicodeAttribute(null=True)
-    """The URL that the HTML names as the canonical one, if it is no relative one. Rows of earlier
+    """The URL that the HTML names as the canonical one, if it is not relative. Rows of earlier
     releases have neither until their HTML is saved again."""
     saved_by = UnicodeAttribute(null=True)
     saved_at = UTCDateTimeAttribute(null=True)
@@ -99,7 +99,7 @@ class PageRow(Record):
 
     @property
     def canonical_url(self) -> str:
-        """URL at which the page answers without a redirect."""
+        """URL at which the page is served without a redirect."""
         return f"{self.url}/" if self.is_home else self.url
 
     @property
@@ -243,7 +243,7 @@ def purge_designs(workspace_id: str, site_id: str) -> None:
 def site_and_taken_slugs(
     workspace_id: str, site_id: str, slugs: list[str]
 ) -> tuple[SiteRow | None, set[str]]:
-    """Return a site, and those of the slugs that its pages already have, in one round trip."""
+    """Return a site, and the given slugs that its pages already have, in one round trip."""
     keys = {unique_key(workspace_id, PAGES.noun, "slug", s, site_id): s for s in slugs}
     rows = fetch([SITES.key(workspace_id, site_id), *keys])
     site = next((row for row in rows if isinstance(row, SiteRow)), None)

@@ -70,7 +70,7 @@ TURN_SECONDS = 20.0
 TURN = timedelta(seconds=TURN_SECONDS + 30)
 """For how long a turn is taken: the last attempts of a turn may end later than it."""
 BATCH = 20
-"""Deliveries that are read at once."""
+"""Deliveries that are read in one request."""
 PARALLEL_REQUESTS = 4
 """Requests to a webhook at the same time."""
 REST_AFTER_FAILURE = timedelta(seconds=10)
@@ -133,8 +133,8 @@ def take(workspace_id: str, webhook_id: str, send: Send) -> None:
 def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send) -> timedelta:
     """Send what is due. Returns the rest before the next turn.
 
-    A turn tries each delivery once. What stays due, because the outcome could not be stored, waits
-    for the next turn after a rest.
+    A turn tries each delivery once. What is still due, because the outcome could not be stored,
+    waits for the next turn after a rest.
     """
     end, tried = Deadline(TURN_SECONDS), set[str]()
     while not end.passed and (candidates := deliveries.due(workspace_id, webhook.id, BATCH)):
@@ -185,7 +185,7 @@ def _rest_after(
 
 
 def _drop_unwanted(webhook: WebhookRow, group: Sequence[DeliveryRow]) -> list[DeliveryRow]:
-    """Give up deliveries that shall not be sent after all, and return the others."""
+    """Give up deliveries that must not be sent any more, and return the others."""
     sendable: list[DeliveryRow] = []
     for delivery in group:
         if webhook.skips(delivery.wanted_since):
@@ -330,7 +330,7 @@ def send_soon(unit: UnitOfWork, webhook_id: str, *, forget_failures: bool = Fals
 def turn(workspace_id: str, webhook_id: str, due_at: datetime) -> JobRow:
     """Return the job for a turn of a webhook.
 
-    Turns that are due by now are one for each second, so that many events make few of them.
+    Turns that are due by now are one for each second, so that many events make few turns.
     """
     payload = {"webhookId": webhook_id}
     if due_at <= clock.now():

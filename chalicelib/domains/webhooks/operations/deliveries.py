@@ -136,7 +136,7 @@ def deliver(job: Job) -> None:
 
 @job_handler(WEBHOOK_REPLIES)
 def forget_replies(job: Job) -> None:
-    """Remove the replies to events of records that were erased, or those of a deleted webhook."""
+    """Remove the replies to events of erased records or of a deleted webhook."""
     if webhook_id := job.payload.get("webhookId"):
         return deliveries.forget_replies(job.workspace_id, webhook_id)
     erased = set(job.payload["recordIds"])

@@ -22,16 +22,16 @@ from chalicelib.engine.transactions import update_if
 
 KEPT_FOR = timedelta(days=30)
 WAITING, DELIVERED, FAILED = "waiting", "delivered", "failed"
-"""States of a delivery. One that failed is not sent again, unless a person asks for it."""
+"""States of a delivery. One that failed is not sent again, unless a member requests another
+attempt."""
 
 
 class DeliveryRow(ContentRow):
     """A delivery. Its sort key is the event's id.
 
     ``o1`` is the time of the next attempt while it is waiting. ``status``, ``milliseconds``,
-    ``reply`` (the beginning of the answer to an attempt that failed) and ``error`` are those of the
-    latest attempt.
-    ``asked_at`` is the latest time that a person asked to send it again.
+    ``reply`` (the beginning of the response to an attempt that failed) and ``error`` are those of
+    the latest attempt. ``asked_at`` is the latest time that a member asked to send it again.
     """
 
     type = UnicodeAttribute()
@@ -67,7 +67,7 @@ class DeliveryRow(ContentRow):
 
 
 def row(workspace_id: str, webhook_id: str, event_id: str, **values: Any) -> DeliveryRow:  # noqa: ANN401  the row's attributes
-    """Return a new delivery, which is due at once."""
+    """Return a new delivery, which is due immediately."""
     return DeliveryRow(
         _partition(workspace_id, webhook_id),
         event_id,
@@ -97,7 +97,7 @@ def find(workspace_id: str, webhook_id: str, event_id: str) -> DeliveryRow | Non
 
 
 def due(workspace_id: str, webhook_id: str, limit: int) -> list[DeliveryRow]:
-    """Return deliveries that are due, those that are due longest first."""
+    """Return due deliveries, the longest due first."""
     now = iso(clock.now())
     pk = _partition(workspace_id, webhook_id)
     with reaching():
@@ -185,7 +185,7 @@ def stop(delivery: DeliveryRow) -> None:
 
 
 def to_send_again(delivery: DeliveryRow) -> tuple[DeliveryRow, list[Action]]:
-    """Return the update that makes a delivery due now, with all its attempts before it."""
+    """Return the update that makes a delivery due now, with all earlier attempts."""
     return delivery, [
         DeliveryRow.state.set(WAITING),
         DeliveryRow.attempts.set(0),

@@ -13,15 +13,15 @@ from chalicelib.engine.transactions import update_if
 
 SORT_KEY = "-"
 KEPT_FOR = timedelta(days=31)
-"""Time after the latest turn. No delivery waits longer, so the state has no use after it."""
+"""Time after the latest turn. No delivery waits longer, so the state is not needed afterwards."""
 
 
 class TurnRow(ControlRow):
     """The state of sending to a webhook.
 
-    ``turn`` is a random value by which a worker recognizes its own turn, even if an answer was
+    ``turn`` is a random value by which a worker recognizes its own turn, even if a response was
     lost. ``failures`` counts the failed attempts since the latest success, and ``failing_since`` is
-    the time of the first of them. After a failed turn the webhook rests until ``rest_until``.
+    the time of the first failure. After a failed turn the webhook rests until ``rest_until``.
     """
 
     turn = UnicodeAttribute(null=True)
@@ -82,9 +82,9 @@ def note_success(state: TurnRow) -> None:
 
 
 def end_rest(workspace_id: str, webhook_id: str, *, forget_failures: bool) -> Change:
-    """Return the update that ends the rest of a webhook, as a person wants something sent now.
+    """Return the update that ends the rest of a webhook, because a member sends something now.
 
-    Failures are forgotten if the person has switched the webhook on again.
+    Failures are forgotten if the member has switched the webhook on again.
     """
     place = TurnRow(_place(workspace_id, webhook_id), SORT_KEY)
     always = TurnRow.pk.exists() | TurnRow.pk.does_not_exist()

@@ -73,7 +73,7 @@ class WebhookRow(Record):
         return range(version, (int(self.first_version) if is_recent else version) - 1, -1)
 
     def switch_on(self, *, send_waiting: bool) -> None:
-        """Let it receive events from now on, and those that waited if they shall be sent."""
+        """Let it receive events from now on, and also waiting events if the webhook wants them."""
         now = clock.now()
         self.status, self.on_at, self.off_because = ACTIVE, now, None
         self.skip_before = self.skip_before if send_waiting else now
