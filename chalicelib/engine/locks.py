@@ -25,7 +25,7 @@ def lock_row(workspace_id: str, what: str, rows: Rows | None = None) -> LockRow:
     """Return the lock row for a kind of change. The change must save it.
 
     Read it before other rows, so that they cannot be older. It is taken from ``rows`` if it was
-    read together with them.
+    read there.
     """
     key = lock_key(workspace_id, what)
     row = LockRow.find(key.pk, key.sk) if rows is None else rows.find(LockRow, key)

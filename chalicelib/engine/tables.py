@@ -381,7 +381,7 @@ class ConversationRow(Row):
 
 
 class ControlRow(Row):
-    """A row of ``control``, such as an idempotency record or a scheduled job. Most expire."""
+    """A row of ``control``, such as an idempotency record or a scheduled job, which may expire."""
 
     class Meta:
         """PynamoDB's settings."""

@@ -129,15 +129,15 @@ class Transaction:
         """Carry out all writes or none.
 
         ``marker`` is a row with a key of its own that is written with the others. It exists if and
-        only if the transaction was carried out. If an answer is lost, the transaction can therefore
-        be sent again: an existing marker prevents a second execution, even on a database without
-        request tokens. Without a marker, the transaction is sent once.
+        only if the transaction was carried out. If a response is lost, the transaction can
+        therefore be sent again: an existing marker prevents a second execution, even on a database
+        without request tokens. Without a marker, the transaction is sent once.
 
         Raises:
             AppError: the error of the first write whose condition failed.
             ConcurrentUpdateError: another writer was first.
             StorageLimitError: a partition is full.
-            OutcomeUnknownError: DynamoDB did not answer any attempt.
+            OutcomeUnknownError: DynamoDB did not respond to any attempt.
             UnavailableError: DynamoDB refused temporarily; nothing was carried out.
             TransactionTooLargeError: the writes exceed DynamoDB's limits.
         """

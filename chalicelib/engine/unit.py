@@ -350,13 +350,13 @@ def run_unit(  # noqa: PLR0913  the options of a unit
     Args:
         tenant: the owner of the written rows.
         event: the audit event. It serves as the marker of the transaction: without it, a
-            transaction whose answer is lost cannot be checked and is not sent again. Callers
+            transaction whose response is lost cannot be checked and is not sent again. Callers
             without an event need a row of their own that shows the outcome
             (``domains.billing.flows.charging``).
         stage: reads, decides and stages on the unit. Its result is returned. It may run several
             times, so outside effects must use ``run_side_effect_once``.
         record: the idempotency record that stores the outcomes of the unit's batches. The
-            operation's own answer is staged with ``UnitOfWork.keep``.
+            operation's own response is staged with ``UnitOfWork.keep``.
         request_id: the owner of marks of the idempotency key. Defaults to a new id.
         dry_run: whether to stop before the commit.
         retry_policy: how long to retry after conflicts.

@@ -20,7 +20,7 @@ from chalicelib.engine.connection import connection
 SHARED = timedelta(milliseconds=500)
 """How long a message is shared.
 
-The queue delivers it a second after it was sent. It therefore also wakes the runner for the jobs
+The queue delivers it with a delay of one second. It therefore also wakes the runner for the jobs
 that this process writes within that second.
 """
 _CONFIG = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1})

@@ -105,7 +105,7 @@ class Declaration(Generic[R]):
         listed_by: the tool that lists its records.
         not_found_message: the error for an unknown id, if the usual sentence does not fit.
         unavailable_message: the error for a visitor if a record does not exist or is not public.
-        text: returns the searched texts. The first one is also the name to sort by.
+        text: returns the searchable strings. The first one is also the name to sort by.
         sorts: wire names of sorts, each with its key: ``id`` (creation), ``t`` (the name), or the
             slot of a number, ``n1`` or ``n2``.
         status: the attribute that holds the status. Records are counted by it.
@@ -114,19 +114,19 @@ class Declaration(Generic[R]):
         partitioned: counted facets whose values each have a partition of index entries. The cost
             of listing one value is then proportional to its records. Each record takes one more
             row.
-        tags: attributes to filter by that hold several texts.
+        tags: attributes to filter by that hold several strings.
         presence: attributes to filter by whether they are set and true.
         numbers: up to four attributes, integers or times, to filter by ranges. Lists can be
             sorted by the first two.
         scan_along: the number that orders the entries, instead of creation. The cost of a search
-            within a range of it depends only on the records in the range.
+            within a range of the number depends only on the records in the range.
         parent: the attribute that groups records, such as a page's site. Each list of the noun
             covers one parent.
         indexes: up to four, for nouns with large collections. The order of creation needs none.
             A noun without indexes is always scanned whole.
         lookups: values that lead to a record, or that are unique among records.
         files: the files that a record shows.
-        complete: reads data that the texts of records need beyond their rows.
+        complete: reads data that the searchable strings of records need beyond their rows.
         restore: restores values of a record that an earlier release has stored folded, if it can.
             Returns whether it has changed the record.
         inline_bytes: bytes of search text in an index entry. A longer text takes one more row.

@@ -1,4 +1,4 @@
-"""The listing of a noun: its declaration, and the methods that find and list its records.
+"""The listing of a noun, with the methods that find and list its records.
 
 DynamoDB has no numbered pages, exact totals, free sort orders or full-text search. A noun declares
 a ``Listing``. When a unit of work writes a record, it also sets the record's index keys and updates

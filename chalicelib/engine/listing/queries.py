@@ -1,9 +1,10 @@
-"""Reading one page of a noun in the cheapest way that is exact (ADR 8).
+"""Read one page of a noun in the cheapest way that is exact (ADR 8).
 
 A *look-up* fetches the few records that are named by ids or by a look-up, then filters and sorts
-them in memory. For other queries, the first step is to choose a partition: the noun's own, or that
-of a requested value if the noun is partitioned by it. For several values, their partitions are
-merged, unless that reads more than the noun's own partition. There are then three ways:
+them in memory. For other queries, the first step is to choose a partition: the noun's own, or the
+partition of a requested value if the noun is partitioned by the facet. For several values, their
+partitions are merged, unless that reads more than the noun's own partition. There are then three
+ways:
 
 - *index scan*: read the page along an index in the requested order. Bounds along the index limit
   it. The total comes from the counters, or from counting the range. The cost does not depend on
@@ -11,16 +12,16 @@ merged, unless that reads more than the noun's own partition. There are then thr
 - *range scan*: read the records in a narrow range along an index, then sort and filter in memory.
 - *full scan*: read all entries of the partition, filtered by DynamoDB and sorted in memory. It
   serves small partitions, and queries without a suitable index: searches and combinations of
-  filters. If the entries lie along a number (``scan_along``), only those in its range are read.
+  filters. If the entries lie along a number (``scan_along``), only entries in its range are read.
 
 Index scans, and full scans of up to ``CONSISTENT_ROWS``, are consistent: the next list includes a
 record that was just created. Full scans of larger partitions, and the entries that an index scan of
-them skips, are read eventually consistently at half the units. They may miss changes of the last
-second.
+a larger partition skips, are read eventually consistently at half the units. They may miss changes
+of the last second.
 
-Search among index entries, whose texts may be cut.
+A search reads the whole strings of index entries that are cut.
 
-Reading the entries of a large partition in ranges of keys, side by side (ADR 52).
+The entries of a large partition are read in ranges of keys, side by side (ADR 52).
 
 DynamoDB does not report the middle of a partition, so the bounds are guessed: from the first and
 the last key, and then from how many entries the first page of a range had. A wrong guess costs
@@ -67,7 +68,10 @@ FETCHED_TEXTS = 100
 def matches(
     rows: Iterable[IndexEntry], words: str, texts: Partition, *, consistent: bool
 ) -> list[IndexEntry]:
-    """Return the entries that match a search. The whole texts of cut entries are read."""
+    """Return the entries that match a search.
+
+    The whole strings of cut entries are read.
+    """
     entries = [(entry, entry.matches(words)) for entry in rows]
     unsure = [entry.id for entry, matched in entries if entry.cut and not matched]
     long = _search_long_texts(words, unsure, texts, consistent=consistent) if unsure else set()

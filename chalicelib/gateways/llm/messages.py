@@ -86,7 +86,7 @@ def complete_results(messages: Iterable[Message]) -> Iterator[Message]:
     results: dict[str, ToolResult] = {}
     for message in (*messages, None):
         if message is not None and message.role == "tool":
-            results.update((result.id, result) for result in message.results)
+            results.update((tool_result.id, tool_result) for tool_result in message.results)
             continue
         if calls:
             yield Message("tool", "", results=tuple(_result(call, results) for call in calls))
@@ -149,7 +149,10 @@ def texts(messages: Iterable[Message], tools: Sequence[ToolSpec] = ()) -> Iterat
     for message in messages:
         yield message.content
         yield from (" ".join(call) for call in message.calls)
-        yield from (f"{result.id} {result.name} {result.content}" for result in message.results)
+        yield from (
+            f"{tool_result.id} {tool_result.name} {tool_result.content}"
+            for tool_result in message.results
+        )
         if message.extra:
             text = json.dumps(message.extra, ensure_ascii=False, default=str)
             yield text.encode(errors="replace").decode()
