@@ -180,9 +180,9 @@ def propose_booking(
         agent=AGENTS.require(workspace_id, agent_id),
         dialog_id=dialog.dialog_id,
         number=2,
-        said=["I am Grace"],
+        visitor_texts=["I am Grace"],
         contacts=["grace@example.com"],
-        offered=(OfferedSlot("1", service_id, resource_id, clock.epoch_ms(start), "", "", ""),),
+        offered_slots=(OfferedSlot("1", service_id, resource_id, clock.epoch_ms(start), "", "", ""),),
     )
     person = {"name": "Grace", "email": "grace@example.com"}
     chat_tools.propose_booking(context, BookingProposal(slot_id="1", **person))

@@ -110,8 +110,8 @@ class TestFreeTimes:
         again = data(context, "find_free_times", service="Haircut", staff="anna")
         assert [each["slotId"] for each in first["times"]] == ["1", "2", "3"]
         assert [each["slotId"] for each in again["times"]] == ["1", "2", "3"]
-        assert [each.start for each in context.offered] == sorted(
-            each.start for each in context.offered
+        assert [each.start for each in context.offered_slots] == sorted(
+            each.start for each in context.offered_slots
         )
 
     def test_without_free_times_the_next_one_is_named(
