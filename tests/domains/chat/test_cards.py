@@ -30,7 +30,7 @@ def booking_card(**changes: Any) -> dict[str, Any]:
 def order_card(**changes: Any) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "lines": [Line("Bread", 2, 12_000), Line("Cake", 1, 90_000)],
-        "known": [("Name", "Ann")],
+        "known_fields": [("Name", "Ann")],
         "fields": [Field("size", "Size", "select", required=False, options=("S", "M"))],
         "consent": "I agree.",
         "privacy_url": None,

@@ -769,10 +769,7 @@ class _ModelStream:
         return not (self._stopped.is_set() or self._visitor_left.is_set())
 
     def _checkpoint(self) -> None:
-        """Store the text that was sent, and the usage.
-
-        A later checkpoint never has less.
-        """
+        """Store the sent text and the usage, which never decrease."""
         with self._checkpointing:
             text = "".join(self._pieces[: self._sent_pieces])
             output_tokens = count_tokens(text) + self._reasoning_counter.tokens
