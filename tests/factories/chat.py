@@ -182,7 +182,9 @@ def propose_booking(
         number=2,
         visitor_texts=["I am Grace"],
         contacts=["grace@example.com"],
-        offered_slots=(OfferedSlot("1", service_id, resource_id, clock.epoch_ms(start), "", "", ""),),
+        offered_slots=(
+            OfferedSlot("1", service_id, resource_id, clock.epoch_ms(start), "", "", ""),
+        ),
     )
     person = {"name": "Grace", "email": "grace@example.com"}
     chat_tools.propose_booking(context, BookingProposal(slot_id="1", **person))
