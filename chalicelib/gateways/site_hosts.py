@@ -210,10 +210,8 @@ class CloudFrontHosts:
         if isinstance(response, str):
             return _MAKING
         about = response["ManagedCertificateDetails"]
-        status, arn = (
-            about.get("CertificateStatus", "pending-validation"),
-            about.get("CertificateArn"),
-        )
+        status = about.get("CertificateStatus", "pending-validation")
+        arn = about.get("CertificateArn")
         if status not in {"pending-validation", "issued"}:
             reason = f"The TLS certificate was not made: its status is {status}."
             return HostState("failed", f"{reason} Check the DNS records, then call again.")

@@ -158,7 +158,7 @@ class Form:
                 response = request.call_once(
                     operation, **{k: v for k, v in arguments.items() if v != ""}
                 )
-            except AlreadyCreatedError:  # Only the page has a display form of the secret.
+            except AlreadyCreatedError:  # Its secret is shown only in the first response.
                 raise
             except AppError as error:
                 return page(request, None, self.refused_state(request, error))
@@ -200,10 +200,8 @@ class Form:
             compared = self._compared(request, record)
             if any(comparison.is_conflict for comparison in compared):
                 return how.page(request, record, self._conflict(request, record, compared))
-            changes, answer = (
-                [comparison for comparison in compared if comparison.by_person],
-                dict[str, Any](),
-            )
+            changes = [comparison for comparison in compared if comparison.by_person]
+            answer = dict[str, Any]()
             try:
                 if arguments := _arguments(changes):
                     arguments = how.arguments(record, arguments)
@@ -249,10 +247,8 @@ class Form:
             mine = (
                 None if comparison.errors or comparison.value is KEPT else _mark(comparison.value)
             )
-            stored_value, opened = (
-                comparison.field.stored_value(record),
-                marks.get(comparison.field.name),
-            )
+            stored_value = comparison.field.stored_value(record)
+            opened = marks.get(comparison.field.name)
             now = opened if stored_value is KEPT else _mark(stored_value)
             by_person = mine not in {opened, now} and comparison.value is not KEPT
             by_others = now not in {opened, mine}

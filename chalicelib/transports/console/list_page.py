@@ -53,10 +53,8 @@ class ListPage:
         problem: Problem | None = None,
     ) -> HttpResponse:
         """Return the page for filters, with the problem of the request."""
-        number, fixed = (
-            min(request.page_number, self.last),
-            {"size": self.size, **self.fixed(request)},
-        )
+        number = min(request.page_number, self.last)
+        fixed = {"size": self.size, **self.fixed(request)}
         try:
             arguments = {**fixed, "page": number, **self.arguments(filters)}
             response = request.call(self.operation, **arguments)

@@ -153,10 +153,8 @@ def _page(
         try:
             times = booking_times.find(request, booking["serviceId"], day, staff, booking["id"])
         except AppError as error:
-            problem, status = (
-                problem or booking_times.problem(request, error),
-                max(status, error.status),
-            )
+            problem = problem or booking_times.problem(request, error)
+            status = max(status, error.status)
     people = request.call("list_members")["members"]
     return request.page(
         "booking",

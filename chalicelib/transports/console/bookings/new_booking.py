@@ -115,10 +115,8 @@ def _form(  # noqa: PLR0913  the parts of the form
                 request, service["id"], form_values["date"], form_values["staff"]
             )
         except AppError as error:
-            problem, status = (
-                problem or booking_times.problem(request, error),
-                max(status, error.status),
-            )
+            problem = problem or booking_times.problem(request, error)
+            status = max(status, error.status)
     if wanted_time and not form_values["start"]:
         _choose_time(form_values, times, wanted_time)
     return request.page(
