@@ -62,7 +62,7 @@ def get_spending(ctx: Context, args: NoInput) -> Spending:
             answers=answers[agent_id],
             days=[of_day.get(agent_id, nothing).kopecks for of_day in days.values()],
         )
-        for agent_id in sorted(answers, key=lambda each: (-kopecks[each], each))
+        for agent_id in sorted(answers, key=lambda bot_id: (-kopecks[bot_id], bot_id))
     ]
     return Spending(
         timezone=zone,

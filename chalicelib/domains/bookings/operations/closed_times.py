@@ -54,19 +54,19 @@ def list_bookings_at_closed_times(ctx: Context, args: ClosedTimesQuery) -> Mispl
     now = clock.now()
     first, last = epoch_ms(now), epoch_ms(now + CHECKED_PERIOD)
     ids = [args.resource_id] if args.resource_id else None
-    found = bookings.blocking_between(ctx.workspace_id, ids, first, last, limit=MAX_CHECKED)
-    upcoming = BOOKINGS.fetch(ctx.workspace_id, found.ids)
-    used = dict.fromkeys(each.resource_id for each in upcoming)
+    blocking = bookings.blocking_between(ctx.workspace_id, ids, first, last, limit=MAX_CHECKED)
+    upcoming = BOOKINGS.fetch(ctx.workspace_id, blocking.ids)
+    used = dict.fromkeys(booking.resource_id for booking in upcoming)
     with_hours = {
         resource.id: (resource, hours)
         for resource, hours in resources.find_with_schedules(ctx.workspace_id, used)
     }
     off = time_off.overlapping(ctx.workspace_id, first, last)
     misplaced = [
-        MisplacedBooking.from_record(each, reason=reason)
-        for each in upcoming
-        if each.resource_id in with_hours
-        and (reason := _reason(each, *with_hours[each.resource_id], off))
+        MisplacedBooking.from_record(booking, reason=reason)
+        for booking in upcoming
+        if booking.resource_id in with_hours
+        and (reason := _reason(booking, *with_hours[booking.resource_id], off))
     ]
     return MisplacedBookings(bookings=misplaced[:MAX_LISTED], total=len(misplaced))
 
@@ -75,8 +75,8 @@ def _reason(
     booking: BookingRow, resource: ResourceRow, hours: ScheduleRow | None, off: Sequence[TimeOff]
 ) -> str | None:
     """Return why a booking's time cannot be booked, or None if it can."""
-    spans = [each.span(resource.timezone) for each in off if each.applies_to(resource.id)]
-    if any(each.start < booking.busy.end and booking.busy.start < each.end for each in spans):
+    spans = [absence.span(resource.timezone) for absence in off if absence.applies_to(resource.id)]
+    if any(span.start < booking.busy.end and booking.busy.start < span.end for span in spans):
         return "time_off"
     schedule = resources.schedule_of(hours)
     return None if calendars.is_open_for(booking, schedule, resource.timezone) else "closed"

@@ -49,14 +49,19 @@ class UnbookableServices(Wire):
 def list_unbookable_services(ctx: Context, args: UnbookableQuery) -> UnbookableServices:
     """List the services without slots on any day. Time off and bookings are not considered."""
     services = SERVICES.fetch(ctx.workspace_id, args.ids)
-    bound = dict.fromkeys(each for service in services for each in service.resource_ids)
-    found = resources.find_with_schedules(ctx.workspace_id, bound) if bound else []
-    by_id = {resource.id: (resource, hours) for resource, hours in found}
-    checked = [
-        _lack(service, [by_id[each] for each in service.resource_ids if each in by_id])
+    bound = dict.fromkeys(
+        resource_id for service in services for resource_id in service.resource_ids
+    )
+    pairs = resources.find_with_schedules(ctx.workspace_id, bound) if bound else []
+    by_id = {resource.id: (resource, hours) for resource, hours in pairs}
+    unbookable = [
+        _lack(
+            service,
+            [by_id[resource_id] for resource_id in service.resource_ids if resource_id in by_id],
+        )
         for service in services
     ]
-    return UnbookableServices(services=[each for each in checked if each is not None])
+    return UnbookableServices(services=[service for service in unbookable if service is not None])
 
 
 def _lack(
@@ -73,11 +78,11 @@ def _lack(
         return lack("inactive")
     if not bound:
         return lack("no_resource")
-    active = [(each, hours) for each, hours in bound if each.status == ACTIVE]
+    active = [(resource, hours) for resource, hours in bound if resource.status == ACTIVE]
     if not active:
         return lack("inactive_resource", bound[0][0])
-    opened = [(each, resources.schedule_of(hours)) for each, hours in active]
-    with_hours = [(each, hours) for each, hours in opened if hours.has_hours]
+    opened = [(resource, resources.schedule_of(hours)) for resource, hours in active]
+    with_hours = [(resource, hours) for resource, hours in opened if hours.has_hours]
     if not with_hours:
         return lack("no_hours", active[0][0])
     if not any(schedule.fits(hours, int(service.duration_min)) for _, hours in with_hours):

@@ -39,8 +39,8 @@ class ServiceDeleted(DeletedResult):
 def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
     """Delete a service. It has no more slots; its bookings stay."""
     with deadline.side_by_side() as start:
-        counted = start(lambda: bookings.future_count(ctx.workspace_id, service_id=args.id))
+        count_task = start(lambda: bookings.future_count(ctx.workspace_id, service_id=args.id))
         service = SERVICES.require(ctx.workspace_id, args.id)
-        upcoming = counted.result()
+        upcoming = count_task.result()
     ctx.unit.soft_delete(service, until=clock.now() + KEPT_AFTER_DELETION)
     return ServiceDeleted(id=service.id, deleted=not args.dry_run, future_bookings=upcoming)

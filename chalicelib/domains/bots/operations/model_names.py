@@ -36,8 +36,8 @@ def list_models(ctx: Context, args: NoInput) -> ModelList:
 
     Any other name is passed to the provider unchanged, and charged at the highest tariff.
     """
-    found = [spec for name in sorted(models.CATALOGUE) if (spec := _usable(name))]
-    return ModelList(models=[ModelOut.from_row(spec._asdict()) for spec in found])
+    specs = [spec for name in sorted(models.CATALOGUE) if (spec := _usable(name))]
+    return ModelList(models=[ModelOut.from_row(spec._asdict()) for spec in specs])
 
 
 def _usable(name: str) -> ModelSpec | None:

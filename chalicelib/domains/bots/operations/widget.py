@@ -76,7 +76,7 @@ def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
             SITES.found_for_visitor(site.result())
     today = clock.local_day(clock.now(), workspace.timezone)
     counts = Increments(ctx.workspace_id)
-    counted = visits.reach(
+    is_counted = visits.reach(
         ctx.unit,
         counts,
         agent.id,
@@ -88,4 +88,4 @@ def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
         project_id=args.project_id,
     )
     counts.stage(ctx.unit)
-    return WidgetEventResult(counted=counted)
+    return WidgetEventResult(counted=is_counted)

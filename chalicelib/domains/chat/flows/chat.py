@@ -439,7 +439,7 @@ class _Message:
             paying = start(self._read_funds)
             checks: list[Future[Any]] = [paying]
             if streams is not None:
-                subjects = [f"{each}#{agent.id}" for each in self.caller.share_subjects]
+                subjects = [f"{subject}#{agent.id}" for subject in self.caller.share_subjects]
                 _, *network = limits.visitor_limits(MESSAGES, subjects, MESSAGES_OF_BOT)
                 checks += [
                     start(partial(limits.take_each, [*network, (MESSAGES_OF_BOT, agent.id)])),
@@ -481,7 +481,7 @@ class _Message:
     @property
     def _counters(self) -> list[tuple[Limit, str]]:
         """The limits that count the messages of a visitor in a day, with their subjects."""
-        subjects = [f"{each}#{self.bot.agent.id}" for each in self._unproved]
+        subjects = [f"{subject}#{self.bot.agent.id}" for subject in self._unproved]
         return limits.visitor_limits(MESSAGES_PER_DAY, subjects)
 
     def _read_funds(self) -> tuple[Funds, Rows]:

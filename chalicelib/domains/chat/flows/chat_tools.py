@@ -243,19 +243,19 @@ def find_services(context: ToolContext, search: OfferSearch) -> dict[str, Any]:
 
 
 def _offers(context: ToolContext, source: chat_facts.Source, search: OfferSearch) -> dict[str, Any]:
-    found = source.find(context.workspace.id, search.query)
-    texts = [f"{each.name} {each.description}" for each in found]
-    matching = [found[index] for index in extracts.most_relevant(search.query, texts)]
-    result: dict[str, Any] = {"found": [facts.to_data(each) for each in matching]}
-    if not matching and found:
-        result["others"] = [each.name for each in found]
+    offers = source.find(context.workspace.id, search.query)
+    texts = [f"{offer.name} {offer.description}" for offer in offers]
+    matching = [offers[index] for index in extracts.most_relevant(search.query, texts)]
+    result: dict[str, Any] = {"found": [facts.to_data(offer) for offer in matching]}
+    if not matching and offers:
+        result["others"] = [offer.name for offer in offers]
     return result
 
 
 def opening_hours(context: ToolContext, _: NoArguments) -> dict[str, Any]:
     """Return the opening hours of each person or room, and what differs in the next 14 days."""
     hours = chat_facts.find_hours(context.workspace.id)
-    return {"hours": [facts.to_data(each) for each in hours]}
+    return {"hours": [facts.to_data(day) for day in hours]}
 
 
 def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, Any]:

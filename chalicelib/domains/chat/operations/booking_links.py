@@ -49,8 +49,10 @@ def _workspace(args: BookingLinkRef) -> str:
 )
 def book_by_link(ctx: Context, args: BookingLinkRef) -> BookedByLink:
     """Book what a visitor has requested. The link proves the visitor's address, and works once."""
-    requested, made = visitor_bookings.book_by_link(ctx, args.token)
+    requested, new_booking = visitor_bookings.book_by_link(ctx, args.token)
     if requested.proposal is not None:
-        actions.stage_booked(ctx, requested.proposal, made)
-    manage_url = booking_links.page_url(ctx.workspace_id, made.row) or ""
-    return BookedByLink(booking=PublicBookingOut.from_record(made.row), manage_url=manage_url)
+        actions.stage_booked(ctx, requested.proposal, new_booking)
+    manage_url = booking_links.page_url(ctx.workspace_id, new_booking.row) or ""
+    return BookedByLink(
+        booking=PublicBookingOut.from_record(new_booking.row), manage_url=manage_url
+    )

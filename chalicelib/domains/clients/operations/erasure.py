@@ -203,7 +203,7 @@ def _forget_replies(ctx: Context, record_ids: list[str]) -> None:
     """
     due_at = ctx.unit.run_side_effect_once("due", clock.now) + ATTEMPTS_END
     parts = [{"recordIds": part} for part in split_batches(record_ids, MAX_SHOWN)]
-    rows = [jobs.row(WEBHOOK_REPLIES, ctx.workspace_id, each, due_at) for each in parts]
+    rows = [jobs.row(WEBHOOK_REPLIES, ctx.workspace_id, part, due_at) for part in parts]
 
     def stage(unit: UnitOfWork) -> None:
         for row in rows:

@@ -100,9 +100,9 @@ def _check_target(
         forest.folder(target)
     if trees.is_cycle(forest.parents, folder.id, target):
         raise CycleError.of("moveTo", "expected a folder outside the deleted one")
-    taken = {fold(sibling.name) for sibling in forest.children(target)}
+    taken_names = {fold(sibling.name) for sibling in forest.children(target)}
     for subfolder in subfolders:
-        if fold(subfolder.name) in taken:
+        if fold(subfolder.name) in taken_names:
             raise name_taken_error(subfolder.name)
         if forest.problem(subfolder.id, target) == "depth":
             raise ValidationError.of("moveTo", TOO_DEEP)
@@ -133,20 +133,20 @@ def _move_folders(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool
     names: dict[str | None, set[str]] = {}
     for folder in subfolders:
         parent = None if forest.problem(folder.id, target) else target
-        taken = names.setdefault(
+        taken_names = names.setdefault(
             parent, {fold(sibling.name) for sibling in forest.children(parent)}
         )
-        folder.parent_id, folder.name = parent, _free_name(folder.name, taken)
-        taken.add(fold(folder.name))
+        folder.parent_id, folder.name = parent, _free_name(folder.name, taken_names)
+        taken_names.add(fold(folder.name))
         unit.save(folder)
     if subfolders:
         unit.save(forest.lock)
     return bool(subfolders)
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken_names: set[str]) -> str:
     options = (name if number == 1 else f"{name[:90]} ({number})" for number in count(1))
-    return next(option for option in options if fold(option) not in taken)
+    return next(option for option in options if fold(option) not in taken_names)
 
 
 def _move_files(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
@@ -155,8 +155,8 @@ def _move_files(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
     if parent is not None:
         unit.require(parent)
     query = Query(1, FILES_PER_TRANSACTION, "createdAt", filters={"place": deleted_id})
-    found = FILES.page(unit.tenant, query).records
-    for file in found:
+    moved_files = FILES.page(unit.tenant, query).records
+    for file in moved_files:
         file.folder_id = parent.id if parent else None
         unit.save(file)
-    return bool(found)
+    return bool(moved_files)

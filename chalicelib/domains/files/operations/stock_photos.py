@@ -50,13 +50,13 @@ def search_card_images(ctx: Context, args: CardImageQuery) -> PhotoList:
 
     Show its attribution, as licences require.
     """
-    found = photos.search(
+    photo_page = photos.search(
         ctx.workspace_id, args.query, page=args.page, size=args.size, orientation=args.orientation
     )
     return PhotoList(
-        images=[PhotoOut.model_validate(photo) for photo in found.photos],
-        page=found.page,
-        size=found.size,
-        total=found.total,
-        has_more=found.has_more,
+        images=[PhotoOut.model_validate(photo) for photo in photo_page.photos],
+        page=photo_page.page,
+        size=photo_page.size,
+        total=photo_page.total,
+        has_more=photo_page.has_more,
     )

@@ -40,11 +40,11 @@ class KeyOut(Wire):
     )
 
     @classmethod
-    def of(cls, key: ApiKeyRow, owners: Mapping[str, AccountRow]) -> Self:
+    def from_record(cls, key: ApiKeyRow, owners: Mapping[str, AccountRow]) -> Self:
         """Return the wire form of a stored key. ``owners`` are accounts by id."""
         owner = owners.get(key.account_id)
-        shown = owner and KeyOwner.model_validate(owner)
-        return cls.from_row(key.attribute_values, id=key.key_id, state=key.state, account=shown)
+        key_owner = owner and KeyOwner.model_validate(owner)
+        return cls.from_row(key.attribute_values, id=key.key_id, state=key.state, account=key_owner)
 
 
 class KeyListQuery(Wire):
@@ -74,7 +74,7 @@ def list_keys(ctx: Context, args: KeyListQuery) -> KeyList:
     rows = api_keys.read_all(ctx.workspace_id)[::-1]
     owners = accounts.read_by_id(key.account_id for key in rows)
     return KeyList(
-        keys=[KeyOut.of(key, owners) for key in rows],
+        keys=[KeyOut.from_record(key, owners) for key in rows],
         live=sum(key.live for key in rows),
         most=MAX_LIVE_KEYS,
     )

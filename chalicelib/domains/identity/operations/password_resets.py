@@ -96,7 +96,7 @@ def request_password_reset(ctx: Context, args: PasswordResetRequest) -> Password
     if not mail.is_on():
         raise NotConfiguredError("Mail is switched off. The operator sets new passwords.")
     _, *network = limits.visitor_limits(REQUESTS, ctx.principal.share_subjects)
-    ctx.unit.run_side_effect_once("network", lambda: [limits.take(*each) for each in network])
+    ctx.unit.run_side_effect_once("network", lambda: [limits.take(*counter) for counter in network])
     hashes = accounts.claim_hashes(args.email)
     if ctx.unit.run_side_effect_once("count", lambda: _count_mail(hashes[0])):
         reset_id = ctx.unit.run_side_effect_once("id", new_id)

@@ -38,14 +38,17 @@ def visitor_limits(
     workspace_id: str, subjects: Sequence[str], shared: Limit | None = None
 ) -> list[tuple[Limit, str]]:
     """Return the limits that count a visitor's leads in a workspace, with their subjects."""
-    own = [f"{each}#{workspace_id}" for each in subjects]
-    return limits.visitor_limits(VISITOR_LEADS_PER_DAY, own, shared)
+    own_subjects = [f"{subject}#{workspace_id}" for subject in subjects]
+    return limits.visitor_limits(VISITOR_LEADS_PER_DAY, own_subjects, shared)
 
 
 def exceeds_share(workspace: WorkspaceRow, used: Iterable[int]) -> bool:
     """Return whether the leads of a visitor today, or of its network, exceed the share of each."""
-    own = limits.visitor_limits(share(workspace), ("", ""), _quota(workspace))
-    return any(each > part.max_requests for each, (part, _) in zip(used, own, strict=False))
+    own_limits = limits.visitor_limits(share(workspace), ("", ""), _quota(workspace))
+    return any(
+        used_count > part.max_requests
+        for used_count, (part, _) in zip(used, own_limits, strict=False)
+    )
 
 
 def count_in_chat(unit: UnitOfWork, workspace: WorkspaceRow, subjects: Sequence[str]) -> bool:

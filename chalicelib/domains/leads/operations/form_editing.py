@@ -36,16 +36,16 @@ class FormDraftField(FormFieldIn):
     )
 
 
-def _with_names(fields: list[FormDraftField]) -> list[FormDraftField]:
+def _add_names(fields: list[FormDraftField]) -> list[FormDraftField]:
     """Return the fields with a name for each new one. Two fields with one name are refused."""
-    taken = [field.name for field in fields if field.name]
-    check_unique(taken)
-    named = []
+    names = [field.name for field in fields if field.name]
+    check_unique(names)
+    named_fields = []
     for field in fields:
-        name = field.name or form_fields.name_for(field.label or "", taken)
-        taken.append(name)
-        named.append(field.model_copy(update={"name": name}))
-    return named
+        name = field.name or form_fields.name_for(field.label or "", names)
+        names.append(name)
+        named_fields.append(field.model_copy(update={"name": name}))
+    return named_fields
 
 
 class FormDetail(FormOut):
@@ -60,11 +60,11 @@ class FormDetail(FormOut):
         site = SITES.find(workspace_id, form.project_id) if form.project_id else None
         count = counters.read_value(workspace_id, LEADS.noun, "form_id", form.id)
         is_active = site is None or site.status != SUSPENDED
-        made: dict[str, Any] = dict(
+        attributes: dict[str, Any] = dict(
             FormOut.from_record(form, is_active=is_active, submissions=count)
         )
         html = preview_html(form.title, form.specs, form.language)
-        return cls(**made, version=form.revision, preview_html=html)
+        return cls(**attributes, version=form.revision, preview_html=html)
 
 
 class FormDetailResult(Wire):
@@ -80,7 +80,7 @@ class FormPatch(Patch, FormRef):
     fields: Annotated[
         list[FormDraftField],
         Field(min_length=1, max_length=MAX_FIELDS),
-        AfterValidator(_with_names),
+        AfterValidator(_add_names),
     ] = optional("All fields, in order. A field that is left out is removed.")
     success_message: SuccessMessage | None = optional("null: the default one.")
     redirect_url: RedirectUrl | None = optional("null: no redirect.")
@@ -105,7 +105,7 @@ def update_form(ctx: Context, args: FormPatch) -> FormDetailResult:
     form = FORMS.require(ctx.workspace_id, args.id)
     form.require_version(args.if_version)
     for name, value in args.changes.items():
-        stored = [field.stored_values for field in args.fields] if name == "fields" else value
-        setattr(form, name, stored)
+        stored_value = [field.stored_values for field in args.fields] if name == "fields" else value
+        setattr(form, name, stored_value)
     ctx.unit.save(form)
     return FormDetailResult(form=FormDetail.read(ctx.workspace_id, form))

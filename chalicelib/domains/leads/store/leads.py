@@ -84,10 +84,10 @@ class LeadRow(Record):
     @property
     def original(self) -> Self | None:
         """The lead as it was read, with its long data."""
-        before = super().original
-        if before is not None:
-            before.long_data = self.long_data_read
-        return before
+        old_lead = super().original
+        if old_lead is not None:
+            old_lead.long_data = self.long_data_read
+        return old_lead
 
 
 def _texts(lead: LeadRow) -> Iterator[str]:

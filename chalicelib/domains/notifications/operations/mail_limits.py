@@ -55,7 +55,7 @@ def allow_mail(ctx: Context, args: MailAllow) -> MailAllowed:
 
     After a complaint, do so only at the wish of the person.
     """
-    found = suppressions.find(args.email)
-    for row in found:
+    rows = suppressions.find(args.email)
+    for row in rows:
         ctx.unit.delete(row)
-    return MailAllowed(was_suppressed=bool(found))
+    return MailAllowed(was_suppressed=bool(rows))

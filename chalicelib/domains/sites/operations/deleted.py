@@ -40,22 +40,22 @@ class DeletedPages(DeletedList):
 @operation(example={}, role=Role.MANAGER)
 def list_deleted_sites(ctx: Context, args: NoInput) -> DeletedList:
     """List the sites that were deleted in the last 30 days, with their pages and forms."""
-    found = SITES.fetch_deleted(ctx.workspace_id, SITES.deleted_ids(ctx.workspace_id, ""))
-    return DeletedList(deleted=_listed([site for site in found if site.deletion_id is not None]))
+    rows = SITES.fetch_deleted(ctx.workspace_id, SITES.deleted_ids(ctx.workspace_id, ""))
+    return DeletedList(deleted=_to_wire([site for site in rows if site.deletion_id is not None]))
 
 
 @operation(role=Role.MANAGER, example={"projectId": "SITE_ID"})
 def list_deleted_pages(ctx: Context, args: PageListQuery) -> DeletedPages:
     """List the pages of a site that were deleted in the last 30 days, but not with the site."""
     site = SITES.require(ctx.workspace_id, args.project_id)
-    found = PAGES.fetch_deleted(ctx.workspace_id, PAGES.deleted_ids(ctx.workspace_id, site.id))
-    return DeletedPages(deleted=_listed(found), project=SiteOut.from_record(site))
+    rows = PAGES.fetch_deleted(ctx.workspace_id, PAGES.deleted_ids(ctx.workspace_id, site.id))
+    return DeletedPages(deleted=_to_wire(rows), project=SiteOut.from_record(site))
 
 
-def _listed(found: list[SiteRow] | list[PageRow]) -> list[Deleted]:
+def _to_wire(records: list[SiteRow] | list[PageRow]) -> list[Deleted]:
     """Return the wire form of the records that can still be restored."""
     now = clock.now()
-    rows = sorted((row for row in found if row.expires > now), key=lambda row: row.expires)
+    rows = sorted((row for row in records if row.expires > now), key=lambda row: row.expires)
     return [
         Deleted(id=row.id, title=row.title, slug=row.slug, restorable_until=row.expires)
         for row in rows[: -MAX_SHOWN - 1 : -1]

@@ -39,13 +39,13 @@ def list_page_savers(ctx: Context, args: PageRef) -> PageSavers:
         ctx.workspace_id, {n for kind, n in parts.values() if kind == "key"}
     )
     people = accounts.read_by_id({n for kind, n in parts.values() if kind == "account"})
-    found = []
+    savers = []
     for caller, (kind, caller_id) in sorted(parts.items()):
         if kind == "key" and caller_id in keys:
             key = keys[caller_id]
-            found.append(
+            savers.append(
                 PageSaver(saved_by=caller, kind="app" if key.is_app else "key", name=key.name)
             )
         elif kind == "account" and caller_id in people:
-            found.append(PageSaver(saved_by=caller, kind="account", name=people[caller_id].name))
-    return PageSavers(savers=found)
+            savers.append(PageSaver(saved_by=caller, kind="account", name=people[caller_id].name))
+    return PageSavers(savers=savers)

@@ -196,8 +196,8 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
         slug, on_conflict = _check_slug(args.slug), _slug_taken_error(args.slug)
     else:
         options = list(slugs.candidates(slugs.slugify(args.title, "site")))
-        taken = ClaimRow.find_claimed(SLUG_CLAIM, options)
-        slug, on_conflict = new_slugs.choose(ctx, options, taken, slugs.RESERVED), None
+        taken_slugs = ClaimRow.find_claimed(SLUG_CLAIM, options)
+        slug, on_conflict = new_slugs.choose(ctx, options, taken_slugs, slugs.RESERVED), None
     site = SITES.new(
         ctx.workspace_id, title=args.title, description=args.description, slug=slug, status="active"
     )

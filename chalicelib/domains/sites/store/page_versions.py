@@ -104,7 +104,9 @@ def purge_of_page(workspace_id: str, page_id: str) -> None:
 def purge_of_site(workspace_id: str, site_id: str) -> None:
     """Remove the rows of the versions of all pages of a purged site."""
     pk = _partition(workspace_id)
-    found = list(entries(Partition(pk, Cost()), parent_condition(site_id), None, consistent=True))
-    for entry in found:
+    version_entries = list(
+        entries(Partition(pk, Cost()), parent_condition(site_id), None, consistent=True)
+    )
+    for entry in version_entries:
         with reaching():
             VersionRow(pk, entry.id).delete()

@@ -234,8 +234,10 @@ def purge_design(workspace_id: str, page_id: str) -> None:
 def purge_designs(workspace_id: str, site_id: str) -> None:
     """Remove the long design systems of all pages of a deleted site."""
     pk = design_key(workspace_id, "").pk
-    found = list(entries(Partition(pk, Cost()), parent_condition(site_id), None, consistent=True))
-    for entry in found:
+    design_entries = list(
+        entries(Partition(pk, Cost()), parent_condition(site_id), None, consistent=True)
+    )
+    for entry in design_entries:
         with reaching():
             DesignRow(pk, entry.id).delete()
 
@@ -276,8 +278,8 @@ def rename(page: PageRow, slug: str) -> None:
 def find_former(workspace_id: str, site: SiteRow, slug: str) -> PageRow | None:
     """Return the page of a site that had a slug last, or None."""
     ids = PAGES.find_by(workspace_id, "former-slug", slug, group=site.id)
-    found = PAGES.fetch(workspace_id, ids) if ids else []
-    return max(found, key=lambda page: page.updated_at, default=None)
+    former_pages = PAGES.fetch(workspace_id, ids) if ids else []
+    return max(former_pages, key=lambda page: page.updated_at, default=None)
 
 
 def read_site_and_pages(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageRow]]:
