@@ -1,4 +1,4 @@
-"""List, create and delete time off: periods when a resource or a workspace cannot be booked."""
+"""List, create and delete periods when a resource or a workspace cannot be booked."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime

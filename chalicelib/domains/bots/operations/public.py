@@ -1,4 +1,4 @@
-"""Read the public settings of a bot: the content of its widget, and its allowed origins."""
+"""Read the widget content and the allowed origins of a bot."""
 
 from datetime import timedelta
 

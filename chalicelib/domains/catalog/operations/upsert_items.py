@@ -1,4 +1,4 @@
-"""Items of an upsert: the values of a product, with its SKU or its id."""
+"""Define the items of an upsert, which have the values of a product with its SKU or its id."""
 
 from collections.abc import Mapping
 from typing import Annotated

@@ -29,7 +29,10 @@ from chalicelib.lib import trees
 
 CASCADE = "folder-cascade"
 MAX_MOVES_IN_CALL = 2_000
-"""Files that the call itself moves. The scheduled job moves the rest."""
+"""Maximum number of files that the call itself moves.
+
+A scheduled job moves the remaining files.
+"""
 FOLDERS_PER_TRANSACTION = 25
 """Folders moved in one transaction. Each adds its record and the look-up rows of both its names."""
 FILES_PER_TRANSACTION = 80

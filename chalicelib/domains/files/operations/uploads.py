@@ -1,4 +1,4 @@
-"""Uploads of files: small ones in one call, large ones in two steps, and the operator's."""
+"""Upload small files in one call and large files in two steps."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""List of a workspace's API keys: their owners, scopes and states."""
+"""List a workspace's API keys with their owners, scopes and states."""
 
 from collections.abc import Mapping
 from typing import Self

@@ -13,7 +13,7 @@ from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 
 MAX_SHOWN = 100
-"""Deleted records in one answer, the latest first."""
+"""Maximum number of deleted records in one response, the latest first."""
 
 
 class Deleted(Wire):

@@ -1,4 +1,4 @@
-"""Earlier versions of a page's HTML: list, read and restore them."""
+"""List, read and restore earlier versions of a page's HTML."""
 
 from typing import Self
 

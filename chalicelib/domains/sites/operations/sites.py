@@ -1,4 +1,4 @@
-"""Sites, called projects in the API: list, create and update sites, and switch visit counting."""
+"""List, create and update sites, which the API calls projects, and switch visit counting."""
 
 from typing import Annotated, Literal, Self
 
