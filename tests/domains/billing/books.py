@@ -36,13 +36,13 @@ def check_prefixes(entries: list[LedgerEntryRow]) -> None:
 
 def check_requests(entries: list[LedgerEntryRow], rows: dict[str, HoldRow]) -> None:
     """Check that each request has one reserve, then one settle or release at most."""
-    told: defaultdict[str, list[LedgerEntryRow]] = defaultdict(list)
+    entries_by_request: defaultdict[str, list[LedgerEntryRow]] = defaultdict(list)
     for entry in entries:
         if entry.request_id:
-            told[entry.request_id].append(entry)
-    assert told.keys() == rows.keys()
+            entries_by_request[entry.request_id].append(entry)
+    assert entries_by_request.keys() == rows.keys()
     for request_id, row in rows.items():
-        reserve, *closing = told[request_id]
+        reserve, *closing = entries_by_request[request_id]
         assert (reserve.kind, reserve.amount, reserve.held) == (ledger.RESERVE, 0, row.amount)
         hold = ledger.hold_of(row)
         assert row.amount > 0
@@ -61,18 +61,18 @@ def check_requests(entries: list[LedgerEntryRow], rows: dict[str, HoldRow]) -> N
 
 def check_budget(workspace_id: str, agent_id: str, rows: list[HoldRow]) -> None:
     """Check that a bot's windows contain exactly the amounts charged and held in them."""
-    used, held = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    used, held_amounts = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for row in rows:
         for window, key in zip(WINDOWS, ledger.hold_of(row).windows, strict=True):
             is_open = row.state == ledger.OPEN
             used[window, key] += row.amount if is_open else row.cost
-            held[window, key] += row.amount if is_open else 0
+            held_amounts[window, key] += row.amount if is_open else 0
     budget = budgets.budget(workspace_id, agent_id)
     for window in WINDOWS:
         key = getattr(budget, f"{window}_key") or ""
         assert key == max((k for w, k in used if w == window), default="")
         assert getattr(budget, f"{window}_used") == used[window, key]
-        assert getattr(budget, f"{window}_held") == held[window, key]
+        assert getattr(budget, f"{window}_held") == held_amounts[window, key]
 
 
 def open_holds(account_id: str) -> list[Hold]:

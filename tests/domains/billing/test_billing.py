@@ -26,8 +26,8 @@ pytestmark = pytest.mark.store
 
 @pytest.fixture
 def email(owner: Owner) -> str:
-    found: str = accounts.get(owner.workspace.owner_id).email
-    return found
+    address: str = accounts.get(owner.workspace.owner_id).email
+    return address
 
 
 def change(operation: str, email: str, kopecks: int, key: str, reason: str = "Paid") -> Any:
@@ -43,8 +43,8 @@ def refusal_code(*arguments: Any) -> str:
 
 
 def balance(email: str) -> tuple[int, int, int]:
-    found = as_operator("get_balance", account=email)
-    return found["available"], found["reserved"], found["entries"]
+    response = as_operator("get_balance", account=email)
+    return response["available"], response["reserved"], response["entries"]
 
 
 class TestCredit:
@@ -145,17 +145,17 @@ class TestSession:
 
     def test_a_session_reads_its_own_account(self, email: str, owner: Owner) -> None:
         change("credit", email, 500, "a")
-        own = owner.workspace.owner_id
+        account_id = owner.workspace.owner_id
         for arguments in ({}, {"account": email}):
-            assert self.read("get_balance", own, **arguments)["available"] == 500
-            assert len(self.read("list_ledger", own, **arguments)["entries"]) == 1
+            assert self.read("get_balance", account_id, **arguments)["available"] == 500
+            assert len(self.read("list_ledger", account_id, **arguments)["entries"]) == 1
 
     def test_a_session_does_not_read_another_account(self, email: str) -> None:
-        made = as_operator("create_account", email="eve@example.com", password="long enough")
-        assert self.read("get_balance", made["accountId"])["available"] == 0
+        account = as_operator("create_account", email="eve@example.com", password="long enough")
+        assert self.read("get_balance", account["accountId"])["available"] == 0
         for operation in ("get_balance", "list_ledger"):
             with pytest.raises(AppError) as caught:
-                self.read(operation, made["accountId"], account=email)
+                self.read(operation, account["accountId"], account=email)
             assert caught.value.status == 404
 
 
@@ -176,13 +176,13 @@ class TestStatement:
     def test_each_entry_describes_its_purpose(
         self, email: str, owner: Owner, things: Things
     ) -> None:
-        before = self.read(owner)["entries"]
+        entry_count = self.read(owner)["entries"]
         change("credit", email, 500, "a", "Invoice 7")
         self.chat(owner, things.agent)
-        shown = self.read(owner)
-        settled, reserved, paid = shown["lines"][:3]
-        assert (shown["reserved"], shown["entries"]) == (0, before + 3)
-        assert shown["available"] == settled["balanceAfter"]
+        statement = self.read(owner)
+        settled, reserved, paid = statement["lines"][:3]
+        assert (statement["reserved"], statement["entries"]) == (0, entry_count + 3)
+        assert statement["available"] == settled["balanceAfter"]
         assert (paid["kind"], paid["amount"], paid["reason"]) == ("topup", 500, "Invoice 7")
         assert (paid["agentName"], paid["model"], paid["inputTokens"]) == (None, None, None)
         assert (reserved["kind"], reserved["held"], reserved["model"]) == ("reserve", 110, None)
@@ -205,13 +205,13 @@ class TestStatement:
     def test_the_next_page_starts_where_the_last_one_ended(self, email: str, owner: Owner) -> None:
         for number in range(7):
             change("credit", email, number + 1, f"{number}")
-        pages, before = [], None
+        pages, cursor = [], None
         while True:
-            shown = self.read(owner, limit=3, before=before)
-            assert (shown["available"], shown["entries"]) == (28, 7)
-            pages.append([entry["id"] for entry in shown["lines"]])
-            before = shown["next"]
-            if before is None:
+            statement = self.read(owner, limit=3, before=cursor)
+            assert (statement["available"], statement["entries"]) == (28, 7)
+            pages.append([entry["id"] for entry in statement["lines"]])
+            cursor = statement["next"]
+            if cursor is None:
                 break
         assert pages == [["7", "6", "5"], ["4", "3", "2"], ["1"]]
         older = as_operator("list_ledger", account=email, before=3)["entries"]
@@ -233,9 +233,9 @@ class TestStatement:
     ) -> None:
         self.chat(owner, things.agent)
         elsewhere = new_owner().workspace.id
-        shown = in_console(elsewhere, "get_statement", account_id=owner.workspace.owner_id)
-        assert shown["lines"][0]["agentId"] == things.agent
-        assert shown["lines"][0]["agentName"] is None
+        statement = in_console(elsewhere, "get_statement", account_id=owner.workspace.owner_id)
+        assert statement["lines"][0]["agentId"] == things.agent
+        assert statement["lines"][0]["agentName"] is None
 
     def test_a_statement_takes_three_requests(self, owner: Owner, things: Things) -> None:
         with metering() as usage:

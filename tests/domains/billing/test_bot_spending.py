@@ -47,15 +47,15 @@ class TestSpending:
         time.pass_by(days=1)
         answer(rich, second, 50)
         answer(rich, second, 40)
-        shown = spending(rich)
-        assert (shown["kopecks"], shown["answers"], len(shown["days"])) == (150, 3, 30)
-        assert [(bot["agentId"], bot["kopecks"], bot["answers"]) for bot in shown["bots"]] == [
+        report = spending(rich)
+        assert (report["kopecks"], report["answers"], len(report["days"])) == (150, 3, 30)
+        assert [(bot["agentId"], bot["kopecks"], bot["answers"]) for bot in report["bots"]] == [
             (second, 110, 2),
             (first, 40, 1),
         ]
-        assert shown["bots"][0]["days"] == [0] * 29 + [110]
-        assert shown["bots"][1]["days"] == [0] * 28 + [40, 0]
-        assert all(bot["agentName"] for bot in shown["bots"])
+        assert report["bots"][0]["days"] == [0] * 29 + [110]
+        assert report["bots"][1]["days"] == [0] * 28 + [40, 0]
+        assert all(bot["agentName"] for bot in report["bots"])
 
     def test_the_sum_is_that_of_the_ledger(self, rich: Owner) -> None:
         bot = new_bot(rich).id
@@ -69,9 +69,9 @@ class TestSpending:
         assert spending(rich)["answers"] == 3
 
     def test_an_answer_settled_twice_is_counted_once(self, rich: Owner) -> None:
-        held = hold(rich, new_bot(rich).id)
+        open_hold = hold(rich, new_bot(rich).id)
         for _ in "12":
-            charging.settle(held, TokenUsage(10, 30))
+            charging.settle(open_hold, TokenUsage(10, 30))
         assert (spending(rich)["kopecks"], spending(rich)["answers"]) == (40, 1)
 
     def test_free_answers_and_older_days_are_left_out(self, rich: Owner, time: Time) -> None:
@@ -126,16 +126,16 @@ class TestOutcomes:
         for _ in range(5):
             answer(rich, bot)
             hold(rich, bot)
-        found, before = [], None
+        line_ids, cursor = [], None
         while True:
-            page = self.read(rich, limit=2, before=before)
+            page = self.read(rich, limit=2, before=cursor)
             assert len(page["lines"]) <= 2
-            found += [line["id"] for line in page["lines"]]
-            before = page["next"]
-            if before is None:
+            line_ids += [line["id"] for line in page["lines"]]
+            cursor = page["next"]
+            if cursor is None:
                 break
-        assert len(found) == len(set(found))
-        whole = in_console(
+        assert len(line_ids) == len(set(line_ids))
+        statement_lines = in_console(
             rich.workspace.id, "get_statement", account_id=rich.workspace.owner_id, limit=100
         )["lines"]
-        assert found == [line["id"] for line in whole if line["kind"] != "reserve"]
+        assert line_ids == [line["id"] for line in statement_lines if line["kind"] != "reserve"]

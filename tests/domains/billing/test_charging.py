@@ -38,10 +38,10 @@ def top_up(kopecks: int, account_id: str = "acc") -> None:
 
 def limit(**limits: int | None) -> None:
     """Set limits of the bot: ``limit(daily=100)``."""
-    wanted: dict[Window, int | None] = limits  # type: ignore[assignment]  # names of windows
+    window_limits: dict[Window, int | None] = limits  # type: ignore[assignment]  # names of windows
 
     def stage(unit: UnitOfWork) -> None:
-        budgets.set_limits(unit, budgets.budget("ws", "bot"), wanted)
+        budgets.set_limits(unit, budgets.budget("ws", "bot"), window_limits)
 
     run_unit("acc", None, stage)
 
@@ -62,18 +62,18 @@ def kinds() -> list[str]:
     return [entry.kind for entry in reversed(ledger.entries("acc"))]
 
 
-def reserve(request_id: str = "r", most: int = 100, terms: Terms = TERMS) -> Hold:
-    return charging.reserve(terms, request_id, 10, most)
+def reserve(request_id: str = "r", max_output: int = 100, terms: Terms = TERMS) -> Hold:
+    return charging.reserve(terms, request_id, 10, max_output)
 
 
-def refusal(request_id: str = "refused", most: int = 100) -> tuple[str, str | None]:
+def refusal(request_id: str = "refused", max_output: int = 100) -> tuple[str, str | None]:
     """Make a reservation that must be refused. Return the code and the seconds until a retry."""
-    before = money(), used()
+    state_before = money(), used()
     with pytest.raises(AppError) as caught:
-        reserve(request_id, most)
+        reserve(request_id, max_output)
     assert caught.value.status == 429
     assert not any(character.isdigit() for character in caught.value.message)
-    assert (money(), used()) == before
+    assert (money(), used()) == state_before
     assert ledger.find_hold("acc", request_id) is None
     return caught.value.code, caught.value.headers.get("Retry-After")
 
@@ -138,15 +138,15 @@ def test_a_released_reservation_costs_nothing() -> None:
 
 def test_closing_a_hold_a_second_time_returns_the_outcome_and_writes_nothing() -> None:
     top_up(1000)
-    hold, written = reserve(), list[str]()
-    charging.settle(hold, TokenUsage(10, 30), lambda _: written.append("first"))
+    hold, stages = reserve(), list[str]()
+    charging.settle(hold, TokenUsage(10, 30), lambda _: stages.append("first"))
     ways: list[Callable[[], Settled]] = [
-        lambda: charging.settle(hold, TokenUsage(10, 99), lambda _: written.append("second")),
-        lambda: charging.release(hold, lambda _: written.append("third")),
+        lambda: charging.settle(hold, TokenUsage(10, 99), lambda _: stages.append("second")),
+        lambda: charging.release(hold, lambda _: stages.append("third")),
     ]
     for way in ways:
         assert way() == Settled("settled", 40, adopted=True)
-    assert written == ["first"]
+    assert stages == ["first"]
     assert kinds() == ["topup", "reserve", "settle"]
 
 
@@ -183,7 +183,7 @@ class TestLowerGrant:
 
     def test_a_request_for_less_than_the_smallest_reduced_grant_is_granted(self) -> None:
         top_up(10 + 20)
-        assert reserve(most=20).granted == 20
+        assert reserve(max_output=20).granted == 20
 
 
 class TestLimits:
@@ -204,7 +204,7 @@ class TestLimits:
 
     def test_limits_are_checked_before_the_balance(self) -> None:
         limit(daily=10_000)
-        reserve(most=9_900)
+        reserve(max_output=9_900)
         limit(daily=50)
         assert refusal()[0] == "limit_daily"
 
@@ -251,11 +251,11 @@ class TestWithoutAPrice:
     TERMS = TERMS._replace(prices=Prices(0, 0))
 
     def test_a_model_without_a_price_holds_nothing_and_each_step_happens_once(self) -> None:
-        written = list[str]()
-        hold = charging.reserve(self.TERMS, "r", 10, 100, lambda _: written.append("reserved"))
+        stages = list[str]()
+        hold = charging.reserve(self.TERMS, "r", 10, 100, lambda _: stages.append("reserved"))
         assert (hold.granted, hold.amount) == (100, 0)
         assert jobs.is_there(hold.job)
-        first = charging.settle(hold, TokenUsage(10, 5), lambda _: written.append("settled"))
+        first = charging.settle(hold, TokenUsage(10, 5), lambda _: stages.append("settled"))
         second = charging.settle(hold, TokenUsage(10, 5))
         assert (first, second.adopted) == (Settled("settled", 0), True)
         assert not jobs.is_there(hold.job)

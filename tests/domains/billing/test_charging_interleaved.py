@@ -55,7 +55,7 @@ class Interruption(NamedTuple):
     """An event before or after the request with this number within a step."""
 
     request: int
-    after: bool
+    is_after: bool
     what: Any
     """``crash``, ``lose`` (the answer, so always after the request), or another action."""
 
@@ -71,14 +71,14 @@ class Action(NamedTuple):
 @contextmanager
 def interrupted(interruption: Interruption | None, act: Callable[[Action], None]) -> Iterator[None]:
     """Run an event between the requests that follow."""
-    sent, busy = 0, False
+    request_count, busy = 0, False
 
-    def happens(*, after: bool) -> None:
-        nonlocal sent, busy
+    def happens(*, is_after: bool) -> None:
+        nonlocal request_count, busy
         if busy or interruption is None:
             return
-        sent += not after
-        if sent != interruption.request or after != interruption.after:
+        request_count += not is_after
+        if request_count != interruption.request or is_after != interruption.is_after:
             return
         if interruption.what == "crash":
             raise CrashError
@@ -90,20 +90,20 @@ def interrupted(interruption: Interruption | None, act: Callable[[Action], None]
         finally:
             busy = False
 
-    def before(**_: Any) -> None:
-        happens(after=False)
+    def interrupt_before(**_: Any) -> None:
+        happens(is_after=False)
 
-    def after(**_: Any) -> None:
-        happens(after=True)
+    def interrupt_after(**_: Any) -> None:
+        happens(is_after=True)
 
     events = connection().client.meta.events
-    events.register_first("before-call.dynamodb", before)
-    events.register_first("after-call.dynamodb", after)
+    events.register_first("before-call.dynamodb", interrupt_before)
+    events.register_first("after-call.dynamodb", interrupt_after)
     try:
         yield
     finally:
-        events.unregister("before-call.dynamodb", before)
-        events.unregister("after-call.dynamodb", after)
+        events.unregister("before-call.dynamodb", interrupt_before)
+        events.unregister("after-call.dynamodb", interrupt_after)
 
 
 @dataclass
@@ -115,10 +115,10 @@ class World:
     account: str
     workspace: str = field(default_factory=new_id)
     agents: tuple[str, str] = field(default_factory=lambda: (new_id(), new_id()))
-    held: list[Hold] = field(default_factory=list)
+    holds: list[Hold] = field(default_factory=list)
     usages: dict[str, TokenUsage | None] = field(default_factory=dict)
     """Usage that each request has recorded, for the recovery job."""
-    asked: int = 0
+    request_count: int = 0
 
     def act(self, action: Action) -> None:
         """Run an action. A crash ends its process."""
@@ -138,25 +138,25 @@ class World:
         either = TallyRow.pk.exists() | TallyRow.pk.does_not_exist()
         return lambda unit: unit.update(row, [action], either)
 
-    def reserve(self, which: int, tokens: int, most: int) -> None:
-        self.asked += 1
-        request_id = f"{self.workspace}-{self.asked}"
+    def reserve(self, which: int, tokens: int, max_output: int) -> None:
+        self.request_count += 1
+        request_id = f"{self.workspace}-{self.request_count}"
         agent = self.agents[which % 2]
         terms = Terms(
             self.account, self.workspace, agent, "Europe/Moscow", PRICES[which % 3], "model"
         )
-        self.usages[request_id] = TokenUsage(tokens, most // 2) if which % 5 else None
+        self.usages[request_id] = TokenUsage(tokens, max_output // 2) if which % 5 else None
         stage = self.note(request_id, "reserved")
-        self.held.append(charging.reserve(terms, request_id, tokens, most + 1, stage))
+        self.holds.append(charging.reserve(terms, request_id, tokens, max_output + 1, stage))
 
     def settle(self, which: int, tokens: int, output: int) -> None:
-        if self.held:
-            hold = self.held[which % len(self.held)]
+        if self.holds:
+            hold = self.holds[which % len(self.holds)]
             charging.settle(hold, TokenUsage(tokens, output), self.note(hold.request_id, "closed"))
 
     def release(self, which: int, *_: int) -> None:
-        if self.held:
-            hold = self.held[which % len(self.held)]
+        if self.holds:
+            hold = self.holds[which % len(self.holds)]
             charging.release(hold, self.note(hold.request_id, "closed"))
 
     def recover(self, hold: Hold) -> Recovered:
@@ -212,7 +212,7 @@ quiet = st.tuples(names, numbers).map(lambda drawn: Action(*drawn))
 interruptions = st.one_of(
     st.none(),
     st.tuples(requests, st.booleans(), st.just("crash") | quiet).map(lambda d: Interruption(*d)),
-    requests.map(lambda request: Interruption(request, after=True, what="lose")),
+    requests.map(lambda request: Interruption(request, is_after=True, what="lose")),
 )
 actions = st.tuples(names, numbers, interruptions).map(lambda drawn: Action(*drawn))
 
@@ -233,8 +233,8 @@ def world_of(time: Time, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]
         # Ten minutes before midnight in Moscow. The next day is a Monday and the first of a month.
         time.now = datetime(2027, 1, 31, 20, 50, tzinfo=UTC)
         email = f"{new_id()}@example.com"
-        made = as_operator("create_account", email=email, password="long enough")
-        known.append(World(time, email, made["accountId"]))
+        account = as_operator("create_account", email=email, password="long enough")
+        known.append(World(time, email, account["accountId"]))
         return known[-1]
 
     return make

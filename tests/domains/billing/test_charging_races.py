@@ -63,19 +63,19 @@ def rejecting_overlaps() -> Iterator[Counter[str]]:
     def call(name: str, request: dict[str, Any]) -> Any:
         if name != "TransactWriteItems":
             return send(name, request)
-        written = wallets(request)
+        wallet_keys = wallets(request)
         with mutex:
             seen["sent"] += 1
-            if written & in_flight:
+            if wallet_keys & in_flight:
                 seen["rejected"] += 1
                 raise rejection(len(request["TransactItems"]))
-            in_flight.update(written)
+            in_flight.update(wallet_keys)
         try:
             real_time.sleep(SECONDS_IN_FLIGHT)
             return send(name, request)
         finally:
             with mutex:
-                in_flight.difference_update(written)
+                in_flight.difference_update(wallet_keys)
 
     client._make_api_call = call
     try:

@@ -48,20 +48,20 @@ def test_a_cost_is_the_exact_sum_rounded_up(price: Prices, used: TokenUsage) -> 
 
 @given(prices, tokens, st.integers(1, 10**5), st.integers(0, 10**6))
 def test_the_affordable_tokens_are_the_most_that_an_amount_covers(
-    price: Prices, asked: int, most: int, room: int
+    price: Prices, prompt: int, limit: int, room: int
 ) -> None:
-    granted = fitting_output(price, asked, most, room)
-    if granted is None:
-        assert cost(price, TokenUsage(asked, min(LEAST_OUTPUT, most))) > room
-        assert least_cost(price, asked, most) > room
+    output = fitting_output(price, prompt, limit, room)
+    if output is None:
+        assert cost(price, TokenUsage(prompt, min(LEAST_OUTPUT, limit))) > room
+        assert least_cost(price, prompt, limit) > room
         return
-    assert min(LEAST_OUTPUT, most) <= granted <= most
-    assert cost(price, TokenUsage(asked, granted)) <= room
-    assert granted == most or cost(price, TokenUsage(asked, granted + 1)) > room
+    assert min(LEAST_OUTPUT, limit) <= output <= limit
+    assert cost(price, TokenUsage(prompt, output)) <= room
+    assert output == limit or cost(price, TokenUsage(prompt, output + 1)) > room
 
 
 @pytest.mark.parametrize(
-    ("price", "asked", "most", "room", "granted"),
+    ("price", "prompt", "limit", "room", "output"),
     [
         ((10**6, 10**6), 10, 100, 73, None),
         ((10**6, 10**6), 10, 100, 74, 64),
@@ -76,6 +76,6 @@ def test_the_affordable_tokens_are_the_most_that_an_amount_covers(
     ],
 )
 def test_an_amount_pays_for_the_input_and_64_tokens_of_output_or_for_nothing(
-    price: tuple[int, int], asked: int, most: int, room: int, granted: int | None
+    price: tuple[int, int], prompt: int, limit: int, room: int, output: int | None
 ) -> None:
-    assert fitting_output(Prices(*price), asked, most, room) == granted
+    assert fitting_output(Prices(*price), prompt, limit, room) == output

@@ -45,11 +45,11 @@ def test_a_moment_lies_in_the_windows_of_its_zone(moment: str, keys: tuple[str, 
 def test_a_window_includes_its_last_second(moment: datetime, zone: str) -> None:
     now = window_keys(moment, zone)
     for number, window in enumerate(WINDOWS):
-        left = seconds_left(window, moment, zone)
-        after = window_keys(moment + timedelta(seconds=left), zone)[number]
-        before = window_keys(moment + timedelta(seconds=left - 1.001), zone)[number]
-        assert after > now[number]
-        assert before == now[number] or left == 1
+        seconds = seconds_left(window, moment, zone)
+        key_after = window_keys(moment + timedelta(seconds=seconds), zone)[number]
+        key_before = window_keys(moment + timedelta(seconds=seconds - 1.001), zone)[number]
+        assert key_after > now[number]
+        assert key_before == now[number] or seconds == 1
 
 
 @given(moments, st.sampled_from(ZONES))
@@ -73,7 +73,7 @@ def test_later_windows_have_greater_keys(moment: datetime, later: timedelta, zon
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "becomes"),
+    ("old_balance", "new_balance", "becomes"),
     [
         (10_001, 10_000, False),
         (10_000, 9_999, True),
@@ -84,12 +84,12 @@ def test_later_windows_have_greater_keys(moment: datetime, later: timedelta, zon
     ],
 )
 def test_a_balance_becomes_low_once_as_it_falls_below_each_amount(
-    before: int, after: int, *, becomes: bool
+    old_balance: int, new_balance: int, *, becomes: bool
 ) -> None:
-    assert becomes_low(before, after) == becomes
+    assert becomes_low(old_balance, new_balance) == becomes
 
 
-@pytest.mark.parametrize(("before", "seconds"), [(0.5, 1), (1, 1), (1.5, 2), (86_400, 86_400)])
-def test_the_seconds_to_the_next_window_are_rounded_up(before: float, seconds: int) -> None:
-    moment = utc("2027-01-15T21:00:00") - timedelta(seconds=before)
+@pytest.mark.parametrize(("offset", "seconds"), [(0.5, 1), (1, 1), (1.5, 2), (86_400, 86_400)])
+def test_the_seconds_to_the_next_window_are_rounded_up(offset: float, seconds: int) -> None:
+    moment = utc("2027-01-15T21:00:00") - timedelta(seconds=offset)
     assert seconds_left("daily", moment, "Europe/Moscow") == seconds

@@ -91,12 +91,12 @@ def test_lost_answers_do_not_repeat_a_step(
     step: Callable[[], Step], fault: Fault, when: str, times: int
 ) -> None:
     top_up(1000)
-    made = step()
-    with faulty(TRANSACTION, fault, when, times) as sent:
-        made.act()
-    assert len(sent) >= (2 if when == "before" else 1)
-    assert money() == made.money
-    assert not made.noted or noted(made.noted)
+    charge_step = step()
+    with faulty(TRANSACTION, fault, when, times) as requests:
+        charge_step.act()
+    assert len(requests) >= (2 if when == "before" else 1)
+    assert money() == charge_step.money
+    assert not charge_step.noted or noted(charge_step.noted)
     books.audit("acc", "ws", "bot")
 
 
@@ -105,13 +105,13 @@ def test_a_step_whose_answers_are_all_lost_is_a_503_and_happens_at_most_once(
     step: Callable[[], Step],
 ) -> None:
     top_up(1000)
-    made = step()
-    before = money()
+    charge_step = step()
+    money_before = money()
     with faulty(TRANSACTION, closed, "before"), pytest.raises(OutcomeUnknownError):
-        made.act()
-    assert money() == before
-    made.act()
-    assert money() == made.money
+        charge_step.act()
+    assert money() == money_before
+    charge_step.act()
+    assert money() == charge_step.money
     books.audit("acc", "ws", "bot")
 
 
@@ -120,19 +120,19 @@ def test_a_step_whose_first_answer_was_lost_stays_unknown_if_all_later_ones_are_
     step: Callable[[], Step],
 ) -> None:
     top_up(1000)
-    made = step()
-    sent: list[int] = []
+    charge_step = step()
+    attempts: list[int] = []
     throttled = refusal("ProvisionedThroughputExceededException", 400)
 
     def lost_once(http: Any, parsed: dict[str, Any]) -> None:
-        sent.append(1)
-        (throttled if len(sent) > 1 else closed)(http, parsed)
+        attempts.append(1)
+        (throttled if len(attempts) > 1 else closed)(http, parsed)
 
     with faulty(TRANSACTION, lost_once, "before"), pytest.raises(OutcomeUnknownError):
-        made.act()
-    with faulty(TRANSACTION, throttled, "before"), pytest.raises(UnavailableError) as refused:
-        made.act()
-    assert not isinstance(refused.value, OutcomeUnknownError)
+        charge_step.act()
+    with faulty(TRANSACTION, throttled, "before"), pytest.raises(UnavailableError) as caught:
+        charge_step.act()
+    assert not isinstance(caught.value, OutcomeUnknownError)
 
 
 def test_a_lost_answer_is_unknown_although_the_deadline_passes_after_a_refusal(
@@ -143,17 +143,17 @@ def test_a_lost_answer_is_unknown_although_the_deadline_passes_after_a_refusal(
     now, searches, find = [0.0], count(1), ledger.find_hold
     throttled = refusal("ProvisionedThroughputExceededException", 400)
 
-    def found(account_id: str, request_id: str) -> ledger.HoldRow | None:
+    def find_slowly(account_id: str, request_id: str) -> ledger.HoldRow | None:
         row = find(account_id, request_id)
         now[0] += 1_000 * (next(searches) == 2)
         return row
 
     def lost_once(http: Any, parsed: dict[str, Any]) -> None:
-        (throttled if next(sent) > 1 else closed)(http, parsed)
+        (throttled if next(attempts) > 1 else closed)(http, parsed)
 
-    sent = count(1)
+    attempts = count(1)
     monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
-    monkeypatch.setattr(ledger, "find_hold", found)
+    monkeypatch.setattr(ledger, "find_hold", find_slowly)
     with faulty(TRANSACTION, lost_once, "before"), pytest.raises(OutcomeUnknownError):
         charging.reserve(TERMS, "r", 10, 100)
 
@@ -161,19 +161,19 @@ def test_a_lost_answer_is_unknown_although_the_deadline_passes_after_a_refusal(
 @pytest.mark.parametrize("step", STEPS)
 def test_a_conflict_after_a_lost_answer_finds_the_step_done(step: Callable[[], Step]) -> None:
     top_up(1000)
-    made = step()
-    with faulty(TRANSACTION, crashed, "after", 1) as sent, conflicting(sent):
-        made.act()
-    assert money() == made.money
+    charge_step = step()
+    with faulty(TRANSACTION, crashed, "after", 1) as requests, conflicting(requests):
+        charge_step.act()
+    assert money() == charge_step.money
     books.audit("acc", "ws", "bot")
 
 
 @contextmanager
-def conflicting(sent: list[str]) -> Iterator[None]:
+def conflicting(requests: list[str]) -> Iterator[None]:
     """Reject the second transaction."""
 
     def reject(**_: Any) -> None:
-        if len(sent) == 2:
+        if len(requests) == 2:
             raise conflict()
 
     events = connection().client.meta.events
@@ -328,20 +328,20 @@ class TestABotWhoseOwnerChanges:
         top_up(1000)
         top_up(1000, "heir")
 
-    def meanwhile(self, act: Callable[[], object]) -> Callable[[UnitOfWork], None]:
+    def run_once(self, act: Callable[[], object]) -> Callable[[UnitOfWork], None]:
         """Return a stage that runs another action once."""
-        left = [act]
-        return lambda _: [left.pop()() for _ in left[:]] and None
+        pending = [act]
+        return lambda _: [pending.pop()() for _ in pending[:]] and None
 
     def test_a_bot_with_two_wallets_has_one_window(self) -> None:
-        other = self.meanwhile(lambda: charging.reserve(self.HEIR, "other", 10, 100))
+        other = self.run_once(lambda: charging.reserve(self.HEIR, "other", 10, 100))
         charging.reserve(TERMS, "r", 10, 100, other)
         assert used() == (220, 220, 220)
 
     def test_a_bot_with_two_wallets_has_one_limit(self) -> None:
         limit(daily=150)
         charging.settle(reserve("first"), TokenUsage(10, 0))
-        other = self.meanwhile(lambda: charging.reserve(self.HEIR, "other", 10, 100))
+        other = self.run_once(lambda: charging.reserve(self.HEIR, "other", 10, 100))
         with pytest.raises(DailyLimitError):
             charging.reserve(TERMS, "r", 10, 100, other)
         assert used() == (120, 120, 120)
@@ -355,7 +355,7 @@ class TestABotWhoseOwnerChanges:
             time.pass_by(seconds=1)
             charging.reserve(self.HEIR, "other", 10, 100)
 
-        charging.settle(hold, TokenUsage(10, 0), self.meanwhile(next_day))
+        charging.settle(hold, TokenUsage(10, 0), self.run_once(next_day))
         assert used() == (110, 120, 120)
         assert money() == (990, 0)
 

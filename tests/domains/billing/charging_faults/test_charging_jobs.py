@@ -30,13 +30,13 @@ pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 @pytest.fixture
 def usages(monkeypatch: pytest.MonkeyPatch) -> dict[str, TokenUsage]:
     """Usage that requests have recorded, for the recovery job."""
-    left: dict[str, TokenUsage] = {}
+    usage_by_request: dict[str, TokenUsage] = {}
 
     def recover(hold: Hold) -> Recovered:
-        return Recovered(left.get(hold.request_id), note(hold.request_id))
+        return Recovered(usage_by_request.get(hold.request_id), note(hold.request_id))
 
     monkeypatch.setattr(chat_exchange, "recover", recover)
-    return left
+    return usage_by_request
 
 
 def unavailable(_: Hold) -> Recovered:
@@ -59,18 +59,18 @@ class TestALateTransaction:
     def late(self, reads: int) -> Iterator[None]:
         """Delay the first transaction until this many reads have been made."""
         client = connection().client
-        send, kept = client._make_api_call, list[Any]()
+        send, delayed = client._make_api_call, list[Any]()
         state = {"reads": 0}
 
         def call(name: str, request: dict[str, Any]) -> Any:
-            if name == TRANSACTION and not kept:
-                kept.append(request)
+            if name == TRANSACTION and not delayed:
+                delayed.append(request)
                 raise ReadTimeoutError(endpoint_url="http://nowhere")
             if name != TRANSACTION:
                 state["reads"] += 1
             answer = send(name, request)
-            if state["reads"] == reads and len(kept) == 1:
-                kept.append(send(TRANSACTION, kept[0]))
+            if state["reads"] == reads and len(delayed) == 1:
+                delayed.append(send(TRANSACTION, delayed[0]))
             return answer
 
         client._make_api_call = call
@@ -78,7 +78,7 @@ class TestALateTransaction:
             yield
         finally:
             client._make_api_call = send
-        assert len(kept) == 2
+        assert len(delayed) == 2
 
     def test_a_late_reservation_happens_once(self, reads: int) -> None:
         top_up(1000)
