@@ -67,7 +67,7 @@ class TestWriting:
         time.pass_by(hours=1)
         published = change(api, post, status="published")["post"]
         assert published["publishedAt"] == "2027-01-15T13:00:00.000Z"
-        assert [each["slug"] for each in readers_see()["posts"]] == ["how-we-bake"]
+        assert [listed_post["slug"] for listed_post in readers_see()["posts"]] == ["how-we-bake"]
 
     def test_the_first_publication_sets_the_date_for_good(
         self, api: Api, write: Any, time: Time
@@ -76,11 +76,11 @@ class TestWriting:
         time.pass_by(days=1)
         assert change(api, post, status="draft")["post"]["publishedAt"] == post["publishedAt"]
         assert readers_see()["total"] == 0
-        again = change(api, post, status="published")["post"]
-        assert again["publishedAt"] == post["publishedAt"]
+        republished_post = change(api, post, status="published")["post"]
+        assert republished_post["publishedAt"] == post["publishedAt"]
 
     def test_all_fields_of_a_post_are_returned(self, api: Api, write: Any) -> None:
-        given = {
+        fields = {
             "title": "Закваска",
             "slug": "sourdough",
             "description": "Как  мы её\nкормим",
@@ -90,11 +90,11 @@ class TestWriting:
             "author": "Анна",
             "status": "published",
         }
-        post = write(**given)
+        post = write(**fields)
         assert "content" not in post
         full = api.get("/api/blog/sourdough")["post"]
-        expected = given | {"description": "Как мы её кормим", "tags": ["хлеб", "рецепты"]}
-        assert full == post | {"content": given["content"]}
+        expected = fields | {"description": "Как мы её кормим", "tags": ["хлеб", "рецепты"]}
+        assert full == post | {"content": fields["content"]}
         assert {name: full[name] for name in expected} == expected
 
     def test_an_update_changes_only_the_given_fields(self, api: Api, write: Any) -> None:
@@ -103,11 +103,11 @@ class TestWriting:
         assert (new["author"], new["tags"], new["description"]) == (None, ["a"], "d")
         assert api.get("/api/blog/bread")["post"]["content"] == "Two"
         change(api, post, title="Rolls")
-        kept = api.get("/api/blog/bread")["post"]
-        assert (kept["title"], kept["content"]) == ("Rolls", "Two")
+        stored_post = api.get("/api/blog/bread")["post"]
+        assert (stored_post["title"], stored_post["content"]) == ("Rolls", "Two")
 
     def test_a_deleted_post_is_gone_with_all_its_rows(self, api: Api, write: Any) -> None:
-        before = [key for key in all_rows() if "POST" in key]
+        keys_before = [key for key in all_rows() if "POST" in key]
         post = write(status="published", content="x")
         change(api, post, slug="other")
         path = f"/api/admin/blog/{post['id']}"
@@ -115,8 +115,8 @@ class TestWriting:
         assert api.call("DELETE", path).data["deleted"] is True
         assert api.refused("DELETE", path).status == 404
         assert api.refused("GET", "/api/blog/other").status == 404
-        after = [key for key in all_rows() if "POST" in key and "#COUNT" not in key]
-        assert [key for key in after if key not in before] == []
+        keys_after = [key for key in all_rows() if "POST" in key and "#COUNT" not in key]
+        assert [key for key in keys_after if key not in keys_before] == []
 
     @pytest.mark.parametrize(
         ("field", "inside", "outside"),
@@ -143,9 +143,9 @@ class TestWriting:
         write("One")
         other = new_owner("business", "admin").api()
         other.post(CREATE, {"title": "Two", "status": "published"})
-        listed = api.get(LIST)
-        assert [post["title"] for post in listed["posts"]] == ["Two", "One"]
-        assert listed["total"] == 2
+        page = api.get(LIST)
+        assert [post["title"] for post in page["posts"]] == ["Two", "One"]
+        assert page["total"] == 2
         assert [p["title"] for p in api.get(f"{LIST}?status=draft")["posts"]] == ["One"]
         assert [p["title"] for p in api.get(f"{LIST}?page=2&size=1")["posts"]] == ["One"]
         assert api.get(f"{LIST}?page=9") | {"posts": []} == {
@@ -236,15 +236,15 @@ def covers() -> list[str]:
 
 class TestCovers:
     @pytest.fixture
-    def away(self, net: Internet) -> str:
+    def image_host(self, net: Internet) -> str:
         server = net.serve(IMAGE_SERVER, http_response(b"no", "404 Not Found"))
         server.pages = {f"/{n}.png": http_response(png(n)) for n in (1, 2)}
         return IMAGE_SERVER
 
     def test_covers_are_copied_to_the_platform(
-        self, api: Api, owner: Owner, write: Any, away: str
+        self, api: Api, owner: Owner, write: Any, image_host: str
     ) -> None:
-        post = write(coverImage=f"{away}/1.png")
+        post = write(coverImage=f"{image_host}/1.png")
         assert [post["coverImage"]] == covers()
         (entry,) = FILES.entries(PLATFORM)
         assert file_uses.records_showing(PLATFORM, entry.id) == [f"POST#{post['id']}"]
@@ -252,10 +252,10 @@ class TestCovers:
         assert change(api, post, coverImage=post["coverImage"])["post"]["coverImage"] in covers()
 
     def test_covers_are_removed_when_no_post_shows_them(
-        self, api: Api, write: Any, away: str
+        self, api: Api, write: Any, image_host: str
     ) -> None:
-        post = write(coverImage=f"{away}/1.png")
-        new = change(api, post, coverImage=f"{away}/2.png")["post"]
+        post = write(coverImage=f"{image_host}/1.png")
+        new = change(api, post, coverImage=f"{image_host}/2.png")["post"]
         assert covers() == [new["coverImage"]] != [post["coverImage"]]
         other = write(coverImage=new["coverImage"])
         assert change(api, post, coverImage=None)["post"]["coverImage"] is None
@@ -264,9 +264,9 @@ class TestCovers:
         assert covers() == []
 
     def test_covers_of_a_killed_process_are_removed_by_the_runner(
-        self, time: Time, api: Api, write: Any, away: str, monkeypatch: pytest.MonkeyPatch
+        self, time: Time, api: Api, write: Any, image_host: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        post = write(coverImage=f"{away}/1.png")
+        post = write(coverImage=f"{image_host}/1.png")
         with monkeypatch.context() as killed:
             killed.setattr(jobs, "attempt", lambda *_: False)
             change(api, post, coverImage=None)
@@ -285,17 +285,17 @@ class TestCovers:
         assert api.get("/api/blog/bread")["post"]["coverImage"] == post["coverImage"]
 
     def test_a_cover_that_cannot_be_fetched_keeps_its_url(
-        self, api: Api, write: Any, away: str, net: Internet
+        self, api: Api, write: Any, image_host: str, net: Internet
     ) -> None:
-        url = f"{away}/none.png?size=1&q=ё"
-        made = api.post(CREATE, {"title": "x", "coverImage": url})
-        assert made["post"]["coverImage"] == url
-        assert any("was not imported" in warning for warning in made["warnings"])
-        assert any("links to the cover's URL" in warning for warning in made["warnings"])
-        post = made["post"]
+        url = f"{image_host}/none.png?size=1&q=ё"
+        response = api.post(CREATE, {"title": "x", "coverImage": url})
+        assert response["post"]["coverImage"] == url
+        assert any("was not imported" in warning for warning in response["warnings"])
+        assert any("links to the cover's URL" in warning for warning in response["warnings"])
+        post = response["post"]
         assert change(api, post, title="y")["post"]["coverImage"] == url
         assert change(api, post, coverImage=url)["post"]["coverImage"] == url
-        other = f"{away}/2.gif"
+        other = f"{image_host}/2.gif"
         assert change(api, post, coverImage=other)["post"]["coverImage"] == other
         assert covers() == []
         assert change(api, post, coverImage=None)["post"]["coverImage"] is None
@@ -312,29 +312,29 @@ class TestCovers:
         assert [answer["post"]["coverImage"]] == covers()
         assert "warnings" not in answer
 
-    def test_a_link_replaces_a_copied_cover(self, api: Api, write: Any, away: str) -> None:
-        post = write(coverImage=f"{away}/1.png")
+    def test_a_link_replaces_a_copied_cover(self, api: Api, write: Any, image_host: str) -> None:
+        post = write(coverImage=f"{image_host}/1.png")
         assert covers() == [post["coverImage"]]
-        url = f"{away}/none.png"
+        url = f"{image_host}/none.png"
         assert change(api, post, coverImage=url)["post"]["coverImage"] == url
         assert covers() == []
 
     def test_a_cover_that_cannot_be_used_is_a_warning(
-        self, api: Api, write: Any, away: str, new_owner: Callable[..., Owner]
+        self, api: Api, write: Any, image_host: str, new_owner: Callable[..., Owner]
     ) -> None:
         other = new_owner("business", "admin").api()
         content = base64.b64encode(photo()).decode()
         theirs = other.post("/api/files/upload", {"name": "a.jpg", "content": content})["file"]
-        kept = write(coverImage=f"{away}/1.png")
+        post = write(coverImage=f"{image_host}/1.png")
         urls = ("javascript:alert(1)", "x", "http://a.example.com/1.png", "https://10.0.0.1/1.png")
         for url in (*urls, "https://me:pass@a.example.com/1.png", theirs["url"]):
-            made = api.post(CREATE, {"title": "x", "coverImage": url})
-            assert made["post"]["coverImage"] is None
-            assert made["warnings"]
-            changed = change(api, kept, coverImage=url)
-            assert changed["post"]["coverImage"] == kept["coverImage"]
-            assert "The post keeps its current cover." in changed["warnings"]
-        assert covers() == [kept["coverImage"]]
+            create_response = api.post(CREATE, {"title": "x", "coverImage": url})
+            assert create_response["post"]["coverImage"] is None
+            assert create_response["warnings"]
+            update_response = change(api, post, coverImage=url)
+            assert update_response["post"]["coverImage"] == post["coverImage"]
+            assert "The post keeps its current cover." in update_response["warnings"]
+        assert covers() == [post["coverImage"]]
 
 
 class TestReaders:
@@ -345,9 +345,9 @@ class TestReaders:
         for number in (2, 0):
             time.pass_by(hours=1)
             change(api, drafts[number], status="published")
-        listed = readers_see()
-        assert [post["title"] for post in listed["posts"]] == ["Post 0", "Post 2"]
-        assert listed["total"] == 2
+        page = readers_see()
+        assert [post["title"] for post in page["posts"]] == ["Post 0", "Post 2"]
+        assert page["total"] == 2
         assert [p["title"] for p in readers_see(tag="t2")["posts"]] == ["Post 2"]
         assert readers_see(tag=quote("хлеб"))["total"] == 2
         assert readers_see(tag="t1")["total"] == 0
@@ -368,8 +368,8 @@ class TestReaders:
     def test_the_public_list_is_not_available_with_a_key(self, api: Api) -> None:
         answer = api.refused("GET", "/api/blog/list")
         assert (answer.status, answer.data["code"]) == (403, "forbidden")
-        for sent in ("Bearer nonsense", "Basic x", ""):
-            answer = Api(None).call("GET", "/api/blog/list", headers={"Authorization": sent})
+        for header in ("Bearer nonsense", "Basic x", ""):
+            answer = Api(None).call("GET", "/api/blog/list", headers={"Authorization": header})
             assert answer.status == 403
         assert Api(None).refused("GET", "/api/blog/bread").status == 401
 
@@ -398,14 +398,14 @@ class TestWriteAccess:
             assert (answer.status, answer.data["code"]) == (403, "admin_required")
 
     def test_a_user_account_may_not_write_over_tools(self, user: Api, api: Api, write: Any) -> None:
-        def listed(caller: Api) -> set[str]:
+        def list_blog_tools(caller: Api) -> set[str]:
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
             tools = json.loads(caller.call("POST", "/api/mcp", message).body)["result"]["tools"]
             return {tool["name"] for tool in tools if "blog" in tool["name"]}
 
         post = write()
-        assert len(listed(api)) == 5
-        assert listed(user) == set()
+        assert len(list_blog_tools(api)) == 5
+        assert list_blog_tools(user) == set()
         for tool, arguments in (
             ("svc_list_blog_posts", {}),
             ("svc_get_blog_post", {"slug": "bread"}),
