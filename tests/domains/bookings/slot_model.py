@@ -34,8 +34,8 @@ class Hours(NamedTuple):
 class Reservation(NamedTuple):
     start: int
     end: int
-    before: int
-    after: int
+    setup: int
+    cleanup: int
     until: int | None
 
 
@@ -47,8 +47,8 @@ class World(NamedTuple):
     dates: dict[date, tuple[Hours, ...]]
     duration: int
     step: int
-    before: int
-    after: int
+    setup: int
+    cleanup: int
     notice: int
     horizon: int
     capacity: int
@@ -60,21 +60,21 @@ class World(NamedTuple):
 class Model:
     """Checks every minute of the days around a date."""
 
-    def __init__(self, world: World, around: date) -> None:
+    def __init__(self, world: World, middle: date) -> None:
         self.world = world
-        self.around = around
+        self.middle = middle
         self.openings = [
             opening
             for number in range(-5, 7)
-            for hours in unite(self.hours_of(around + number * DAY))
-            if (opening := self.opening(around + number * DAY, hours))
+            for hours in unite(self.hours_of(middle + number * DAY))
+            if (opening := self.opening(middle + number * DAY, hours))
         ]
         self.open = {minute for start, end in self.openings for minute in range(start, end)}
         self.off = {minute for start, end in world.time_off for minute in range(start, end)}
         self.taken: Counter[int] = Counter()
-        for each in world.reservations:
-            if each.until is None or each.until > world.now:
-                self.taken.update(range(each.start - each.before, each.end + each.after))
+        for r in world.reservations:
+            if r.until is None or r.until > world.now:
+                self.taken.update(range(r.start - r.setup, r.end + r.cleanup))
 
     def stage(self, start: int) -> str:
         """Return the stage that removes a start, or ``free``."""
@@ -96,9 +96,9 @@ class Model:
 
     def seats(self, start: int) -> int:
         """Return the seats that bookings leave free, ignoring all other obstacles."""
-        end = start + self.world.duration + self.world.after
+        end = start + self.world.duration + self.world.cleanup
         return self.world.capacity - max(
-            self.taken[minute] for minute in range(start - self.world.before, end)
+            self.taken[minute] for minute in range(start - self.world.setup, end)
         )
 
     def never(self) -> str | None:
@@ -144,16 +144,16 @@ class Model:
         walls, first = self.walls()
         if local_time in first:
             return first[local_time]
-        after = min(minute for minute in walls if walls[minute] > local_time)
-        return after - 1 + (local_time - walls[after - 1]) // MINUTE
+        next_minute = min(minute for minute in walls if walls[minute] > local_time)
+        return next_minute - 1 + (local_time - walls[next_minute - 1]) // MINUTE
 
     def walls(self) -> tuple[dict[int, datetime], dict[datetime, int]]:
-        return walls_around(self.world.zone, self.around)
+        return walls_around(self.world.zone, self.middle)
 
 
 def unite(hours: tuple[Hours, ...]) -> list[tuple[int, int]]:
     """Return the spans, which may end on the next day, with overlapping ones merged."""
-    spans = [(each.start, each.end if each.end > each.start else each.end + 1440) for each in hours]
+    spans = [(span.start, span.end if span.end > span.start else span.end + 1440) for span in hours]
     while pair := _overlapping(spans):
         one, other = pair
         spans = [span for i, span in enumerate(spans) if i not in pair] + [
@@ -176,11 +176,11 @@ def wall(zone: str, minute: int) -> datetime:
 
 
 @cache
-def walls_around(zone: str, around: date) -> tuple[dict[int, datetime], dict[datetime, int]]:
+def walls_around(zone: str, middle: date) -> tuple[dict[int, datetime], dict[datetime, int]]:
     """Return the wall clock of every minute around a date, and when it first shows each time."""
-    noon = (datetime(around.year, around.month, around.day, 12, tzinfo=UTC) - EPOCH) // MINUTE
+    noon = (datetime(middle.year, middle.month, middle.day, 12, tzinfo=UTC) - EPOCH) // MINUTE
     walls = {minute: wall(zone, minute) for minute in range(noon - 7 * 1440, noon + 9 * 1440)}
     first: dict[datetime, int] = {}
-    for minute, shown in walls.items():
-        first.setdefault(shown, minute)
+    for minute, wall_time in walls.items():
+        first.setdefault(wall_time, minute)
     return walls, first

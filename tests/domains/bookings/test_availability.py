@@ -17,8 +17,8 @@ NINE_TO_SIX = {"start": "09:00", "end": "18:00"}
 
 @pytest.fixture
 def resource(api: Api) -> str:
-    made: str = make_resource(api)["id"]
-    return made
+    resource_id: str = make_resource(api)["id"]
+    return resource_id
 
 
 def set_rules(api: Api, resource: str, *rules: Any, **more: Any) -> Any:
@@ -43,7 +43,7 @@ class TestSet:
     def test_setting_hours_returns_canonical_rules(
         self, api: Api, resource: str, time: Time
     ) -> None:
-        made = set_rules(
+        first = set_rules(
             api,
             resource,
             {"date": "2027-03-08", "intervals": []},
@@ -53,7 +53,7 @@ class TestSet:
             {"date": "2027-01-02", "intervals": [{"start": "0:00", "end": "24:00"}]},
         )
         whole_day = {"start": "00:00", "end": "24:00"}
-        assert made == {
+        assert first == {
             "status": True,
             "resourceId": resource,
             "timezone": "Europe/Moscow",
@@ -69,11 +69,11 @@ class TestSet:
                 {"weekday": None, "date": "2027-03-08", "intervals": []},
             ],
             "updatedAt": "2027-01-15T12:00:00.000Z",
-            "version": made["version"],
+            "version": first["version"],
         }
-        assert read(api, resource) == made
-        again = set_rules(api, resource, *made["rules"])  # canonical rules are valid input
-        assert again == made | {"version": again["version"]}
+        assert read(api, resource) == first
+        second = set_rules(api, resource, *first["rules"])  # canonical rules are valid input
+        assert second == first | {"version": second["version"]}
 
     def test_setting_hours_replaces_the_whole_schedule(self, api: Api, resource: str) -> None:
         set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX})
@@ -85,18 +85,18 @@ class TestSet:
     def test_hours_that_changed_since_a_version_are_not_replaced(
         self, api: Api, resource: str
     ) -> None:
-        def refused(version: int) -> Any:
+        def reported_version(version: int) -> Any:
             body = {"resourceId": resource, "rules": [], "ifVersion": version}
             answer = api.refused("POST", SET, body)
             assert (answer.status, answer.data["code"]) == (409, "version_conflict")
             return answer.data["version"]
 
         first = set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX}, ifVersion=0)["version"]
-        assert refused(0) == first
+        assert reported_version(0) == first
         api.post("/api/resources/update", {"id": resource, "capacity": 2})
         second = set_rules(api, resource, {"weekday": 2, **NINE_TO_SIX}, ifVersion=first)["version"]
-        assert refused(first) == second
-        assert [each["weekday"] for each in read(api, resource)["rules"]] == ["tue"]
+        assert reported_version(first) == second
+        assert [rule["weekday"] for rule in read(api, resource)["rules"]] == ["tue"]
 
     def test_one_of_many_changes_of_the_same_version_succeeds(
         self, api: Api, resource: str
@@ -150,12 +150,12 @@ class TestZone:
     def test_the_zone_of_a_resource_may_change_with_its_hours(
         self, api: Api, resource: str
     ) -> None:
-        made = set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX}, timezone="Asia/Omsk")
-        assert made["timezone"] == "Asia/Omsk"
-        assert "Existing bookings are not moved" in made["warnings"][0]
+        first = set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX}, timezone="Asia/Omsk")
+        assert first["timezone"] == "Asia/Omsk"
+        assert "Existing bookings are not moved" in first["warnings"][0]
         assert api.get(f"/api/resources/{resource}")["resource"]["timezone"] == "Asia/Omsk"
-        again = set_rules(api, resource, {"weekday": 2, **NINE_TO_SIX}, timezone="Asia/Omsk")
-        assert "warnings" not in again
+        second = set_rules(api, resource, {"weekday": 2, **NINE_TO_SIX}, timezone="Asia/Omsk")
+        assert "warnings" not in second
         assert set_rules(api, resource)["timezone"] == "Asia/Omsk"
 
     def test_a_zone_must_exist(self, api: Api, resource: str) -> None:
@@ -237,12 +237,12 @@ class TestBookingsOutside:
 def test_concurrent_changes_of_hours_store_one_of_them_and_each_raise_the_version(
     api: Api, owner: Owner, resource: str
 ) -> None:
-    before = RESOURCES.find(owner.workspace.id, resource)
+    old_row = RESOURCES.find(owner.workspace.id, resource)
     days = ["mon", "tue", "wed", "thu", "fri"]
     run_concurrently(5, lambda n: set_rules(api, resource, {"weekday": days[n], **NINE_TO_SIX}))
     (rule,) = read(api, resource)["rules"]
     assert rule["weekday"] in days
-    after = RESOURCES.find(owner.workspace.id, resource)
-    assert before is not None
-    assert after is not None
-    assert after.version == before.version + 5
+    new_row = RESOURCES.find(owner.workspace.id, resource)
+    assert old_row is not None
+    assert new_row is not None
+    assert new_row.version == old_row.version + 5

@@ -16,17 +16,17 @@ class TestStatus:
     def test_any_status_may_follow_any_and_the_history_records_who_when_and_why(
         self, api: Api, owner: Owner, salon: Salon, time: Time
     ) -> None:
-        made = salon.book("2027-01-18T10:00")["id"]
+        booking_id = salon.book("2027-01-18T10:00")["id"]
         walk = ["completed", "no_show", "pending_payment", "cancelled", "confirmed", "completed"]
         for status in walk:
             time.pass_by(minutes=1)
-            answer = salon.set_status(made, status, reason=f"to {status}")
+            answer = salon.set_status(booking_id, status, reason=f"to {status}")
             assert answer.data["booking"]["status"] == status
             check_calendars(owner.workspace.id, salon.resources)
-        kept = api.get(f"/api/bookings/{made}")["booking"]
-        assert kept == answer.data["booking"]
-        assert [event["status"] for event in kept["statusHistory"]] == ["confirmed", *walk]
-        assert kept["statusHistory"][1] | {"by": ""} == {
+        current = api.get(f"/api/bookings/{booking_id}")["booking"]
+        assert current == answer.data["booking"]
+        assert [event["status"] for event in current["statusHistory"]] == ["confirmed", *walk]
+        assert current["statusHistory"][1] | {"by": ""} == {
             "status": "completed",
             "at": "2027-01-15T12:01:00.000Z",
             "by": "",
@@ -39,24 +39,24 @@ class TestStatus:
         }
 
     def test_the_same_status_changes_nothing(self, api: Api, salon: Salon) -> None:
-        made = salon.book("2027-01-18T10:00")
+        booking = salon.book("2027-01-18T10:00")
         same = {"startAt": "2027-01-18T10:00", "resourceId": salon.resource}
         for fields in ({}, {"reason": "again"}, same):
-            answer = salon.set_status(made["id"], "confirmed", **fields)
-            assert answer.data["booking"] == made
-        assert api.get(f"/api/bookings/{made['id']}")["booking"] == made
+            answer = salon.set_status(booking["id"], "confirmed", **fields)
+            assert answer.data["booking"] == booking
+        assert api.get(f"/api/bookings/{booking['id']}")["booking"] == booking
 
     @pytest.mark.parametrize("given_up", ["cancelled", "no_show"])
     @pytest.mark.parametrize("back", ["pending_payment", "confirmed", "completed"])
     def test_a_cancelled_booking_is_restored_only_while_its_time_is_free(
         self, given_up: str, back: str, api: Api, owner: Owner, salon: Salon
     ) -> None:
-        made = salon.book("2027-01-18T10:00")["id"]
-        salon.set_status(made, given_up)
+        booking_id = salon.book("2027-01-18T10:00")["id"]
+        salon.set_status(booking_id, given_up)
         other = salon.book("2027-01-18T10:00", "Bob")["id"]
-        refusal(salon.set_status(made, back))
+        refusal(salon.set_status(booking_id, back))
         salon.set_status(other, "cancelled")
-        assert salon.set_status(made, back).data["booking"]["status"] == back
+        assert salon.set_status(booking_id, back).data["booking"]["status"] == back
         check_calendars(owner.workspace.id, salon.resources)
 
     def test_a_restored_booking_needs_its_own_buffers_before_and_after(
@@ -64,40 +64,40 @@ class TestStatus:
     ) -> None:
         """The booking from 12:00 to 13:00 needs the time from 11:00 to 13:15."""
         salon = Salon.opened(api, slotStepMin=15, bufferBeforeMin=60, bufferAfterMin=15)
-        made = salon.book("2027-01-18T12:00")["id"]
-        salon.set_status(made, "cancelled")
+        booking_id = salon.book("2027-01-18T12:00")["id"]
+        salon.set_status(booking_id, "cancelled")
         no_buffers = {"bufferBeforeMin": 0, "bufferAfterMin": 0}
         api.post("/api/services/update", {"id": salon.service, **no_buffers})
         for start in ("10:15", "13:00"):
             other = salon.book(f"2027-01-18T{start}", "Bob")["id"]
-            refusal(salon.set_status(made, "confirmed"))
+            refusal(salon.set_status(booking_id, "confirmed"))
             salon.set_status(other, "cancelled")
         for start in ("10:00", "13:15"):
             salon.book(f"2027-01-18T{start}", "Bob")
-        assert salon.set_status(made, "confirmed").status == 200
+        assert salon.set_status(booking_id, "confirmed").status == 200
         check_calendars(owner.workspace.id, salon.resources)
 
     def test_restoring_ignores_hours_notice_and_time_off_but_not_a_deleted_resource(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
-        made = salon.book("2027-01-18T10:00")["id"]
-        salon.set_status(made, "cancelled")
+        booking_id = salon.book("2027-01-18T10:00")["id"]
+        salon.set_status(booking_id, "cancelled")
         salon.set_hours(api, salon.resource, [])
         time.pass_by(days=30)
-        assert salon.set_status(made, "confirmed").status == 200
-        salon.set_status(made, "cancelled")
+        assert salon.set_status(booking_id, "confirmed").status == 200
+        salon.set_status(booking_id, "cancelled")
         api.post("/api/resources/delete", {"id": salon.resource})
-        refusal(salon.set_status(made, "confirmed"), "no_resources")
-        assert salon.set_status(made, "no_show").status == 200
+        refusal(salon.set_status(booking_id, "confirmed"), "no_resources")
+        assert salon.set_status(booking_id, "no_show").status == 200
 
     def test_changes_between_confirmed_and_completed_check_nothing(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
-        made = salon.book("2027-01-18T10:00")["id"]
+        booking_id = salon.book("2027-01-18T10:00")["id"]
         api.post("/api/resources/delete", {"id": salon.resource, "force": True})
         start = {"startAt": "2027-01-18T10:00+03:00", "resourceId": salon.resource}
-        assert salon.set_status(made, "completed", **start).status == 200
-        assert salon.set_status(made, "confirmed").status == 200
+        assert salon.set_status(booking_id, "completed", **start).status == 200
+        assert salon.set_status(booking_id, "confirmed").status == 200
         check_calendars(owner.workspace.id, salon.resources)
 
 
@@ -113,9 +113,9 @@ class TestHolds:
     def test_a_hold_lapses_after_half_an_hour_and_frees_its_time_at_once(
         self, api: Api, owner: Owner, salon: Salon, time: Time
     ) -> None:
-        made = salon.book("2027-01-18T10:00")
-        assert made["status"] == "pending_payment"
-        assert made["holdExpiresAt"] == "2027-01-15T12:30:00.000Z"
+        booking = salon.book("2027-01-18T10:00")
+        assert booking["status"] == "pending_payment"
+        assert booking["holdExpiresAt"] == "2027-01-15T12:30:00.000Z"
         time.pass_by(minutes=29, seconds=59)
         refusal(salon.try_to_book("2027-01-18T10:00", "Bob"))
         self.run_jobs()
@@ -124,7 +124,7 @@ class TestHolds:
         assert salon.book("2027-01-18T10:00", "Bob")
         check_calendars(owner.workspace.id, salon.resources)
         assert self.run_jobs()["lapse-of-hold"] == 1
-        lapsed = api.get(f"/api/bookings/{made['id']}")["booking"]
+        lapsed = api.get(f"/api/bookings/{booking['id']}")["booking"]
         assert (lapsed["status"], lapsed["holdExpiresAt"]) == ("cancelled", None)
         assert lapsed["statusHistory"][-1]["by"] == "job"
         check_calendars(owner.workspace.id, salon.resources)
@@ -132,19 +132,19 @@ class TestHolds:
     def test_a_lapsed_hold_whose_time_was_booked_cannot_be_confirmed(
         self, owner: Owner, salon: Salon, time: Time
     ) -> None:
-        made = salon.book("2027-01-18T10:00")["id"]
+        booking_id = salon.book("2027-01-18T10:00")["id"]
         time.pass_by(minutes=31)
         salon.book("2027-01-18T10:00", "Bob")
         time.pass_by(minutes=1)
-        refusal(salon.set_status(made, "confirmed"))
+        refusal(salon.set_status(booking_id, "confirmed"))
         check_calendars(owner.workspace.id, salon.resources)
 
     def test_a_lapsed_hold_can_be_confirmed_while_its_time_is_free(
         self, owner: Owner, salon: Salon, time: Time
     ) -> None:
-        made = salon.book("2027-01-18T10:00")["id"]
+        booking_id = salon.book("2027-01-18T10:00")["id"]
         time.pass_by(minutes=31)
-        confirmed = salon.set_status(made, "confirmed").data["booking"]
+        confirmed = salon.set_status(booking_id, "confirmed").data["booking"]
         assert confirmed["holdExpiresAt"] is None
         assert self.run_jobs().get("lapse-of-hold", 0) == 0
         check_calendars(owner.workspace.id, salon.resources)
@@ -153,61 +153,61 @@ class TestHolds:
     def test_the_job_cancels_only_the_hold_it_was_scheduled_for(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
-        made = salon.book("2027-01-18T10:00")["id"]
+        booking_id = salon.book("2027-01-18T10:00")["id"]
         job = next(row for key, row in all_rows().items() if "lapse-of-hold" in key)
-        salon.set_status(made, "confirmed")
-        salon.set_status(made, "pending_payment")
+        salon.set_status(booking_id, "confirmed")
+        salon.set_status(booking_id, "pending_payment")
         time.pass_by(hours=1)
-        found = jobs.JobRow.from_raw_data(job)
-        job_kinds.JOB_HANDLERS["lapse-of-hold"](found)
-        assert api.get(f"/api/bookings/{made}")["booking"]["status"] == "pending_payment"
+        job_row = jobs.JobRow.from_raw_data(job)
+        job_kinds.JOB_HANDLERS["lapse-of-hold"](job_row)
+        assert api.get(f"/api/bookings/{booking_id}")["booking"]["status"] == "pending_payment"
 
     @pytest.mark.parametrize("status", ["confirmed", "pending_payment"])
     def test_a_status_given_by_the_caller_is_not_a_hold(
         self, status: str, salon: Salon, time: Time
     ) -> None:
-        made = salon.book("2027-01-18T10:00", status=status)
-        assert (made["status"], made["holdExpiresAt"]) == (status, None)
+        booking = salon.book("2027-01-18T10:00", status=status)
+        assert (booking["status"], booking["holdExpiresAt"]) == (status, None)
         time.pass_by(hours=1)
         refusal(salon.try_to_book("2027-01-18T10:00", "Bob"))
 
     def test_a_moved_hold_lapses_at_the_original_time(
         self, api: Api, owner: Owner, salon: Salon, time: Time
     ) -> None:
-        made = salon.book("2027-01-18T10:00")
-        moved = salon.set_status(made["id"], "pending_payment", startAt="2027-01-18T12:00")
-        assert moved.data["booking"]["holdExpiresAt"] == made["holdExpiresAt"]
+        booking = salon.book("2027-01-18T10:00")
+        response = salon.set_status(booking["id"], "pending_payment", startAt="2027-01-18T12:00")
+        assert response.data["booking"]["holdExpiresAt"] == booking["holdExpiresAt"]
         check_calendars(owner.workspace.id, salon.resources)
         time.pass_by(minutes=30)
         assert self.run_jobs()["lapse-of-hold"] == 1
-        assert api.get(f"/api/bookings/{made['id']}")["booking"]["status"] == "cancelled"
+        assert api.get(f"/api/bookings/{booking['id']}")["booking"]["status"] == "cancelled"
 
 
 class TestMove:
     def test_a_move_keeps_the_booking_and_adds_a_line_of_history(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
-        made = salon.book("2027-01-18T10:00", notes="n")
+        old = salon.book("2027-01-18T10:00", notes="n")
         api.post("/api/services/update", {"id": salon.service, "price": 1})
         answer = salon.set_status(
-            made["id"], "confirmed", startAt="2027-01-19T11:00", reason="Asked to"
+            old["id"], "confirmed", startAt="2027-01-19T11:00", reason="Asked to"
         )
-        moved = answer.data["booking"]
-        assert (moved["startLocal"], moved["price"]) == ("2027-01-19T11:00:00+03:00", 150_000)
-        assert (moved["id"], moved["notes"], moved["durationMin"]) == (made["id"], "n", 60)
-        assert moved["statusHistory"][-1]["move"] == {
+        booking = answer.data["booking"]
+        assert (booking["startLocal"], booking["price"]) == ("2027-01-19T11:00:00+03:00", 150_000)
+        assert (booking["id"], booking["notes"], booking["durationMin"]) == (old["id"], "n", 60)
+        assert booking["statusHistory"][-1]["move"] == {
             "from": {
-                "startAt": made["startAt"],
+                "startAt": old["startAt"],
                 "resourceId": salon.resource,
                 "resourceName": "Stylist 0",
             },
             "to": {
-                "startAt": moved["startAt"],
+                "startAt": booking["startAt"],
                 "resourceId": salon.resource,
                 "resourceName": "Stylist 0",
             },
         }
-        assert moved["statusHistory"][-1]["reason"] == "Asked to"
+        assert booking["statusHistory"][-1]["reason"] == "Asked to"
         assert salon.book("2027-01-18T10:00", "Bob")
         refusal(salon.try_to_book("2027-01-19T11:00", "Bob"))
         check_calendars(owner.workspace.id, salon.resources)
@@ -217,24 +217,24 @@ class TestMove:
     ) -> None:
         """At 12:00 it needs the time from 11:00 to 13:15."""
         salon = Salon.opened(api, slotStepMin=15, bufferBeforeMin=60, bufferAfterMin=15)
-        made = salon.book("2027-01-18T16:00")["id"]
+        booking_id = salon.book("2027-01-18T16:00")["id"]
         no_buffers = {"bufferBeforeMin": 0, "bufferAfterMin": 0}
         api.post("/api/services/update", {"id": salon.service, **no_buffers})
         for start in ("10:00", "13:15"):
             salon.book(f"2027-01-18T{start}", "Bob")
         for start in ("11:45", "12:15"):
-            refusal(salon.set_status(made, "confirmed", startAt=f"2027-01-18T{start}"))
-        assert salon.set_status(made, "confirmed", startAt="2027-01-18T12:00").status == 200
+            refusal(salon.set_status(booking_id, "confirmed", startAt=f"2027-01-18T{start}"))
+        assert salon.set_status(booking_id, "confirmed", startAt="2027-01-18T12:00").status == 200
         check_calendars(owner.workspace.id, salon.resources)
 
     def test_a_booking_does_not_block_its_own_move(
         self, api: Api, owner: Owner, time: Time
     ) -> None:
         salon = Salon.opened(api, slotStepMin=15)
-        made = salon.book("2027-01-18T10:00")["id"]
-        query = {"first": "2027-01-18T10:15", "to": "2027-01-18T10:45", "bookingId": made}
+        booking_id = salon.book("2027-01-18T10:00")["id"]
+        query = {"first": "2027-01-18T10:15", "to": "2027-01-18T10:45", "bookingId": booking_id}
         assert len(salon.starts(**query)) == 3
-        body = {"id": made, "startAt": "2027-01-18T10:15"}
+        body = {"id": booking_id, "startAt": "2027-01-18T10:15"}
         assert api.post(RESCHEDULE, body)["booking"]["startLocal"][11:16] == "10:15"
         check_calendars(owner.workspace.id, salon.resources)
 
@@ -243,61 +243,59 @@ class TestMove:
     ) -> None:
         salon = Salon.opened(api, [{}, {"timezone": "Europe/Berlin"}])
         first, second = salon.resources
-        made = salon.book("2027-01-18T11:00+03:00", resourceId=first)
-        moved = api.post(RESCHEDULE, {"id": made["id"], "resourceId": second})["booking"]
-        assert (moved["resourceId"], moved["resourceName"]) == (second, "Stylist 1")
-        assert (moved["startAt"], moved["timezone"]) == (made["startAt"], "Europe/Berlin")
-        assert moved["startLocal"] == "2027-01-18T09:00:00+01:00"
-        listed = [
-            api.get(f"{LIST}?resourceId={each}")["pagination"]["total"] for each in (first, second)
+        old = salon.book("2027-01-18T11:00+03:00", resourceId=first)
+        booking = api.post(RESCHEDULE, {"id": old["id"], "resourceId": second})["booking"]
+        assert (booking["resourceId"], booking["resourceName"]) == (second, "Stylist 1")
+        assert (booking["startAt"], booking["timezone"]) == (old["startAt"], "Europe/Berlin")
+        assert booking["startLocal"] == "2027-01-18T09:00:00+01:00"
+        totals = [
+            api.get(f"{LIST}?resourceId={id_}")["pagination"]["total"] for id_ in (first, second)
         ]
-        assert listed == [0, 1]
+        assert totals == [0, 1]
         check_calendars(owner.workspace.id, salon.resources)
 
     def test_a_move_to_a_blocked_time_is_refused_and_changes_nothing(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
-        made = salon.book("2027-01-18T10:00")
+        booking = salon.book("2027-01-18T10:00")
         salon.book("2027-01-18T12:00", "Bob")
-        data = refusal(salon.set_status(made["id"], "confirmed", startAt="2027-01-18T12:00"))
-        starts = [each["startLocal"][11:16] for each in data["alternatives"]]
+        data = refusal(salon.set_status(booking["id"], "confirmed", startAt="2027-01-18T12:00"))
+        starts = [alternative["startLocal"][11:16] for alternative in data["alternatives"]]
         assert "10:00" in starts
         cases = [("2027-01-18T20:00", "closed"), ("2027-01-18T12:30", "closed")]
         for start, reason in cases:
-            refusal(salon.set_status(made["id"], "confirmed", startAt=start), reason)
-        invalid(salon.set_status(made["id"], "confirmed", startAt="2027-01-15T10:00"), "startAt")
+            refusal(salon.set_status(booking["id"], "confirmed", startAt=start), reason)
+        invalid(salon.set_status(booking["id"], "confirmed", startAt="2027-01-15T10:00"), "startAt")
         other = Salon.opened(api).resource
-        refusal(salon.set_status(made["id"], "confirmed", resourceId=other), "not_bound")
-        assert salon.set_status(made["id"], "confirmed", resourceId="none").status == 404
-        assert api.get(f"/api/bookings/{made['id']}")["booking"] == made
+        refusal(salon.set_status(booking["id"], "confirmed", resourceId=other), "not_bound")
+        assert salon.set_status(booking["id"], "confirmed", resourceId="none").status == 404
+        assert api.get(f"/api/bookings/{booking['id']}")["booking"] == booking
         check_calendars(owner.workspace.id, salon.resources)
 
     def test_moving_a_cancelled_booking_makes_it_block_time_again(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
-        made = salon.book("2027-01-18T10:00")["id"]
-        salon.set_status(made, "cancelled")
-        invalid(salon.set_status(made, "cancelled", startAt="2027-01-18T12:00"), "startAt")
-        invalid(
-            api.call("POST", RESCHEDULE, {"id": made, "startAt": "2027-01-18T12:00"}), "startAt"
-        )
-        moved = salon.set_status(made, "confirmed", startAt="2027-01-18T12:00").data["booking"]
-        assert (moved["status"], moved["startLocal"][11:16]) == ("confirmed", "12:00")
+        id_ = salon.book("2027-01-18T10:00")["id"]
+        salon.set_status(id_, "cancelled")
+        invalid(salon.set_status(id_, "cancelled", startAt="2027-01-18T12:00"), "startAt")
+        invalid(api.call("POST", RESCHEDULE, {"id": id_, "startAt": "2027-01-18T12:00"}), "startAt")
+        booking = salon.set_status(id_, "confirmed", startAt="2027-01-18T12:00").data["booking"]
+        assert (booking["status"], booking["startLocal"][11:16]) == ("confirmed", "12:00")
         check_calendars(owner.workspace.id, salon.resources)
 
     def test_a_move_needs_a_destination(self, api: Api, salon: Salon) -> None:
-        made = salon.book("2027-01-18T10:00")["id"]
-        assert api.refused("POST", RESCHEDULE, {"id": made}).status == 400
+        booking_id = salon.book("2027-01-18T10:00")["id"]
+        assert api.refused("POST", RESCHEDULE, {"id": booking_id}).status == 400
 
     def test_moving_a_booking_of_a_deleted_service_ignores_its_schedule_or_fails(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
-        made = salon.book("2027-01-18T10:00")["id"]
+        booking_id = salon.book("2027-01-18T10:00")["id"]
         api.post("/api/services/delete", {"id": salon.service})
-        body = {"id": made, "startAt": "2027-01-18T12:00"}
+        body = {"id": booking_id, "startAt": "2027-01-18T12:00"}
         refusal(api.call("POST", RESCHEDULE, body), "service_inactive")
-        moved = api.post(RESCHEDULE, body | {"ignoreSchedule": True})["booking"]
-        assert moved["startLocal"][11:16] == "12:00"
+        booking = api.post(RESCHEDULE, body | {"ignoreSchedule": True})["booking"]
+        assert booking["startLocal"][11:16] == "12:00"
         check_calendars(owner.workspace.id, salon.resources)
 
     def test_a_move_over_midnight_with_buffers_updates_every_calendar_day(
@@ -313,11 +311,11 @@ class TestMove:
             bufferBeforeMin=480,
             bufferAfterMin=480,
         )
-        made = salon.book("2027-01-18T12:00")["id"]
+        booking_id = salon.book("2027-01-18T12:00")["id"]
         check_calendars(owner.workspace.id, salon.resources)
-        api.post(RESCHEDULE, {"id": made, "startAt": "2027-01-19T23:00"})
+        api.post(RESCHEDULE, {"id": booking_id, "startAt": "2027-01-19T23:00"})
         check_calendars(owner.workspace.id, salon.resources)
-        salon.set_status(made, "cancelled")
+        salon.set_status(booking_id, "cancelled")
         check_calendars(owner.workspace.id, salon.resources)
 
 
@@ -339,9 +337,9 @@ class TestList:
 
     @staticmethod
     def names(api: Api, query: str = "") -> list[str]:
-        found = api.get(f"{LIST}?{query}")
-        assert found["pagination"]["total"] == len(found["bookings"])
-        return [each["client"]["name"].split()[0] for each in found["bookings"]]
+        page = api.get(f"{LIST}?{query}")
+        assert page["pagination"]["total"] == len(page["bookings"])
+        return [booking["client"]["name"].split()[0] for booking in page["bookings"]]
 
     @pytest.mark.usefixtures("booked")
     def test_the_list_sorts(self, api: Api) -> None:
@@ -368,7 +366,7 @@ class TestList:
         assert self.names(api, f"{day}&serviceId={salon.service}") == ["Ada"]
 
     @pytest.mark.parametrize(
-        ("search", "found"),
+        ("search", "expected_names"),
         [
             ("елкина", ["Ёлкина"]),
             ("LOVE", ["Ada"]),
@@ -382,11 +380,11 @@ class TestList:
     )
     @pytest.mark.usefixtures("booked")
     def test_the_search_finds_clients_and_phones_in_any_spelling(
-        self, search: str, found: list[str], api: Api
+        self, search: str, expected_names: list[str], api: Api
     ) -> None:
         from urllib.parse import quote
 
-        assert self.names(api, f"q={quote(search)}") == found
+        assert self.names(api, f"q={quote(search)}") == expected_names
 
     def test_filters_by_status_service_and_resource(
         self, api: Api, salon: Salon, booked: dict[str, str]
@@ -407,38 +405,38 @@ class TestErasure:
     ) -> None:
         who = {"name": "Zebedee", "phone": "8 495 123-45-67", "email": "zebedee@example.com"}
         body = salon.order("2027-01-18T10:00", notes="Zebedee's") | {"client": who}
-        made = api.post(CREATE, body, key="k")["booking"]
-        salon.set_status(made["id"], "completed", reason="Zebedee arrived")
+        original = api.post(CREATE, body, key="k")["booking"]
+        salon.set_status(original["id"], "completed", reason="Zebedee arrived")
         salon.book("2027-01-18T11:00", "Bob")
         erased = as_operator("erase_client", workspaceId=owner.workspace.id, email=who["email"])
         assert erased["bookings"] == 1
-        rest = str(all_rows())
-        assert "ebedee" not in rest
-        assert "4951234567" not in rest
-        kept = api.get(f"/api/bookings/{made['id']}")["booking"]
-        assert kept["client"] == {
-            "id": made["client"]["id"],
+        stored_rows = str(all_rows())
+        assert "ebedee" not in stored_rows
+        assert "4951234567" not in stored_rows
+        booking = api.get(f"/api/bookings/{original['id']}")["booking"]
+        assert booking["client"] == {
+            "id": original["client"]["id"],
             "name": None,
             "phone": None,
             "phoneEntered": None,
             "email": None,
         }
-        assert (kept["notes"], kept["statusHistory"][-1]["reason"]) == (None, None)
+        assert (booking["notes"], booking["statusHistory"][-1]["reason"]) == (None, None)
         check_calendars(owner.workspace.id, salon.resources)
         assert api.get(f"{LIST}?q=bob")["pagination"]["total"] == 1
 
     def test_erasure_cancels_a_future_booking_and_frees_its_time(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
-        made = salon.book("2027-01-18T10:00", "Zebedee", notes="or zebedee@work.example.com")
+        original = salon.book("2027-01-18T10:00", "Zebedee", notes="or zebedee@work.example.com")
         erased = as_operator(
             "erase_client", workspaceId=owner.workspace.id, email="zebedee@work.example.com"
         )
-        assert (erased["bookings"], erased["cancelledBookings"]) == (1, [made["id"]])
-        kept = api.get(f"/api/bookings/{made['id']}")["booking"]
-        assert (kept["status"], kept["client"]["name"]) == ("cancelled", None)
-        assert kept["statusHistory"][-1]["by"] == "operator"
-        assert kept["statusHistory"][-1]["reason"] == "The client was erased."
+        assert (erased["bookings"], erased["cancelledBookings"]) == (1, [original["id"]])
+        booking = api.get(f"/api/bookings/{original['id']}")["booking"]
+        assert (booking["status"], booking["client"]["name"]) == ("cancelled", None)
+        assert booking["statusHistory"][-1]["by"] == "operator"
+        assert booking["statusHistory"][-1]["reason"] == "The client was erased."
         assert "ebedee" not in str(all_rows())
         salon.book("2027-01-18T10:00", "Bob")
         check_calendars(owner.workspace.id, salon.resources)

@@ -49,8 +49,8 @@ class ModelBooking:
 
     @property
     def span(self) -> tuple[datetime, datetime]:
-        before, after = self.buffers
-        return self.start - before * MINUTE, self.start + (self.minutes + after) * MINUTE
+        setup, cleanup = self.buffers
+        return self.start - setup * MINUTE, self.start + (self.minutes + cleanup) * MINUTE
 
 
 @dataclass
@@ -65,17 +65,17 @@ class Model:
     off: dict[str, tuple[int | None, datetime, datetime]] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
 
-    def is_free(self, requested: ModelBooking, now: datetime, own: str | None = None) -> bool:
+    def is_free(self, requested: ModelBooking, now: datetime, own_key: str | None = None) -> bool:
         """Whether a seat is free in every minute of a booking, buffers included."""
         others = [
-            each
-            for key, each in self.bookings.items()
-            if key != own and each.resource == requested.resource and each.blocks(now)
+            booking
+            for key, booking in self.bookings.items()
+            if key != own_key and booking.resource == requested.resource and booking.blocks(now)
         ]
         first, last = requested.span
         minutes = [first + n * MINUTE for n in range((last - first) // MINUTE)]
         return all(
-            sum(each.span[0] <= minute < each.span[1] for each in others)
+            sum(booking.span[0] <= minute < booking.span[1] for booking in others)
             < self.capacities[requested.resource]
             for minute in minutes
         )
@@ -108,7 +108,7 @@ class Histories(RuleBasedStateMachine):
         self.model = Model(capacities, minutes, buffers, pays)
         self.salon = Salon.opened(
             self.api,
-            [{"capacity": each, "timezone": "UTC"} for each in capacities],
+            [{"capacity": capacity, "timezone": "UTC"} for capacity in capacities],
             ROUND_THE_CLOCK,
             durationMin=minutes,
             slotStepMin=30,
@@ -124,27 +124,27 @@ class Histories(RuleBasedStateMachine):
     @rule(step=STEPS, which=st.integers(0, 2), ignores=st.booleans())
     def book(self, step: int, which: int, ignores: bool) -> None:
         model, start = self.model, EVENING + step * 30 * MINUTE
-        named = which if which < len(model.capacities) else None
+        chosen_index = which if which < len(model.capacities) else None
         status = "pending_payment" if model.pays else "confirmed"
         until = self.now + timedelta(minutes=30) if model.pays else None
         candidates = [
-            ModelBooking(each, start, model.minutes, model.buffers, status, until)
-            for each in range(len(model.capacities))
-            if named in {None, each} and each not in model.gone
+            ModelBooking(index, start, model.minutes, model.buffers, status, until)
+            for index in range(len(model.capacities))
+            if chosen_index in {None, index} and index not in model.gone
         ]
         free = [
-            each
-            for each in candidates
-            if model.is_free(each, self.now) and (ignores or not model.is_off(each))
+            candidate
+            for candidate in candidates
+            if model.is_free(candidate, self.now) and (ignores or not model.is_off(candidate))
         ]
-        options = {} if named is None else {"resourceId": self.salon.resources[named]}
+        options = {} if chosen_index is None else {"resourceId": self.salon.resources[chosen_index]}
         answer = self.salon.try_to_book(iso(start), ignoreSchedule=ignores, **options)
-        if named in model.gone:
+        if chosen_index in model.gone:
             assert answer.status in {404, 409}
         elif self.agrees(answer, bool(free)):
-            made = answer.data["booking"]
-            assert made["resourceId"] == self.salon.resources[free[0].resource]
-            model.bookings[made["id"]] = free[0]
+            booking = answer.data["booking"]
+            assert booking["resourceId"] == self.salon.resources[free[0].resource]
+            model.bookings[booking["id"]] = free[0]
 
     @precondition(lambda self: self.model.bookings)
     @rule(
@@ -154,7 +154,7 @@ class Histories(RuleBasedStateMachine):
         ),
     )
     def set_status(self, choice: random.Random, status: str) -> None:
-        key, booked = choice.choice(sorted(self.model.bookings.items(), key=lambda each: each[0]))
+        key, booked = choice.choice(sorted(self.model.bookings.items(), key=lambda pair: pair[0]))
         same = status == booked.status
         eased = {status, booked.status} <= {"confirmed", "completed"}
         may = (
@@ -163,7 +163,7 @@ class Histories(RuleBasedStateMachine):
             or status not in BLOCKING
             or (
                 booked.resource not in self.model.gone
-                and self.model.is_free(booked, self.now, own=key)
+                and self.model.is_free(booked, self.now, own_key=key)
             )
         )
         answer = self.salon.set_status(key, status)
@@ -174,7 +174,7 @@ class Histories(RuleBasedStateMachine):
     @rule(choice=st.randoms(use_true_random=False), step=STEPS, which=st.integers(0, 1))
     def move(self, choice: random.Random, step: int, which: int) -> None:
         model = self.model
-        key, booked = choice.choice(sorted(model.bookings.items(), key=lambda each: each[0]))
+        key, booked = choice.choice(sorted(model.bookings.items(), key=lambda pair: pair[0]))
         resource = which % len(model.capacities)
         status = booked.status if booked.status in BLOCKING else "confirmed"
         until = booked.until if status == booked.status else None
@@ -182,7 +182,7 @@ class Histories(RuleBasedStateMachine):
             resource, EVENING + step * 30 * MINUTE, booked.minutes, booked.buffers, status, until
         )
         stays = (booked.resource, booked.start) == (requested.resource, requested.start)
-        free = model.is_free(requested, self.now, own=key)
+        free = model.is_free(requested, self.now, own_key=key)
         there = resource not in model.gone
         if stays:
             may = status == booked.status or (there and free)
@@ -204,8 +204,8 @@ class Histories(RuleBasedStateMachine):
         last = first + length * 30 * MINUTE
         whose = {} if resource is None else {"resourceId": self.salon.resources[resource]}
         body = {"startAt": iso(first), "endAt": iso(last)} | whose
-        made = self.api.post("/api/resources/create-time-off", body)["timeOff"]["id"]
-        self.model.off[made] = (resource, first, last)
+        time_off_id = self.api.post("/api/resources/create-time-off", body)["timeOff"]["id"]
+        self.model.off[time_off_id] = (resource, first, last)
 
     @precondition(lambda self: self.model.off)
     @rule()
@@ -299,22 +299,22 @@ def test_every_listed_slot_can_be_booked_and_no_other_time(seed: int, api: Api, 
     )
     first, last = "2027-03-12T12:00:00Z", "2027-03-15T23:00:00Z"
 
-    def listed() -> dict[str, dict[str, Any]]:
-        found = salon.search(first=first, to=last, timezone=zone)["slots"]
-        return {slot["startAt"]: slot for slot in found}
+    def listed_slots() -> dict[str, dict[str, Any]]:
+        found_slots = salon.search(first=first, to=last, timezone=zone)["slots"]
+        return {slot["startAt"]: slot for slot in found_slots}
 
     body = {"startAt": "2027-03-14T01:30", "endAt": "2027-03-14T08:00"}
     if dice.random() < 0.5:
         off = api.post("/api/resources/create-time-off", body)["timeOff"]["id"]
     else:
         off = None
-    for slot in dice.sample(sorted(listed()), min(4, len(listed()))):
+    for slot in dice.sample(sorted(listed_slots()), min(4, len(listed_slots()))):
         assert salon.try_to_book(slot).status in {200, 409}  # one slot may overlap another
-    slots = listed()
+    slots = listed_slots()
     tried = dice.sample(sorted(slots), min(5, len(slots)))
     begin = datetime(2027, 3, 12, 12, 10, tzinfo=UTC)
     tried += [iso(begin + timedelta(minutes=5 * dice.randrange(12 * 82))) for _ in range(5)]
-    tried += [iso(datetime.fromisoformat(each) + timedelta(minutes=15)) for each in tried[:3]]
+    tried += [iso(datetime.fromisoformat(start) + timedelta(minutes=15)) for start in tried[:3]]
     for start in tried:
         key = start if start in slots else start.replace("Z", ".000Z")
         for number, resource in enumerate(salon.resources):
@@ -323,6 +323,6 @@ def test_every_listed_slot_can_be_booked_and_no_other_time(seed: int, api: Api, 
             assert answer.status == (200 if free else 409), (start, answer.body)
             if free:
                 salon.set_status(answer.data["booking"]["id"], "cancelled")
-    assert listed() == slots
+    assert listed_slots() == slots
     if off:
         api.post("/api/resources/delete-time-off", {"id": off})

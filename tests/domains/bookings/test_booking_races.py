@@ -22,7 +22,7 @@ ROUND_THE_CLOCK = [{"weekdays": ALL_DAYS, "start": "00:00", "end": "24:00"}]
 
 
 def outcomes(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
-    return Counter((each.status, each.data.get("code")) for each in answers)
+    return Counter((answer.status, answer.data.get("code")) for answer in answers)
 
 
 @pytest.fixture
@@ -48,11 +48,11 @@ def _late_answers(database: None) -> Iterator[None]:
     pools = (
         connection().client._endpoint.http_session._manager.pools
     )  # there is no public option for this
-    before = {key: pools[key].timeout for key in pools.keys()}  # noqa: SIM118  not a mapping
-    for key in before:
+    timeouts = {key: pools[key].timeout for key in pools.keys()}  # noqa: SIM118  not a mapping
+    for key in timeouts:
         pools[key].timeout = Timeout(connect=PATIENCE, read=PATIENCE)
     yield
-    for key, timeout in before.items():
+    for key, timeout in timeouts.items():
         pools[key].timeout = timeout
 
 
@@ -119,9 +119,9 @@ def test_concurrent_moves_and_bookings_of_one_time_give_it_to_one(
         answers = run_concurrently(12, act)
         assert outcomes(answers) == {(200, None): 1, (409, "slot_unavailable"): 11}
         check_calendars(owner.workspace.id, salon.resources)
-        winner = next(each.data["booking"]["id"] for each in answers if each.status == 200)
+        winner = next(answer.data["booking"]["id"] for answer in answers if answer.status == 200)
         salon.set_status(winner, "cancelled")
-        movers = [each for each in movers if each["id"] != winner]
+        movers = [booking for booking in movers if booking["id"] != winner]
 
 
 @pytest.mark.parametrize("whole_workspace", [False, True])
@@ -139,8 +139,8 @@ def test_a_booking_made_while_time_off_is_created_is_reported_or_refused(
 
     off, *answers = run_concurrently(10, act)
     assert off.status == 200
-    assert {each.status for each in answers} <= {200, 409}
-    assert off.data["affectedTotal"] == sum(each.status == 200 for each in answers)
+    assert {answer.status for answer in answers} <= {200, 409}
+    assert off.data["affectedTotal"] == sum(answer.status == 200 for answer in answers)
     assert salon.starts(first="2027-01-18", to="2027-01-18") == []
     check_calendars(owner.workspace.id, salon.resources)
 
@@ -151,14 +151,14 @@ def test_a_concurrent_lapse_payment_and_booking_give_the_time_to_one(
     salon = Salon.opened(api, [{}], requirePayment=True)
     for number in range(5):
         start = f"2027-01-18T{10 + number}:00"
-        held = salon.book(start)["id"]
+        hold_id = salon.book(start)["id"]
         time.pass_by(minutes=31)
 
-        def act(n: int, start: str = start, held: str = held) -> object:
+        def act(n: int, start: str = start, hold_id: str = hold_id) -> object:
             if n == 0:
                 return jobs.run(job_kinds.JOB_HANDLERS)
             if n < 3:
-                return salon.set_status(held, "confirmed")
+                return salon.set_status(hold_id, "confirmed")
             return salon.try_to_book(start, f"Client {n}", status="confirmed")
 
         run_concurrently(6, act)
@@ -179,8 +179,8 @@ def test_ten_concurrent_calls_with_one_idempotency_key_book_once(
     answers = run_concurrently(
         10, lambda _: api.call("POST", CREATE, body, {"Idempotency-Key": "k"})
     )
-    assert {each.status for each in answers} == {200}
-    assert len({each.body for each in answers}) == 1
+    assert {answer.status for answer in answers} == {200}
+    assert len({answer.body for answer in answers}) == 1
     check_calendars(owner.workspace.id, salon.resources)
 
 
@@ -198,13 +198,13 @@ def test_random_concurrent_actions_never_sell_a_seat_twice(
         bufferAfterMin=15,
         requirePayment=seed >= 2,
     )
-    made = [salon.book(f"2027-01-18T0{hour}:00")["id"] for hour in range(4)]
+    booking_ids = [salon.book(f"2027-01-18T0{hour}:00")["id"] for hour in range(4)]
 
     def act(number: int) -> None:
         dice = random.Random(f"{seed} {number}")
         for _ in range(4):
             start = f"2027-01-18T{dice.randrange(5):02}:{dice.choice(['00', '30'])}"
-            one = dice.choice(made)
+            one = dice.choice(booking_ids)
             match dice.randrange(4):
                 case 0:
                     resource = dice.choice(salon.resources)

@@ -33,7 +33,7 @@ BEGUN = datetime(2027, 3, 1, 9, tzinfo=UTC)
 HOUR = 3_600_000
 
 
-def made(number: int, dice: random.Random) -> BookingRow:
+def new_booking(number: int, dice: random.Random) -> BookingRow:
     start = BEGUN + timedelta(hours=dice.randrange(24 * 20))
     minutes = dice.choice([30, 60, 1440])
     return BOOKINGS.new(
@@ -60,13 +60,13 @@ def made(number: int, dice: random.Random) -> BookingRow:
 def rows(database: None) -> list[BookingRow]:
     """Forty bookings, created one minute apart."""
     dice = random.Random(7)
-    found = []
+    booking_rows = []
     for number in range(40):
         with clock.using(lambda number=number: BEGUN + timedelta(minutes=number)):
-            row = made(number, dice)
+            row = new_booking(number, dice)
             run_unit(WORKSPACE, None, lambda unit, row=row: unit.create(row))
-        found.append(row)
-    return found
+        booking_rows.append(row)
+    return booking_rows
 
 
 @pytest.fixture(params=[False, True], ids=["small", "large"])
@@ -78,16 +78,16 @@ def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def expected(rows: list[BookingRow], query: Query) -> list[str]:
-    found = rows
+    matches = rows
     for name, value in query.filters.items():
-        found = [row for row in found if value is None or getattr(row, name) == value]
+        matches = [row for row in matches if value is None or getattr(row, name) == value]
     first, last = query.ranges.get("starts_at", (None, None))
-    found = [row for row in found if first is None or row.starts_at >= first]
-    found = [row for row in found if last is None or row.starts_at <= last]
+    matches = [row for row in matches if first is None or row.starts_at >= first]
+    matches = [row for row in matches if last is None or row.starts_at <= last]
     if query.search:
-        found = [
+        matches = [
             row
-            for row in found
+            for row in matches
             if any(
                 query.search in text
                 for text in (
@@ -101,7 +101,7 @@ def expected(rows: list[BookingRow], query: Query) -> list[str]:
         "startAt": lambda row: (row.starts_at, row.id),
         "createdAt": lambda row: (row.id,),
     }
-    return [row.id for row in sorted(found, key=keys[query.sort], reverse=query.descending)]
+    return [row.id for row in sorted(matches, key=keys[query.sort], reverse=query.descending)]
 
 
 @pytest.mark.usefixtures("_sizes")
@@ -131,10 +131,10 @@ def test_pages_match_a_naive_model(rows: list[BookingRow], seed: int) -> None:
                 search=dice.choice([None, None, "елкина", "4951234567", "8495123"]),
                 charge=charged.append,
             )
-            found = BOOKINGS.page(WORKSPACE, query)
+            listing = BOOKINGS.page(WORKSPACE, query)
             ids = expected(rows, query)
-            shown = ids[query.offset : query.offset + query.size]
-            assert ([row.id for row in found.records], found.total) == (shown, len(ids)), query
+            part = ids[query.offset : query.offset + query.size]
+            assert ([row.id for row in listing.records], listing.total) == (part, len(ids)), query
 
 
 def test_upcoming_bookings_are_counted_and_conflicting_ones_named(rows: list[BookingRow]) -> None:
@@ -152,18 +152,18 @@ def test_upcoming_bookings_are_counted_and_conflicting_ones_named(rows: list[Boo
                 [row for row in ahead if row.resource_id == value]
             )
     first, last = epoch_ms(now), epoch_ms(now) + 50 * HOUR
-    for chosen in (None, ["r1"], ["r1", "r3", "none"]):
+    for resource_ids in (None, ["r1"], ["r1", "r3", "none"]):
         matching = sorted(
             (epoch_ms(row.starts_at), row.id)
             for row in rows
             if row.blocks
-            and (chosen is None or row.resource_id in chosen)
+            and (resource_ids is None or row.resource_id in resource_ids)
             and epoch_ms(row.starts_at) < last
             and epoch_ms(row.ends_at) > first
         )
-        found = bookings.blocking_between(WORKSPACE, chosen, first, last, 2)
-        assert found == ([each for _, each in matching][:2], len(matching))
-        assert matching or chosen == ["r1"]
+        blocking = bookings.blocking_between(WORKSPACE, resource_ids, first, last, 2)
+        assert blocking == ([row for _, row in matching][:2], len(matching))
+        assert matching or resource_ids == ["r1"]
 
 
 class TestCalendarDays:
@@ -173,9 +173,9 @@ class TestCalendarDays:
         self, database: None
     ) -> None:
         self.write(lambda days: days.add("r", self.ENTRY), self.ENTRY.buffered)
-        held = calendar_days.read_all(WORKSPACE, "r")
-        assert list(held) == ["1969-12-31", "1970-01-01", "1970-01-02"]
-        assert list(held.values()) == [[self.ENTRY]] * 3
+        entries_by_day = calendar_days.read_all(WORKSPACE, "r")
+        assert list(entries_by_day) == ["1969-12-31", "1970-01-01", "1970-01-02"]
+        assert list(entries_by_day.values()) == [[self.ENTRY]] * 3
         busy = calendar_days.read(WORKSPACE, "r", Span(0, 48 * HOUR))
         assert busy == [self.ENTRY]
 
@@ -235,9 +235,9 @@ def test_slots_of_31_days_cost_one_query_and_20_units_a_resource(
                 row.put(entry)
             run_unit(owner.workspace.id, None, lambda unit, row=row: unit.create(row))
     with metering() as usage:
-        found = salon.search(first="2027-03-01", to="2027-03-31")
-    assert found["slots"]
-    asked = Counter(usage.calls)
-    assert asked == {"GetItem": 2, "BatchGetItem": 1, "Query": 1 + count}
+        response = salon.search(first="2027-03-01", to="2027-03-31")
+    assert response["slots"]
+    request_counts = Counter(usage.calls)
+    assert request_counts == {"GetItem": 2, "BatchGetItem": 1, "Query": 1 + count}
     if on_dynamodb_local:
         assert usage.units <= 20 * count

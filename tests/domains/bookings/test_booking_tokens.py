@@ -19,26 +19,26 @@ SECRET = new_secret()
 
 def test_a_token_names_its_booking_and_permits_one_purpose() -> None:
     text = token(WORKSPACE, BOOKING, Purpose.CANCEL, SECRET)
-    found = read(text)
+    claims = read(text)
     assert len(text) == LENGTH
-    assert found is not None
-    assert (found.workspace_id, found.booking_id) == (WORKSPACE, BOOKING)
-    assert [each for each in Purpose if found.is_for(each, SECRET)] == [Purpose.CANCEL]
+    assert claims is not None
+    assert (claims.workspace_id, claims.booking_id) == (WORKSPACE, BOOKING)
+    assert [purpose for purpose in Purpose if claims.is_for(purpose, SECRET)] == [Purpose.CANCEL]
 
 
 def test_a_token_is_void_with_another_secret_and_without_one() -> None:
-    found = read(token(WORKSPACE, BOOKING, Purpose.MANAGE, SECRET))
-    assert found is not None
-    assert not found.is_for(Purpose.MANAGE, new_secret())
-    assert not found.is_for(Purpose.MANAGE, None)
-    assert not found.is_for(Purpose.MANAGE, "")
+    claims = read(token(WORKSPACE, BOOKING, Purpose.MANAGE, SECRET))
+    assert claims is not None
+    assert not claims.is_for(Purpose.MANAGE, new_secret())
+    assert not claims.is_for(Purpose.MANAGE, None)
+    assert not claims.is_for(Purpose.MANAGE, "")
 
 
 def test_a_signature_does_not_fit_another_booking_or_workspace() -> None:
-    found = read(token(WORKSPACE, BOOKING, Purpose.CANCEL, SECRET))
-    assert found is not None
-    assert not found._replace(booking_id=new_id()).is_for(Purpose.CANCEL, SECRET)
-    assert not found._replace(workspace_id=new_id()).is_for(Purpose.CANCEL, SECRET)
+    claims = read(token(WORKSPACE, BOOKING, Purpose.CANCEL, SECRET))
+    assert claims is not None
+    assert not claims._replace(booking_id=new_id()).is_for(Purpose.CANCEL, SECRET)
+    assert not claims._replace(workspace_id=new_id()).is_for(Purpose.CANCEL, SECRET)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_a_text_of_another_format_is_no_token(text: str) -> None:
 
 
 def test_secrets_are_random_and_32_digits_long() -> None:
-    found = {new_secret() for _ in range(9)}
-    assert len(found) == 9
-    assert {len(bytes.fromhex(each)) for each in found} == {16}
+    secrets = {new_secret() for _ in range(9)}
+    assert len(secrets) == 9
+    assert {len(bytes.fromhex(secret)) for secret in secrets} == {16}
 
 
 @given(st.binary(min_size=48, max_size=48))

@@ -18,7 +18,7 @@ class TestCreate:
         self, api: Api, salon: Salon
     ) -> None:
         api.post("/api/services/update", {"id": salon.service, "bufferAfterMin": 15})
-        made = salon.book("2027-01-18T10:00", notes="By the window")
+        booking = salon.book("2027-01-18T10:00", notes="By the window")
         client = api.get("/api/clients/list")["clients"][0]
         api.post(
             "/api/services/update",
@@ -26,9 +26,9 @@ class TestCreate:
         )
         api.post("/api/resources/update", {"id": salon.resource, "timezone": "Asia/Tokyo"})
         api.post("/api/clients/update", {"id": client["id"], "name": "Countess"})
-        kept = api.get(f"/api/bookings/{made['id']}")["booking"]
-        assert kept == made
-        assert kept | {"id": "", "createdAt": "", "updatedAt": "", "statusHistory": []} == {
+        current = api.get(f"/api/bookings/{booking['id']}")["booking"]
+        assert current == booking
+        assert current | {"id": "", "createdAt": "", "updatedAt": "", "statusHistory": []} == {
             "id": "",
             "status": "confirmed",
             "serviceId": salon.service,
@@ -58,7 +58,7 @@ class TestCreate:
             "statusHistory": [],
             "mails": [],
         }
-        (event,) = kept["statusHistory"]
+        (event,) = current["statusHistory"]
         assert (event["status"], event["reason"], event["move"]) == ("confirmed", None, None)
 
     def test_a_booking_counts_for_its_client_and_is_the_last_activity(
@@ -68,15 +68,15 @@ class TestCreate:
         lead = submit(form, name="Ada", email="ada@example.com")
         submit(form, name="Bob", email="bob@example.com")
         time.pass_by(minutes=1)
-        made = salon.book("2027-01-18T10:00")
-        client = api.get(f"/api/clients/{made['client']['id']}")
+        booking = salon.book("2027-01-18T10:00")
+        client = api.get(f"/api/clients/{booking['client']['id']}")
         assert client["leads"][0]["id"] == lead
         assert client["bookings"] == [
             {
-                "id": made["id"],
+                "id": booking["id"],
                 "status": "confirmed",
                 "serviceName": "Haircut",
-                "startAt": made["startAt"],
+                "startAt": booking["startAt"],
             }
         ]
         assert (client["client"]["leadsCount"], client["client"]["bookingsCount"]) == (1, 1)
@@ -102,9 +102,9 @@ class TestCreate:
         ada = salon.book("2027-01-18T10:00", "Ada")
         eve = salon.book("2027-01-18T11:00", "Eve")
         for booking in (ada, eve):
-            found = api.get(f"{LIST}?clientId={booking['client']['id']}")
-            assert [each["id"] for each in found["bookings"]] == [booking["id"]]
-            assert found["pagination"]["total"] == 1
+            page = api.get(f"{LIST}?clientId={booking['client']['id']}")
+            assert [listed_booking["id"] for listed_booking in page["bookings"]] == [booking["id"]]
+            assert page["pagination"]["total"] == 1
         assert api.get(f"{LIST}?clientId=nobody")["bookings"] == []
 
     def test_a_booking_for_a_client_id_leaves_the_clients_contacts(
@@ -141,7 +141,7 @@ class TestCreate:
     def test_a_taken_time_is_refused_with_bookable_alternatives(self, salon: Salon) -> None:
         salon.book("2027-01-18T10:00")
         data = refusal(salon.try_to_book("2027-01-18T10:00", "Bob"))
-        starts = [each["startLocal"][:16] for each in data["alternatives"]]
+        starts = [alternative["startLocal"][:16] for alternative in data["alternatives"]]
         assert starts == [f"2027-01-18T{hour}:00" for hour in ("09", "11", "12", "13", "14")]
         assert data["resources"][0]["timezone"] == "Europe/Moscow"
         assert salon.book(data["alternatives"][0]["startAt"], "Bob")
@@ -218,9 +218,12 @@ class TestCreate:
 class TestZones:
     def test_a_start_without_offset_is_in_the_resources_zone(self, api: Api, time: Time) -> None:
         salon = Salon.opened(api, [{"timezone": "Asia/Kolkata"}])
-        made = salon.book("2027-01-18T09:00")
-        assert (made["startAt"], made["timezone"]) == ("2027-01-18T03:30:00.000Z", "Asia/Kolkata")
-        assert (made["startLocal"], made["weekday"]) == ("2027-01-18T09:00:00+05:30", "mon")
+        booking = salon.book("2027-01-18T09:00")
+        assert (booking["startAt"], booking["timezone"]) == (
+            "2027-01-18T03:30:00.000Z",
+            "Asia/Kolkata",
+        )
+        assert (booking["startLocal"], booking["weekday"]) == ("2027-01-18T09:00:00+05:30", "mon")
 
     def test_a_start_without_offset_is_refused_if_the_resources_zones_differ(
         self, api: Api, time: Time
@@ -228,8 +231,8 @@ class TestZones:
         salon = Salon.opened(api, [{"timezone": "Asia/Kolkata"}, {"timezone": "Europe/Berlin"}])
         message = invalid(salon.try_to_book("2027-01-18T09:00"), "startAt")
         assert "Asia/Kolkata, Europe/Berlin" in message
-        made = salon.book("2027-01-18T09:00", resourceId=salon.resources[1])
-        assert made["startAt"] == "2027-01-18T08:00:00.000Z"
+        booking = salon.book("2027-01-18T09:00", resourceId=salon.resources[1])
+        assert booking["startAt"] == "2027-01-18T08:00:00.000Z"
         assert salon.book("2027-01-18T09:00+05:30")["resourceId"] == salon.resources[0]
 
     def test_an_ambiguous_or_skipped_start_is_refused_with_both_offsets(
@@ -254,18 +257,18 @@ class TestZones:
         rules = [{"weekday": "sun", "start": "00:00", "end": "24:00"}]
         salon = Salon.opened(api, [{"timezone": "Europe/Berlin"}], rules, horizonDays=365)
         for day, count in (("2027-03-28", 23), ("2027-10-31", 25)):
-            found = salon.search(first=day, to=day)
-            assert len(found["slots"]) == count
-            for slot in (found["slots"][0], found["slots"][2], found["slots"][-1]):
+            response = salon.search(first=day, to=day)
+            assert len(response["slots"]) == count
+            for slot in (response["slots"][0], response["slots"][2], response["slots"][-1]):
                 assert salon.book(slot["startAt"])["startAt"] == slot["startAt"]
             assert len(salon.starts(first=day, to=day)) == count - 3
 
     def test_a_resource_that_changes_its_zone_keeps_its_bookings_at_their_time(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
-        made = salon.book("2027-01-18T10:00")
+        booking = salon.book("2027-01-18T10:00")
         api.post("/api/resources/update", {"id": salon.resource, "timezone": "Asia/Tokyo"})
-        assert api.get(f"/api/bookings/{made['id']}")["booking"] == made
+        assert api.get(f"/api/bookings/{booking['id']}")["booking"] == booking
         # 9 to 18 in Tokyo is 3 to 12 in Moscow.
         starts = salon.starts(first="2027-01-18", to="2027-01-18")
         assert len(starts) == 8
@@ -298,24 +301,24 @@ class TestPurchases:
     ) -> None:
         form = api.post("/api/forms/create", FORM)["form"]["id"]
         product = api.post("/api/products/create", {"name": "Comb", "price": 900})["product"]["id"]
-        made = []
+        order_ids = []
         for number in range(7):
             time.pass_by(minutes=1)
             if number % 2:
-                made.append(salon.book(f"2027-01-18T{10 + number}:00")["id"])
+                order_ids.append(salon.book(f"2027-01-18T{10 + number}:00")["id"])
             else:
                 items = [{"productId": product, "quantity": 2}]
                 lead = submit(form, name="Ada", email="ada@example.com", items=items)
-                made.append(lead)
+                order_ids.append(lead)
         submit(form, name="Ada", email="ada@example.com", message="no order")
         salon.book("2027-01-19T10:00", "Bob")
         url = f"/api/forms/collection-orders?id={lead}"
         pages = [api.get(f"{url}&size=3&page={page}") for page in (1, 2, 3, 4)]
         assert {page["total"] for page in pages} == {7}
-        found = [order for page in pages for order in page["orders"]]
-        assert [order["id"] for order in found] == made[::-1]
-        assert [order["kind"] for order in found] == ["order", "booking"] * 3 + ["order"]
-        booked = found[1]
+        orders = [order for page in pages for order in page["orders"]]
+        assert [order["id"] for order in orders] == order_ids[::-1]
+        assert [order["kind"] for order in orders] == ["order", "booking"] * 3 + ["order"]
+        booked = orders[1]
         assert (booked["status"], booked["total"]) == ("confirmed", 150_000)
         assert booked["items"] == [
             {

@@ -21,10 +21,10 @@ def open_up(api: Api, resource: str, **rule: Any) -> None:
 
 class TestUnbookableServices:
     def reason(self, owner: Owner, service: str) -> tuple[str, str | None] | None:
-        found = in_console(owner.workspace.id, "list_unbookable_services", ids=[service])
-        for each in found["services"]:
-            assert each["serviceId"] == service
-            return each["reason"], each["resourceId"]
+        response = in_console(owner.workspace.id, "list_unbookable_services", ids=[service])
+        for unbookable in response["services"]:
+            assert unbookable["serviceId"] == service
+            return unbookable["reason"], unbookable["resourceId"]
         return None
 
     def test_the_first_thing_that_a_service_lacks_is_returned(self, owner: Owner, api: Api) -> None:
@@ -57,27 +57,27 @@ class TestBookingsAtClosedTimes:
     def _now(self, time: Time) -> None:
         time.now = datetime(2027, 1, 15, tzinfo=UTC)
 
-    def listed(self, owner: Owner, **of: str) -> list[tuple[str, str]]:
-        found = in_console(owner.workspace.id, "list_bookings_at_closed_times", **of)
-        assert found["total"] == len(found["bookings"])
-        return [(each["id"], each["reason"]) for each in found["bookings"]]
+    def list_reasons(self, owner: Owner, **of: str) -> list[tuple[str, str]]:
+        response = in_console(owner.workspace.id, "list_bookings_at_closed_times", **of)
+        assert response["total"] == len(response["bookings"])
+        return [(booking["id"], booking["reason"]) for booking in response["bookings"]]
 
     def test_bookings_outside_hours_and_within_time_off_are_listed(
         self, owner: Owner, api: Api
     ) -> None:
         resource = make_resource(api)["id"]
         booking = store_booking(owner.workspace.id, resource, WEDNESDAY_NOON)
-        assert self.listed(owner) == [(booking, "closed")]
+        assert self.list_reasons(owner) == [(booking, "closed")]
         open_up(api, resource)
-        assert self.listed(owner) == []
+        assert self.list_reasons(owner) == []
         open_up(api, resource, start="12:30")
-        assert self.listed(owner, resourceId=resource) == [(booking, "closed")]
+        assert self.list_reasons(owner, resourceId=resource) == [(booking, "closed")]
         day_off = {"startAt": "2027-01-20", "endAt": "2027-01-20"}
-        made = api.post("/api/resources/create-time-off", day_off)["timeOff"]["id"]
-        assert self.listed(owner) == [(booking, "time_off")]
-        api.post("/api/resources/delete-time-off", {"id": made})
+        time_off_id = api.post("/api/resources/create-time-off", day_off)["timeOff"]["id"]
+        assert self.list_reasons(owner) == [(booking, "time_off")]
+        api.post("/api/resources/delete-time-off", {"id": time_off_id})
         open_up(api, resource)
-        assert self.listed(owner) == []
+        assert self.list_reasons(owner) == []
 
     def test_past_and_cancelled_bookings_and_other_resources_are_left_out(
         self, owner: Owner, api: Api
@@ -86,5 +86,5 @@ class TestBookingsAtClosedTimes:
         store_booking(owner.workspace.id, one, WEDNESDAY_NOON - timedelta(days=14))
         store_booking(owner.workspace.id, one, WEDNESDAY_NOON, status="cancelled")
         booking = store_booking(owner.workspace.id, other, WEDNESDAY_NOON)
-        assert self.listed(owner, resourceId=one) == []
-        assert self.listed(owner) == [(booking, "closed")]
+        assert self.list_reasons(owner, resourceId=one) == []
+        assert self.list_reasons(owner) == [(booking, "closed")]

@@ -68,9 +68,9 @@ def make_time_off(resource: ResourceRow | None = None, **when: Any) -> time_off.
 
 
 def version(resource: ResourceRow) -> int:
-    found = RESOURCES.find(WORKSPACE, resource.id)
-    assert found is not None
-    return int(found.version)
+    row = RESOURCES.find(WORKSPACE, resource.id)
+    assert row is not None
+    return int(row.version)
 
 
 def test_the_largest_schedule_is_stored_and_read_with_its_resource() -> None:
@@ -78,8 +78,8 @@ def test_the_largest_schedule_is_stored_and_read_with_its_resource() -> None:
     schedule = largest_schedule()
     run_unit(WORKSPACE, EVENT, lambda unit: resources.save_schedule(unit, first, schedule) and None)
     gone = "01JZZZZZZZZZZZZZZZZZZZZZZZ"
-    found = resources.find_with_schedules(WORKSPACE, [second.id, gone, first.id])
-    assert [(row.id, resources.schedule_of(hours)) for row, hours in found] == [
+    pairs = resources.find_with_schedules(WORKSPACE, [second.id, gone, first.id])
+    assert [(row.id, resources.schedule_of(hours)) for row, hours in pairs] == [
         (second.id, Schedule()),
         (first.id, schedule),
     ]
@@ -88,7 +88,7 @@ def test_the_largest_schedule_is_stored_and_read_with_its_resource() -> None:
 def test_fifty_resources_and_their_hours_are_read_in_one_request() -> None:
     ids = [make_resource(str(number)).id for number in range(50)]
     cost = Cost()
-    keys = [RESOURCES.key(WORKSPACE, each) for each in ids]
+    keys = [RESOURCES.key(WORKSPACE, resource_id) for resource_id in ids]
     fetch([*keys, *[key._replace(pk=key.pk + "#OTHER") for key in keys]], cost)
     assert cost.round_trips == 1
     assert len(resources.find_with_schedules(WORKSPACE, ids)) == 50
@@ -96,23 +96,23 @@ def test_fifty_resources_and_their_hours_are_read_in_one_request() -> None:
 
 def test_every_change_of_availability_raises_the_version() -> None:
     resource = make_resource()
-    before = version(resource)
+    old_version = version(resource)
     run_unit(
         WORKSPACE, EVENT, lambda unit: resources.save_schedule(unit, resource, Schedule()) and None
     )
-    assert version(resource) == before + 1
+    assert version(resource) == old_version + 1
     off = make_time_off(RESOURCES.find(WORKSPACE, resource.id), moments=Span(0, HOUR))
-    assert version(resource) == before + 2
+    assert version(resource) == old_version + 2
     now = RESOURCES.find(WORKSPACE, resource.id)
     run_unit(WORKSPACE, EVENT, lambda unit: time_off.stage_deletion(unit, off, now))
-    assert version(resource) == before + 3
+    assert version(resource) == old_version + 3
 
 
-@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("existing_count", [0, 1])
 def test_a_booking_that_read_the_lock_before_time_off_of_the_workspace_conflicts(
-    before: int,
+    existing_count: int,
 ) -> None:
-    for _ in range(before):
+    for _ in range(existing_count):
         make_time_off(moments=Span(0, HOUR))
     resource = make_resource()
 
@@ -137,9 +137,9 @@ def test_a_day_off_is_found_in_every_zone() -> None:
     for zone in ("Pacific/Kiritimati", "UTC", "America/New_York", "Etc/GMT+12"):
         start, end = span_of_days(day, day, zone)
         for first, last in ((start, start), (end - 1, end + HOUR), (start - HOUR, end + HOUR)):
-            (found,) = time_off.overlapping(WORKSPACE, first, last)
-            assert found.span(zone) == Span(start, end)
-            assert found == row.time_off
+            (overlapping,) = time_off.overlapping(WORKSPACE, first, last)
+            assert overlapping.span(zone) == Span(start, end)
+            assert overlapping == row.time_off
 
 
 def test_a_date_stays_within_its_indexed_span_in_every_zone() -> None:
@@ -161,8 +161,8 @@ def test_time_off_that_has_ended_is_not_read() -> None:
     ahead = make_time_off(make_resource(), moments=Span(now, now + HOUR))
     later = make_time_off(moments=Span(now + 2 * HOUR, now + 3 * HOUR))
     both = time_off.overlapping(WORKSPACE, now - HOUR, now + 2 * HOUR)
-    assert [each.id for each in both] == [ahead.id, later.id]
-    assert [each.id for each in time_off.overlapping(WORKSPACE, 0, now - 2 * HOUR)] == [past.id]
+    assert [period.id for period in both] == [ahead.id, later.id]
+    assert [period.id for period in time_off.overlapping(WORKSPACE, 0, now - 2 * HOUR)] == [past.id]
     assert not time_off.overlapping(WORKSPACE, now + HOUR, now + 2 * HOUR - 1)
     assert both[0].applies_to(str(ahead.f1))
     assert not both[0].applies_to("another")
@@ -177,7 +177,7 @@ def test_a_service_leads_to_its_workspace_and_its_resources_to_it() -> None:
     assert SERVICES.workspace_of("nobody") is None
     expected = {anna.id: [both.id], boris.id: [both.id, one.id]}
     bindings = services.Bindings(WORKSPACE)
-    assert {each: bindings.get_service_ids(each) for each in (anna.id, boris.id)} == expected
+    assert {id_: bindings.get_service_ids(id_) for id_ in (anna.id, boris.id)} == expected
     assert services.bound_to(WORKSPACE, anna.id) == [both.id]
     assert bindings.get_service_ids("nobody") == services.bound_to(WORKSPACE, "nobody") == []
     assert both.rules == (60, 15, 0, 5, 0, 60)

@@ -44,13 +44,13 @@ def read(api: Api, resource: Any) -> Any:
     return api.get(f"/api/resources/{resource['id']}")["resource"]
 
 
-def listed(api: Api, **query: Any) -> list[str]:
+def find(api: Api, **query: Any) -> list[str]:
     return [r["name"] for r in api.get(f"{LIST}?{urlencode(query)}")["resources"]]
 
 
 def bound(api: Api, service: Any) -> list[str]:
-    found: list[str] = api.get(f"/api/services/{service['id']}")["service"]["resourceIds"]
-    return found
+    resource_ids: list[str] = api.get(f"/api/services/{service['id']}")["service"]["resourceIds"]
+    return resource_ids
 
 
 class TestCreate:
@@ -78,14 +78,14 @@ class TestCreate:
     def test_a_new_resource_comes_last(self, api: Api) -> None:
         for name in "BAC":
             make_resource(api, name)
-        assert listed(api) == ["B", "A", "C"]
+        assert find(api) == ["B", "A", "C"]
 
     def test_create_binds_services(self, api: Api) -> None:
         one, two, other = (make_service(api, name) for name in "123")
-        before = make_resource(api, "Boris", serviceIds=[one["id"]])
+        boris = make_resource(api, "Boris", serviceIds=[one["id"]])
         resource = make_resource(api, serviceIds=[two["id"], one["id"], two["id"]])
         assert resource["serviceIds"] == [one["id"], two["id"]]
-        assert bound(api, one) == [before["id"], resource["id"]]
+        assert bound(api, one) == [boris["id"], resource["id"]]
         assert bound(api, two) == [resource["id"]]
         assert bound(api, other) == []
         assert read(api, resource) == resource
@@ -140,18 +140,18 @@ class TestPhoto:
         assert IMAGE_SERVER not in resource["photo"]["url"]
         (folder,) = api.get("/api/file-folders")["folders"]
         assert folder["name"] == "services"
-        again = make_resource(api, "Boris", photo={"fileId": resource["photo"]["fileId"]})
-        assert again["photo"] == resource["photo"]
+        boris = make_resource(api, "Boris", photo={"fileId": resource["photo"]["fileId"]})
+        assert boris["photo"] == resource["photo"]
 
     def test_the_old_photo_stays_if_the_new_one_fails_and_null_removes_it(
         self, api: Api, image: str
     ) -> None:
         resource = make_resource(api, photo={"url": image})
-        kept = api.post(
+        response = api.post(
             UPDATE, {"id": resource["id"], "photo": {"url": f"{IMAGE_SERVER}/none.png"}}
         )
-        assert kept["resource"]["photo"] == resource["photo"]
-        assert kept["warnings"]
+        assert response["resource"]["photo"] == resource["photo"]
+        assert response["warnings"]
         assert update(api, resource, name="Anna B.")["photo"] == resource["photo"]
         assert update(api, resource, photo=None)["photo"] is None
 
@@ -175,16 +175,16 @@ class TestUpdate:
     def test_an_update_changes_only_the_given_fields(self, api: Api) -> None:
         service = make_service(api)
         resource = make_resource(api, serviceIds=[service["id"]])
-        changed = update(api, resource, capacity=3, status="inactive", sortOrder=-5)
-        assert changed == resource | {"capacity": 3, "status": "inactive", "sortOrder": -5}
-        assert read(api, resource) == changed
+        updated_resource = update(api, resource, capacity=3, status="inactive", sortOrder=-5)
+        assert updated_resource == resource | {"capacity": 3, "status": "inactive", "sortOrder": -5}
+        assert read(api, resource) == updated_resource
 
     def test_an_update_replaces_the_bound_services(self, api: Api) -> None:
         one, two, three = (make_service(api, name) for name in "123")
         resource = make_resource(api, serviceIds=[one["id"], two["id"]])
-        changed = update(api, resource, serviceIds=[three["id"], two["id"]])
-        assert changed["serviceIds"] == [two["id"], three["id"]]
-        assert [bound(api, each) for each in (one, two, three)] == [
+        updated_resource = update(api, resource, serviceIds=[three["id"], two["id"]])
+        assert updated_resource["serviceIds"] == [two["id"], three["id"]]
+        assert [bound(api, service) for service in (one, two, three)] == [
             [],
             [resource["id"]],
             [resource["id"]],
@@ -213,10 +213,10 @@ class TestUpdate:
         self, change: Any, api: Api, owner: Owner
     ) -> None:
         resource = make_resource(api)
-        ((before, _),) = resources.find_with_schedules(owner.workspace.id, [resource["id"]])
+        ((old_row, _),) = resources.find_with_schedules(owner.workspace.id, [resource["id"]])
         update(api, resource, **change)
-        ((after, _),) = resources.find_with_schedules(owner.workspace.id, [resource["id"]])
-        assert after.version > before.version
+        ((new_row, _),) = resources.find_with_schedules(owner.workspace.id, [resource["id"]])
+        assert new_row.version > old_row.version
 
 
 class TestDelete:
@@ -234,10 +234,10 @@ class TestDelete:
         api.post("/api/resources/set-availability", set_hours)
         answer = api.post(DELETE, {"id": resource["id"]})
         assert (answer["deleted"], answer["futureBookings"]) == (True, 0)
-        assert listed(api) == ["Boris"]
+        assert find(api) == ["Boris"]
         assert bound(api, service) == [other["id"]]
-        left = time_off.overlapping(owner.workspace.id, 0, time_off.LATEST)
-        assert {each.resource_id for each in left} == {None, other["id"]}
+        remaining_time_off = time_off.overlapping(owner.workspace.id, 0, time_off.LATEST)
+        assert {period.resource_id for period in remaining_time_off} == {None, other["id"]}
         _, key = resources.keys_with_schedules(owner.workspace.id, [resource["id"]])
         schedule = resources.ScheduleRow.find(key.pk, key.sk)
         assert schedule is not None
@@ -258,7 +258,7 @@ class TestDelete:
         dry = api.post(DELETE, {"id": resource["id"], "dryRun": True})
         assert (dry["deleted"], dry["futureBookings"]) == (False, 2)
         assert dry["warnings"][0].startswith("Without force this would be refused")
-        assert listed(api) == ["Anna"]
+        assert find(api) == ["Anna"]
         forced = api.post(DELETE, {"id": resource["id"], "force": True})
         assert (forced["deleted"], forced["futureBookings"]) == (True, 2)
 
@@ -275,8 +275,8 @@ class TestDelete:
             api.post(DELETE, {"id": resource["id"]})
         assert resources.find_with_schedules(owner.workspace.id, [resource["id"]]) == []
         assert bound(api, {"id": ids[0]}) == [resource["id"]]
-        done = jobs.run(JOB_HANDLERS)
-        assert done[records.CASCADE] == 1
+        job_counts = jobs.run(JOB_HANDLERS)
+        assert job_counts[records.CASCADE] == 1
         rows = SERVICES.fetch(owner.workspace.id, ids)
         assert [list(row.resource_ids) for row in rows] == [[]] * count
 
@@ -303,42 +303,42 @@ class TestList:
             ({"id": theirs["id"]}, []),
             ({"page": 2, "size": 2}, ["Cabin"]),
         ):
-            assert listed(api, **query) == names, query
+            assert find(api, **query) == names, query
         assert api.get(f"{LIST}?size=1")["total"] == 3
         assert api.get(f"{LIST}?size=1&serviceId={service['id']}")["total"] == 2
 
     def test_long_descriptions_are_cut_except_for_one_resource(self, api: Api) -> None:
         resource = make_resource(api, description="x" * 501)
-        found = api.get(LIST)
-        assert found["resources"][0]["description"] == "x" * 499 + "…"
-        assert "cut to 500 characters" in found["warnings"][0]
-        whole = api.get(f"{LIST}?id={resource['id']}")
-        assert whole["resources"] == [resource]
-        assert "warnings" not in whole
-        (shown,) = found["resources"]
-        assert (shown["descriptionTruncated"], resource["descriptionTruncated"]) == (True, False)
-        body = {"id": resource["id"], "description": shown["description"]}
-        refused = api.refused("POST", "/api/resources/update", body)
-        assert (refused.status, refused.data["errors"][0]["field"]) == (400, "description")
-        assert api.get(f"{LIST}?id={resource['id']}") == whole
+        page = api.get(LIST)
+        assert page["resources"][0]["description"] == "x" * 499 + "…"
+        assert "cut to 500 characters" in page["warnings"][0]
+        full_response = api.get(f"{LIST}?id={resource['id']}")
+        assert full_response["resources"] == [resource]
+        assert "warnings" not in full_response
+        (short,) = page["resources"]
+        assert (short["descriptionTruncated"], resource["descriptionTruncated"]) == (True, False)
+        body = {"id": resource["id"], "description": short["description"]}
+        response = api.refused("POST", "/api/resources/update", body)
+        assert (response.status, response.data["errors"][0]["field"]) == (400, "description")
+        assert api.get(f"{LIST}?id={resource['id']}") == full_response
 
 
 @pytest.mark.store
 class TestRaces:
     def test_ten_resources_that_bind_one_service_concurrently_are_all_bound(self, api: Api) -> None:
         service = make_service(api)
-        made = run_concurrently(
+        new_resources = run_concurrently(
             10, lambda n: make_resource(api, str(n), serviceIds=[service["id"]])
         )
-        assert set(bound(api, service)) == {resource["id"] for resource in made}
+        assert set(bound(api, service)) == {resource["id"] for resource in new_resources}
 
     def test_concurrent_changes_are_all_stored(self, api: Api, owner: Owner) -> None:
         resource = make_resource(api)
         changes = [{"name": "Anna B."}, {"capacity": 4}, {"timezone": "Asia/Omsk"}]
-        before = RESOURCES.find(owner.workspace.id, resource["id"])
+        old_row = RESOURCES.find(owner.workspace.id, resource["id"])
         run_concurrently(3, lambda n: update(api, resource, **changes[n]))
-        after = RESOURCES.find(owner.workspace.id, resource["id"])
-        assert before is not None
-        assert after is not None
-        assert (after.name, after.capacity, after.timezone) == ("Anna B.", 4, "Asia/Omsk")
-        assert after.version == before.version + 3
+        new_row = RESOURCES.find(owner.workspace.id, resource["id"])
+        assert old_row is not None
+        assert new_row is not None
+        assert (new_row.name, new_row.capacity, new_row.timezone) == ("Anna B.", 4, "Asia/Omsk")
+        assert new_row.version == old_row.version + 3

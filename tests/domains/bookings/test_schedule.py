@@ -22,14 +22,14 @@ DAY = date(2027, 2, 5)
 
 
 def rule(*intervals: str, **more: Any) -> Rule:
-    return Rule(intervals=[Interval(*each.split("-")) for each in intervals], **more)
+    return Rule(intervals=[Interval(*interval.split("-")) for interval in intervals], **more)
 
 
-def written(*rules: Rule) -> list[str]:
+def format_rules(*rules: Rule) -> list[str]:
     """Return canonical rules as text."""
     return [
-        f"{each.weekday or each.date}: " + " ".join(map("-".join, each.intervals or ()))
-        for each in canonical(parse(rules))
+        f"{day.weekday or day.date}: " + " ".join(map("-".join, day.intervals or ()))
+        for day in canonical(parse(rules))
     ]
 
 
@@ -50,7 +50,7 @@ def written(*rules: Rule) -> list[str]:
     ],
 )
 def test_weekdays_may_be_names_or_numbers(weekday: int | str, name: str) -> None:
-    assert written(rule("9:00-18:00", weekday=weekday)) == [f"{name}: 09:00-18:00"]
+    assert format_rules(rule("9:00-18:00", weekday=weekday)) == [f"{name}: 09:00-18:00"]
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_weekdays_may_be_names_or_numbers(weekday: int | str, name: str) -> None
 def test_intervals_of_a_date_are_sorted_and_overlapping_ones_merged(
     intervals: list[str], expected: str
 ) -> None:
-    assert written(rule(*intervals, weekday="mon")) == [f"mon: {expected}"]
+    assert format_rules(rule(*intervals, weekday="mon")) == [f"mon: {expected}"]
     schedule = parse([rule(*intervals, date=DAY)])
     assert parse(canonical(schedule)) == schedule
-    assert written(*canonical(schedule)) == [f"2027-02-05: {expected}"]
+    assert format_rules(*canonical(schedule)) == [f"2027-02-05: {expected}"]
 
 
 def test_rules_of_the_same_weekday_are_combined() -> None:
@@ -91,7 +91,7 @@ def test_rules_of_the_same_weekday_are_combined() -> None:
         rule(weekday="tue"),
         rule(weekday="wed"),
     ]
-    assert written(*rules) == ["mon: 09:00-15:00", "tue: 09:00-13:00 18:00-20:00"]
+    assert format_rules(*rules) == ["mon: 09:00-15:00", "tue: 09:00-13:00 18:00-20:00"]
 
 
 def test_a_date_replaces_its_weekday_and_may_be_closed() -> None:
@@ -147,19 +147,19 @@ def test_24_intervals_a_day_are_accepted() -> None:
 )
 def test_a_rule_that_is_not_valid_is_named(broken: Rule, field: str, message: str) -> None:
     fine = rule("09:00-18:00", date=date(2027, 1, 1))
-    with pytest.raises(ScheduleError, match=message) as refused:
+    with pytest.raises(ScheduleError, match=message) as caught:
         parse([fine, broken])
-    assert refused.value.index == 1
-    assert refused.value.field == field
-    assert str(refused.value) == f"rules.1.{field}: {refused.value.message}"
+    assert caught.value.index == 1
+    assert caught.value.field == field
+    assert str(caught.value) == f"rules.1.{field}: {caught.value.message}"
 
 
 def test_windows_of_dates_are_in_order_of_their_start() -> None:
     schedule = parse([rule("22:00-02:00", "09:00-10:00", weekdays=WEEKDAYS)])
-    found = windows(schedule, "UTC", DAY, date(2027, 2, 6))
+    spans = windows(schedule, "UTC", DAY, date(2027, 2, 6))
     midnight = 1_801_785_600_000
     hour = 3_600_000
-    assert found == [
+    assert spans == [
         Span(midnight + start * hour, midnight + end * hour)
         for start, end in [(9, 10), (22, 26), (33, 34), (46, 50)]
     ]

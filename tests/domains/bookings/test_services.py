@@ -36,23 +36,23 @@ def update(api: Api, service: Any, **fields: Any) -> Any:
     return api.post(UPDATE, {"id": service["id"], **fields})["service"]
 
 
-def listed(api: Api, **query: Any) -> list[str]:
+def find(api: Api, **query: Any) -> list[str]:
     return [s["name"] for s in api.get(f"{LIST}?{urlencode(query)}")["services"]]
 
 
 def category(api: Api, name: str = "Hair", kind: str = "service") -> str:
-    made: str = api.post("/api/categories/create", {"name": name, "kind": kind})["category"]["id"]
-    return made
+    id_: str = api.post("/api/categories/create", {"name": name, "kind": kind})["category"]["id"]
+    return id_
 
 
 def site(api: Api) -> str:
-    made: str = api.post("/api/projects/create", {"title": "Salon"})["project"]["id"]
-    return made
+    site_id: str = api.post("/api/projects/create", {"title": "Salon"})["project"]["id"]
+    return site_id
 
 
 def bot(api: Api) -> str:
-    made: str = api.post("/api/agents/create", AGENT)["agent"]["id"]
-    return made
+    bot_id: str = api.post("/api/agents/create", AGENT)["agent"]["id"]
+    return bot_id
 
 
 class TestCreate:
@@ -116,7 +116,7 @@ class TestCreate:
     def test_a_new_service_comes_last(self, api: Api) -> None:
         for name in "BAC":
             make_service(api, name)
-        assert listed(api) == ["B", "A", "C"]
+        assert find(api) == ["B", "A", "C"]
 
     def test_referenced_records_must_belong_to_the_workspace(
         self, api: Api, new_owner: Any, images: list[str], net: Internet
@@ -128,7 +128,7 @@ class TestCreate:
         ):
             body = {"name": "x", "durationMin": 60, "images": [{"url": images[0]}], **strange}
             assert api.refused("POST", CREATE, body).status == 404, strange
-        assert listed(api) == []
+        assert find(api) == []
         assert net.connections == []  # A refused call fetches nothing.
 
     def test_images_become_files_in_the_folder_for_services(
@@ -150,9 +150,9 @@ class TestCreate:
         self, api: Api, images: list[str]
     ) -> None:
         resources = [make_resource(api, str(number))["id"] for number in range(50)]
-        sent = [{"url": url} for url in images]
+        image_inputs = [{"url": url} for url in images]
         fields = {"categoryId": category(api), "siteId": site(api), "agentId": bot(api)}
-        service = make_service(api, resourceIds=resources, images=sent, **fields)
+        service = make_service(api, resourceIds=resources, images=image_inputs, **fields)
         assert (len(service["resourceIds"]), len(service["images"])) == (50, 10)
 
     def test_resources_of_several_types_are_a_warning(self, api: Api) -> None:
@@ -172,8 +172,8 @@ class TestUpdate:
     def test_an_update_changes_only_the_given_fields(self, api: Api, time: Time) -> None:
         service = make_service(api, price=100, tags=["hair"], slotStepMin=30)
         time.pass_by(minutes=5)
-        changed = update(api, service, price=200, slotStepMin=None)
-        assert changed == service | {
+        updated_service = update(api, service, price=200, slotStepMin=None)
+        assert updated_service == service | {
             "price": 200,
             "slotStepMin": None,
             "updatedAt": "2027-01-15T12:05:00.000Z",
@@ -264,12 +264,12 @@ class TestDelete:
         assert api.post(DELETE, {"id": service["id"], "dryRun": True}) == expected | {
             "status": True
         }
-        assert listed(api) == ["Haircut"]
+        assert find(api) == ["Haircut"]
         assert api.post(DELETE, {"id": service["id"]}) == expected | {
             "deleted": True,
             "status": True,
         }
-        assert listed(api) == []
+        assert find(api) == []
         assert api.refused("GET", f"/api/services/{service['id']}").status == 404
         assert api.refused("POST", DELETE, {"id": service["id"]}).status == 404
         assert SERVICES.workspace_of(service["id"]) is None
@@ -277,11 +277,11 @@ class TestDelete:
     def test_category_and_resource_no_longer_count_a_deleted_service(self, api: Api) -> None:
         resource = make_resource(api)
         service = make_service(api, categoryId=category(api), resourceIds=[resource["id"]])
-        (shown,) = api.get("/api/categories/list?kind=service")["categories"]
-        assert shown["itemsCount"] == 1
+        (listed_category,) = api.get("/api/categories/list?kind=service")["categories"]
+        assert listed_category["itemsCount"] == 1
         api.post(DELETE, {"id": service["id"]})
-        (shown,) = api.get("/api/categories/list?kind=service")["categories"]
-        assert shown["itemsCount"] == 0
+        (listed_category,) = api.get("/api/categories/list?kind=service")["categories"]
+        assert listed_category["itemsCount"] == 0
         assert api.get(f"/api/resources/{resource['id']}")["resource"]["serviceIds"] == []
 
 
@@ -289,15 +289,15 @@ class TestList:
     @pytest.fixture
     def three(self, api: Api, time: Time) -> dict[str, Any]:
         hair, place = category(api), site(api)
-        made = {}
+        services_by_name = {}
         for name, fields in {
             "Cut": {"price": 300, "categoryId": hair},
             "Ёлка": {"price": 100, "siteId": place, "status": "inactive"},
             "Dye": {"price": 200, "categoryId": hair, "siteId": place},
         }.items():
             time.pass_by(minutes=1)
-            made[name] = make_service(api, name, **fields)
-        return made
+            services_by_name[name] = make_service(api, name, **fields)
+        return services_by_name
 
     @pytest.mark.parametrize(
         ("query", "names"),
@@ -322,31 +322,31 @@ class TestList:
     def test_the_list_filters_and_sorts(
         self, query: dict[str, Any], names: list[str], api: Api, three: dict[str, Any]
     ) -> None:
-        assert listed(api, **query) == names
+        assert find(api, **query) == names
 
     def test_a_bots_services_are_found_by_its_id(self, api: Api) -> None:
         first, second = bot(api), bot(api)
         cut = make_service(api, "Cut", agentId=first)
         make_service(api, "Dye", agentId=second)
         make_service(api, "Wash")
-        assert (listed(api, agentId=first), listed(api, agentId=second)) == (["Cut"], ["Dye"])
+        assert (find(api, agentId=first), find(api, agentId=second)) == (["Cut"], ["Dye"])
         assert update(api, cut, agentId=second)["agentId"] == second
-        assert (listed(api, agentId=first), listed(api, agentId=second)) == ([], ["Cut", "Dye"])
+        assert (find(api, agentId=first), find(api, agentId=second)) == ([], ["Cut", "Dye"])
         assert update(api, cut, agentId=None)["agentId"] is None
-        assert listed(api, agentId=second) == ["Dye"]
+        assert find(api, agentId=second) == ["Dye"]
 
     def test_filters_by_category_site_and_id(self, api: Api, three: dict[str, Any]) -> None:
         hair, place = three["Cut"]["categoryId"], three["Dye"]["siteId"]
-        assert listed(api, categoryId=hair, sort="price") == ["Dye", "Cut"]
-        assert listed(api, siteId=place) == ["Ёлка", "Dye"]
-        assert listed(api, siteId=place, categoryId=hair) == ["Dye"]
-        assert listed(api, id=three["Dye"]["id"]) == ["Dye"]
-        assert listed(api, id=three["Dye"]["id"], status="inactive") == []
+        assert find(api, categoryId=hair, sort="price") == ["Dye", "Cut"]
+        assert find(api, siteId=place) == ["Ёлка", "Dye"]
+        assert find(api, siteId=place, categoryId=hair) == ["Dye"]
+        assert find(api, id=three["Dye"]["id"]) == ["Dye"]
+        assert find(api, id=three["Dye"]["id"], status="inactive") == []
 
     def test_the_list_reports_the_page_and_the_total(self, api: Api, three: dict[str, Any]) -> None:
-        found = api.get(f"{LIST}?page=2&size=2&minPrice=100")
-        assert found["pagination"] == {"total": 3, "page": 2, "size": 2}
-        assert len(found["services"]) == 1
+        page = api.get(f"{LIST}?page=2&size=2&minPrice=100")
+        assert page["pagination"] == {"total": 3, "page": 2, "size": 2}
+        assert len(page["services"]) == 1
 
     def test_reversed_bounds_are_400(self, api: Api) -> None:
         answer = api.refused("GET", f"{LIST}?minPrice=2&maxPrice=1")
@@ -354,18 +354,18 @@ class TestList:
 
     def test_long_descriptions_are_cut_except_for_one_service(self, api: Api) -> None:
         service = make_service(api, description="x" * 501)
-        found = api.get(LIST)
-        assert found["services"][0]["description"] == "x" * 499 + "…"
-        assert "cut to 500 characters" in found["warnings"][0]
-        whole = api.get(f"{LIST}?id={service['id']}")
-        assert whole["services"] == [service]
-        assert "warnings" not in whole
-        (shown,) = found["services"]
-        assert (shown["descriptionTruncated"], service["descriptionTruncated"]) == (True, False)
-        body = {"id": service["id"], "description": shown["description"]}
-        refused = api.refused("POST", "/api/services/update", body)
-        assert (refused.status, refused.data["errors"][0]["field"]) == (400, "description")
-        assert api.get(f"{LIST}?id={service['id']}") == whole
+        page = api.get(LIST)
+        assert page["services"][0]["description"] == "x" * 499 + "…"
+        assert "cut to 500 characters" in page["warnings"][0]
+        full_response = api.get(f"{LIST}?id={service['id']}")
+        assert full_response["services"] == [service]
+        assert "warnings" not in full_response
+        (short,) = page["services"]
+        assert (short["descriptionTruncated"], service["descriptionTruncated"]) == (True, False)
+        body = {"id": service["id"], "description": short["description"]}
+        response = api.refused("POST", "/api/services/update", body)
+        assert (response.status, response.data["errors"][0]["field"]) == (400, "description")
+        assert api.get(f"{LIST}?id={service['id']}") == full_response
 
 
 class TestAiFill:
@@ -373,14 +373,14 @@ class TestAiFill:
         hair = category(api, "Стрижки")
         category(api, "Стрижка товаров", kind="product")
         body = {"name": "Стрижка женская", "prompt": "Моем и сушим. 90 мин."}
-        found = api.post("/api/services/ai-fill", body)
-        assert found["draft"]["name"] == "Стрижка женская"
-        assert "Моем и сушим" in found["draft"]["description"]
-        assert found["draft"]["durationMin"] == 90
-        assert (found["draft"]["categoryId"], found["draft"]["categoryName"]) == (hair, "Стрижки")
-        assert "sku" not in found["draft"]
-        assert found["images"]
-        assert listed(api) == []
+        reply = api.post("/api/services/ai-fill", body)
+        assert reply["draft"]["name"] == "Стрижка женская"
+        assert "Моем и сушим" in reply["draft"]["description"]
+        assert reply["draft"]["durationMin"] == 90
+        assert (reply["draft"]["categoryId"], reply["draft"]["categoryName"]) == (hair, "Стрижки")
+        assert "sku" not in reply["draft"]
+        assert reply["images"]
+        assert find(api) == []
 
     def test_a_draft_needs_a_name_or_a_prompt(self, api: Api) -> None:
         answer = api.refused("POST", "/api/services/ai-fill", {"language": "en"})
@@ -389,8 +389,8 @@ class TestAiFill:
     def test_the_draft_has_no_length_unless_one_is_given(
         self, openverse: FakeOpenverse, api: Api
     ) -> None:
-        found = api.post("/api/services/ai-fill", {"name": "Стрижка"})
-        assert found["draft"]["durationMin"] is None
+        reply = api.post("/api/services/ai-fill", {"name": "Стрижка"})
+        assert reply["draft"]["durationMin"] is None
 
 
 @pytest.mark.store

@@ -14,12 +14,12 @@ from tests.factories.salon import ALL_DAYS, Salon, invalid
 class TestSlots:
     def test_slots_are_the_steps_of_the_hours_without_booked_times(self, salon: Salon) -> None:
         salon.book("2027-01-18T11:00")
-        found = salon.search(first="2027-01-18", to="2027-01-18")
+        page = salon.search(first="2027-01-18", to="2027-01-18")
         hours = ["09", "10", "12", "13", "14", "15", "16", "17"]
-        assert [slot["startLocal"] for slot in found["slots"]] == [
+        assert [slot["startLocal"] for slot in page["slots"]] == [
             f"2027-01-18T{hour}:00:00+03:00" for hour in hours
         ]
-        assert found["slots"][0] == {
+        assert page["slots"][0] == {
             "startAt": "2027-01-18T06:00:00.000Z",
             "endAt": "2027-01-18T07:00:00.000Z",
             "startLocal": "2027-01-18T09:00:00+03:00",
@@ -27,15 +27,15 @@ class TestSlots:
             "resourceIds": salon.resources,
             "free": 1,
         }
-        assert found["resources"] == [
+        assert page["resources"] == [
             {"id": salon.resource, "name": "Stylist 0", "timezone": "Europe/Moscow"}
         ]
-        assert (found["timezone"], found["durationMin"], found["stepMin"]) == (
+        assert (page["timezone"], page["durationMin"], page["stepMin"]) == (
             "Europe/Moscow",
             60,
             60,
         )
-        assert (found["nextFrom"], found["reason"], found["nextAvailable"]) == (None, None, None)
+        assert (page["nextFrom"], page["reason"], page["nextAvailable"]) == (None, None, None)
 
     def test_slots_of_the_next_seven_days_are_the_default(self, salon: Salon) -> None:
         starts = salon.starts()
@@ -66,16 +66,16 @@ class TestSlots:
 
     def test_an_offset_whose_plus_became_a_space_is_read(self, salon: Salon) -> None:
         query = "from=2027-01-18T10:00 03:00&to=2027-01-18T11:00 03:00"
-        found = salon.api.get(f"/api/bookings/slots?serviceId={salon.service}&{query}")
-        assert [slot["startLocal"][:16] for slot in found["slots"]] == [
+        page = salon.api.get(f"/api/bookings/slots?serviceId={salon.service}&{query}")
+        assert [slot["startLocal"][:16] for slot in page["slots"]] == [
             "2027-01-18T10:00",
             "2027-01-18T11:00",
         ]
 
     def test_slots_are_labelled_and_read_in_the_requested_zone(self, salon: Salon) -> None:
-        found = salon.search(first="2027-01-18T06:00", to="2027-01-18T11:59", timezone="UTC")
-        assert [slot["startLocal"] for slot in found["slots"]][:1] == ["2027-01-18T06:00:00+00:00"]
-        assert (found["timezone"], len(found["slots"])) == ("UTC", 6)
+        page = salon.search(first="2027-01-18T06:00", to="2027-01-18T11:59", timezone="UTC")
+        assert [slot["startLocal"] for slot in page["slots"]][:1] == ["2027-01-18T06:00:00+00:00"]
+        assert (page["timezone"], len(page["slots"])) == ("UTC", 6)
         for zone in ("localtime", "Factory", "Mars/Phobos"):
             answer = salon.api.call(
                 "GET", f"/api/bookings/slots?serviceId={salon.service}&timezone={zone}"
@@ -85,27 +85,27 @@ class TestSlots:
     def test_slots_beyond_the_limit_continue_from_next_from(self, salon: Salon) -> None:
         first, seen = "2027-01-18", []
         while first:
-            found = salon.search(first=first, to="2027-01-19", limit=7)
-            assert len(found["slots"]) <= 7
-            seen += [slot["startLocal"][:16] for slot in found["slots"]]
-            first = found["nextFrom"]
+            page = salon.search(first=first, to="2027-01-19", limit=7)
+            assert len(page["slots"]) <= 7
+            seen += [slot["startLocal"][:16] for slot in page["slots"]]
+            first = page["nextFrom"]
         assert seen == salon.starts(first="2027-01-18", to="2027-01-19")
         assert len(seen) == 18
 
     def test_a_month_of_slots_returns_the_first_40_and_the_next_start(self, salon: Salon) -> None:
-        found = salon.search(first="2027-01-18", to="2027-02-17")
-        assert len(found["slots"]) == 40
-        following = salon.search(first=found["nextFrom"], to="2027-02-17")["slots"][0]
-        assert following["startAt"] == found["nextFrom"]
-        assert following["startAt"] > found["slots"][-1]["startAt"]
+        page = salon.search(first="2027-01-18", to="2027-02-17")
+        assert len(page["slots"]) == 40
+        following = salon.search(first=page["nextFrom"], to="2027-02-17")["slots"][0]
+        assert following["startAt"] == page["nextFrom"]
+        assert following["startAt"] > page["slots"][-1]["startAt"]
 
     def test_a_whole_day_of_slots_fits_one_answer(self, api: Api, time: Time) -> None:
         salon = Salon.opened(api, slotStepMin=5)
         for last in ("2027-01-18", "2027-01-19"):
-            found = salon.search(first="2027-01-18", to=last)
-            assert len(found["slots"]) == 97
-            assert {slot["startLocal"][:10] for slot in found["slots"]} == {"2027-01-18"}
-        assert found["nextFrom"] == "2027-01-19T06:00:00.000Z"
+            page = salon.search(first="2027-01-18", to=last)
+            assert len(page["slots"]) == 97
+            assert {slot["startLocal"][:10] for slot in page["slots"]} == {"2027-01-18"}
+        assert page["nextFrom"] == "2027-01-19T06:00:00.000Z"
 
     @pytest.mark.parametrize("last", ["2027-02-17", "2027-02-17T23:59:59+03:00"])
     def test_a_range_spans_at_most_31_local_dates(self, last: str, salon: Salon) -> None:
@@ -137,7 +137,7 @@ class TestSlots:
         assert (nine["resourceIds"], nine["free"]) == (salon.resources, 4)
         assert (ten["resourceIds"], ten["free"]) == (salon.resources[1:], 3)
         only = salon.search(first="2027-01-18", to="2027-01-18", resourceId=salon.resources[0])
-        assert [each["id"] for each in only["resources"]] == salon.resources[:1]
+        assert [resource["id"] for resource in only["resources"]] == salon.resources[:1]
         assert len(only["slots"]) == 8
 
     @pytest.mark.parametrize("path", ["bookings/slots?serviceId=", "public/services/{}/slots?x="])
@@ -166,10 +166,10 @@ class TestSlots:
         self, api: Api, time: Time, salon: Salon
     ) -> None:
         def why(of: Salon, **query: Any) -> tuple[str, Any]:
-            found = of.search(**{"first": "2027-01-18", "to": "2027-01-18", **query})
-            assert found["slots"] == []
-            following = found["nextAvailable"]
-            return found["reason"], following and following["startLocal"][:16]
+            response = of.search(**{"first": "2027-01-18", "to": "2027-01-18", **query})
+            assert response["slots"] == []
+            following = response["nextAvailable"]
+            return response["reason"], following and following["startLocal"][:16]
 
         set_hours = salon.set_hours
         assert why(salon, first="2027-01-01", to="2027-01-02") == (
@@ -204,14 +204,14 @@ class TestSlots:
     def test_slots_for_a_move_have_the_bookings_length_and_ignore_the_booking(
         self, api: Api, salon: Salon
     ) -> None:
-        made = salon.book("2027-01-18T10:00")
+        booking = salon.book("2027-01-18T10:00")
         api.post("/api/services/update", {"id": salon.service, "durationMin": 180})
         query = {"first": "2027-01-18T09:00", "to": "2027-01-18T12:00"}
         assert salon.starts(**query) == ["2027-01-18T12:00"]
-        found = salon.search(**query, bookingId=made["id"])
-        assert (found["durationMin"], found["stepMin"]) == (60, 180)
+        page = salon.search(**query, bookingId=booking["id"])
+        assert (page["durationMin"], page["stepMin"]) == (60, 180)
         other = Salon.opened(api)
         answer = api.call(
-            "GET", f"/api/bookings/slots?serviceId={other.service}&bookingId={made['id']}"
+            "GET", f"/api/bookings/slots?serviceId={other.service}&bookingId={booking['id']}"
         )
         invalid(answer, "bookingId")

@@ -52,30 +52,30 @@ def hours(draw: st.DrawFn) -> tuple[Hours, ...]:
     """Some intervals, often touching, overlapping or lasting overnight."""
     if draw(st.integers(0, 5)) == 0:
         return (Hours(0, 1440),)
-    found: list[Hours] = []
+    day_hours: list[Hours] = []
     for _ in range(draw(st.integers(0, 3))):
-        touching = bool(found) and found[-1].end < 1440 and draw(st.booleans())
-        start = found[-1].end if touching else draw(times_of_day)
+        touching = bool(day_hours) and day_hours[-1].end < 1440 and draw(st.booleans())
+        start = day_hours[-1].end if touching else draw(times_of_day)
         end = draw(times_of_day | st.just(1440))
         if start != end:
-            found.append(Hours(start, end))
-    return tuple(found)
+            day_hours.append(Hours(start, end))
+    return tuple(day_hours)
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[World, date]:
     zone, change = draw(st.sampled_from(CLOCK_CHANGES))
-    around = change + draw(st.integers(-1, 1)) * DAY
-    noon = (around - date(1970, 1, 1)).days * 1440 + 720
-    near = st.integers(-192, 192).map(lambda quarter: noon + quarter * 15)
-    near |= st.integers(noon - 2880, noon + 2880)
+    middle = change + draw(st.integers(-1, 1)) * DAY
+    noon = (middle - date(1970, 1, 1)).days * 1440 + 720
+    starts = st.integers(-192, 192).map(lambda quarter: noon + quarter * 15)
+    starts |= st.integers(noon - 2880, noon + 2880)
     usual = draw(hours())
     reservations = [
-        Reservation(start, start + draw(lengths), before, after, until)
-        for start, before, after, until in draw(
+        Reservation(start, start + draw(lengths), setup, cleanup, until)
+        for start, setup, cleanup, until in draw(
             st.lists(
                 st.tuples(
-                    near,
+                    starts,
                     st.sampled_from([0, 0, 5, 60, 480]),
                     st.sampled_from([0, 0, 10, 45, 480]),
                     st.sampled_from([None, None, noon, noon - 2880, noon + 2880]),
@@ -88,23 +88,23 @@ def worlds(draw: st.DrawFn) -> tuple[World, date]:
         zone=zone,
         weekly=tuple(draw(st.sampled_from([usual, usual, ()]) | hours()) for _ in range(7)),
         dates={
-            around + draw(st.integers(-3, 3)) * DAY: draw(hours())
+            middle + draw(st.integers(-3, 3)) * DAY: draw(hours())
             for _ in range(draw(st.integers(0, 2)))
         },
         duration=draw(st.sampled_from([5, 30, 50, 60, 90, 180, 600, 1440])),
         step=draw(st.sampled_from([5, 15, 30, 45, 60, 100, 1440])),
-        before=draw(st.sampled_from([0, 0, 10, 240])),
-        after=draw(st.sampled_from([0, 0, 5, 480])),
+        setup=draw(st.sampled_from([0, 0, 10, 240])),
+        cleanup=draw(st.sampled_from([0, 0, 5, 480])),
         notice=draw(st.sampled_from([0, 0, 7, 1440])),
         horizon=draw(st.sampled_from([1, 2, 60])),
         capacity=draw(st.integers(1, 3)),
         reservations=tuple(reservations),
         time_off=tuple(
-            (start, start + draw(lengths)) for start in draw(st.lists(near, max_size=2))
+            (start, start + draw(lengths)) for start in draw(st.lists(starts, max_size=2))
         ),
         now=noon + draw(st.sampled_from([-20_000, -2880, -2880, -1441, 0, 61])),
     )
-    return world, around
+    return world, middle
 
 
 def hhmm(minute: int) -> str:
@@ -112,12 +112,12 @@ def hhmm(minute: int) -> str:
 
 
 def intervals(of: tuple[Hours, ...]) -> list[Interval]:
-    return [Interval(hhmm(each.start), hhmm(each.end)) for each in of]
+    return [Interval(hhmm(opening.start), hhmm(opening.end)) for opening in of]
 
 
 def service_rules(world: World) -> ServiceRules:
     return ServiceRules(
-        world.duration, world.step, world.before, world.after, world.notice, world.horizon
+        world.duration, world.step, world.setup, world.cleanup, world.notice, world.horizon
     )
 
 
@@ -133,21 +133,23 @@ def calendar(world: World) -> Calendar:
         parse(rules),
         world.capacity,
         [
-            BusyEntry(str(i), r.start * MS, r.end * MS, r.before, r.after, r.until and r.until * MS)
+            BusyEntry(
+                str(i), r.start * MS, r.end * MS, r.setup, r.cleanup, r.until and r.until * MS
+            )
             for i, r in enumerate(world.reservations)
         ],
         [Span(start * MS, end * MS) for start, end in world.time_off],
     )
 
 
-def two_days(world: World, around: date) -> range:
+def two_days(world: World, middle: date) -> range:
     """The range of minutes to compare. Both ends fall at any time of the zone's day."""
-    noon = (around - date(1970, 1, 1)).days * 1440 + 720
+    noon = (middle - date(1970, 1, 1)).days * 1440 + 720
     end = noon + 720 + (world.now + world.duration) % 97 * 15
     return range(end - 2880, end + 1)
 
 
-def listed(world: World, minutes: range) -> dict[int, int]:
+def seats_by_start(world: World, minutes: range) -> dict[int, int]:
     query = Query(minutes[0] * MS, minutes[-1] * MS, world.now * MS)
     return dict(slots(service_rules(world), calendar(world), query).seats)
 
@@ -155,19 +157,19 @@ def listed(world: World, minutes: range) -> dict[int, int]:
 @few
 @given(worlds())
 def test_slots_match_the_model(drawn: tuple[World, date]) -> None:
-    world, around = drawn
-    model, minutes = Model(world, around), two_days(world, around)
+    world, middle = drawn
+    model, minutes = Model(world, middle), two_days(world, middle)
     stages = {minute: model.stage(minute) for minute in minutes}
     free = {minute * MS: model.seats(minute) for minute in minutes if stages[minute] == "free"}
-    assert listed(world, minutes) == free
-    found = union(
+    assert seats_by_start(world, minutes) == free
+    union_slots = union(
         service_rules(world),
         [calendar(world)],
         Query(minutes[0] * MS, minutes[-1] * MS, world.now * MS),
     )
     furthest = max(stages.values(), key=STAGES.index)
     never = model.never() if furthest in {"outside_horizon", "closed"} else None
-    assert found.reason == (None if furthest == "free" else never or furthest)
+    assert union_slots.reason == (None if furthest == "free" else never or furthest)
 
 
 @few
@@ -175,12 +177,12 @@ def test_slots_match_the_model(drawn: tuple[World, date]) -> None:
 def test_the_list_and_the_booking_check_agree_on_every_minute(
     drawn: tuple[World, date], begin: int
 ) -> None:
-    world, around = drawn
-    minutes = two_days(world, around)
-    found, service, resource = listed(world, minutes), service_rules(world), calendar(world)
+    world, middle = drawn
+    minutes = two_days(world, middle)
+    seats, service, resource = seats_by_start(world, minutes), service_rules(world), calendar(world)
     for minute in minutes[begin : begin + 300]:
         free = is_free(service, resource, minute * MS, world.now * MS)
-        assert free == (minute * MS in found)
+        assert free == (minute * MS in seats)
 
 
 @few
@@ -188,19 +190,23 @@ def test_the_list_and_the_booking_check_agree_on_every_minute(
 def test_a_part_of_a_range_has_the_same_slots_as_in_the_range(
     drawn: tuple[World, date], one: int, other: int
 ) -> None:
-    world, around = drawn
-    whole = two_days(world, around)
-    part = whole[min(one, other) : max(one, other) + 1]
-    within = {start: seats for start, seats in listed(world, whole).items() if start // MS in part}
-    assert listed(world, part) == within
+    world, middle = drawn
+    all_minutes = two_days(world, middle)
+    part = all_minutes[min(one, other) : max(one, other) + 1]
+    expected = {
+        start: seats
+        for start, seats in seats_by_start(world, all_minutes).items()
+        if start // MS in part
+    }
+    assert seats_by_start(world, part) == expected
 
 
 @few
 @given(worlds())
 def test_only_bookings_block_times_when_the_schedule_is_ignored(drawn: tuple[World, date]) -> None:
-    world, around = drawn
-    model, service, resource = Model(world, around), service_rules(world), calendar(world)
-    for minute in two_days(world, around)[::29]:
+    world, middle = drawn
+    model, service, resource = Model(world, middle), service_rules(world), calendar(world)
+    for minute in two_days(world, middle)[::29]:
         free = is_free(service, resource, minute * MS, world.now * MS, ignore_schedule=True)
         assert free == (model.seats(minute) > 0)
 
@@ -208,26 +214,26 @@ def test_only_bookings_block_times_when_the_schedule_is_ignored(drawn: tuple[Wor
 @few
 @given(st.lists(worlds(), min_size=2, max_size=3))
 def test_slots_of_alternatives_are_merged_by_start(drawn: list[tuple[World, date]]) -> None:
-    first, around = drawn[0]
-    service, minutes = service_rules(first), two_days(first, around)
+    first, middle = drawn[0]
+    service, minutes = service_rules(first), two_days(first, middle)
     calendars = [
         calendar(world)._replace(resource_id=str(i), busy=calendar(first).busy if i else ())
         for i, (world, _) in enumerate(drawn)
     ]
     query = Query(minutes[0] * MS, minutes[-1] * MS, first.now * MS)
-    found = union(service, calendars, query)
-    each = {c.resource_id: slots(service, c, query).seats for c in calendars}
-    starts = sorted({start for seats in each.values() for start in seats})
-    assert found.slots == [
+    union_slots = union(service, calendars, query)
+    seats_by_resource = {c.resource_id: slots(service, c, query).seats for c in calendars}
+    starts = sorted({start for seats in seats_by_resource.values() for start in seats})
+    assert union_slots.slots == [
         Slot(
             start,
             start + first.duration * MS,
-            {name: seats[start] for name, seats in each.items() if start in seats},
+            {name: seats[start] for name, seats in seats_by_resource.items() if start in seats},
         )
         for start in starts
     ]
-    assert (found.reason is None) == bool(starts)
-    assert next_available(service, calendars, query) == (found.slots[0] if starts else None)
+    assert (union_slots.reason is None) == bool(starts)
+    assert next_available(service, calendars, query) == (union_slots.slots[0] if starts else None)
 
 
 @few

@@ -21,33 +21,33 @@ def calendar(owner: Owner, **arguments: Any) -> Any:
 
 def clock_times(periods: list[dict[str, Any]]) -> list[str]:
     """Return the periods as clock times in UTC."""
-    return [f"{each['startAt'][11:16]}-{each['endAt'][11:16]}" for each in periods]
+    return [f"{period['startAt'][11:16]}-{period['endAt'][11:16]}" for period in periods]
 
 
 def names(day: dict[str, Any]) -> list[str]:
-    return [each["client"]["name"] for staff in day["staff"] for each in staff["bookings"]]
+    return [booking["client"]["name"] for staff in day["staff"] for booking in staff["bookings"]]
 
 
 class TestDay:
     def test_a_day_has_hours_bookings_and_the_free_time_between_them(
         self, owner: Owner, salon: Salon
     ) -> None:
-        made = salon.book(f"{DAY}T10:00")
-        found = calendar(owner, date=DAY)
-        (day,) = found["days"]
+        booking = salon.book(f"{DAY}T10:00")
+        reply = calendar(owner, date=DAY)
+        (day,) = reply["days"]
         (staff,) = day["staff"]
         assert (staff["resourceName"], staff["timezone"]) == ("Stylist 0", "Europe/Moscow")
         assert clock_times(staff["opened"]) == ["06:00-15:00"]
         assert clock_times(staff["free"]) == ["06:00-07:00", "08:00-15:00"]
-        assert [each["id"] for each in staff["bookings"]] == [made["id"]]
-        assert (day["total"], found["total"], found["shown"]) == (1, 1, 1)
+        assert [listed_booking["id"] for listed_booking in staff["bookings"]] == [booking["id"]]
+        assert (day["total"], reply["total"], reply["shown"]) == (1, 1, 1)
 
     def test_staff_are_listed_by_their_sort_order(self, api: Api, owner: Owner, time: Time) -> None:
         salon = Salon.opened(api, [{}, {}])
         api.post("/api/resources/update", {"id": salon.resources[1], "sortOrder": -1})
-        found = calendar(owner, date=DAY)
-        listed = [each["resourceName"] for each in found["days"][0]["staff"]]
-        assert listed == ["Stylist 1", "Stylist 0"]
+        reply = calendar(owner, date=DAY)
+        staff_names = [member["resourceName"] for member in reply["days"][0]["staff"]]
+        assert staff_names == ["Stylist 1", "Stylist 0"]
 
     def test_cancelled_bookings_and_no_shows_leave_free_time(
         self, owner: Owner, salon: Salon
@@ -97,25 +97,25 @@ class TestDay:
         salon.book(f"{DAY}T10:00")
         assert calendar(owner, date=DAY)["total"] == 1
         time.pass_by(minutes=31)
-        found = calendar(owner, date=DAY)
-        assert (found["total"], names(found["days"][0])) == (0, [])
-        assert clock_times(found["days"][0]["staff"][0]["free"]) == ["06:00-15:00"]
+        reply = calendar(owner, date=DAY)
+        assert (reply["total"], names(reply["days"][0])) == (0, [])
+        assert clock_times(reply["days"][0]["staff"][0]["free"]) == ["06:00-15:00"]
 
     def test_bookings_of_a_deleted_staff_member_are_shown(self, owner: Owner, salon: Salon) -> None:
         salon.book(f"{DAY}T10:00")
         salon.api.post("/api/resources/delete", {"id": salon.resource, "force": True})
-        found = calendar(owner, date=DAY)
-        assert found["staff"] == []
-        assert names(found["days"][0]) == ["Ada"]
+        reply = calendar(owner, date=DAY)
+        assert reply["staff"] == []
+        assert names(reply["days"][0]) == ["Ada"]
 
     def test_one_staff_member_can_be_chosen(self, api: Api, owner: Owner, time: Time) -> None:
         salon = Salon.opened(api, [{}, {}])
         for number, resource in enumerate(salon.resources):
             salon.book(f"{DAY}T10:00", f"C {number}", resourceId=resource)
-        found = calendar(owner, date=DAY, resourceId=salon.resources[1])
-        assert names(found["days"][0]) == ["C 1"]
-        assert [each["resourceId"] for each in found["days"][0]["staff"]] == salon.resources[1:]
-        assert len(found["staff"]) == 2
+        reply = calendar(owner, date=DAY, resourceId=salon.resources[1])
+        assert names(reply["days"][0]) == ["C 1"]
+        assert [member["resourceId"] for member in reply["days"][0]["staff"]] == salon.resources[1:]
+        assert len(reply["staff"]) == 2
         assert calendar(owner, date=DAY, resourceId="none")["days"][0]["staff"] == []
 
     def test_a_booking_over_midnight_is_shown_on_the_day_that_it_begins_and_at_the_edge(
@@ -130,7 +130,7 @@ class TestDay:
         assert clock_times(staff["opened"]) == ["21:00-01:00"]
         assert clock_times(staff["free"]) == ["22:00-01:00"]
         week = calendar(owner, view="week", date=DAY)
-        assert [each["total"] for each in week["days"]] == [1, 0, 0, 0, 0, 0, 0]
+        assert [day["total"] for day in week["days"]] == [1, 0, 0, 0, 0, 0, 0]
 
 
 class TestZones:
@@ -141,10 +141,10 @@ class TestZones:
         )
         salon.book(f"{DAY}T00:00", "First")
         salon.book(f"{DAY}T23:00", "Last")
-        found = calendar(owner, date=DAY)
-        assert found["timezone"] == "Asia/Vladivostok"
-        assert names(found["days"][0]) == ["First", "Last"]
-        assert clock_times(found["days"][0]["staff"][0]["opened"]) == ["14:00-14:00"]
+        reply = calendar(owner, date=DAY)
+        assert reply["timezone"] == "Asia/Vladivostok"
+        assert names(reply["days"][0]) == ["First", "Last"]
+        assert clock_times(reply["days"][0]["staff"][0]["opened"]) == ["14:00-14:00"]
         for other in ("2027-01-17", "2027-01-19"):
             assert names(calendar(owner, date=other)["days"][0]) == []
         time.now = datetime(2027, 1, 17, 14, tzinfo=UTC)
@@ -161,8 +161,8 @@ class TestZones:
         salon = Salon.opened(owner.api(), rules=rules, horizonDays=365)
         (staff,) = calendar(owner, date=day)["days"][0]["staff"]
         ((start, end),) = [
-            [datetime.fromisoformat(each[name]) for name in ("startAt", "endAt")]
-            for each in staff["opened"]
+            [datetime.fromisoformat(period[name]) for name in ("startAt", "endAt")]
+            for period in staff["opened"]
         ]
         assert end - start == timedelta(hours=hours)
         salon.book(f"{day}T00:00", "First")
@@ -184,12 +184,12 @@ class TestWeek:
         salon.book("2027-01-18T10:00", "Mon")
         salon.book("2027-01-24T10:00", "Sun")
         salon.book("2027-01-25T10:00", "Next")
-        found = calendar(owner, view="week", date="2027-01-21")
-        assert [each["date"] for each in found["days"]] == [f"2027-01-{d}" for d in range(18, 25)]
-        assert [names(each) for each in found["days"]] == [["Mon"], *[[]] * 5, ["Sun"]]
-        assert found["days"][0]["staff"][0]["free"] == []
-        own = calendar(owner, view="week", date="2027-01-21", resourceId=salon.resource)
-        assert len(own["days"][2]["staff"][0]["free"]) == 1
+        reply = calendar(owner, view="week", date="2027-01-21")
+        assert [day["date"] for day in reply["days"]] == [f"2027-01-{d}" for d in range(18, 25)]
+        assert [names(day) for day in reply["days"]] == [["Mon"], *[[]] * 5, ["Sun"]]
+        assert reply["days"][0]["staff"][0]["free"] == []
+        member_week = calendar(owner, view="week", date="2027-01-21", resourceId=salon.resource)
+        assert len(member_week["days"][2]["staff"][0]["free"]) == 1
 
     def test_days_with_many_bookings_are_cut_first(
         self, owner: Owner, salon: Salon, monkeypatch: pytest.MonkeyPatch
@@ -198,14 +198,14 @@ class TestWeek:
         for hour in range(10, 15):
             salon.book(f"2027-01-18T{hour}:00", f"C {hour}")
         salon.book("2027-01-20T10:00", "Wed")
-        found = calendar(owner, view="week", date="2027-01-18")
-        assert [each["total"] for each in found["days"]] == [5, 0, 1, 0, 0, 0, 0]
-        assert [names(each) for each in found["days"]][:3] == [
+        reply = calendar(owner, view="week", date="2027-01-18")
+        assert [day["total"] for day in reply["days"]] == [5, 0, 1, 0, 0, 0, 0]
+        assert [names(day) for day in reply["days"]][:3] == [
             ["C 10", "C 11", "C 12"],
             [],
             ["Wed"],
         ]
-        assert (found["total"], found["shown"]) == (6, 4)
+        assert (reply["total"], reply["shown"]) == (6, 4)
 
 
 @pytest.mark.store
@@ -219,8 +219,8 @@ class TestReads:
             store_booking(owner.workspace.id, salon.resources[number % 6], start, minutes=30)
         for view in ("day", "week"):
             with metering() as usage:
-                found = calendar(owner, date=DAY, view=view)
-            assert (found["total"], found["shown"]) == (200, 60)
+                reply = calendar(owner, date=DAY, view=view)
+            assert (reply["total"], reply["shown"]) == (200, 60)
             assert usage.round_trips <= 9, usage.calls
             if on_dynamodb_local:
                 assert usage.reads < 60
@@ -228,10 +228,10 @@ class TestReads:
     def test_a_booking_is_shown_right_after_it_was_made_or_moved(
         self, owner: Owner, salon: Salon
     ) -> None:
-        made = salon.book(f"{DAY}T10:00")
+        booking = salon.book(f"{DAY}T10:00")
         assert names(calendar(owner, date=DAY)["days"][0]) == ["Ada"]
         salon.api.post(
-            "/api/bookings/reschedule", {"id": made["id"], "startAt": "2027-01-19T10:00"}
+            "/api/bookings/reschedule", {"id": booking["id"], "startAt": "2027-01-19T10:00"}
         )
         assert names(calendar(owner, date=DAY)["days"][0]) == []
         assert names(calendar(owner, date="2027-01-19")["days"][0]) == ["Ada"]

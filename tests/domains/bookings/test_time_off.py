@@ -28,27 +28,27 @@ pytestmark = pytest.mark.usefixtures("time")
 
 @pytest.fixture
 def resource(api: Api) -> str:
-    made: str = make_resource(api)["id"]
-    return made
+    resource_id: str = make_resource(api)["id"]
+    return resource_id
 
 
 def create(api: Api, start: str, end: str, **more: Any) -> Any:
     return api.post(CREATE, {"startAt": start, "endAt": end, **more})
 
 
-def listed(api: Api, **query: Any) -> list[str]:
-    found = api.get(f"{LIST}?{urlencode(query)}")
-    assert found["total"] == len(found["timeOff"])
-    return [each["reason"] for each in found["timeOff"]]
+def find(api: Api, **query: Any) -> list[str]:
+    page = api.get(f"{LIST}?{urlencode(query)}")
+    assert page["total"] == len(page["timeOff"])
+    return [period["reason"] for period in page["timeOff"]]
 
 
 class TestCreate:
     def test_time_off_by_dates_includes_the_last_one(self, api: Api, resource: str) -> None:
-        made = create(api, "2027-05-01", "2027-05-09", resourceId=resource, reason="Holidays")
-        assert made == {
+        response = create(api, "2027-05-01", "2027-05-09", resourceId=resource, reason="Holidays")
+        assert response == {
             "status": True,
             "timeOff": {
-                "id": made["timeOff"]["id"],
+                "id": response["timeOff"]["id"],
                 "resourceId": resource,
                 "startAt": "2027-05-01",
                 "endAt": "2027-05-09",
@@ -59,13 +59,13 @@ class TestCreate:
             "affectedBookings": [],
             "affectedTotal": 0,
         }
-        assert api.get(LIST)["timeOff"] == [made["timeOff"]]
+        assert api.get(LIST)["timeOff"] == [response["timeOff"]]
         one_day = create(api, "2027-06-01", "2027-06-01")["timeOff"]
         assert (one_day["startAt"], one_day["endAt"]) == ("2027-06-01", "2027-06-01")
         assert one_day["resourceId"] is None
 
     @pytest.mark.parametrize(
-        ("start", "end", "shown"),
+        ("start", "end", "expected"),
         [
             ("2027-05-01T10:00", "2027-05-01T12:30", ("01T05:00:00.000Z", "01T07:30:00.000Z")),
             (
@@ -78,18 +78,18 @@ class TestCreate:
         ],
     )
     def test_times_are_read_in_the_zone_of_the_resource(
-        self, start: str, end: str, shown: tuple[str, str], api: Api
+        self, start: str, end: str, expected: tuple[str, str], api: Api
     ) -> None:
         resource = make_resource(api, timezone="Asia/Yekaterinburg")["id"]
-        made = create(api, start, end, resourceId=resource)["timeOff"]
-        assert (made["startAt"][8:], made["endAt"][8:]) == shown
-        assert made["allDay"] is False
+        period = create(api, start, end, resourceId=resource)["timeOff"]
+        assert (period["startAt"][8:], period["endAt"][8:]) == expected
+        assert period["allDay"] is False
 
     def test_times_of_the_workspace_are_read_in_its_zone(self, new_owner: Any) -> None:
         api = new_owner(timezone="Asia/Yekaterinburg").api()
         make_resource(api, timezone="Europe/Moscow")
-        made = create(api, "2027-05-01T10:00", "2027-05-01T12:00")["timeOff"]
-        assert made["startAt"] == "2027-05-01T05:00:00.000Z"
+        period = create(api, "2027-05-01T10:00", "2027-05-01T12:00")["timeOff"]
+        assert period["startAt"] == "2027-05-01T05:00:00.000Z"
 
     @pytest.mark.parametrize(
         ("start", "end"),
@@ -104,7 +104,7 @@ class TestCreate:
         answer = api.refused("POST", CREATE, {"startAt": start, "endAt": end})
         assert answer.status == 400
         assert [error["field"] for error in answer.data["errors"]] == ["endAt"]
-        assert listed(api) == []
+        assert find(api) == []
 
     def test_repeating_a_call_that_died_before_its_answer_creates_one(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
@@ -113,8 +113,8 @@ class TestCreate:
         with monkeypatch.context() as broken:
             broken.setattr(calls, "_affected", lambda *_: 1 / 0)
             assert api.refused("POST", CREATE, body, **{"Idempotency-Key": "k"}).status == 500
-        again = api.post(CREATE, body, key="k")
-        assert api.get(LIST)["timeOff"] == [again["timeOff"]]
+        repeated = api.post(CREATE, body, key="k")
+        assert api.get(LIST)["timeOff"] == [repeated["timeOff"]]
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ class TestCreate:
 def test_days_off_over_a_clock_change_end_at_local_midnight(
     zone: str, first: str, last: str, hours: int
 ) -> None:
-    days = [date.fromisoformat(each) for each in (first, last)]
+    days = [date.fromisoformat(day) for day in (first, last)]
     start, end = time_off.TimeOff("t", None, None, *days).span(zone)
-    assert [local_time(clock.moment_at(each), zone).text[:19] for each in (start, end)] == [
+    assert [local_time(clock.moment_at(moment), zone).text[:19] for moment in (start, end)] == [
         f"{first}T00:00:00",
         f"{days[1] + timedelta(days=1)}T00:00:00",
     ]
@@ -154,10 +154,10 @@ class TestAffectedBookings:
         store_booking(workspace, resource, noon, status="cancelled")
         elsewhere = store_booking(workspace, other, noon)
         times = ("2027-05-01T12:00", "2027-05-01T14:00")
-        made = create(api, *times, resourceId=resource)
-        assert (made["affectedBookings"], made["affectedTotal"]) == ([over, inside], 2)
-        made = create(api, *times)
-        assert set(made["affectedBookings"]) == {over, inside, elsewhere}
+        response = create(api, *times, resourceId=resource)
+        assert (response["affectedBookings"], response["affectedTotal"]) == ([over, inside], 2)
+        response = create(api, *times)
+        assert set(response["affectedBookings"]) == {over, inside, elsewhere}
 
     def test_a_date_off_affects_bookings_of_that_date_in_each_resources_zone(
         self, api: Api, owner: Owner
@@ -181,13 +181,13 @@ class TestAffectedBookings:
             store_booking(owner.workspace.id, resource, begun + timedelta(hours=n))
             for n in range(3)
         ]
-        made = create(api, "2027-05-01", "2027-05-01", resourceId=resource)
-        assert (made["affectedBookings"], made["affectedTotal"]) == (ids[:2], 3)
+        response = create(api, "2027-05-01", "2027-05-01", resourceId=resource)
+        assert (response["affectedBookings"], response["affectedTotal"]) == (ids[:2], 3)
 
-    @pytest.mark.parametrize("whole", [False, True])
+    @pytest.mark.parametrize("whole_workspace", [False, True])
     def test_bookings_made_during_the_call_are_included(
         self,
-        whole: bool,
+        whole_workspace: bool,
         api: Api,
         owner: Owner,
         resource: str,
@@ -195,28 +195,28 @@ class TestAffectedBookings:
     ) -> None:
         """The search runs after the commit. Later bookings have read the time off."""
         stage = time_off.stage_creation
-        made = []
+        booking_ids = []
 
         def meanwhile(*args: Any) -> None:
             start = datetime(2027, 5, 1, 9, tzinfo=UTC)
-            made.append(store_booking(owner.workspace.id, resource, start))
+            booking_ids.append(store_booking(owner.workspace.id, resource, start))
             stage(*args)
 
         monkeypatch.setattr(calls.time_off, "stage_creation", meanwhile)
-        whose = {} if whole else {"resourceId": resource}
-        found = create(api, "2027-05-01", "2027-05-01", **whose)
-        assert found["affectedBookings"] == made
+        whose = {} if whole_workspace else {"resourceId": resource}
+        response = create(api, "2027-05-01", "2027-05-01", **whose)
+        assert response["affectedBookings"] == booking_ids
 
 
 class TestDelete:
     def test_deleting_time_off_makes_the_time_bookable_again(self, api: Api, resource: str) -> None:
         for whose in ({}, {"resourceId": resource}):
-            made = create(api, "2027-05-01", "2027-05-01", **whose)["timeOff"]
-            dry = api.post(DELETE, {"id": made["id"], "dryRun": True})
-            assert (dry["deleted"], len(listed(api))) == (False, 1)
-            assert api.post(DELETE, {"id": made["id"]})["deleted"] is True
-            assert listed(api) == []
-            assert api.refused("POST", DELETE, {"id": made["id"]}).status == 404
+            period = create(api, "2027-05-01", "2027-05-01", **whose)["timeOff"]
+            dry = api.post(DELETE, {"id": period["id"], "dryRun": True})
+            assert (dry["deleted"], len(find(api))) == (False, 1)
+            assert api.post(DELETE, {"id": period["id"]})["deleted"] is True
+            assert find(api) == []
+            assert api.refused("POST", DELETE, {"id": period["id"]}).status == 404
 
 
 class TestList:
@@ -231,7 +231,7 @@ class TestList:
         return resource
 
     @pytest.mark.parametrize(
-        ("query", "found"),
+        ("query", "expected_reasons"),
         [
             ({}, ["past", "all", "other", "own"]),
             ({"from": "2027-05-02", "to": "2027-05-02"}, ["all", "other"]),
@@ -245,53 +245,53 @@ class TestList:
         ],
     )
     def test_the_list_shows_time_off_that_overlaps_the_range(
-        self, query: dict[str, str], found: list[str], api: Api, some: str
+        self, query: dict[str, str], expected_reasons: list[str], api: Api, some: str
     ) -> None:
-        assert listed(api, **query) == found
+        assert find(api, **query) == expected_reasons
 
     def test_the_list_of_a_resource_includes_time_off_of_the_workspace(
         self, api: Api, some: str
     ) -> None:
-        assert listed(api, resourceId=some) == ["past", "all", "own"]
-        assert listed(api, resourceId=some, **{"from": "2027-05-03"}) == ["own"]
-        assert listed(api, resourceId=new_id()) == []
+        assert find(api, resourceId=some) == ["past", "all", "own"]
+        assert find(api, resourceId=some, **{"from": "2027-05-03"}) == ["own"]
+        assert find(api, resourceId=new_id()) == []
 
     def test_a_date_is_read_in_the_zone_of_the_resource(self, api: Api) -> None:
         far = make_resource(api, timezone="Pacific/Kiritimati")["id"]
         create(api, "2027-05-02", "2027-05-02", reason="day")
         start, end = span_of_days(date(2027, 5, 2), date(2027, 5, 2), "Pacific/Kiritimati")
         last = datetime.fromtimestamp(end / 1000, UTC)
-        before = datetime.fromtimestamp(start / 1000, UTC) - timedelta(minutes=1)
+        earlier = datetime.fromtimestamp(start / 1000, UTC) - timedelta(minutes=1)
         edge = {"resourceId": far, "from": last.isoformat()}
-        assert listed(api, **edge) == []
-        assert listed(api, resourceId=far, to=before.isoformat()) == []
-        assert listed(api, resourceId=far, **{"from": "2027-05-02", "to": "2027-05-02"}) == ["day"]
+        assert find(api, **edge) == []
+        assert find(api, resourceId=far, to=earlier.isoformat()) == []
+        assert find(api, resourceId=far, **{"from": "2027-05-02", "to": "2027-05-02"}) == ["day"]
 
     def test_a_long_list_is_cut(self, api: Api, monkeypatch: pytest.MonkeyPatch, some: str) -> None:
         monkeypatch.setattr(calls, "MAX_LISTED", 2)
-        found = api.get(LIST)
-        assert [each["reason"] for each in found["timeOff"]] == ["past", "all"]
-        assert found["total"] == 4
-        assert "Narrow the list with from and to" in found["warnings"][0]
+        page = api.get(LIST)
+        assert [period["reason"] for period in page["timeOff"]] == ["past", "all"]
+        assert page["total"] == 4
+        assert "Narrow the list with from and to" in page["warnings"][0]
 
 
 @pytest.mark.store
 def test_concurrent_time_off_is_all_stored_and_each_raises_the_version(
     api: Api, owner: Owner, resource: str, time: Time
 ) -> None:
-    before = RESOURCES.find(owner.workspace.id, resource)
+    old_row = RESOURCES.find(owner.workspace.id, resource)
     lock = time_off.read_lock(owner.workspace.id)
-    assert before is not None
+    assert old_row is not None
 
     def act(number: int) -> None:
         whose = {"resourceId": resource} if number % 2 else {}
         create(api, "2027-05-01", "2027-05-01", reason=str(number), **whose)
 
     run_concurrently(8, act)
-    assert sorted(listed(api)) == [str(number) for number in range(8)]
-    after = RESOURCES.find(owner.workspace.id, resource)
-    assert after is not None
-    assert after.version == before.version + 4
+    assert sorted(find(api)) == [str(number) for number in range(8)]
+    new_row = RESOURCES.find(owner.workspace.id, resource)
+    assert new_row is not None
+    assert new_row.version == old_row.version + 4
     assert time_off.read_lock(owner.workspace.id).version == (lock.version or 0) + 8
 
 
@@ -329,7 +329,7 @@ def test_a_booking_is_checked_again_after_a_concurrent_closure(
     begun, rows_are_read, is_closed = Event(), Event(), Event()
 
     def read_and_close(*args: Any) -> Any:
-        found = read(*args)
+        rows = read(*args)
         if not closed:
             closed.append(closure)
             begun.set()
@@ -338,19 +338,19 @@ def test_a_booking_is_checked_again_after_a_concurrent_closure(
             filled = {name: value if value != "" else resource for name, value in body.items()}
             api.post(path, filled)
             is_closed.set()
-        return found
+        return rows
 
     def read_beside(rows: Rows, keys: Iterable[Key]) -> None:
-        wanted = list(keys)
+        key_list = list(keys)
         of_booking = current_thread() is booking_thread
-        if of_booking and any(key.row is ResourceRow for key in wanted):
+        if of_booking and any(key.row is ResourceRow for key in key_list):
             begun.wait(PATIENCE)
             if resource_is_read == "after":
                 is_closed.wait(PATIENCE)
-            read_rows(rows, wanted)
+            read_rows(rows, key_list)
             rows_are_read.set()
         else:
-            read_rows(rows, wanted)
+            read_rows(rows, key_list)
 
     booking_thread = current_thread()
     monkeypatch.setattr(time_off, "overlapping", read_and_close)
@@ -377,11 +377,11 @@ def test_a_booking_that_reads_old_hours_with_a_changed_resource_is_refused(
     read_rows, closures = Rows.read, [{"resourceId": resource, "rules": []}]
 
     def read_in_two_parts(rows: Rows, keys: Iterable[Key]) -> None:
-        wanted = list(keys)
-        if closures and any(key.row is ScheduleRow for key in wanted):
-            read_rows(rows, [key for key in wanted if key.row is ScheduleRow])
+        key_list = list(keys)
+        if closures and any(key.row is ScheduleRow for key in key_list):
+            read_rows(rows, [key for key in key_list if key.row is ScheduleRow])
             api.post("/api/resources/set-availability", closures.pop())
-        read_rows(rows, wanted)
+        read_rows(rows, key_list)
 
     monkeypatch.setattr(Rows, "read", read_in_two_parts)
     booking = {
@@ -428,14 +428,14 @@ def test_a_booking_concurrent_with_a_closure_is_reported_or_refused(
         booked: str = answer.data["booking"]["id"]
         return booked
 
-    booked = {each for each in run_concurrently(8, act) if each}
+    booked = {booking_id for booking_id in run_concurrently(8, act) if booking_id}
     if change == "hours":
-        assert {each for each in booked if each in "".join(closed)} == booked
+        assert {booking_id for booking_id in booked if booking_id in "".join(closed)} == booked
     else:
         assert set(closed) == booked
-    again = {
+    body = {
         "serviceId": service,
         "startAt": "2027-01-20T20:00",
         "client": {"name": "x", "phone": "+79161234599"},
     }
-    assert api.refused("POST", "/api/bookings/create", again).status == 409
+    assert api.refused("POST", "/api/bookings/create", body).status == 409

@@ -25,7 +25,7 @@ def utc(moment: int) -> str:
 
 def hours(*intervals: str, on: Any = DAILY) -> Rule:
     """Opening hours such as ``09:00-12:00`` on weekdays or a date."""
-    spans = [Interval(*each.split("-")) for each in intervals]
+    spans = [Interval(*interval.split("-")) for interval in intervals]
     if isinstance(on, str):
         return Rule(date=date.fromisoformat(on), intervals=spans)
     return Rule(weekdays=on, intervals=spans)
@@ -45,8 +45,8 @@ def calendar(zone: str, *rules: Rule, **more: Any) -> Calendar:
 
 def days(zone: str, first: str, last: str = "", now: str = LONG_AGO) -> Query:
     """Whole local dates, as in a request."""
-    found = span_of_days(date.fromisoformat(first), date.fromisoformat(last or first), zone)
-    return Query(found.start, found.end - 1, ms(now))
+    days_span = span_of_days(date.fromisoformat(first), date.fromisoformat(last or first), zone)
+    return Query(days_span.start, days_span.end - 1, ms(now))
 
 
 def starts(service: ServiceRules, resource: Calendar, query: Query) -> list[str]:
@@ -339,9 +339,9 @@ CASES = {
 }
 
 
-def in_full(text: str) -> list[str]:
+def expand(text: str) -> list[str]:
     """Return the times of ``02-05T06:00 07:00`` in full: each has the date of the one before it."""
-    found: list[str] = []
+    times: list[str] = []
     for word in text.split():
-        found.append(word if "T" in word else f"{found[-1][:5]}T{word}")
-    return found
+        times.append(word if "T" in word else f"{times[-1][:5]}T{word}")
+    return times

@@ -9,7 +9,7 @@ from tests.domains.bookings.slots.cases import (
     Case,
     calendar,
     days,
-    in_full,
+    expand,
     starts,
     utc,
 )
@@ -20,7 +20,7 @@ def test_slots_of_a_range_of_days(case: Case) -> None:
     service = EVER._replace(**case.service)
     resource = calendar(case.zone, *case.rules, **case.more)
     query = days(case.zone, *case.days, now=case.now)
-    assert starts(service, resource, query) == in_full(case.expected)
+    assert starts(service, resource, query) == expand(case.expected)
     for start in range(query.first, query.last, 15 * 60_000):
-        listed = utc(start) in in_full(case.expected)
-        assert is_free(service, resource, start, query.now) == listed
+        is_listed = utc(start) in expand(case.expected)
+        assert is_free(service, resource, start, query.now) == is_listed

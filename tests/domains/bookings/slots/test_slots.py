@@ -24,8 +24,8 @@ from tests.domains.bookings.slots.cases import (
     booking,
     calendar,
     days,
+    expand,
     hours,
-    in_full,
     ms,
     span,
     starts,
@@ -35,12 +35,12 @@ from tests.domains.bookings.slots.cases import (
 
 def test_an_hour_that_occurs_twice_is_shown_with_both_offsets() -> None:
     case = CASES["4 an hour that occurs twice"]
-    found = slots(
+    resource_slots = slots(
         EVER._replace(**case.service), calendar(case.zone, *case.rules), days(case.zone, *case.days)
     )
     local = [
-        local_time(datetime.fromtimestamp(each / 1000, UTC), case.zone).text[11:]
-        for each in found.seats
+        local_time(datetime.fromtimestamp(start / 1000, UTC), case.zone).text[11:]
+        for start in resource_slots.seats
     ]
     assert local == [
         "00:30:00-04:00",
@@ -55,7 +55,7 @@ def test_an_hour_that_occurs_twice_is_shown_with_both_offsets() -> None:
 def test_both_ends_of_a_range_are_included() -> None:
     resource = calendar("Europe/Moscow", hours("09:00-18:00"))
     query = Query(ms("2027-02-05T07:00Z"), ms("2027-02-05T09:00Z"), ms(LONG_AGO))
-    assert starts(EVER, resource, query) == in_full("02-05T07:00 08:00 09:00")
+    assert starts(EVER, resource, query) == expand("02-05T07:00 08:00 09:00")
     narrow = query._replace(first=query.first + 1, last=query.last - 1)
     assert starts(EVER, resource, narrow) == ["02-05T08:00"]
 
@@ -63,20 +63,20 @@ def test_both_ends_of_a_range_are_included() -> None:
 def test_the_slots_of_a_service_open_day_and_night_do_not_depend_on_the_range() -> None:
     resource = calendar("Europe/Moscow", hours("00:00-24:00"))
     service = EVER._replace(step_min=100)
-    whole = starts(service, resource, days("Europe/Moscow", "2027-02-01", "2027-02-14"))
+    all_starts = starts(service, resource, days("Europe/Moscow", "2027-02-01", "2027-02-14"))
     for day in range(1, 15):
         one = starts(service, resource, days("Europe/Moscow", f"2027-02-{day:02}"))
-        assert one == [start for start in whole if start in one]
+        assert one == [start for start in all_starts if start in one]
         assert len(one) == 15
 
 
 def test_a_changed_zone_moves_hours_but_not_bookings() -> None:
-    taken = [booking("2027-02-05T09:00+03:00", "2027-02-05T10:00+03:00")]
-    moscow = calendar("Europe/Moscow", hours("09:00-12:00"), busy=taken)
-    assert starts(EVER, moscow, days("Europe/Moscow", "2027-02-05")) == in_full("02-05T07:00 08:00")
+    busy = [booking("2027-02-05T09:00+03:00", "2027-02-05T10:00+03:00")]
+    moscow = calendar("Europe/Moscow", hours("09:00-12:00"), busy=busy)
+    assert starts(EVER, moscow, days("Europe/Moscow", "2027-02-05")) == expand("02-05T07:00 08:00")
     berlin = moscow._replace(timezone="Europe/Berlin")
-    found = starts(EVER, berlin, days("Europe/Berlin", "2027-02-05"))
-    assert found == in_full("02-05T08:00 09:00 10:00")
+    berlin_starts = starts(EVER, berlin, days("Europe/Berlin", "2027-02-05"))
+    assert berlin_starts == expand("02-05T08:00 09:00 10:00")
 
 
 def test_a_closed_day_of_the_workspace_is_that_date_in_each_resources_zone() -> None:
@@ -94,15 +94,15 @@ def test_free_seats_follow_the_peak_of_overlapping_bookings() -> None:
         booking("2027-02-05T06:40Z", "2027-02-05T07:00Z"),
     ]
     resource = calendar("Europe/Moscow", hours("09:00-11:00"), capacity=5, busy=busy)
-    found = slots(EVER, resource, days("Europe/Moscow", "2027-02-05"))
-    assert list(found.seats.values()) == [3, 5]
+    resource_slots = slots(EVER, resource, days("Europe/Moscow", "2027-02-05"))
+    assert list(resource_slots.seats.values()) == [3, 5]
 
 
 def test_a_lowered_capacity_never_leaves_negative_seats() -> None:
     busy = [booking("2027-02-05T06:00Z", "2027-02-05T07:00Z")] * 3
     resource = calendar("Europe/Moscow", hours("09:00-10:00"), capacity=2, busy=busy)
-    found = slots(EVER, resource, days("Europe/Moscow", "2027-02-05"))
-    assert found == ResourceSlots({}, NoSlotReason.FULLY_BOOKED)
+    resource_slots = slots(EVER, resource, days("Europe/Moscow", "2027-02-05"))
+    assert resource_slots == ResourceSlots({}, NoSlotReason.FULLY_BOOKED)
 
 
 class TestIgnoringTheSchedule:
@@ -131,8 +131,8 @@ class TestIgnoringTheSchedule:
 
     def test_a_booking_does_not_block_itself(self) -> None:
         start, now = ms("2027-02-05T06:00Z"), ms("2027-02-05T00:00Z")
-        without = self.RESOURCE.exclude_booking("b")
-        assert is_free(HOUR, without, start, now, ignore_schedule=True)
+        calendar_without_b = self.RESOURCE.exclude_booking("b")
+        assert is_free(HOUR, calendar_without_b, start, now, ignore_schedule=True)
 
 
 class TestUnavailableReason:
@@ -168,9 +168,9 @@ class TestUnavailableReason:
     def test_the_reason_is_the_stage_that_removed_the_last_start_of_any_resource(
         self, calendars: list[Calendar], query: Query, service: dict[str, int], reason: str | None
     ) -> None:
-        found = union(HOUR._replace(**service), calendars, query)
-        assert found.reason == reason
-        assert bool(found.slots) == (reason is None)
+        union_slots = union(HOUR._replace(**service), calendars, query)
+        assert union_slots.reason == reason
+        assert bool(union_slots.slots) == (reason is None)
 
     def test_a_service_may_span_touching_intervals(self) -> None:
         resource = calendar(
@@ -189,29 +189,29 @@ class TestUnion:
     def test_a_union_of_resources_names_the_free_seats_of_each_in_the_given_order(self) -> None:
         first = calendar("Europe/Moscow", hours("09:00-11:00"), capacity=2)
         second = calendar("Europe/Berlin", hours("08:00-10:00"))._replace(resource_id="another")
-        found = union(EVER, [second, first], days("Europe/Moscow", "2027-02-05"))
-        assert [(utc(slot.start), dict(slot.seats)) for slot in found.slots] == [
+        union_slots = union(EVER, [second, first], days("Europe/Moscow", "2027-02-05"))
+        assert [(utc(slot.start), dict(slot.seats)) for slot in union_slots.slots] == [
             ("02-05T06:00", {"master": 2}),
             ("02-05T07:00", {"another": 1, "master": 2}),
             ("02-05T08:00", {"another": 1}),
         ]
-        assert list(found.slots[1].seats) == ["another", "master"]
-        assert {slot.end - slot.start for slot in found.slots} == {3_600_000}
+        assert list(union_slots.slots[1].seats) == ["another", "master"]
+        assert {slot.end - slot.start for slot in union_slots.slots} == {3_600_000}
 
 
 def test_slots_with_free_seats_have_no_reason() -> None:
     resource = calendar("Europe/Moscow", hours("09:00-10:00"))
-    found = slots(EVER, resource, days("Europe/Moscow", "2027-02-05"))
-    assert found == ResourceSlots({ms("2027-02-05T06:00Z"): 1}, None)
+    resource_slots = slots(EVER, resource, days("Europe/Moscow", "2027-02-05"))
+    assert resource_slots == ResourceSlots({ms("2027-02-05T06:00Z"): 1}, None)
 
 
 def test_a_service_that_fits_only_into_a_day_of_25_hours_may_be_fully_booked() -> None:
-    taken = booking("2027-11-07T04:30Z", "2027-11-07T08:00Z")
-    resource = calendar("America/New_York", hours("00:30-03:00"), busy=[taken])
-    found = union(
+    long_booking = booking("2027-11-07T04:30Z", "2027-11-07T08:00Z")
+    resource = calendar("America/New_York", hours("00:30-03:00"), busy=[long_booking])
+    union_slots = union(
         EVER._replace(duration_min=180), [resource], days("America/New_York", "2027-11-07")
     )
-    assert found.reason is NoSlotReason.FULLY_BOOKED
+    assert union_slots.reason is NoSlotReason.FULLY_BOOKED
 
 
 class TestNextAvailable:
@@ -219,10 +219,10 @@ class TestNextAvailable:
         later = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-20"))
         sooner = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-19"))
         query = days("Europe/Moscow", "2027-02-01", "2027-05-04")
-        found = next_available(EVER, [later, sooner], query)
-        assert found is not None
-        assert utc(found.start) == "04-19T06:00"
-        assert next_available(EVER, [later], query._replace(last=found.end)) is None
+        next_slot = next_available(EVER, [later, sooner], query)
+        assert next_slot is not None
+        assert utc(next_slot.start) == "04-19T06:00"
+        assert next_available(EVER, [later], query._replace(last=next_slot.end)) is None
 
     def test_there_is_no_next_available_time_beyond_the_horizon(self) -> None:
         resource = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-20"))
@@ -234,23 +234,23 @@ class TestNextAvailable:
         resource = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-20"))
         start = ms("2027-04-20T06:00Z")
         query = Query(start, start, ms(LONG_AGO))
-        found = next_available(EVER, [resource], query)
-        assert found is not None
-        assert found.start == start
+        next_slot = next_available(EVER, [resource], query)
+        assert next_slot is not None
+        assert next_slot.start == start
         assert next_available(EVER, [resource], query._replace(first=start + 1)) is None
         assert next_available(EVER, [resource], Query(start - 60_000, start - 1, query.now)) is None
 
-    @pytest.mark.parametrize("after", [-1, 0, 1])
-    def test_a_slot_where_two_searched_weeks_meet_is_found(self, after: int) -> None:
+    @pytest.mark.parametrize("offset", [-1, 0, 1])
+    def test_a_slot_where_two_searched_weeks_meet_is_found(self, offset: int) -> None:
         resource = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-20"))
         start = ms("2027-04-20T06:00Z")
-        first = start - 7 * 24 * 3_600_000 - after
-        found = next_available(EVER, [resource], Query(first, start + 1, ms(LONG_AGO)))
-        assert found is not None
-        assert found.start == start
+        first = start - 7 * 24 * 3_600_000 - offset
+        next_slot = next_available(EVER, [resource], Query(first, start + 1, ms(LONG_AGO)))
+        assert next_slot is not None
+        assert next_slot.start == start
 
 
 def test_only_bookings_that_meet_the_buffered_range_are_read() -> None:
     service = HOUR._replace(buffer_before_min=10, buffer_after_min=20)
-    found = busy_range(service, ms("2027-02-01T10:00Z"), ms("2027-02-01T12:00Z"))
-    assert found == span("2027-02-01T09:50Z", "2027-02-01T13:20Z")
+    busy_span = busy_range(service, ms("2027-02-01T10:00Z"), ms("2027-02-01T12:00Z"))
+    assert busy_span == span("2027-02-01T09:50Z", "2027-02-01T13:20Z")
