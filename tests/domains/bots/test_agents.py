@@ -64,12 +64,12 @@ class TestCreateAgent:
         both = update(api, agent["id"], capabilities=["slots", "catalog"])
         assert both["capabilities"] == ["catalog", "slots"]
         assert update(api, agent["id"], capabilities=[])["capabilities"] == []
-        refused = api.refused("PUT", f"/api/agents/{agent['id']}", {"capabilities": ["pay"]})
-        assert refused.status == 400
+        response = api.refused("PUT", f"/api/agents/{agent['id']}", {"capabilities": ["pay"]})
+        assert response.status == 400
 
     def test_a_name_has_a_visible_character(self, api: Api) -> None:
-        refused = refused_fields(api, name="\u200b \u2060")
-        assert refused["name"].startswith("expected at least one visible character")
+        errors = refused_fields(api, name="\u200b \u2060")
+        assert errors["name"].startswith("expected at least one visible character")
 
     def test_origins_are_stored_as_browsers_send_them(self, api: Api) -> None:
         origins = [
@@ -95,14 +95,14 @@ class TestCreateAgent:
         ],
     )
     def test_an_invalid_origin_is_refused(self, api: Api, origin: str) -> None:
-        refused = refused_fields(api, allowedOrigins=[origin])
-        assert refused["allowedOrigins.0"].startswith("expected an origin such as")
+        errors = refused_fields(api, allowedOrigins=[origin])
+        assert errors["allowedOrigins.0"].startswith("expected an origin such as")
 
     def test_a_model_outside_the_catalogue_is_a_warning_with_similar_names(self, api: Api) -> None:
         assert "warnings" not in api.post(CREATE, AGENT | {"model": "Claude Sonnet 4.5"})
-        made = api.post(CREATE, AGENT | {"model": "claude-sonet-4.5"})
-        assert made["agent"]["model"] == "claude-sonet-4.5"
-        (warning,) = made["warnings"]
+        response = api.post(CREATE, AGENT | {"model": "claude-sonet-4.5"})
+        assert response["agent"]["model"] == "claude-sonet-4.5"
+        (warning,) = response["warnings"]
         assert "claude-sonnet-4.5" in warning
 
     def test_a_name_with_its_vendor_is_of_the_catalogue(self, api: Api) -> None:
@@ -113,12 +113,12 @@ class TestCreateAgent:
     ) -> None:
         monkeypatch.setenv("LLM_PROVIDER", "bedrock")
         reload_settings()
-        made = api.post(CREATE, AGENT | {"model": "llama-4-scout"})
-        path = f"/api/agents/{made['agent']['id']}"
+        response = api.post(CREATE, AGENT | {"model": "llama-4-scout"})
+        path = f"/api/agents/{response['agent']['id']}"
         (warning,) = api.call("PUT", path, {"capabilities": ["booking"]}).data["warnings"]
         assert "slots, booking" in warning
-        changed = api.call("PUT", path, {"model": "claude-haiku-4.5"}).data
-        assert "warnings" not in changed
+        update_response = api.call("PUT", path, {"model": "claude-haiku-4.5"}).data
+        assert "warnings" not in update_response
         for change in ({"model": "deepseek-r1"}, {"capabilities": ["handover"]}):
             assert "cannot call tools" in api.call("PUT", path, change).data["warnings"][0]
         assert "warnings" not in api.call("PUT", path, {"capabilities": ["catalog"]}).data
@@ -143,19 +143,19 @@ def test_the_list_has_all_bots_newest_first_without_prompts(api: Api, time: Time
     for number in range(3):
         ids.append(create(api, name=f"Bot {number}")["id"])
         time.pass_by(seconds=1)
-    found = api.get(LIST)["agents"]
-    assert [agent["id"] for agent in found] == ids[::-1]
-    assert not any("systemPrompt" in agent for agent in found)
+    agents = api.get(LIST)["agents"]
+    assert [agent["id"] for agent in agents] == ids[::-1]
+    assert not any("systemPrompt" in agent for agent in agents)
 
 
 class TestUpdateAgent:
     def test_an_update_changes_only_the_given_fields(self, api: Api, time: Time) -> None:
-        before = create(api, welcomeMessage="Hello!")
+        agent = create(api, welcomeMessage="Hello!")
         time.pass_by(minutes=1)
-        after = update(api, before["id"], name="Miller", isActive=False)
-        changed = {name for name in after if after[name] != before[name]}
-        assert changed == {"name", "isActive", "updatedAt"}
-        cleared = update(api, before["id"], welcomeMessage=None, allowedOrigins=[])
+        updated_agent = update(api, agent["id"], name="Miller", isActive=False)
+        changed_fields = {name for name in updated_agent if updated_agent[name] != agent[name]}
+        assert changed_fields == {"name", "isActive", "updatedAt"}
+        cleared = update(api, agent["id"], welcomeMessage=None, allowedOrigins=[])
         assert cleared["welcomeMessage"] is None
 
     def test_a_new_model_outside_the_catalogue_is_a_warning(self, api: Api) -> None:
@@ -171,8 +171,8 @@ class TestBotKeys:
 
     def test_a_key_is_shown_once_and_stored_as_a_hash(self, api: Api) -> None:
         agent = create(api)["id"]
-        made = self.make(agent)
-        token = made["token"]
+        key = self.make(agent)
+        token = key["token"]
         assert tokens.well_formed(token, tokens.BOT_PREFIX)
         assert token not in str(all_rows())
         assert api.get(f"/api/agents/{agent}")["keys"] == [f"svc_bot_…{token[-4:]}"]
@@ -183,7 +183,7 @@ class TestBotKeys:
         token = self.make(one)["token"]
         assert not bot_keys.is_key_of(other, token)
         wrong = tokens.generate(tokens.BOT_PREFIX)
-        assert not any(bot_keys.is_key_of(one, each) for each in (wrong, "", token[:-1], api.token))
+        assert not any(bot_keys.is_key_of(one, text) for text in (wrong, "", token[:-1], api.token))
 
     def test_a_bot_has_at_most_five_keys_even_when_created_concurrently(self, api: Api) -> None:
         agent = create(api)["id"]
@@ -201,11 +201,11 @@ class TestBotKeys:
 
     def test_a_deleted_key_stays_deleted_and_makes_room(self, api: Api) -> None:
         agent = create(api)["id"]
-        made = [self.make(agent) for _ in range(5)]
-        gone = as_operator("delete_bot_key", agentId=agent, keyId=made[2]["keyId"])
-        assert gone == {"keyId": made[2]["keyId"]}
-        assert not bot_keys.is_key_of(agent, made[2]["token"])
-        assert bot_keys.is_key_of(agent, made[3]["token"])
+        keys = [self.make(agent) for _ in range(5)]
+        gone = as_operator("delete_bot_key", agentId=agent, keyId=keys[2]["keyId"])
+        assert gone == {"keyId": keys[2]["keyId"]}
+        assert not bot_keys.is_key_of(agent, keys[2]["token"])
+        assert bot_keys.is_key_of(agent, keys[3]["token"])
         assert self.make(agent)["token"]
 
     def test_keys_of_another_bot_are_not_found(self, api: Api) -> None:
@@ -246,10 +246,10 @@ class TestPublicSettings:
     """``GET /api/public/agents/{id}``: the settings that a page's widget receives."""
 
     def test_a_page_receives_only_the_settings_it_shows(self, api: Api) -> None:
-        shown = {"welcomeMessage": "Hello!", "allowedOrigins": ["https://bakery.example"]}
-        agent = create(api, **shown)
+        public_fields = {"welcomeMessage": "Hello!", "allowedOrigins": ["https://bakery.example"]}
+        agent = create(api, **public_fields)
         answer = Api(None).call("GET", f"/api/public/agents/{agent['id']}")
-        expected = {"id": agent["id"], "name": agent["name"], "isPrivate": False, **shown}
+        expected = {"id": agent["id"], "name": agent["name"], "isPrivate": False, **public_fields}
         assert (answer.status, answer.data["agent"]) == (200, expected)
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
@@ -262,12 +262,12 @@ class TestPublicSettings:
     def test_unknown_and_inactive_bots_get_the_same_answer(self, api: Api) -> None:
         agent = create(api)
         update(api, agent["id"], isActive=False)
-        refused = [
-            Api(None).refused("GET", f"/api/public/agents/{each}").data
-            for each in (agent["id"], new_id())
+        errors = [
+            Api(None).refused("GET", f"/api/public/agents/{agent_id}").data
+            for agent_id in (agent["id"], new_id())
         ]
-        assert [each.pop("code") for each in refused] == ["not_found"] * 2
-        assert [each["message"] for each in refused] == [refused[0]["message"]] * 2
+        assert [error.pop("code") for error in errors] == ["not_found"] * 2
+        assert [error["message"] for error in errors] == [errors[0]["message"]] * 2
 
     def test_reading_public_settings_is_not_audited(self, api: Api) -> None:
         agent = create(api)
@@ -278,8 +278,8 @@ class TestPublicSettings:
 
 class TestListModels:
     def test_each_model_has_limits_and_prices_for_a_million_tokens(self, api: Api) -> None:
-        found = {each["name"]: each for each in api.get("/api/agents/models")["models"]}
-        assert found["claude-sonnet-4.5"] == {
+        models = {model["name"]: model for model in api.get("/api/agents/models")["models"]}
+        assert models["claude-sonnet-4.5"] == {
             "name": "claude-sonnet-4.5",
             "provider": "demo",
             "contextTokens": 200_000,
@@ -287,7 +287,7 @@ class TestListModels:
             "inputPrice": 30_000,
             "outputPrice": 150_000,
         }
-        assert list(found) == sorted(found)
+        assert list(models) == sorted(models)
 
     def test_every_listed_model_is_accepted_without_a_warning(self, api: Api) -> None:
         for model in api.get("/api/agents/models")["models"]:
@@ -299,5 +299,5 @@ class TestListModels:
     ) -> None:
         monkeypatch.setenv("LLM_PROVIDER", "bedrock")
         reload_settings()
-        found = api.get("/api/agents/models")["models"]
-        assert {model["provider"] for model in found} == {"bedrock", "demo"}
+        models = api.get("/api/agents/models")["models"]
+        assert {model["provider"] for model in models} == {"bedrock", "demo"}

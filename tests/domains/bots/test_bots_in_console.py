@@ -34,8 +34,8 @@ def console(owner: Owner) -> Console:
 @pytest.fixture
 def agent(console: Console) -> str:
     """The id of a bot."""
-    made: str = console.call("create_agent", **AGENT)["agent"]["id"]
-    return made
+    agent_id: str = console.call("create_agent", **AGENT)["agent"]["id"]
+    return agent_id
 
 
 class TestBots:
@@ -43,10 +43,10 @@ class TestBots:
         self, console: Console, api: Api, agent: str
     ) -> None:
         console.call("update_agent", id=agent, name="Miller", isPrivate=True)
-        shown = console.call("get_agent", id=agent)
-        assert (shown["agent"]["name"], shown["agent"]["isPrivate"]) == ("Miller", True)
-        listed = console.call("list_agents")
-        for path, answer in ((f"/api/agents/{agent}", shown), ("/api/agents/list", listed)):
+        reply = console.call("get_agent", id=agent)
+        assert (reply["agent"]["name"], reply["agent"]["isPrivate"]) == ("Miller", True)
+        listing = console.call("list_agents")
+        for path, answer in ((f"/api/agents/{agent}", reply), ("/api/agents/list", listing)):
             assert api.get(path) == {"status": True, **answer}
 
 
@@ -54,22 +54,22 @@ class TestListBotKeys:
     def test_the_list_shows_every_field_of_a_key_except_its_token(
         self, console: Console, agent: str, time: Time
     ) -> None:
-        made = []
+        keys = []
         for name in ("Site", "App"):
-            made.append(console.call("create_bot_key", agentId=agent, name=name))
+            keys.append(console.call("create_bot_key", agentId=agent, name=name))
             time.pass_by(minutes=1)
         assert console.call("list_bot_keys", agentId=agent) == {
             "keys": [
                 {
-                    "id": made[1]["keyId"],
+                    "id": keys[1]["keyId"],
                     "name": "App",
-                    "masked": f"svc_bot_…{made[1]['token'][-4:]}",
+                    "masked": f"svc_bot_…{keys[1]['token'][-4:]}",
                     "createdAt": "2027-01-15T12:01:00.000Z",
                 },
                 {
-                    "id": made[0]["keyId"],
+                    "id": keys[0]["keyId"],
                     "name": "Site",
-                    "masked": f"svc_bot_…{made[0]['token'][-4:]}",
+                    "masked": f"svc_bot_…{keys[0]['token'][-4:]}",
                     "createdAt": "2027-01-15T12:00:00.000Z",
                 },
             ],
@@ -105,24 +105,24 @@ def money(owner: Owner, agent: str) -> Iterator[Money]:
 
 
 class TestLimitsByManagers:
-    @pytest.mark.parametrize("changed", [{"daily": 900}, {"daily": 0}, {"weekly": 10**6}])
+    @pytest.mark.parametrize("limits", [{"daily": 900}, {"daily": 0}, {"weekly": 10**6}])
     def test_a_manager_lowers_a_limit_or_sets_one(
-        self, changed: dict[str, Any], owner: Owner, agent: str
+        self, limits: dict[str, Any], owner: Owner, agent: str
     ) -> None:
         place = owner.workspace.id
         in_console(place, "set_bot_limits", agentId=agent, daily=1_000, weekly=None)
-        in_console(place, "set_bot_limits", membership="manager", agentId=agent, **changed)
-        shown = in_console(place, "get_bot_limits", membership="manager", agentId=agent)
-        assert {name: shown[name]["limit"] for name in changed} == changed
+        in_console(place, "set_bot_limits", membership="manager", agentId=agent, **limits)
+        stored_limits = in_console(place, "get_bot_limits", membership="manager", agentId=agent)
+        assert {name: stored_limits[name]["limit"] for name in limits} == limits
 
-    @pytest.mark.parametrize("changed", [{"daily": 1_001}, {"daily": None}])
+    @pytest.mark.parametrize("limits", [{"daily": 1_001}, {"daily": None}])
     def test_a_manager_neither_raises_nor_removes_one(
-        self, changed: dict[str, Any], owner: Owner, agent: str
+        self, limits: dict[str, Any], owner: Owner, agent: str
     ) -> None:
         place = owner.workspace.id
         in_console(place, "set_bot_limits", agentId=agent, daily=1_000)
         with pytest.raises(ForbiddenError, match="only the owner"):
-            in_console(place, "set_bot_limits", membership="manager", agentId=agent, **changed)
+            in_console(place, "set_bot_limits", membership="manager", agentId=agent, **limits)
 
     def test_a_member_sees_and_sets_none(self, owner: Owner, agent: str) -> None:
         for operation in ("get_bot_limits", "set_bot_limits"):
@@ -132,9 +132,9 @@ class TestLimitsByManagers:
 
 class TestGetBotLimits:
     def read(self, console: Console, agent: str, window: str) -> tuple[Any, ...]:
-        shown = console.call("get_bot_limits", agentId=agent)[window]
+        budget = console.call("get_bot_limits", agentId=agent)[window]
         names = ("window", "limit", "spent", "held", "remaining", "endsAt")
-        return tuple(shown[name] for name in names)
+        return tuple(budget[name] for name in names)
 
     def test_a_new_bot_has_a_daily_limit_and_has_spent_nothing(
         self, console: Console, agent: str, time: Time
@@ -172,8 +172,8 @@ class TestGetBotLimits:
         console.call("set_bot_limits", agentId=agent, daily=500, weekly=1000, monthly=1000)
         money.spend(120)
         time.now = datetime(2027, 1, 15, 21, tzinfo=UTC)  # midnight in Moscow
-        read = [self.read(console, agent, each) for each in ("daily", "weekly", "monthly")]
-        assert [each[:3] for each in read] == [
+        read = [self.read(console, agent, window) for window in ("daily", "weekly", "monthly")]
+        assert [limit[:3] for limit in read] == [
             ("2027-01-16", 500, 0),
             ("2027-W02", 1000, 120),
             ("2027-01", 1000, 120),
@@ -184,8 +184,8 @@ class TestGetBotLimits:
     ) -> None:
         money.spend(120)
         console.call("set_bot_limits", agentId=agent, daily=100)
-        shown = console.call("get_bot_limits", agentId=agent)["daily"]
-        assert (shown["spent"], shown["remaining"]) == (120, 0)
+        daily = console.call("get_bot_limits", agentId=agent)["daily"]
+        assert (daily["spent"], daily["remaining"]) == (120, 0)
 
     def test_a_window_that_began_on_another_machine_counts(
         self, console: Console, agent: str, time: Time, money: Money
@@ -193,8 +193,8 @@ class TestGetBotLimits:
         time.now = datetime(2027, 1, 15, 21, tzinfo=UTC)
         money.spend(120)
         time.pass_by(minutes=-1)
-        shown = self.read(console, agent, "daily")
-        assert (shown[0], shown[2], shown[5]) == ("2027-01-16", 120, "2027-01-16T21:00:00.000Z")
+        daily = self.read(console, agent, "daily")
+        assert (daily[0], daily[2], daily[5]) == ("2027-01-16", 120, "2027-01-16T21:00:00.000Z")
 
     def test_limits_are_read_in_three_requests(
         self, console: Console, agent: str, money: Money

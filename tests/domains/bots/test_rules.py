@@ -16,7 +16,7 @@ def test_thousand_answers_cost_3000_input_and_200_output_tokens_each(
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"),
+    ("capabilities", "expected"),
     [
         ([], []),
         (["handover", "catalog", "catalog"], ["catalog", "handover"]),
@@ -25,6 +25,6 @@ def test_thousand_answers_cost_3000_input_and_200_output_tokens_each(
     ],
 )
 def test_capabilities_have_one_order_and_bookings_need_free_times(
-    chosen: list[Capability], expected: list[Capability]
+    capabilities: list[Capability], expected: list[Capability]
 ) -> None:
-    assert normalize_capabilities(chosen) == expected
+    assert normalize_capabilities(capabilities) == expected
