@@ -26,8 +26,8 @@ def request_count(servers: Servers) -> int:
 
 
 def create(api: Api, **fields: Any) -> Any:
-    made = {"name": "Bread", "price": 9900, **fields}
-    return api.post("/api/products/create", made)["product"]
+    body = {"name": "Bread", "price": 9900, **fields}
+    return api.post("/api/products/create", body)["product"]
 
 
 class TestOwnCatalogue:
@@ -226,7 +226,7 @@ class TestFailure:
 
 class TestInput:
     @pytest.mark.parametrize(
-        ("given", "format_"),
+        ("barcode", "format_"),
         [
             ("96385074", "EAN8"),
             ("036000291452", "UPCA"),
@@ -237,15 +237,15 @@ class TestInput:
         ],
     )
     def test_all_forms_of_a_barcode_are_recognised(
-        self, given: str, format_: str, open_facts: Servers, api: Api
+        self, barcode: str, format_: str, open_facts: Servers, api: Api
     ) -> None:
-        data = look_up(api, given)
+        data = look_up(api, barcode)
         assert data["format"] == format_
         assert data["barcode"].isdigit()
         assert data["gtin14"] == data["barcode"].zfill(14)
 
     @pytest.mark.parametrize(
-        ("given", "reason"),
+        ("barcode", "reason"),
         [
             ("3017624010702", "expected the check digit 1"),
             ("301762401070", "expected the check digit"),
@@ -257,9 +257,9 @@ class TestInput:
         ],
     )
     def test_an_invalid_barcode_is_refused_with_the_expected_form(
-        self, given: str, reason: str, open_facts: Servers, api: Api
+        self, barcode: str, reason: str, open_facts: Servers, api: Api
     ) -> None:
-        failed, reply = api.tool("svc_lookup_barcode", barcode=given)
+        failed, reply = api.tool("svc_lookup_barcode", barcode=barcode)
         assert failed
         assert (reply["httpStatus"], reply["data"]["code"]) == (400, "invalid_barcode")
         assert reply["data"]["errors"][0]["field"] == "barcode"
@@ -276,7 +276,7 @@ class TestInput:
 def test_only_the_configured_databases_are_queried(
     open_facts: Servers, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = replace(gateway.settings(), barcode_sources=f"openbeautyfacts={open_facts[1].url}")
-    monkeypatch.setattr(gateway, "settings", lambda: chosen)
+    config = replace(gateway.settings(), barcode_sources=f"openbeautyfacts={open_facts[1].url}")
+    monkeypatch.setattr(gateway, "settings", lambda: config)
     look_up(api)
     assert [len(server.requests) for server in open_facts] == [0, 1, 0]

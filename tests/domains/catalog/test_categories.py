@@ -40,19 +40,19 @@ def update(api: Api, category_id: str, **fields: Any) -> Any:
     return api.post(UPDATE, {"id": category_id, **fields})["category"]
 
 
-def listed(api: Api, query: str = "") -> list[Any]:
-    found: list[Any] = api.get(f"{LIST}?{query}")["categories"]
-    return found
+def find(api: Api, query: str = "") -> list[Any]:
+    categories: list[Any] = api.get(f"{LIST}?{query}")["categories"]
+    return categories
 
 
 def parents(api: Api) -> dict[str, str | None]:
-    return {category["id"]: category["parentId"] for category in listed(api)}
+    return {category["id"]: category["parentId"] for category in find(api)}
 
 
 def product(api: Api, category_id: str | None, name: str = "Loaf") -> str:
     body = {"name": name, "price": 1, "categoryId": category_id}
-    made: str = api.post("/api/products/create", body)["product"]["id"]
-    return made
+    product_id: str = api.post("/api/products/create", body)["product"]["id"]
+    return product_id
 
 
 def products_of(api: Api, category_id: str) -> int:
@@ -83,7 +83,7 @@ class TestCreateCategory:
     def test_a_new_category_comes_last(self, api: Api) -> None:
         for name in "BAC":
             create(api, name)
-        assert [category["name"] for category in listed(api)] == ["B", "A", "C"]
+        assert [category["name"] for category in find(api)] == ["B", "A", "C"]
 
     def test_generated_slugs_do_not_clash(self, api: Api) -> None:
         assert [create(api)["slug"] for _ in range(3)] == ["bread", "bread-2", "bread-3"]
@@ -128,27 +128,27 @@ class TestListCategories:
         bread, cut = create(api), create(api, "Haircuts", kind="service")
         rolls = create(api, "Rolls", parentId=bread["id"])
         product(api, bread["id"]), product(api, bread["id"]), product(api, rolls["id"])
-        assert {c["name"]: c["itemsCount"] for c in listed(api)} == {
+        assert {c["name"]: c["itemsCount"] for c in find(api)} == {
             "Bread": 2,
             "Rolls": 1,
             "Haircuts": 0,
         }
-        assert [c["id"] for c in listed(api, "kind=service")] == [cut["id"]]
-        assert [c["id"] for c in listed(api, "kind=product")] == [bread["id"], rolls["id"]]
+        assert [c["id"] for c in find(api, "kind=service")] == [cut["id"]]
+        assert [c["id"] for c in find(api, "kind=product")] == [bread["id"], rolls["id"]]
 
     def test_the_list_shows_the_children_of_one_category(self, api: Api) -> None:
         ids = chain(api, 3)
-        assert [c["id"] for c in listed(api, f"parentId={ids[0]}")] == [ids[1]]
-        assert listed(api, f"parentId={ids[2]}") == []
+        assert [c["id"] for c in find(api, f"parentId={ids[0]}")] == [ids[1]]
+        assert find(api, f"parentId={ids[2]}") == []
 
 
 class TestUpdateCategory:
     def test_an_update_changes_only_the_given_fields(self, api: Api) -> None:
         bread = create(api)
         product(api, bread["id"])
-        after = update(api, bread["id"], name="Loaves", sortOrder=5)
-        assert after == bread | {"name": "Loaves", "sortOrder": 5, "itemsCount": 1}
-        assert listed(api) == [after]
+        updated_category = update(api, bread["id"], name="Loaves", sortOrder=5)
+        assert updated_category == bread | {"name": "Loaves", "sortOrder": 5, "itemsCount": 1}
+        assert find(api) == [updated_category]
 
     def test_an_update_changes_the_slug(self, api: Api) -> None:
         bread, cakes = create(api), create(api, "Cakes")
@@ -187,7 +187,7 @@ class TestDeleteCategory:
         assert answer == {"status": True, "id": middle, "deleted": True, "movedItems": 1}
         assert parents(api) == {top: None, low: top, cakes: None}
         assert api.get(f"/api/products/{loaf}")["product"]["categoryId"] == cakes
-        assert {c["id"]: c["itemsCount"] for c in listed(api)} == {top: 0, low: 0, cakes: 1}
+        assert {c["id"]: c["itemsCount"] for c in find(api)} == {top: 0, low: 0, cakes: 1}
         assert refusal(api, DELETE, {"id": middle}) == (404, "not_found")
 
     def test_delete_moves_services_as_well(self, api: Api) -> None:
@@ -196,7 +196,7 @@ class TestDeleteCategory:
         service = api.post("/api/services/create", body)["service"]["id"]
         assert api.post(DELETE, {"id": hair, "moveTo": nails})["movedItems"] == 1
         assert api.get(f"/api/services/{service}")["service"]["categoryId"] == nails
-        assert {c["id"]: c["itemsCount"] for c in listed(api)} == {nails: 1}
+        assert {c["id"]: c["itemsCount"] for c in find(api)} == {nails: 1}
 
     def test_delete_leaves_items_without_a_category_by_default(
         self, api: Api, owner: Owner
@@ -211,10 +211,10 @@ class TestDeleteCategory:
     def test_a_dry_run_reports_and_changes_nothing(self, api: Api) -> None:
         bread = create(api)["id"]
         product(api, bread)
-        before = all_rows()
+        rows_before = all_rows()
         answer = api.post(DELETE, {"id": bread, "dryRun": True})
         assert (answer["deleted"], answer["movedItems"]) == (False, 1)
-        assert all_rows() == before
+        assert all_rows() == rows_before
 
     def test_a_target_that_cannot_take_the_items_is_refused(self, api: Api) -> None:
         bread = create(api)["id"]
@@ -286,8 +286,8 @@ class TestDeleteCategory:
             (CREATE, {"name": "x", "parentId": bread}),
         ):
             assert refusal(api, path, body) == (404, "not_found")
-        within = api.get(f"/api/products/list?categoryId={bread}")["products"][0]["id"]
-        copy = api.post("/api/products/duplicate", {"id": within})["product"]
+        product_id = api.get(f"/api/products/list?categoryId={bread}")["products"][0]["id"]
+        copy = api.post("/api/products/duplicate", {"id": product_id})["product"]
         assert copy["categoryId"] is None
 
     def test_items_have_no_category_if_their_target_is_deleted_meanwhile(
@@ -315,14 +315,14 @@ class TestDeleteCategory:
         with monkeypatch.context() as killed:
             killed.setattr(jobs, "attempt", lambda *_: None)
             api.post(DELETE, {"id": middle})
-        left = [child for child, parent in parents(api).items() if parent == middle]
-        assert len(left) == 40
-        update(api, top, parentId=left[0])
+        remaining_children = [child for child, parent in parents(api).items() if parent == middle]
+        assert len(remaining_children) == 40
+        update(api, top, parentId=remaining_children[0])
         run_cascades()
         tree = parents(api)
         assert middle not in tree.values()
-        assert tree[left[0]] is None
-        assert {tree[child] for child in left[1:]} == {top}
+        assert tree[remaining_children[0]] is None
+        assert {tree[child] for child in remaining_children[1:]} == {top}
 
 
 def run_cascades() -> int:
@@ -380,27 +380,27 @@ def check_tree(api: Api) -> None:
 )
 def test_any_sequence_of_changes_leaves_a_valid_tree(steps: list[Any], new_owner: Any) -> None:
     api = new_owner().api()
-    made = chain(api, 4)
+    category_ids = chain(api, 4)
     for what, who, where in steps:
-        category_id = made[who % len(made)]
-        parent_id = None if where is None else made[where % len(made)]
-        before = parents(api)
+        category_id = category_ids[who % len(category_ids)]
+        parent_id = None if where is None else category_ids[where % len(category_ids)]
+        tree = parents(api)
         if what == "create":
             answer = api.call("POST", CREATE, {"name": "x", "parentId": parent_id})
-            fits = parent_id in {None, *before} and trees.depth(before, parent_id) < 5
+            fits = parent_id in {None, *tree} and trees.depth(tree, parent_id) < 5
             assert (answer.status == 200) is fits
-            made += [answer.data["category"]["id"]] if fits else []
+            category_ids += [answer.data["category"]["id"]] if fits else []
         elif what == "move":
             answer = api.call("POST", UPDATE, {"id": category_id, "parentId": parent_id})
-            known = category_id in before and parent_id in {None, *before}
-            if known and not trees.is_cycle(before, category_id, parent_id):
-                levels = trees.depth(before, parent_id) + trees.height(before, category_id)
+            known = category_id in tree and parent_id in {None, *tree}
+            if known and not trees.is_cycle(tree, category_id, parent_id):
+                levels = trees.depth(tree, parent_id) + trees.height(tree, category_id)
                 assert (answer.status == 200) is (levels <= 5)
             else:
                 assert answer.status == (400 if known else 404)
         else:
             answer = api.call("POST", DELETE, {"id": category_id})
-            assert answer.status == (200 if category_id in before else 404)
+            assert answer.status == (200 if category_id in tree else 404)
         check_tree(api)
 
 

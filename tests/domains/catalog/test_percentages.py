@@ -13,7 +13,7 @@ PRICES = st.integers(0, 10**11)
 
 
 @pytest.mark.parametrize(
-    ("price", "percent", "after"),
+    ("price", "percent", "new_price"),
     [
         (100, 10, 110),
         (100, -10, 90),
@@ -33,8 +33,8 @@ PRICES = st.integers(0, 10**11)
         (10**11, 0.000000001, 10**11 + 1),
     ],
 )
-def test_prices_change_by_percent(price: int, percent: float, after: int) -> None:
-    assert change_by_percent(price, percent) == after
+def test_prices_change_by_percent(price: int, percent: float, new_price: int) -> None:
+    assert change_by_percent(price, percent) == new_price
 
 
 @given(PRICES, st.decimals(-200, 1000, places=4))

@@ -43,16 +43,16 @@ class TestReorderProducts:
 
     def test_only_moved_products_are_rewritten(self, api: Api) -> None:
         ids = [create(api, name)["id"] for name in "ABCDE"]
-        before = {p["id"]: p for p in list_products(api)}
+        products_before = {p["id"]: p for p in list_products(api)}
         api.post(REORDER, {"ids": [ids[1], ids[2], ids[0], ids[3], ids[4]]})
         assert names(api) == "B C A D E"
-        assert [p["name"] for p in list_products(api) if p != before[p["id"]]] == ["A"]
+        assert [p["name"] for p in list_products(api) if p != products_before[p["id"]]] == ["A"]
 
     def test_reordering_what_is_in_order_writes_nothing(self, api: Api) -> None:
         ids = [create(api, name)["id"] for name in "ABC"]
-        before = all_rows()
+        rows_before = all_rows()
         api.post(REORDER, {"ids": ids[:2]})
-        assert all_rows().keys() == before.keys()
+        assert all_rows().keys() == rows_before.keys()
 
     def test_a_reorder_too_large_for_one_transaction_can_be_finished_by_the_runner(
         self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
@@ -120,9 +120,9 @@ class TestReorderProducts:
     ) -> None:
         ids = create_many(owner, 90, description="ー" * 20_000)[::-1]
         api.post(REORDER, {"ids": ids})
-        found = PRODUCTS.fetch(owner.workspace.id, ids)
-        assert [product.id for product in sorted(found, key=lambda p: p.sort_order)] == ids
-        assert {product.description for product in found} == {"ー" * 20_000}
+        products = PRODUCTS.fetch(owner.workspace.id, ids)
+        assert [product.id for product in sorted(products, key=lambda p: p.sort_order)] == ids
+        assert {product.description for product in products} == {"ー" * 20_000}
 
     def test_a_reorder_without_room_before_the_first_product_is_409(
         self, api: Api, owner: Owner
@@ -170,7 +170,7 @@ class TestBulkProducts:
         return api.post(BULK, {"ids": ids, "action": action, **more})
 
     @pytest.mark.parametrize(
-        ("action", "more", "field", "after"),
+        ("action", "more", "field", "new"),
         [
             ("activate", {}, "status", ["active"] * 3),
             ("deactivate", {}, "status", ["inactive"] * 3),
@@ -184,16 +184,16 @@ class TestBulkProducts:
         ],
     )
     def test_the_action_is_applied_to_each_product(
-        self, action: str, more: Any, field: str, after: Any, api: Api, some: list[Any]
+        self, action: str, more: Any, field: str, new: Any, api: Api, some: list[Any]
     ) -> None:
-        before = [product[field] for product in some]
+        old = [product[field] for product in some]
         answer = self.bulk(api, some, action, **more)
-        words = ["unchanged" if b == a else "changed" for b, a in zip(before, after, strict=True)]
+        words = ["unchanged" if b == a else "changed" for b, a in zip(old, new, strict=True)]
         assert outcomes(answer) == [(200, word) for word in words]
-        assert [result["before"] for result in answer["results"]] == before
-        assert [result["after"] for result in answer["results"]] == after
+        assert [result["before"] for result in answer["results"]] == old
+        assert [result["after"] for result in answer["results"]] == new
         assert answer["summary"] == {"ok": 3, "failed": 0}
-        assert [product[field] for product in list_products(api)] == after
+        assert [product[field] for product in list_products(api)] == new
 
     def test_a_bulk_action_moves_products_into_and_out_of_a_category(
         self, api: Api, some: list[Any]
@@ -237,7 +237,7 @@ class TestBulkProducts:
         create(api, sku="b")
 
     @pytest.mark.parametrize(
-        ("action", "value", "done", "would"),
+        ("action", "value", "done_message", "would"),
         [
             ("delete", None, "deleted", "would be deleted"),
             ("setPrice", 15, "changed", "would change"),
@@ -246,22 +246,22 @@ class TestBulkProducts:
         ],
     )
     def test_a_dry_run_changes_nothing_and_reports_the_changes(
-        self, action: str, value: Any, done: str, would: str, api: Api, some: list[Any]
+        self, action: str, value: Any, done_message: str, would: str, api: Api, some: list[Any]
     ) -> None:
         more = {"confirm": True} | ({} if value is None else {"value": value})
         both = [*some, {"id": new_id()}]
-        before = all_rows()
+        rows_before = all_rows()
         dry = self.bulk(api, both, action, **more, dryRun=True)
-        assert all_rows() == before
+        assert all_rows() == rows_before
         real = self.bulk(api, both, action, **more)
-        assert {result["message"] for result in real["results"][:3]} <= {done, "unchanged"}
+        assert {result["message"] for result in real["results"][:3]} <= {done_message, "unchanged"}
         for one, other in zip(dry["results"], real["results"], strict=True):
-            assert one["message"] == {done: would}.get(other["message"], other["message"])
+            assert one["message"] == {done_message: would}.get(other["message"], other["message"])
             assert one | {"message": ""} == other | {"message": ""}
 
     def test_a_deletion_names_the_deleted_products(self, api: Api, some: list[Any]) -> None:
         dry = self.bulk(api, some, "delete", dryRun=True)["results"]
-        assert [(each["before"], each["after"]) for each in dry] == [(name, None) for name in "ABC"]
+        assert [(row["before"], row["after"]) for row in dry] == [(name, None) for name in "ABC"]
 
     @pytest.mark.parametrize(
         ("action", "value"),
@@ -322,15 +322,15 @@ class TestBulkProducts:
         assert [read(api, product)["price"] for product in some[:2]] == [7, 7]
 
     def test_a_hundred_are_deleted_in_one_call(self, api: Api, owner: Owner) -> None:
-        made = hundred(owner)
-        body = {"ids": made, "action": "delete", "confirm": True}
+        product_ids = hundred(owner)
+        body = {"ids": product_ids, "action": "delete", "confirm": True}
         assert api.post(BULK, body)["summary"] == {"ok": 100, "failed": 0}
         assert counters.read(owner.workspace.id, "PRODUCT") == {}
 
     def test_a_failure_midway_is_reported_and_the_rest_is_done(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        made = hundred(owner)
+        product_ids = hundred(owner)
         commit, commits = UnitOfWork.commit, itertools.count()
 
         def fail_once(unit: UnitOfWork, *args: Any) -> None:
@@ -339,7 +339,7 @@ class TestBulkProducts:
             commit(unit, *args)
 
         monkeypatch.setattr(UnitOfWork, "commit", fail_once)
-        answer = api.post(BULK, {"ids": made, "action": "setPrice", "value": 7})
+        answer = api.post(BULK, {"ids": product_ids, "action": "setPrice", "value": 7})
         assert [r["status"] for r in answer["results"]] == [200] * 15 + [503] * 15 + [200] * 70
         assert answer["summary"] == {"ok": 85, "failed": 15}
 
@@ -348,8 +348,8 @@ class TestBulkProducts:
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Prices are raised once, even if the first call stopped in between."""
-        made = hundred(owner)
-        body = {"ids": made, "action": "changePricePercent", "value": 10}
+        product_ids = hundred(owner)
+        body = {"ids": product_ids, "action": "changePricePercent", "value": 10}
         commit, commits = UnitOfWork.commit, itertools.count()
 
         def die(unit: UnitOfWork, *args: Any) -> None:
@@ -373,10 +373,10 @@ class TestBulkProducts:
 
     def test_each_step_is_audited(self, api: Api, owner: Owner) -> None:
         self.bulk(api, [{"id": product} for product in hundred(owner)], "deactivate")
-        made = [row for row in audit.latest(owner.workspace.id) if row.operation == "bulk_products"]
-        assert len(made) == 7
-        assert sum(len(row.resources) for row in made) == 100
-        assert {tuple(row.fields) for row in made} == {("ids", "action")}
+        log = [row for row in audit.latest(owner.workspace.id) if row.operation == "bulk_products"]
+        assert len(log) == 7
+        assert sum(len(row.resources) for row in log) == 100
+        assert {tuple(row.fields) for row in log} == {("ids", "action")}
 
 
 def hundred(owner: Owner) -> list[str]:

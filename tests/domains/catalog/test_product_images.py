@@ -53,14 +53,14 @@ class TestImages:
     ) -> None:
         product = create(api, images=[{"url": f"{IMAGE_SERVER}/{n}.png"} for n in (0, 1)])
         first, second = product["images"]
-        asked = len(away.requests)
+        request_count = len(away.requests)
         swapped = update(api, product, images=[{"url": second["url"]}, {"url": first["url"]}])
         assert swapped["images"] == [second, first]
-        assert len(away.requests) == asked
-        added = update(
+        assert len(away.requests) == request_count
+        updated_product = update(
             api, product, images=[{"url": first["url"]}, {"url": f"{IMAGE_SERVER}/2.png"}]
         )
-        assert [image["width"] for image in added["images"]] == [8, 10]
+        assert [image["width"] for image in updated_product["images"]] == [8, 10]
         assert update(api, product, images=[])["images"] == []
         assert update(api, product, images=[{"url": first["url"]}])["images"] == [first]
         assert update(api, product, images=None)["images"] == []
@@ -82,7 +82,7 @@ class TestImages:
 
     def test_images_may_be_given_as_file_ids_of_the_workspace(self, api: Api, away: Server) -> None:
         (first,) = create(api, images=[{"url": f"{IMAGE_SERVER}/0.png"}])["images"]
-        asked = len(away.requests)
+        request_count = len(away.requests)
         product = create(api, images=[{"fileId": first["fileId"]}])
         assert product["images"] == [first]
         mixed = [
@@ -91,20 +91,20 @@ class TestImages:
             {"url": first["url"]},
         ]
         assert update(api, product, images=mixed)["images"][1:] == [first, first]
-        assert len(away.requests) == asked + 1
+        assert len(away.requests) == request_count + 1
 
     def test_an_unknown_file_id_is_404_before_anything_is_fetched(
         self, api: Api, away: Server, new_owner: Any
     ) -> None:
         (theirs,) = create(new_owner().api(), images=[{"url": f"{IMAGE_SERVER}/0.png"}])["images"]
-        product, asked = create(api), len(away.requests)
+        product, request_count = create(api), len(away.requests)
         for unknown in (new_id(), theirs["fileId"]):
             images = [{"url": f"{IMAGE_SERVER}/1.png"}, {"fileId": unknown}]
             body = {"name": "x", "price": 1, "images": images}
             assert refusal(api, CREATE, body) == (404, "not_found")
             body = {"id": product["id"], "images": images}
             assert refusal(api, UPDATE, body) == (404, "not_found")
-        assert len(away.requests) == asked
+        assert len(away.requests) == request_count
 
     def test_a_file_that_is_not_an_image_is_400(self, api: Api) -> None:
         text = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]

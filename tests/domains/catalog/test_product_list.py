@@ -123,11 +123,11 @@ class TestListProducts:
         api = new_owner().api()
         name = "".join(word + gap for word, gap in zip(words, between, strict=False))
         product, _ = create(api, f"{name}x"), create(api, "ЪЪ")
-        chosen = draw.draw(st.lists(st.sampled_from(words), min_size=1, unique=True))
-        parts = [word[: draw.draw(st.integers(1, len(word)))] for word in chosen]
+        chosen_words = draw.draw(st.lists(st.sampled_from(words), min_size=1, unique=True))
+        parts = [word[: draw.draw(st.integers(1, len(word)))] for word in chosen_words]
         search = "".join(part + gap for part, gap in zip(parts, between[6:], strict=False))
-        found = api.get(f"{LIST}?{urlencode({'q': search})}")["products"]
-        assert [each["id"] for each in found] == [product["id"]], (name, search)
+        hits = api.get(f"{LIST}?{urlencode({'q': search})}")["products"]
+        assert [hit["id"] for hit in hits] == [product["id"]], (name, search)
 
     def test_the_sort_can_be_descending(self, api: Api) -> None:
         for name, price in (("A", 300), ("C", 100), ("B", 200)):
@@ -160,8 +160,8 @@ class TestListProducts:
         assert names(api, barcode=EAN, categoryId=bread, minPrice=8) == "A"
         assert names(api, barcode=EAN, sku="Ёж-10", q="b") == "B"
         assert names(api, barcode="12345670", sku="Ёж-10") == ""
-        found = api.get(f"{LIST}?{urlencode({'barcode': EAN, 'size': 1, 'page': 2})}")
-        assert ([p["name"] for p in found["products"]], found["total"]) == (["B"], 2)
+        page = api.get(f"{LIST}?{urlencode({'barcode': EAN, 'size': 1, 'page': 2})}")
+        assert ([p["name"] for p in page["products"]], page["total"]) == (["B"], 2)
 
     def test_the_list_of_a_category_can_include_its_subcategories(
         self, api: Api, new_owner: Any
@@ -180,9 +180,9 @@ class TestListProducts:
         assert names(api, categoryId=rye, subcategories="true") == "A"
         assert names(api, categoryId=bakery, subcategories="true", q="d") == "D"
         paged = {"categoryId": bakery, "subcategories": "true", "size": 3}
-        found = [api.get(f"{LIST}?{urlencode({**paged, 'page': page})}") for page in (1, 2)]
-        assert [len(each["products"]) for each in found] == [3, 1]
-        assert [each["total"] for each in found] == [4, 4]
+        pages = [api.get(f"{LIST}?{urlencode({**paged, 'page': page})}") for page in (1, 2)]
+        assert [len(page["products"]) for page in pages] == [3, 1]
+        assert [page["total"] for page in pages] == [4, 4]
         foreign = create_category(new_owner().api())
         assert names(api, categoryId=foreign, subcategories="true") == ""
         warned = api.get(f"{LIST}?subcategories=true")
@@ -220,13 +220,13 @@ class TestListProducts:
     def test_long_descriptions_are_truncated_with_a_warning(self, api: Api) -> None:
         long = create(api, description="ж" * 20_000)
         short = create(api, description="ж" * 500)
-        found = api.get(LIST)
-        assert [len(p["description"]) for p in found["products"]] == [500, 500]
-        assert found["products"][0]["description"].endswith("…")
-        assert found["products"][1] == short
-        (warning,) = found["warnings"]
+        page = api.get(LIST)
+        assert [len(p["description"]) for p in page["products"]] == [500, 500]
+        assert page["products"][0]["description"].endswith("…")
+        assert page["products"][1] == short
+        (warning,) = page["warnings"]
         assert warning.startswith("The description of 1 product(s) is cut to 500 characters; ")
-        assert [p["descriptionTruncated"] for p in found["products"]] == [True, False]
+        assert [p["descriptionTruncated"] for p in page["products"]] == [True, False]
         assert "descriptions=full" in warning
         assert read(api, long) == long
         assert long["descriptionTruncated"] is False
@@ -236,16 +236,16 @@ class TestListProducts:
     ) -> None:
         create_many(owner, 21, description="ж" * 20_000)
         for query in ("descriptions=full", "descriptions=full&size=20"):
-            found = api.get(f"{LIST}?{query}")
-            assert {p["description"] for p in found["products"]} == {"ж" * 20_000}
-            assert {p["descriptionTruncated"] for p in found["products"]} == {False}
-            assert len(found["products"]) == 20
-            assert "warnings" not in found
+            page = api.get(f"{LIST}?{query}")
+            assert {p["description"] for p in page["products"]} == {"ж" * 20_000}
+            assert {p["descriptionTruncated"] for p in page["products"]} == {False}
+            assert len(page["products"]) == 20
+            assert "warnings" not in page
         failed, answer = api.tool("svc_list_products", descriptions="full", page=2)
         assert not failed
         assert answer["data"]["products"][0]["description"] == "ж" * 20_000
-        refused = api.refused("GET", f"{LIST}?descriptions=full&size=21")
-        assert refused.data["errors"] == [
+        response = api.refused("GET", f"{LIST}?descriptions=full&size=21")
+        assert response.data["errors"] == [
             {
                 "field": "size",
                 "message": "expected at most 20 with descriptions=full, received number 21",
@@ -257,20 +257,20 @@ class TestListProducts:
     def test_a_truncated_description_from_the_list_is_refused_by_updates(self, api: Api) -> None:
         long = create(api, sku="A", description="ж" * 6007)
         short = create(api, sku="B", description="ж" * 500)
-        shown = [
+        listed_items = [
             {k: p[k] for k in ("sku", "description")} | {"price": 7} for p in list_products(api)
         ]
-        answer = api.post("/api/products/upsert", {"items": shown})
-        refused, done = answer["results"]
-        assert (refused["status"], done["status"]) == (400, 200)
-        assert refused["message"].startswith("description: expected the whole value, received what")
-        assert "leave the field out to keep it" in refused["message"]
+        answer = api.post("/api/products/upsert", {"items": listed_items})
+        refusal, success = answer["results"]
+        assert (refusal["status"], success["status"]) == (400, 200)
+        assert refusal["message"].startswith("description: expected the whole value, received what")
+        assert "leave the field out to keep it" in refusal["message"]
         assert (read(api, long)["description"], read(api, long)["price"]) == ("ж" * 6007, 100)
         assert read(api, short)["price"] == 7
-        error = refused_field(api, UPDATE, {"id": long["id"], **shown[0]})
+        error = refused_field(api, UPDATE, {"id": long["id"], **listed_items[0]})
         assert error["field"] == "description"
-        dry = api.post("/api/products/upsert", {"items": shown, "dryRun": True})
-        assert [each["status"] for each in dry["results"]] == [400, 200]
+        dry = api.post("/api/products/upsert", {"items": listed_items, "dryRun": True})
+        assert [result["status"] for result in dry["results"]] == [400, 200]
 
     @pytest.mark.parametrize("text", ["ж" * 499, "ж" * 500, "ж" * 498 + "…", "ё" * 499 + "…", "…"])
     def test_a_new_description_that_only_looks_truncated_replaces_a_long_one(

@@ -36,9 +36,9 @@ class TestStockDelta:
 
     def test_a_delta_combines_with_other_changes(self, api: Api) -> None:
         product = create(api, stock=5)
-        after = update(api, product, stockDelta=-2, price=9)
-        assert (after["stock"], after["price"]) == (3, 9)
-        assert read(api, product) == after
+        updated_product = update(api, product, stockDelta=-2, price=9)
+        assert (updated_product["stock"], updated_product["price"]) == (3, 9)
+        assert read(api, product) == updated_product
 
     @pytest.mark.parametrize("more", [{}, {"price": 9}])
     def test_a_stock_below_zero_is_409_with_the_current_stock(self, more: Any, api: Api) -> None:
@@ -154,9 +154,9 @@ class TestConcurrency:
         fetch = PRODUCTS.fetch
 
         def stale(self: Any, workspace_id: str, ids: Any, *more: Any) -> Any:
-            found = fetch(workspace_id, ids)
+            products = fetch(workspace_id, ids)
             update(api, product, name=f"Name {new_id()}")
-            return found
+            return products
 
         monkeypatch.setattr(type(PRODUCTS), "fetch", stale)
         answer = api.post(BULK, {"ids": [product["id"]], "action": "setPrice", "value": 7})

@@ -76,26 +76,26 @@ class TestUpsertProducts:
             item(f"S{number}", categoryId=create_category(api, f"c{number}")) for number in range(3)
         ]
         upsert(api, *items)
-        before = list_products(api)
+        products_before = list_products(api)
         changes = len(audit.latest(owner.workspace.id))
         answer = upsert(api, *items)
         assert outcomes(answer) == [(200, "unchanged")] * 3
-        assert list_products(api) == before
+        assert list_products(api) == products_before
         assert len(audit.latest(owner.workspace.id)) == changes
 
     def test_null_clears_optional_fields_and_omitted_fields_stay(self, api: Api) -> None:
-        made = create(
+        product = create(
             api, sku="S", description="d", barcode=EAN, stock=1, categoryId=create_category(api)
         )
         upsert(api, {"sku": "S", "stock": None, "barcode": None})
-        assert read(api, made) | {"updatedAt": ""} == made | {
+        assert read(api, product) | {"updatedAt": ""} == product | {
             "stock": None,
             "barcode": None,
             "updatedAt": "",
         }
         upsert(api, {"sku": "S", "categoryId": None, "description": None})
-        after = read(api, made)
-        assert (after["categoryId"], after["description"]) == (None, None)
+        updated_product = read(api, product)
+        assert (updated_product["categoryId"], updated_product["description"]) == (None, None)
 
     def test_an_error_of_one_item_affects_only_that_item(self, api: Api, new_owner: Any) -> None:
         create(api, sku="T")
@@ -140,9 +140,9 @@ class TestUpsertProducts:
             item("D", images=[{"url": f"{IMAGE_SERVER}/1.png"}]),
             {"sku": "E"},
         ]
-        before = all_rows()
+        rows_before = all_rows()
         answer = upsert(api, *items, dryRun=True)
-        assert all_rows() == before
+        assert all_rows() == rows_before
         assert away.paths == []
         assert outcomes(answer) == [
             (200, "would update"),
@@ -173,18 +173,18 @@ class TestUpsertProducts:
         items = [item(f"S{number}") for number in range(100)]
         items[41] |= field
         answer = upsert(api, *items)
-        assert [result["sku"] for result in answer["results"]] == [each["sku"] for each in items]
+        assert [result["sku"] for result in answer["results"]] == [body["sku"] for body in items]
         assert [result["status"] for result in answer["results"]] == (
             [200] * 41 + [400] + [200] * 58
         )
         assert answer["results"][41]["message"].startswith(message)
         assert answer["summary"] == {"ok": 99, "failed": 1}
         assert [product["sku"] for product in list_products(api)] == [
-            each["sku"] for each in items if each is not items[41]
+            body["sku"] for body in items if body is not items[41]
         ]
 
     @pytest.mark.parametrize(
-        ("sent", "sku", "message"),
+        ("invalid_item", "sku", "message"),
         [
             ({"sku": " "}, "", "sku: expected at least 1 character(s)"),
             ({"sku": "s" * 70, "name": "x"}, "s" * 64, "sku: expected at most 64 characters"),
@@ -196,9 +196,9 @@ class TestUpsertProducts:
         ],
     )
     def test_an_item_without_a_valid_sku_fails_alone_and_is_identified_as_well_as_possible(
-        self, sent: Any, sku: str, message: str, api: Api
+        self, invalid_item: Any, sku: str, message: str, api: Api
     ) -> None:
-        answer = upsert(api, item("A"), sent, item("B"))
+        answer = upsert(api, item("A"), invalid_item, item("B"))
         assert [result["status"] for result in answer["results"]] == [200, 400, 200]
         assert answer["results"][1]["sku"] == sku
         assert answer["results"][1]["message"].startswith(message)
@@ -242,16 +242,16 @@ class TestUpsertProducts:
             ]
             assert upsert(api, *items)["summary"] == {"ok": 10, "failed": 0}
         assert {product["categoryId"] for product in list_products(api)} == set(places[1])
-        made = [row for row in audit.latest(owner.workspace.id) if row.operation.startswith("ups")]
-        assert [len(row.resources) for row in made] == [10, 10]
+        log = [row for row in audit.latest(owner.workspace.id) if row.operation.startswith("ups")]
+        assert [len(row.resources) for row in log] == [10, 10]
 
     def test_a_hundred_are_ten_audited_transactions(self, api: Api, owner: Owner) -> None:
         answer = upsert(api, *(item(f"S{number}") for number in range(100)))
         assert answer["summary"] == {"ok": 100, "failed": 0}
         assert counters.read(owner.workspace.id, "PRODUCT")["total"] == 100
-        made = [row for row in audit.latest(owner.workspace.id) if row.operation.startswith("ups")]
-        assert len(made) == 10
-        assert {tuple(row.fields) for row in made} == {("items",)}
+        log = [row for row in audit.latest(owner.workspace.id) if row.operation.startswith("ups")]
+        assert len(log) == 10
+        assert {tuple(row.fields) for row in log} == {("items",)}
 
     def test_a_failure_midway_is_reported_and_the_rest_is_done(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
@@ -283,13 +283,13 @@ class TestUpsertProducts:
             dying.setattr(UnitOfWork, "commit", die)
             with pytest.raises(KeyboardInterrupt):
                 api.call("POST", UPSERT, body, {"Idempotency-Key": "k"})
-        done = list_products(api)
-        assert len(done) == 10
-        update(api, done[0], price=5)
+        products = list_products(api)
+        assert len(products) == 10
+        update(api, products[0], price=5)
         time.pass_by(minutes=3)  # the dead call's record has expired
         answer = api.post(UPSERT, body, key="k")
         assert outcomes(answer) == [(200, "created")] * 25
-        assert read(api, done[0])["price"] == 5
+        assert read(api, products[0])["price"] == 5
         assert api.post(UPSERT, body, key="k") == answer
         assert len(list_products(api)) == 25
 
@@ -310,9 +310,9 @@ class TestImages:
             [],
             [10, 11],
         ]
-        own = [{"url": image["url"]} for image in by_sku["A"]["images"]]
-        assert outcomes(upsert(api, item("A", images=own))) == [(200, "unchanged")]
-        assert outcomes(upsert(api, item("A", images=own[::-1]))) == [(200, "updated")]
+        own_images = [{"url": image["url"]} for image in by_sku["A"]["images"]]
+        assert outcomes(upsert(api, item("A", images=own_images))) == [(200, "unchanged")]
+        assert outcomes(upsert(api, item("A", images=own_images[::-1]))) == [(200, "updated")]
         assert read(api, by_sku["A"])["images"] == by_sku["A"]["images"][::-1]
         upsert(api, item("A", images=[]))
         assert read(api, by_sku["A"])["images"] == []
@@ -325,18 +325,18 @@ class TestImages:
     ) -> None:
         upsert(api, item("A", images=[{"url": f"{IMAGE_SERVER}/1.png"}]))
         (image,) = list_products(api)[0]["images"]
-        own, none = {"fileId": image["fileId"]}, {"fileId": "none"}
+        own_file, none = {"fileId": image["fileId"]}, {"fileId": "none"}
         answer = upsert(
             api,
-            item("A", images=[own]),
-            item("B", images=[{"url": f"{IMAGE_SERVER}/2.png"}, own]),
+            item("A", images=[own_file]),
+            item("B", images=[{"url": f"{IMAGE_SERVER}/2.png"}, own_file]),
             item("C", images=[none]),
         )
         statuses = [(result["status"], result["message"]) for result in answer["results"]]
         assert statuses[:2] == [(200, "unchanged"), (200, "created")]
         assert statuses[2][0] == 404
-        shown = {product["sku"]: product["images"] for product in list_products(api)}
-        assert (shown["A"], shown["B"][1:]) == ([image], [image])
+        images_by_sku = {product["sku"]: product["images"] for product in list_products(api)}
+        assert (images_by_sku["A"], images_by_sku["B"][1:]) == ([image], [image])
 
     def test_an_image_shown_by_several_items_is_one_file(self, api: Api, away: Server) -> None:
         same = [{"url": f"{IMAGE_SERVER}/1.png"}]
@@ -351,14 +351,14 @@ class TestImages:
         away: Server,
     ) -> None:
         upsert(api, item("A", images=[{"url": f"{IMAGE_SERVER}/1.png"}]))
-        kept = list_products(api)[0]["images"]
+        old_images = list_products(api)[0]["images"]
         none = {"url": f"{IMAGE_SERVER}/none.png"}
         answer = upsert(api, item("A", images=[none], price=7), item("B", images=[none]))
         assert outcomes(answer) == [(200, "updated"), (200, "created")]
         for result in answer["results"]:
             assert "none.png" in result["warnings"][0]
         first, second = list_products(api)
-        assert (first["images"], first["price"]) == (kept, 7)
+        assert (first["images"], first["price"]) == (old_images, 7)
         assert second["images"] == []
 
     def test_images_stay_unchanged_if_time_is_short_and_the_items_are_done(
@@ -370,7 +370,7 @@ class TestImages:
         for number in range(3):
             server.pages[f"/{number}.png"] = http_response(png(number), content_type="image/png")
         upsert(api, item("A", images=[{"url": f"{IMAGE_SERVER}/0.png"}]))
-        kept = list_products(api)[0]["images"]
+        old_images = list_products(api)[0]["images"]
         monkeypatch.setattr(deadline, "REQUEST_SECONDS", module.COMMIT_SECONDS)
         monkeypatch.setattr(module, "IMAGE_SECONDS", module.COMMIT_SECONDS)
         answer = upsert(
@@ -381,7 +381,7 @@ class TestImages:
         assert outcomes(answer) == [(200, "updated"), (200, "created")]
         assert all("time" in result["warnings"][0] for result in answer["results"])
         first, second = list_products(api)
-        assert (first["images"], first["price"], second["images"]) == (kept, 7, [])
+        assert (first["images"], first["price"], second["images"]) == (old_images, 7, [])
 
     def test_a_repeated_call_does_not_fetch_images_again(
         self,

@@ -123,7 +123,7 @@ class TestCreateProduct:
         product = api.post(CREATE, {"name": "x", "price": 1, "barcode": "", "sku": ""})["product"]
         assert (product["barcode"], product["sku"]) == (None, None)
         listing = api.get("/api/products/list?barcode=&sku=")["products"]
-        assert [each["id"] for each in listing] == [product["id"]]
+        assert [listed_product["id"] for listed_product in listing] == [product["id"]]
         error = refused_field(api, UPDATE, {"id": product["id"], "barcode": ""})
         assert error["message"].endswith("; send null to clear it")
 
@@ -142,14 +142,14 @@ class TestCreateProduct:
 
     def test_a_taken_sku_names_its_product_and_the_next_step(self, api: Api) -> None:
         first, second = create(api, sku="S"), create(api, sku="T")
-        made = api.refused("POST", CREATE, {"name": "x", "price": 1, "sku": "s"}).data
-        changed = api.refused("POST", UPDATE, {"id": second["id"], "sku": "s"}).data
-        for refused in (made, changed):
-            assert (refused["code"], refused["productId"]) == ("sku_taken", first["id"])
-            assert f'{first["id"]} has the SKU "S", which is the same as "s".' in refused["message"]
-        assert "POST /api/products/update" in made["message"]
-        assert "null" in changed["message"]
-        assert "POST /api/products/update" not in changed["message"]
+        create_error = api.refused("POST", CREATE, {"name": "x", "price": 1, "sku": "s"}).data
+        update_error = api.refused("POST", UPDATE, {"id": second["id"], "sku": "s"}).data
+        for error in (create_error, update_error):
+            assert (error["code"], error["productId"]) == ("sku_taken", first["id"])
+            assert f'{first["id"]} has the SKU "S", which is the same as "s".' in error["message"]
+        assert "POST /api/products/update" in create_error["message"]
+        assert "null" in update_error["message"]
+        assert "POST /api/products/update" not in update_error["message"]
 
     def test_a_category_of_services_is_404(self, api: Api) -> None:
         product, category = create(api), {"categoryId": create_category(api, kind="service")}
@@ -165,17 +165,17 @@ class TestUpdateProduct:
         )
         time.pass_by(minutes=5)
         changes = {"name": "Roll", "price": 7, "status": "inactive", "sortOrder": -5}
-        after = update(api, product, **changes)
-        assert after == product | changes | {"updatedAt": "2027-01-15T12:05:00.000Z"}
-        assert read(api, product) == after
+        updated_product = update(api, product, **changes)
+        assert updated_product == product | changes | {"updatedAt": "2027-01-15T12:05:00.000Z"}
+        assert read(api, product) == updated_product
 
     def test_null_clears_optional_fields(self, api: Api, owner: Owner) -> None:
         product = create(
             api, sku="S", stock=3, barcode=EAN, description="d", categoryId=create_category(api)
         )
         cleared = dict.fromkeys(("sku", "stock", "barcode", "description", "categoryId"))
-        after = update(api, product, **cleared)
-        assert cleared.items() <= after.items()
+        updated_product = update(api, product, **cleared)
+        assert cleared.items() <= updated_product.items()
         create(api, sku="S")
         assert products.find_by_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None
 
@@ -224,9 +224,9 @@ class TestDeleteProduct:
     ) -> None:
         product = create(api)
         api.post(DELETE, {"id": product["id"]})
-        kept = PRODUCTS.row.find(PRODUCTS.trash(owner.workspace.id), product["id"])
-        assert kept is not None
-        assert (kept.expires - time.now).days == 30
+        deleted_row = PRODUCTS.row.find(PRODUCTS.trash(owner.workspace.id), product["id"])
+        assert deleted_row is not None
+        assert (deleted_row.expires - time.now).days == 30
 
 
 class TestDuplicateProduct:
@@ -241,15 +241,15 @@ class TestDuplicateProduct:
             images=[{"url": f"{IMAGE_SERVER}/1.png"}],
         )
         copy = api.post(DUPLICATE, {"id": source["id"]})["product"]
-        made = {"id", "createdAt", "updatedAt", "sortOrder"}
+        generated_fields = {"id", "createdAt", "updatedAt", "sortOrder"}
         expected = source | {
             "name": "Loaf (копия)",
             "sku": None,
             "barcode": None,
             "status": "inactive",
         }
-        assert {k: v for k, v in copy.items() if k not in made} == {
-            k: v for k, v in expected.items() if k not in made
+        assert {k: v for k, v in copy.items() if k not in generated_fields} == {
+            k: v for k, v in expected.items() if k not in generated_fields
         }
         assert copy["id"] != source["id"]
         assert len(image_files(api)) == 1

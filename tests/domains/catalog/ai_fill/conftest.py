@@ -19,7 +19,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAiApi]:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(retry, "sleep", lambda _: None)
     with openai_api.serving() as server:
-        chosen = replace(
+        config = replace(
             llm.settings(),
             llm_provider="openai",
             llm_base_url=server.url,
@@ -27,7 +27,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAiApi]:
             llm_model="m-1",
         )
         for module in (llm, api_key):
-            monkeypatch.setattr(module, "settings", lambda: chosen)
+            monkeypatch.setattr(module, "settings", lambda: config)
         llm._provider.cache_clear()
         server.answers = [model_response()]
         yield server

@@ -12,25 +12,25 @@ KEY = "sk-test-0123456789abcdef"
 CARD = {"name": "Bread", "description": "It is baked daily.", "categoryId": None, "tags": ["rye"]}
 
 
-def model_response(**changed: Any) -> Answering:
+def model_response(**changes: Any) -> Answering:
     """Answer with the usual card, with some fields changed."""
-    return openai_api.saying(json.dumps({**CARD, **changed}))
+    return openai_api.saying(json.dumps({**CARD, **changes}))
 
 
-def fill(api: Api, **given: Any) -> Any:
-    return api.post(PATH, given or {"name": "Bread"})
+def fill(api: Api, **fields: Any) -> Any:
+    return api.post(PATH, fields or {"name": "Bread"})
 
 
-def refused(api: Api, **given: Any) -> Answer:
-    return api.refused("POST", PATH, given or {"name": "Bread"})
+def refusal(api: Api, **fields: Any) -> Answer:
+    return api.refused("POST", PATH, fields or {"name": "Bread"})
 
 
 def request(model: OpenAiApi) -> Any:
     """Return the data that the model received."""
-    sent = model.asked[-1].body["messages"][-1]["content"]
-    return json.loads(sent.removeprefix("<data>\n").removesuffix("\n</data>"))
+    content = model.asked[-1].body["messages"][-1]["content"]
+    return json.loads(content.removeprefix("<data>\n").removesuffix("\n</data>"))
 
 
 def category(api: Api, name: str, **more: Any) -> str:
-    made: str = api.post("/api/categories/create", {"name": name, **more})["category"]["id"]
-    return made
+    category_id: str = api.post("/api/categories/create", {"name": name, **more})["category"]["id"]
+    return category_id

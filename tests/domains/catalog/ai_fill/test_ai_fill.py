@@ -15,7 +15,7 @@ from tests.domains.catalog.ai_fill.helpers import (
     category,
     fill,
     model_response,
-    refused,
+    refusal,
     request,
 )
 from tests.fakes import openai_api
@@ -63,10 +63,10 @@ class TestEmbeddedModel:
     def test_a_draft_stores_nothing(self, openverse: FakeOpenverse, owner: Owner) -> None:
         api = owner.api()
         fill(api)
-        before = all_rows()
+        rows_before = all_rows()
         fill(api, name="Cake")
-        changed = {key for key, row in all_rows().items() if before.get(key) != row}
-        kinds = {key.split("/")[1].split("#")[0] for key in changed}
+        changed_keys = {key for key, row in all_rows().items() if rows_before.get(key) != row}
+        kinds = {key.split("/")[1].split("#")[0] for key in changed_keys}
         assert kinds == {"LIMIT", "CACHE"}
         assert api.get("/api/products/list")["total"] == 0
 
@@ -98,11 +98,11 @@ class TestModel:
                 {"id": bread, "path": "Bakery / Bread"},
             ],
         }
-        asked = model.asked[-1]
-        assert asked.headers["authorization"] == f"Bearer {KEY}"
-        assert asked.body["model"] == "m-1"
-        assert asked.body["max_tokens"] == 2000
-        assert asked.body["response_format"] == {"type": "json_object"}
+        call = model.asked[-1]
+        assert call.headers["authorization"] == f"Bearer {KEY}"
+        assert call.body["model"] == "m-1"
+        assert call.body["max_tokens"] == 2000
+        assert call.body["response_format"] == {"type": "json_object"}
 
     def test_a_service_draft_has_a_typical_length(self, model: OpenAiApi, api: Api) -> None:
         hair = category(api, "Haircuts", kind="service")
@@ -127,13 +127,13 @@ class TestModel:
     ) -> None:
         theirs = category(new_owner().api(), "Theirs")
         api = new_owner().api()
-        own = category(api, "Bread")
+        own_category = category(api, "Bread")
         service = category(api, "Haircuts", kind="service")
         model.answers = [
-            model_response(categoryId=id_) for id_ in (theirs, service, "Bread", 17, own)
+            model_response(categoryId=id_) for id_ in (theirs, service, "Bread", 17, own_category)
         ]
         drafts = [fill(api)["draft"] for _ in range(5)]
-        assert [draft["categoryId"] for draft in drafts] == [None, None, None, None, own]
+        assert [draft["categoryId"] for draft in drafts] == [None, None, None, None, own_category]
         assert [draft["categoryName"] for draft in drafts] == [None, None, None, None, "Bread"]
 
     def test_the_draft_has_no_price_stock_or_sku(self, model: OpenAiApi, api: Api) -> None:
@@ -194,7 +194,7 @@ class TestModel:
         self, answer: Answering, status: str, model: OpenAiApi, api: Api
     ) -> None:
         model.answers = [answer]
-        failure = refused(api)
+        failure = refusal(api)
         assert (failure.status, failure.data["code"]) == (502, "upstream_failed")
         assert status in failure.data["message"]
         assert "Try again" in failure.data["message"]
@@ -212,7 +212,7 @@ class TestModel:
         self, received: str, forwarded: str | None, model: OpenAiApi, api: Api
     ) -> None:
         model.answers = [openai_api.refusing(429, b"{}", f"Retry-After: {received}")]
-        assert refused(api).headers.get("Retry-After") == forwarded
+        assert refusal(api).headers.get("Retry-After") == forwarded
 
     @pytest.mark.parametrize(
         "answer", [openai_api.silent, openai_api.dripping(b": thinking\n\n", 0.02)]
@@ -222,7 +222,7 @@ class TestModel:
     ) -> None:
         monkeypatch.setattr(drafting, "MODEL_SECONDS", 0.3)
         model.answers = [answer]
-        failure = refused(api)
+        failure = refusal(api)
         assert failure.status == 502
         assert "did not answer in time" in failure.data["message"]
 
@@ -231,21 +231,21 @@ class TestModel:
         assert outside + drafting.MODEL_SECONDS <= 27
 
     @pytest.mark.parametrize(
-        ("changed", "variable"),
+        ("changes", "variable"),
         [({"llm_provider": "off"}, "LLM_PROVIDER"), ({"llm_model": ""}, "LLM_MODEL")],
     )
     def test_without_a_configured_model_drafts_are_503_and_nothing_is_requested(
         self,
-        changed: dict[str, str],
+        changes: dict[str, str],
         variable: str,
         model: OpenAiApi,
         open_facts: list[OpenFacts],
         api: Api,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        chosen = replace(llm.settings(), **changed)
-        monkeypatch.setattr(llm, "settings", lambda: chosen)
-        answer = refused(api, barcode=NUTELLA)
+        config = replace(llm.settings(), **changes)
+        monkeypatch.setattr(llm, "settings", lambda: config)
+        answer = refusal(api, barcode=NUTELLA)
         assert (answer.status, answer.data["code"]) == (503, "not_configured")
         assert variable in answer.data["message"]
         assert open_facts[0].requests == []

@@ -12,7 +12,7 @@ from chalicelib.domains.catalog.flows import drafting
 from chalicelib.engine import limits
 from chalicelib.engine.unit import UnitOfWork
 from tests.conftest import Api, Owner, Time, run_concurrently
-from tests.domains.catalog.ai_fill.helpers import PATH, fill, model_response, refused
+from tests.domains.catalog.ai_fill.helpers import PATH, fill, model_response, refusal
 from tests.fakes import openai_api
 from tests.fakes.open_facts import NUTELLA, OpenFacts
 from tests.fakes.openai_api import OpenAiApi
@@ -22,9 +22,9 @@ from tests.fakes.openai_api import OpenAiApi
 def cap(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Set the number of drafts that a workspace may make per day."""
 
-    def choose(most: int) -> None:
-        chosen = replace(drafting.settings(), ai_drafts_per_day=most)
-        monkeypatch.setattr(drafting, "settings", lambda: chosen)
+    def choose(limit: int) -> None:
+        config = replace(drafting.settings(), ai_drafts_per_day=limit)
+        monkeypatch.setattr(drafting, "settings", lambda: config)
         unscaled = replace(limits.settings(), rate_limit_scale=1)
         monkeypatch.setattr(limits, "settings", lambda: unscaled)
 
@@ -33,18 +33,18 @@ def cap(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 class TestInput:
     @pytest.mark.parametrize(
-        "given",
+        "body",
         [{}, {"language": "en"}, {"name": None}, {"barcode": ""}, {"name": None, "prompt": None}],
     )
     def test_an_input_without_any_information_is_refused(
-        self, given: dict[str, Any], api: Api
+        self, body: dict[str, Any], api: Api
     ) -> None:
-        answer = api.refused("POST", PATH, given)
+        answer = api.refused("POST", PATH, body)
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
         assert "at least one of name, barcode, prompt" in answer.data["message"]
 
     @pytest.mark.parametrize(
-        ("given", "field"),
+        ("fields", "field"),
         [
             ({"name": " "}, "name"),
             ({"name": "\x1f"}, "name"),
@@ -53,9 +53,9 @@ class TestInput:
         ],
     )
     def test_a_text_without_visible_characters_is_named(
-        self, given: dict[str, Any], field: str, model: OpenAiApi, api: Api
+        self, fields: dict[str, Any], field: str, model: OpenAiApi, api: Api
     ) -> None:
-        answer = refused(api, **given)
+        answer = refusal(api, **fields)
         assert answer.status == 400
         assert [error["field"] for error in answer.data["errors"]] == [field]
         assert model.asked == []
@@ -73,14 +73,14 @@ class TestCap:
         owner = new_owner()
         fill(owner.api())
         fill(owner.api())
-        answer = refused(owner.api())
+        answer = refusal(owner.api())
         assert (answer.status, answer.data["code"]) == (429, "rate_limited")
         assert "2 AI drafts per workspace and UTC day" in answer.data["message"]
         assert answer.headers["Retry-After"] == str(12 * 3600)
         assert len(model.asked) == 2
         assert fill(new_owner().api())["draft"]
         time.pass_by(hours=11, minutes=59)
-        assert refused(owner.api()).status == 429
+        assert refusal(owner.api()).status == 429
         time.pass_by(minutes=1)
         assert fill(owner.api())["draft"]
 
@@ -98,8 +98,8 @@ class TestCap:
     ) -> None:
         cap(1)
         model.answers = [openai_api.saying("no"), model_response()]
-        assert refused(api).status == 502
-        assert refused(api).status == 429
+        assert refusal(api).status == 502
+        assert refusal(api).status == 429
 
     def test_a_draft_that_never_reaches_the_model_does_not_count(
         self,
@@ -109,15 +109,15 @@ class TestCap:
         api: Api,
     ) -> None:
         cap(1)
-        assert refused(api, barcode=NUTELLA).status == 404
-        assert refused(api, name="").status == 400
+        assert refusal(api, barcode=NUTELLA).status == 404
+        assert refusal(api, name="").status == 400
         assert fill(api)["draft"]["name"] == "Bread"
 
     def test_a_cap_of_zero_refuses_every_draft(
         self, cap: Callable[[int], None], model: OpenAiApi, api: Api
     ) -> None:
         cap(0)
-        assert refused(api).status == 429
+        assert refusal(api).status == 429
         assert model.asked == []
 
     def test_a_replay_makes_no_request_and_does_not_count(
@@ -162,6 +162,6 @@ class TestCap:
         api = owner.api()
         fill(api)
         fill(api)
-        answer = refused(api)
+        answer = refusal(api)
         assert (answer.status, answer.headers["Retry-After"]) == (429, "60")
         assert fill(owner.api())["draft"]
