@@ -15,7 +15,7 @@ def test_an_answer_with_tools_is_planned_as_three_calls_whose_input_grows() -> N
 
 
 @pytest.mark.parametrize(
-    ("spent", "held", "granted", "expected"),
+    ("spent", "amount", "output", "expected"),
     [
         (NOTHING, 5, 10_000, 800),
         (TokenUsage(1_000, 100), 5, 10_000, 500),
@@ -26,9 +26,9 @@ def test_an_answer_with_tools_is_planned_as_three_calls_whose_input_grows() -> N
     ],
 )
 def test_a_final_call_may_use_what_the_hold_and_the_granted_output_leave(
-    spent: TokenUsage, held: int, granted: int, expected: int
+    spent: TokenUsage, amount: int, output: int, expected: int
 ) -> None:
-    assert CallBudget(PRICES, held, granted).final_output(spent, 1_000) == expected
+    assert CallBudget(PRICES, amount, output).final_output(spent, 1_000) == expected
 
 
 def test_a_free_model_has_the_granted_output() -> None:
@@ -48,6 +48,6 @@ def test_a_call_with_tools_leaves_the_price_of_one_more_call() -> None:
     assert budget.output_with_tools(spent_more, 500, 1_000) == (8_000 - 500 - 1_500 - 320) // 6
 
 
-@pytest.mark.parametrize(("granted", "expected"), [(2 * LEAST_OUTPUT, LEAST_OUTPUT), (127, None)])
-def test_a_call_with_tools_needs_the_least_output_twice(granted: int, expected: int | None) -> None:
-    assert CallBudget(PRICES, 100, granted).output_with_tools(NOTHING, 10, 10) == expected
+@pytest.mark.parametrize(("output", "expected"), [(2 * LEAST_OUTPUT, LEAST_OUTPUT), (127, None)])
+def test_a_call_with_tools_needs_the_least_output_twice(output: int, expected: int | None) -> None:
+    assert CallBudget(PRICES, 100, output).output_with_tools(NOTHING, 10, 10) == expected

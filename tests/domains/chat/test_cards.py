@@ -39,7 +39,7 @@ def order_card(**changes: Any) -> dict[str, Any]:
 
 
 def details_of(card: dict[str, Any]) -> dict[str, str]:
-    return {each["label"]: each["value"] for each in card["details"]}
+    return {detail["label"]: detail["value"] for detail in card["details"]}
 
 
 def test_a_card_of_a_booking_shows_its_time_and_price_and_asks_for_the_visitor() -> None:
@@ -95,7 +95,7 @@ def test_a_card_is_in_the_language_of_the_visitor(
 
 
 @pytest.mark.parametrize(
-    ("person", "shown", "fields"),
+    ("person", "expected_contact", "fields"),
     [
         (Person("Ann"), {"Name": "Ann"}, [CONTACT]),
         (Person(phone="+7 495"), {"Phone": "+7 495"}, [NAME]),
@@ -103,10 +103,10 @@ def test_a_card_is_in_the_language_of_the_visitor(
     ],
 )
 def test_a_card_shows_the_known_contact_and_asks_for_the_rest(
-    person: Person, shown: dict[str, str], fields: list[dict[str, Any]]
+    person: Person, expected_contact: dict[str, str], fields: list[dict[str, Any]]
 ) -> None:
     card = booking_card(person=person)
-    assert [*details_of(card).items()][4:] == [*shown.items()]
+    assert [*details_of(card).items()][4:] == [*expected_contact.items()]
     assert card["fields"] == fields
 
 

@@ -51,7 +51,7 @@ class Process:
     def __init__(self) -> None:
         self.writes: list[str] = []
         self.dies_at: int | None = None
-        self.after = False
+        self.after_write = False
         self.dead = False
 
     def call(self, send: Callable[[], Any], operation: str) -> Any:
@@ -62,7 +62,7 @@ class Process:
         self.writes.append(operation)
         if len(self.writes) != self.dies_at:
             return send()
-        if self.after:
+        if self.after_write:
             send()
         self.dead = True
         raise Killed
@@ -70,7 +70,7 @@ class Process:
 
 @pytest.fixture
 def process(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Run code in a process that dies at a write: ``with process(3, after=True) as it``."""
+    """Run code in a process that dies at a write: ``with process(3, after_write=True) as it``."""
     stock = connection._Connection._make_api_call
     running: list[Process] = []
 
@@ -83,9 +83,9 @@ def process(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     monkeypatch.setattr(connection._Connection, "_make_api_call", call)
 
     @contextmanager
-    def run(dies_at: int | None = None, *, after: bool = False) -> Iterator[Process]:
+    def run(dies_at: int | None = None, *, after_write: bool = False) -> Iterator[Process]:
         it = Process()
-        it.dies_at, it.after = dies_at, after
+        it.dies_at, it.after_write = dies_at, after_write
         running.append(it)
         try:
             with suppress(Killed):
@@ -137,9 +137,9 @@ def check_ledger(bot: Bot) -> list[str]:
     return [steps[1] for steps in ends.values()]
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["unsent", "unheard"])
+@pytest.mark.parametrize("after_write", [False, True], ids=["unsent", "unheard"])
 def test_a_process_that_dies_at_any_step_charges_once_or_not_at_all(
-    after: bool,
+    after_write: bool,
     bot: Bot,
     api: Api,
     time: Time,
@@ -149,14 +149,14 @@ def test_a_process_that_dies_at_any_step_charges_once_or_not_at_all(
     session = ask(bot, "Hi").session
     outcomes = []
     for number in count(1):
-        before = len(check_ledger(bot))
+        ledger_length = len(check_ledger(bot))
         key = f"{number}"
-        with process(number, after=after) as it:
+        with process(number, after_write=after_write) as it:
             ask(bot, message, sessionId=session, key=key)
         if not it.dead:
             assert number > len(it.writes) >= 6
             break
-        ended = recover(bot, time)[before:]
+        ended = recover(bot, time)[ledger_length:]
         assert len(ended) <= 1
         outcomes += ended
         if ended:
@@ -179,9 +179,9 @@ def recover(bot: Bot, time: Time) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.parametrize("after", [False, True], ids=["unsent", "unheard"])
+@pytest.mark.parametrize("after_write", [False, True], ids=["unsent", "unheard"])
 def test_a_process_that_dies_in_an_answer_with_tools_charges_once_for_what_has_ended(
-    after: bool,
+    after_write: bool,
     bot: Bot,
     api: Api,
     things: Things,
@@ -201,14 +201,14 @@ def test_a_process_that_dies_in_an_answer_with_tools_charges_once_for_what_has_e
     bookings = api.get("/api/bookings/list")["pagination"]["total"]
     outcomes = []
     for number in count(1):
-        before, (money, _), requests = len(check_ledger(bot)), bot.money, len(model.asked)
-        with process(number, after=after) as it:
+        ledger_length, (money, _), requests = len(check_ledger(bot)), bot.money, len(model.asked)
+        with process(number, after_write=after_write) as it:
             reply = ask(bot, "A tasting?", key=f"{number}", features=["actions"])
         if not it.dead:
             assert number > len(it.writes) >= 10
             assert "action" in {event["type"] for event in reply.events}
             break
-        ended = recover(bot, time)[before:]
+        ended = recover(bot, time)[ledger_length:]
         assert len(ended) <= 1
         outcomes += ended
         if (finished := len(model.asked) - requests - 1) > 0:
@@ -220,9 +220,9 @@ def test_a_process_that_dies_in_an_answer_with_tools_charges_once_for_what_has_e
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.parametrize("after", [False, True], ids=["unsent", "unheard"])
+@pytest.mark.parametrize("after_write", [False, True], ids=["unsent", "unheard"])
 def test_a_confirmation_whose_process_dies_is_carried_out_once_when_it_is_repeated(
-    after: bool, bot: Bot, api: Api, things: Things, time: Time, process: Callable[..., Any]
+    after_write: bool, bot: Bot, api: Api, things: Things, time: Time, process: Callable[..., Any]
 ) -> None:
     place = (bot.id, things.service, things.resource)
     for number in count(1):
@@ -230,13 +230,13 @@ def test_a_confirmation_whose_process_dies_is_carried_out_once_when_it_is_repeat
         session, proposal = propose_booking(*place, start)
         path = f"/api/agents/public/actions/{proposal.id}"
         body = {"sessionId": session, "decision": "confirm"}
-        before = api.get("/api/bookings/list")["pagination"]["total"]
-        with process(number, after=after) as it:
+        bookings_before = api.get("/api/bookings/list")["pagination"]["total"]
+        with process(number, after_write=after_write) as it:
             api.post(path, body)
-        done = api.post(path, body)
-        assert done["state"] == "done"
-        assert api.post(path, body) == done
-        assert api.get("/api/bookings/list")["pagination"]["total"] == before + 1
+        response = api.post(path, body)
+        assert response["state"] == "done"
+        assert api.post(path, body) == response
+        assert api.get("/api/bookings/list")["pagination"]["total"] == bookings_before + 1
         if not it.dead:
             assert number > len(it.writes) >= 2
             break
@@ -276,7 +276,7 @@ class Crash:
         until = monotonic() + PATIENCE
         for raw in response.body:
             assert isinstance(raw, bytes)
-            self.shown += "".join(each.get("content", "") for each in read_events(raw))
+            self.shown += "".join(event.get("content", "") for event in read_events(raw))
             if recorded(transcript(self.api, self.bot)[-1]["content"]):
                 return
             assert monotonic() < until, "the checkpoint did not come"

@@ -66,12 +66,12 @@ def little_memory() -> Iterator[None]:
     """Check that a ``with`` block needs no more memory than a request may use."""
     tracemalloc.start()
     try:
-        before, _ = tracemalloc.get_traced_memory()
+        memory_before, _ = tracemalloc.get_traced_memory()
         yield
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak - before < MOST_BYTES
+    assert peak - memory_before < MOST_BYTES
 
 
 @pytest.mark.parametrize("fault", WALLET.values(), ids=WALLET.keys())
@@ -82,15 +82,15 @@ def test_a_chat_whose_wallet_stays_busy_is_503_in_time_and_in_little_memory(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     ask(bot, "Hi")  # imports everything that is imported once
-    before, began = bot.money, seconds[0]
-    with failing("TransactWriteItems", ALWAYS, fault) as sent, little_memory():
-        refused = ask(bot, "Hi").answer
-    assert (refused.status, refused.data["code"]) == (503, "unavailable")
-    assert refused.data["status"] is False
-    assert refused.headers["Retry-After"] == "2"
-    assert len(sent) >= 15
+    money_before, began = bot.money, seconds[0]
+    with failing("TransactWriteItems", ALWAYS, fault) as requests, little_memory():
+        response = ask(bot, "Hi").answer
+    assert (response.status, response.data["code"]) == (503, "unavailable")
+    assert response.data["status"] is False
+    assert response.headers["Retry-After"] == "2"
+    assert len(requests) >= 15
     assert charging.SECONDS <= seconds[0] - began <= deadline.REQUEST_SECONDS
-    assert bot.money == before
+    assert bot.money == money_before
     (cause,) = (record.__dict__["cause"] for record in caplog.records if "cause" in vars(record))
     assert len(cause.split(" < ")) <= MAX_CAUSES
     assert ask(bot, "Hi").status == 200
@@ -99,8 +99,8 @@ def test_a_chat_whose_wallet_stays_busy_is_503_in_time_and_in_little_memory(
 def test_thirty_throttled_writes_of_a_wallet_leave_memory_as_it_was(bot: Bot) -> None:
     ask(bot, "Hi")  # imports everything that is imported once
     statuses: list[int] = []
-    with failing("TransactWriteItems", 30, throttled) as sent, little_memory():
-        while len(sent) <= 30:
+    with failing("TransactWriteItems", 30, throttled) as requests, little_memory():
+        while len(requests) <= 30:
             statuses.append(ask(bot, "Hi").status)
     assert statuses[0] == 503
     assert statuses[-1] == 200
@@ -110,8 +110,8 @@ def test_a_chat_whose_rate_limit_is_throttled_is_503_in_time(
     bot: Bot, seconds: list[float]
 ) -> None:
     with failing("UpdateItem", ALWAYS, throttled):
-        refused = ask(bot, "Hi").answer
-    assert (refused.status, refused.data["code"]) == (503, "unavailable")
+        response = ask(bot, "Hi").answer
+    assert (response.status, response.data["code"]) == (503, "unavailable")
     assert seconds[0] <= deadline.REQUEST_SECONDS
     assert bot.money == (RICH, 0)
 

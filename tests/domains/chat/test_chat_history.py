@@ -25,18 +25,18 @@ texts = st.text(max_size=40)
 def test_the_newest_turns_that_fit_are_sent_whole_and_in_order(
     turns: list[Turn], room: int
 ) -> None:
-    sent, spent = fit_history([SYSTEM], iter(turns), QUESTION, count_input, room)
-    assert (sent[0], sent[-1]) == (SYSTEM, QUESTION)
-    assert spent == count_input(sent)
-    kept = sent[1:-1]
-    assert [m.role for m in kept] == ["user", "assistant"] * (len(kept) // 2)
-    assert not kept or spent <= room
+    messages, spent = fit_history([SYSTEM], iter(turns), QUESTION, count_input, room)
+    assert (messages[0], messages[-1]) == (SYSTEM, QUESTION)
+    assert spent == count_input(messages)
+    history = messages[1:-1]
+    assert [m.role for m in history] == ["user", "assistant"] * (len(history) // 2)
+    assert not history or spent <= room
     answered = [turn for turn in turns if turn.answer.strip()]
-    taken = answered[: len(kept) // 2][::-1]
-    assert [m.content for m in kept] == [text for turn in taken for text in turn]
-    assert len(kept) // 2 <= MAX_TURNS
-    if len(kept) // 2 < min(len(answered), MAX_TURNS):
-        oldest = answered[len(kept) // 2]
+    newest_turns = answered[: len(history) // 2][::-1]
+    assert [m.content for m in history] == [text for turn in newest_turns for text in turn]
+    assert len(history) // 2 <= MAX_TURNS
+    if len(history) // 2 < min(len(answered), MAX_TURNS):
+        oldest = answered[len(history) // 2]
         pair = [Message("user", oldest.question), Message("assistant", oldest.answer)]
         assert spent + count_input(pair) > room
 
@@ -49,19 +49,19 @@ def test_no_more_turns_are_read_than_are_sent() -> None:
             read.append(number)
             yield Turn("?", "!")
 
-    sent, _ = fit_history([], endless(), QUESTION, count_input, 10**6)  # type: ignore[arg-type]
-    assert len(sent) == 2 * MAX_TURNS + 1
+    messages, _ = fit_history([], endless(), QUESTION, count_input, 10**6)  # type: ignore[arg-type]
+    assert len(messages) == 2 * MAX_TURNS + 1
     assert len(read) == MAX_TURNS
 
 
 def test_an_answer_may_use_the_rest_of_the_context() -> None:
     fixed = [SYSTEM, QUESTION]
-    sent = count_input(fixed)
+    input_tokens = count_input(fixed)
     assert room_for_answer(fixed, count_input, 32_000, 10_000) == MAX_OUTPUT
     assert room_for_answer(fixed, count_input, 32_000, 100) == 100
-    assert room_for_answer(fixed, count_input, sent + 100, 10_000) == 100
-    assert room_for_answer(fixed, count_input, sent + MIN_OUTPUT, 10_000) == MIN_OUTPUT
-    assert room_for_answer(fixed, count_input, sent + MIN_OUTPUT - 1, 10_000) is None
+    assert room_for_answer(fixed, count_input, input_tokens + 100, 10_000) == 100
+    assert room_for_answer(fixed, count_input, input_tokens + MIN_OUTPUT, 10_000) == MIN_OUTPUT
+    assert room_for_answer(fixed, count_input, input_tokens + MIN_OUTPUT - 1, 10_000) is None
 
 
 @given(texts)

@@ -63,13 +63,13 @@ def test_twenty_words_shown_before_a_kill_are_stored_and_charged(
     bot = new_bot(owner, model="our-own-model")
     question = "Tell me a tale"
     body = json.dumps({"agentId": bot.id, "message": question})
-    shown = ""
+    visible_answer = ""
     for piece in chat.invoke(lambda_runtime_api.event(body)).pieces():
-        shown += "".join(event.get("content", "") for event in read_events(piece))
-        if shown == "".join(WORDS):
+        visible_answer += "".join(event.get("content", "") for event in read_events(piece))
+        if visible_answer == "".join(WORDS):
             break
     deadline = real_time.monotonic() + PATIENCE
-    while transcript(api, bot)[-1]["content"] != shown:
+    while transcript(api, bot)[-1]["content"] != visible_answer:
         assert real_time.monotonic() < deadline, "the shown words were not stored in time"
     chat.process.kill()
     chat.process.wait()
@@ -78,12 +78,12 @@ def test_twenty_words_shown_before_a_kill_are_stored_and_charged(
     time.pass_by(minutes=10, seconds=1)
     schedules.run_jobs()
     answer = transcript(api, bot)[-1]
-    assert (answer["content"], answer["status"]) == (shown, "partial")
+    assert (answer["content"], answer["status"]) == (visible_answer, "partial")
     spec = models.resolve("our-own-model", ["openai"])
     (request,) = provider.asked
-    functions = [each["function"] for each in request.body["tools"]]
-    specs = [ToolSpec(each["name"], each["description"], each["parameters"]) for each in functions]
-    sent = count_input([Message(**each) for each in request.body["messages"]], specs)
-    used = sent * spec.input_price + count_tokens(shown) * spec.output_price
+    functions = [tool["function"] for tool in request.body["tools"]]
+    specs = [ToolSpec(tool["name"], tool["description"], tool["parameters"]) for tool in functions]
+    input_tokens = count_input([Message(**message) for message in request.body["messages"]], specs)
+    used = input_tokens * spec.input_price + count_tokens(visible_answer) * spec.output_price
     assert bot.money == (RICH - -(-used // 10**6), 0)
     assert bot.kinds == ["topup", "reserve", "settle"]

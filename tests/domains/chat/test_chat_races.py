@@ -20,9 +20,9 @@ def bot(owner: Owner) -> Bot:
 def test_of_concurrent_messages_in_a_session_one_at_a_time_is_answered(bot: Bot, api: Api) -> None:
     session = ask(bot, "Hi").session
     replies = run_concurrently(8, lambda n: ask(bot, f"Question {n}", sessionId=session))
-    answered = [each for each in replies if each.status == 200]
+    answered = [reply for reply in replies if reply.status == 200]
     assert answered
-    assert {each.answer.data["code"] for each in replies if each.status != 200} <= {"session_busy"}
+    assert {chat.answer.data["code"] for chat in replies if chat.status != 200} <= {"session_busy"}
     messages = transcript(api, bot)
     assert [m["role"] for m in messages] == ["user", "assistant"] * (1 + len(answered))
     assert {m["status"] for m in messages} == {"ok"}
@@ -35,11 +35,11 @@ def test_concurrent_chats_are_each_charged_and_counted(bot: Bot, api: Api) -> No
     replies = run_concurrently(
         12, lambda n: ask(bot, f"How much is rye bread, {n}?", ip=f"203.0.113.{n}")
     )
-    assert {each.status for each in replies} == {200}
+    assert {reply.status for reply in replies} == {200}
     assert Counter(bot.kinds) == {"topup": 1, "reserve": 12, "settle": 12}
-    found = api.get(f"/api/agents/stats?agentId={bot.id}")
-    assert (found["dialogs"], found["messages"]) == (12, 24)
-    assert found["tokens"]["total"] == sum(each.usage["totalTokens"] for each in replies)
+    counts = api.get(f"/api/agents/stats?agentId={bot.id}")
+    assert (counts["dialogs"], counts["messages"]) == (12, 24)
+    assert counts["tokens"]["total"] == sum(reply.usage["totalTokens"] for reply in replies)
     assert api.get(f"/api/agents/dialogs?agentId={bot.id}")["total"] == 12
     assert bot.money[1] == 0
     assert bot.money[0] < RICH

@@ -43,10 +43,10 @@ def bot(owner: Owner) -> Bot:
     return new_bot(owner)
 
 
-def listed(api: Api, bot: Bot, **query: Any) -> list[str]:
-    found = api.get(f"{LIST}?{urlencode({'agentId': bot.id, **query})}")
-    assert found["total"] == len(found["dialogs"])
-    return [dialog["id"] for dialog in found["dialogs"]]
+def list_dialogs(api: Api, bot: Bot, **query: Any) -> list[str]:
+    page = api.get(f"{LIST}?{urlencode({'agentId': bot.id, **query})}")
+    assert page["total"] == len(page["dialogs"])
+    return [dialog["id"] for dialog in page["dialogs"]]
 
 
 def newest(api: Api, bot: Bot) -> dict[str, Any]:
@@ -65,26 +65,26 @@ class TestList:
         reply = ask(
             bot, "Do you sell RYE bread? Ёж", channel="widget", pageUrl="https://a.example/x?t=1"
         )
-        (first,) = listed(api, bot)
+        (first,) = list_dialogs(api, bot)
         time.pass_by(days=1)
         ask(bot, "Call me: ada@example.com", channel="page")
-        second, _ = listed(api, bot)
-        assert listed(api, bot) == [second, first]
-        assert listed(api, bot, channel="widget") == [first]
-        assert listed(api, bot, channel="api") == []
-        assert listed(api, bot, hasLead="true") == [second]
-        assert listed(api, bot, hasLead="false") == [first]
+        second, _ = list_dialogs(api, bot)
+        assert list_dialogs(api, bot) == [second, first]
+        assert list_dialogs(api, bot, channel="widget") == [first]
+        assert list_dialogs(api, bot, channel="api") == []
+        assert list_dialogs(api, bot, hasLead="true") == [second]
+        assert list_dialogs(api, bot, hasLead="false") == [first]
         lead = newest(api, bot)["leadId"]
-        assert listed(api, bot, leadId=lead) == [second]
-        assert listed(api, bot, leadId=new_id()) == []
-        assert listed(api, bot, search="rye") == [first]
-        assert listed(api, bot, search="еж") == [first]
-        assert listed(api, bot, search="rye", hasLead="true") == []
-        assert listed(api, bot, to="2027-01-15") == [first]
-        assert listed(api, bot, **{"from": "2027-01-16"}) == [second]
+        assert list_dialogs(api, bot, leadId=lead) == [second]
+        assert list_dialogs(api, bot, leadId=new_id()) == []
+        assert list_dialogs(api, bot, search="rye") == [first]
+        assert list_dialogs(api, bot, search="еж") == [first]
+        assert list_dialogs(api, bot, search="rye", hasLead="true") == []
+        assert list_dialogs(api, bot, to="2027-01-15") == [first]
+        assert list_dialogs(api, bot, **{"from": "2027-01-16"}) == [second]
         ask(bot, "Still there?", sessionId=reply.session)
-        assert listed(api, bot, **{"from": "2027-01-16"}) == [second, first]
-        assert listed(api, bot, search="still there") == [first]
+        assert list_dialogs(api, bot, **{"from": "2027-01-16"}) == [second, first]
+        assert list_dialogs(api, bot, search="still there") == [first]
 
     def test_a_listed_dialog_shows_its_outcome(self, api: Api, bot: Bot, time: Time) -> None:
         reply = ask(bot, "How much is\nrye bread?", channel="widget")
@@ -104,13 +104,13 @@ class TestList:
         reply = ask(bot, "а" * 900)
         ask(bot, "needle " + "x" * 2000, sessionId=reply.session)
         ask(bot, "haystack", sessionId=reply.session)
-        assert len(listed(api, bot, search="needle")) == 1
-        assert listed(api, bot, search="haystack") == []
+        assert len(list_dialogs(api, bot, search="needle")) == 1
+        assert list_dialogs(api, bot, search="haystack") == []
 
     def test_another_bots_dialogs_are_not_listed(self, api: Api, bot: Bot) -> None:
         other = new_bot(bot.owner, money=0)
         ask(bot, "Hi")
-        assert listed(api, other) == []
+        assert list_dialogs(api, other) == []
         assert api.refused("GET", f"{LIST}?agentId={new_id()}").status == 404
         assert api.refused("GET", LIST).status == 400
 
@@ -119,8 +119,8 @@ class TestGet:
     def test_messages_are_returned_unchanged(self, api: Api, bot: Bot) -> None:
         reply = ask(bot, " How much\nis rye? ", pageUrl="https://a.example/x?token=1#y")
         dialog = newest(api, bot)
-        found = api.get(f"{GET}?id={dialog['id']}")
-        assert found["dialog"] == {
+        response = api.get(f"{GET}?id={dialog['id']}")
+        assert response["dialog"] == {
             "id": dialog["id"],
             "agentId": bot.id,
             "channel": "api",
@@ -130,7 +130,7 @@ class TestGet:
             "handoverAt": None,
             "handoverReason": None,
         }
-        question, answer = found["messages"]
+        question, answer = response["messages"]
         assert (question["role"], answer["role"]) == ("user", "assistant")
         assert (question["content"], answer["content"]) == (" How much\nis rye? ", reply.text)
         assert (question["tokens"], answer["tokens"]) == (
@@ -143,9 +143,9 @@ class TestGet:
         reply = ask(bot, "one")
         ask(bot, "two", sessionId=reply.session)
         path = f"{GET}?id={newest(api, bot)['id']}"
-        whole = api.get(path)["messages"]
-        assert [m["role"] for m in whole] == ["user", "assistant"] * 2
-        assert api.get(f"{path}&offset=1&limit=2")["messages"] == whole[1:3]
+        messages = api.get(path)["messages"]
+        assert [m["role"] for m in messages] == ["user", "assistant"] * 2
+        assert api.get(f"{path}&offset=1&limit=2")["messages"] == messages[1:3]
         assert api.get(f"{path}&offset=4")["messages"] == []
         for query in ("limit=0", "limit=501", "offset=-1"):
             assert api.refused("GET", f"{path}&{query}").status == 400
@@ -162,9 +162,9 @@ class TestGet:
         ask(bot, "Hi")
         monkeypatch.setattr("chalicelib.domains.chat.operations.dialogs.MAX_ANSWER_BYTES", 5)
         path = f"{GET}?id={newest(api, bot)['id']}"
-        refused = api.refused("GET", path)
-        assert refused.status == 413
-        assert "(offset, limit)" in refused.data["message"]
+        response = api.refused("GET", path)
+        assert response.status == 413
+        assert "(offset, limit)" in response.data["message"]
         assert api.get(f"{path}&limit=1")["messages"]
 
 
@@ -173,7 +173,7 @@ class TestStats:
         self, api: Api, bot: Bot, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         reply = ask(bot, "How much is rye?", channel="widget")
-        again = ask(bot, "ada@example.com", sessionId=reply.session)
+        second_reply = ask(bot, "ada@example.com", sessionId=reply.session)
         broken = ScriptedModel([ModelError("unavailable", "x")])
         with monkeypatch.context() as patched:
             patched.setattr(llm, "chat_model_for", lambda _: broken)
@@ -181,43 +181,43 @@ class TestStats:
         bot.limit(daily=0)
         assert ask(bot, "Hi").status == 429
         bot.limit(daily=None)
-        found = stats(api, bot)
-        assert (found["dialogs"], found["messages"], found["leads"]) == (2, 5, 1)
-        sent = reply.usage["inputTokens"] + again.usage["inputTokens"]
-        received = reply.usage["outputTokens"] + again.usage["outputTokens"]
-        assert found["tokens"] == {"input": sent, "output": received, "total": sent + received}
-        assert (found["errors"], found["rejected"]) == (1, {"limit": 1, "balance": 0})
-        assert found["avgFirstTokenMs"] >= 0
-        assert found["byChannel"] == {
-            "widget": {"dialogs": 1, "messages": 4, "tokens": sent + received},
+        counts = stats(api, bot)
+        assert (counts["dialogs"], counts["messages"], counts["leads"]) == (2, 5, 1)
+        prompt = reply.usage["inputTokens"] + second_reply.usage["inputTokens"]
+        output = reply.usage["outputTokens"] + second_reply.usage["outputTokens"]
+        assert counts["tokens"] == {"input": prompt, "output": output, "total": prompt + output}
+        assert (counts["errors"], counts["rejected"]) == (1, {"limit": 1, "balance": 0})
+        assert counts["avgFirstTokenMs"] >= 0
+        assert counts["byChannel"] == {
+            "widget": {"dialogs": 1, "messages": 4, "tokens": prompt + output},
             "api": {"dialogs": 0, "messages": 0, "tokens": 0},
             "page": {"dialogs": 1, "messages": 1, "tokens": 0},
             "test": {"dialogs": 0, "messages": 0, "tokens": 0},
         }
-        assert len(found["series"]) == 30
-        assert found["series"][-1] == {
+        assert len(counts["series"]) == 30
+        assert counts["series"][-1] == {
             "date": "2027-01-15",
             "dialogs": 2,
             "messages": 5,
-            "tokens": sent + received,
+            "tokens": prompt + output,
         }
 
     def test_tests_by_the_workspaces_own_people_are_not_counted_and_make_no_lead(
         self, api: Api, bot: Bot, owner: Owner
     ) -> None:
-        asked = request_to(bot.id, "Call ada@example.com", channel="test")
+        request = request_to(bot.id, "Call ada@example.com", channel="test")
         token = owner.start_session()
         headers = {
-            **asked.headers,
+            **request.headers,
             "cookie": f"{access.COOKIE}={token}",
             access.CSRF_HEADER: access.csrf_token(token),
         }
-        asked = replace(asked, headers=headers)
-        assert chat_route.serve(asked, chat_stream.handle).whole_body()
+        request = replace(request, headers=headers)
+        assert chat_route.serve(request, chat_stream.handle).whole_body()
         assert newest(api, bot)["channel"] == "test"
-        found = stats(api, bot)
-        assert (found["dialogs"], found["messages"], found["leads"]) == (0, 0, 0)
-        assert found["byChannel"]["test"]["messages"] == 2
+        counts = stats(api, bot)
+        assert (counts["dialogs"], counts["messages"], counts["leads"]) == (0, 0, 0)
+        assert counts["byChannel"]["test"]["messages"] == 2
         assert api.get("/api/forms/collection-list")["total"] == 0
         ask(bot, "Hi", channel="test")
         assert newest(api, bot)["channel"] == "api"
@@ -263,8 +263,8 @@ class TestLeads:
     def test_the_widgets_form_names_the_visitor(self, api: Api, bot: Bot) -> None:
         contact = {"name": "Ada", "phone": "8 495 123-45-67"}
         reply = ask(bot, "My name is Ada, 8 495 123-45-67", contact=contact)
-        again = {"email": "ada@example.com", "name": "Somebody"}
-        ask(bot, "And my mail", contact=again, sessionId=reply.session)
+        later_contact = {"email": "ada@example.com", "name": "Somebody"}
+        ask(bot, "And my mail", contact=later_contact, sessionId=reply.session)
         (lead,) = self.leads(api)
         assert (lead["name"], lead["phone"]) == ("Ada", "+74951234567")
         assert lead["email"] == "ada@example.com"
@@ -272,16 +272,16 @@ class TestLeads:
         assert (client["name"], client["phone"], client["email"]) == ("Ada", "+74951234567", None)
 
     def test_an_invalid_form_is_refused_by_field(self, bot: Bot) -> None:
-        refused = answer_to(request_to(bot.id, "Hi", contact={"email": "nobody"}))
-        assert refused.status == 400
-        assert b'"contact.email"' in refused.whole_body()
+        response = answer_to(request_to(bot.id, "Hi", contact={"email": "nobody"}))
+        assert response.status == 400
+        assert b'"contact.email"' in response.whole_body()
 
     def test_a_lead_from_a_chat_can_be_processed(self, api: Api, bot: Bot) -> None:
         ask(bot, "ada@example.com")
         (lead,) = self.leads(api)
         body = {"id": lead["id"], "data": {"city": "Tver"}, "notes": "Call"}
-        changed = api.post("/api/forms/collection-update", body)["lead"]
-        assert changed["data"] == {"message": "ada@example.com", "city": "Tver"}
+        updated_lead = api.post("/api/forms/collection-update", body)["lead"]
+        assert updated_lead["data"] == {"message": "ada@example.com", "city": "Tver"}
         body = {"id": lead["id"], "status": "completed"}
         assert api.post("/api/forms/collection-status", body)["lead"]["status"] == "completed"
         assert api.get("/api/crm/stats")["byStatus"]["completed"] == 1
@@ -303,16 +303,16 @@ class TestLeads:
 
         def over(ip: str, email: str) -> bool:
             ask(bot, f"I am {email}", ip=ip)
-            (lead,) = [each for each in self.leads(api) if each["email"] == email]
+            (lead,) = [row for row in self.leads(api) if row["email"] == email]
             return bool(lead["overQuota"])
 
-        own = "203.0.113.9"
-        visitor = visitors.visitor_hash(own)
+        client_ip = "203.0.113.9"
+        visitor = visitors.visitor_hash(client_ip)
         first = submit(form, visitor, name="Eve", email="e0@example.com")
-        told = [over(own, f"e{number}@example.com") for number in (1, 2, 3)]
-        assert told == [False, True, True]
+        over_quota = [over(client_ip, f"e{number}@example.com") for number in (1, 2, 3)]
+        assert over_quota == [False, True, True]
         last = submit(form, visitor, name="Eve", email="e4@example.com")
-        marks = {each["id"]: each["overQuota"] for each in self.leads(api)}
+        marks = {lead["id"]: lead["overQuota"] for lead in self.leads(api)}
         assert (marks[first], marks[last]) == (False, True)
         network = [over(f"2001:db8:0:{n}::1", f"n{n}@example.com") for n in range(6)]
         assert network == [False] * 4 + [True] * 2
@@ -334,18 +334,18 @@ class TestErasure:
     ) -> None:
         reply = ask(bot, "My secret garden, ada@example.com", key="k", pageUrl="https://a.example/")
         ask(bot, "Roses and thorns", sessionId=reply.session)
-        before, counted = newest(api, bot), stats(api, bot)
+        old, stats_before = newest(api, bot), stats(api, bot)
         erased = as_operator(
             "erase_client", workspaceId=owner.workspace.id, email="ada@example.com"
         )
         assert (erased["leads"], erased["dialogs"], erased["storedAnswers"]) == (1, 1, 1)
-        kept = repr(all_rows()).lower()
+        stored_rows = repr(all_rows()).lower()
         for word in ("garden", "thorns", "ada@example", "a.example"):
-            assert word not in kept
+            assert word not in stored_rows
         assert transcript(api, bot) == []
-        after = newest(api, bot)
-        assert (after["preview"], after["messagesCount"]) == ("", before["messagesCount"])
-        assert stats(api, bot) == counted
+        new = newest(api, bot)
+        assert (new["preview"], new["messagesCount"]) == ("", old["messagesCount"])
+        assert stats(api, bot) == stats_before
         assert ask(bot, "Hi", sessionId=reply.session).status == 404
 
     @pytest.mark.parametrize("channel", ["api", "widget"])
@@ -365,9 +365,9 @@ class TestErasure:
         ask(bot, "My secret garden", contact=form, sessionId=reply.session)
         erased = as_operator("erase_client", workspaceId=owner.workspace.id, **contact)
         assert (erased["dialogs"], erased["leads"], len(erased["clientIds"])) == (1, 1, 1)
-        kept = repr(all_rows()).lower()
+        stored_rows = repr(all_rows()).lower()
         for word in ("garden", "ada@", "9161234567"):
-            assert word not in kept
+            assert word not in stored_rows
 
     def test_a_dialog_without_a_lead_is_found_by_contacts_in_its_text(
         self, api: Api, bot: Bot, owner: Owner
@@ -413,12 +413,12 @@ class TestExpiry:
         assert len(transcript(api, bot)) == 4
         time.pass_by(days=298, hours=23)
         schedules.run_jobs()
-        assert len(listed(api, bot)) == 1
+        assert len(list_dialogs(api, bot)) == 1
         time.pass_by(hours=2)
         schedules.run_jobs()
-        assert listed(api, bot) == []
-        left = {key for key in all_rows() if "DIALOG" in key or "SESSION" in key}
-        assert {key for key in left if "COUNT" not in key} == set()
+        assert list_dialogs(api, bot) == []
+        remaining_keys = {key for key in all_rows() if "DIALOG" in key or "SESSION" in key}
+        assert {key for key in remaining_keys if "COUNT" not in key} == set()
         assert counters.read(bot.workspace_id, DIALOGS.noun)[counters.TOTAL] == 0
         assert ask(bot, "Hi", sessionId=reply.session).status == 404
 
@@ -434,8 +434,8 @@ def report(bot: Bot, visit: str, stage: str, *, visitor: str = "v", **fields: An
 
 
 def funnel(api: Api, bot: Bot, **query: Any) -> tuple[dict[str, int], list[dict[str, Any]]]:
-    found = api.get(f"{FUNNEL}?{urlencode({'agentId': bot.id, **query})}")
-    return {each["stage"]: each["count"] for each in found["stages"]}, found["topPages"]
+    response = api.get(f"{FUNNEL}?{urlencode({'agentId': bot.id, **query})}")
+    return {stage["stage"]: stage["count"] for stage in response["stages"]}, response["topPages"]
 
 
 class TestWidget:
@@ -454,7 +454,7 @@ class TestWidget:
         assert pages == [{"url": page, "loaded": 2, "opened": 2, "started": 1, "leads": 0}]
         assert funnel(api, bot, to="2027-01-15")[0]["loaded"] == 1
         rates = api.get(f"{FUNNEL}?agentId={bot.id}")["stages"]
-        assert [each["rate"] for each in rates] == [1.0, 1.0, 0.5, 0.5, 0.0]
+        assert [stage["rate"] for stage in rates] == [1.0, 1.0, 0.5, 0.5, 0.0]
 
     def test_a_lead_from_a_chat_is_the_last_stage_of_its_visit(self, api: Api, bot: Bot) -> None:
         report(bot, "a", "opened")
@@ -470,16 +470,16 @@ class TestWidget:
     def test_beacons_send_events_as_plain_text_and_are_not_audited(
         self, api: Api, bot: Bot
     ) -> None:
-        before = all_rows().keys()
+        keys_before = all_rows().keys()
         body = json.dumps({"agentId": bot.id, "visitId": "a", "stage": "loaded"}).encode()
         answer = Api(None).call(
             "POST", "/api/public/widget-event", body, {"Content-Type": "text/plain"}
         )
         assert (answer.status, answer.data["counted"]) == (200, True)
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
-        made = all_rows().keys() - before
-        assert made
-        assert not any(key.startswith("audit/") for key in made)
+        new_keys = all_rows().keys() - keys_before
+        assert new_keys
+        assert not any(key.startswith("audit/") for key in new_keys)
 
     def test_each_site_is_counted_separately(self, api: Api, bot: Bot) -> None:
         site = api.post("/api/projects/create", {"title": "Shop"})["project"]["id"]
@@ -495,8 +495,8 @@ class TestWidget:
         theirs = new_owner().api().post("/api/projects/create", {"title": "X"})["project"]["id"]
         body = {"agentId": bot.id, "visitId": "a", "stage": "loaded"}
         for wrong in ({"agentId": new_id()}, {"projectId": new_id()}, {"projectId": theirs}):
-            refused = Api(None).refused("POST", "/api/public/widget-event", body | wrong)
-            assert refused.status == 404
+            response = Api(None).refused("POST", "/api/public/widget-event", body | wrong)
+            assert response.status == 404
         bot.change(is_active=False)
         assert Api(None).refused("POST", "/api/public/widget-event", body).status == 404
 

@@ -17,11 +17,11 @@ ALLOWED = {"good.com", "xn--80aswg.xn--p1ai", "127.0.0.1", "[::1]"}
 GONE = "[link removed]"
 
 
-def shown(text: str) -> str:
-    return in_pieces([text])
+def filter_links(text: str) -> str:
+    return filter_pieces([text])
 
 
-def in_pieces(pieces: Sequence[str]) -> str:
+def filter_pieces(pieces: Sequence[str]) -> str:
     links_ = LinkFilter(ALLOWED.__contains__, GONE)
     return "".join(map(links_.add, pieces)) + links_.end()
 
@@ -58,7 +58,7 @@ KEPT = [
 
 @sweep("text", KEPT)
 def test_text_and_links_to_allowed_hosts_are_not_changed(text: str) -> None:
-    assert shown(text) == text
+    assert filter_links(text) == text
 
 
 REMOVED = [
@@ -116,15 +116,15 @@ REMOVED = [
 
 @sweep(("text", "expected"), REMOVED)
 def test_links_to_other_hosts_lose_their_addresses(text: str, expected: str) -> None:
-    assert shown(text) == expected
+    assert filter_links(text) == expected
 
 
 @sweep("text", [*KEPT, *(text for text, _ in REMOVED)])
 def test_a_text_split_at_any_character_is_shown_the_same(text: str) -> None:
-    whole = shown(text)
-    assert in_pieces(text) == whole
+    filtered_text = filter_links(text)
+    assert filter_pieces(text) == filtered_text
     for at in range(0, len(text), 1 + len(text) // 200):
-        assert in_pieces([text[:at], text[at:]]) == whole
+        assert filter_pieces([text[:at], text[at:]]) == filtered_text
 
 
 def test_text_that_cannot_become_a_link_flows_at_once() -> None:
@@ -182,12 +182,12 @@ def test_an_answer_that_might_be_a_link_until_its_end_is_not_read_again_and_agai
         lines += event == "line"
         return count
 
-    before = sys.gettrace()
+    tracer = sys.gettrace()
     sys.settrace(count)
     try:
-        in_pieces(list(text))
+        filter_pieces(list(text))
     finally:
-        sys.settrace(before)
+        sys.settrace(tracer)
     assert lines < 1_000 * len(text)
 
 
@@ -219,17 +219,17 @@ TEXTS = st.lists(st.sampled_from(PARTS), max_size=14).map("".join)
 def test_the_result_does_not_depend_on_the_pieces(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    assert in_pieces(pieces) == shown(text) == in_pieces(text)
+    assert filter_pieces(pieces) == filter_links(text) == filter_pieces(text)
 
 
 @given(TEXTS)
 @example("[[link removed](https://evil.com)")
 @example("https://evil.com(https://evil.com)")
 def test_no_other_host_remains_in_what_the_widget_makes_a_link_of(text: str) -> None:
-    assert linked_hosts(shown(text)) <= {*ALLOWED, "www.good.com"}
+    assert linked_hosts(filter_links(text)) <= {*ALLOWED, "www.good.com"}
 
 
 @given(TEXTS)
 def test_an_answer_that_was_filtered_keeps_its_links_when_it_is_filtered_again(text: str) -> None:
-    once = shown(text)
-    assert linked_hosts(shown(once)) == linked_hosts(once)
+    once = filter_links(text)
+    assert linked_hosts(filter_links(once)) == linked_hosts(once)

@@ -13,8 +13,8 @@ pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database", "unscaled")
 
 @pytest.fixture
 def unscaled(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = replace(open_streams.settings(), rate_limit_scale=1)
-    monkeypatch.setattr(open_streams, "settings", lambda: chosen)
+    config = replace(open_streams.settings(), rate_limit_scale=1)
+    monkeypatch.setattr(open_streams, "settings", lambda: config)
 
 
 def test_ten_streams_are_open_at_most_and_an_ended_one_makes_room() -> None:

@@ -47,10 +47,10 @@ def haircut(api: Api) -> str:
     """A haircut of 60 minutes by Anna or Boris, who work on Fridays from 10 to 13."""
     staff = []
     for name in ("Anna", "Boris"):
-        made = api.post("/api/resources/create", {"name": name, "type": "master"})["resource"]["id"]
+        id_ = api.post("/api/resources/create", {"name": name, "type": "master"})["resource"]["id"]
         rules = [{"weekday": "fri", "start": "10:00", "end": "13:00"}]
-        api.post("/api/resources/set-availability", {"resourceId": made, "rules": rules})
-        staff.append(made)
+        api.post("/api/resources/set-availability", {"resourceId": id_, "rules": rules})
+        staff.append(id_)
     service = {"name": "Haircut", "price": 150_050, "durationMin": 60, "resourceIds": staff}
     made_id: str = api.post("/api/services/create", service)["service"]["id"]
     return made_id
@@ -71,14 +71,14 @@ class TestCatalogue:
     def test_services_are_found_with_their_duration(
         self, context: ToolContext, haircut: str
     ) -> None:
-        (found,) = data(context, "find_services", query="haircut")["found"]
-        assert (found["price_rub"], found["minutes"]) == (1500.5, 60)
+        (service,) = data(context, "find_services", query="haircut")["found"]
+        assert (service["price_rub"], service["minutes"]) == (1500.5, 60)
 
     def test_opening_hours_are_those_of_each_person(
         self, context: ToolContext, haircut: str
     ) -> None:
         hours = data(context, "opening_hours")["hours"]
-        assert [(each["of"], each["Fri"]) for each in hours] == [
+        assert [(staff_hours["of"], staff_hours["Fri"]) for staff_hours in hours] == [
             ("Anna", "10:00-13:00"),
             ("Boris", "10:00-13:00"),
         ]
@@ -88,44 +88,44 @@ class TestFreeTimes:
     def test_times_have_ids_local_starts_and_who_is_free(
         self, context: ToolContext, haircut: str
     ) -> None:
-        found = data(
+        response = data(
             context,
             "find_free_times",
             service="haircut",
             firstDay="2026-11-27",
             lastDay="2026-11-27",
         )
-        assert (found["price_rub"], found["minutes"]) == (1500.5, 60)
-        assert found["times"][0] == {
+        assert (response["price_rub"], response["minutes"]) == (1500.5, 60)
+        assert response["times"][0] == {
             "slotId": "1",
             "start": "2026-11-27T10:00",
             "weekday": "fri",
             "staff": ["Anna", "Boris"],
         }
-        starts = [each["start"][11:] for each in found["times"]]
+        starts = [slot["start"][11:] for slot in response["times"]]
         assert starts == ["10:00", "11:00", "12:00"]
 
     def test_the_same_time_keeps_its_id(self, context: ToolContext, haircut: str) -> None:
         first = data(context, "find_free_times", service="Haircut")
-        again = data(context, "find_free_times", service="Haircut", staff="anna")
-        assert [each["slotId"] for each in first["times"]] == ["1", "2", "3"]
-        assert [each["slotId"] for each in again["times"]] == ["1", "2", "3"]
-        assert [each.start for each in context.offered_slots] == sorted(
-            each.start for each in context.offered_slots
+        second = data(context, "find_free_times", service="Haircut", staff="anna")
+        assert [slot["slotId"] for slot in first["times"]] == ["1", "2", "3"]
+        assert [slot["slotId"] for slot in second["times"]] == ["1", "2", "3"]
+        assert [slot.start for slot in context.offered_slots] == sorted(
+            slot.start for slot in context.offered_slots
         )
 
     def test_without_free_times_the_next_one_is_named(
         self, context: ToolContext, haircut: str
     ) -> None:
-        found = data(
+        response = data(
             context,
             "find_free_times",
             service="Haircut",
             firstDay="2026-11-24",
             lastDay="2026-11-25",
         )
-        assert found["times"] == []
-        assert found["next"]["start"] == "2026-11-27T10:00"
+        assert response["times"] == []
+        assert response["next"]["start"] == "2026-11-27T10:00"
 
     def test_an_unknown_name_is_answered_with_those_that_exist(
         self, context: ToolContext, haircut: str
@@ -187,9 +187,9 @@ class TestCalls:
             api.post("/api/products/create", card)
         result = call(context, "find_products", {"query": "хлеб"})
         assert len(result.content.encode()) <= MAX_RESULT_BYTES
-        found = json.loads(result.content)
-        assert found["more"] is True
-        assert found["found"][0]["name"] == "Хлеб ржаной 0"
+        content = json.loads(result.content)
+        assert content["more"] is True
+        assert content["found"][0]["name"] == "Хлеб ржаной 0"
 
     def test_a_long_result_without_lists_is_an_error(self, context: ToolContext) -> None:
         def find_much(*_: object) -> dict[str, str]:
