@@ -18,8 +18,8 @@ LIST, UPDATE = "/api/clients/list", "/api/clients/update"
 
 @pytest.fixture
 def form(api: Api) -> str:
-    made: str = api.post("/api/forms/create", FORM)["form"]["id"]
-    return made
+    form_id: str = api.post("/api/forms/create", FORM)["form"]["id"]
+    return form_id
 
 
 def client_of(api: Api, lead_id: str) -> Any:
@@ -28,9 +28,9 @@ def client_of(api: Api, lead_id: str) -> Any:
 
 
 def names(api: Api, **query: str) -> list[str]:
-    found = api.get(f"{LIST}?{urlencode(query)}")
-    assert found["total"] == len(found["clients"])
-    return [client["name"] for client in found["clients"]]
+    page = api.get(f"{LIST}?{urlencode(query)}")
+    assert page["total"] == len(page["clients"])
+    return [client["name"] for client in page["clients"]]
 
 
 class TestOneClientAPerson:
@@ -67,15 +67,15 @@ class TestOneClientAPerson:
     def test_a_visitors_contacts_stay_on_the_lead_and_change_no_client(
         self, has: dict[str, str], gives: dict[str, str], api: Api, form: str
     ) -> None:
-        before = client_of(api, submit(form, name="Ada", **has))
+        client_before = client_of(api, submit(form, name="Ada", **has))
         other = submit(form, name="Mallory", **{**has, **gives})
-        kept = client_of(api, other)
+        client_after = client_of(api, other)
         same = ("id", "name", "email", "phone")
-        assert [kept[name] for name in same] == [before[name] for name in same]
-        assert kept["leadsCount"] == 2
+        assert [client_after[name] for name in same] == [client_before[name] for name in same]
+        assert client_after["leadsCount"] == 2
         lead = api.get(f"/api/forms/collection/{other}")["lead"]
         assert {name: lead[name] for name in gives} == gives
-        assert client_of(api, submit(form, name="Mallory", **gives))["id"] != kept["id"]
+        assert client_of(api, submit(form, name="Mallory", **gives))["id"] != client_after["id"]
 
     def test_a_key_fills_in_only_the_clients_empty_fields(self, api: Api, form: str) -> None:
         ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
@@ -84,8 +84,8 @@ class TestOneClientAPerson:
         assert api.post("/api/forms/collection-update", change)["lead"]["clientId"] == ada["id"]
         assert client_of(api, theirs)["phone"] is None
         api.post("/api/forms/collection-update", {"id": theirs, "phone": "84951234568"})
-        kept = client_of(api, theirs)
-        assert (kept["id"], kept["name"], kept["phone"]) == (ada["id"], "Ada", "+74951234568")
+        client = client_of(api, theirs)
+        assert (client["id"], client["name"], client["phone"]) == (ada["id"], "Ada", "+74951234568")
 
 
 class TestListClients:
@@ -128,10 +128,10 @@ class TestUpdateClient:
             "tags": ["vip"],
             "notes": "Rye",
         }
-        changed = api.post(UPDATE, {"id": client["id"], **change})["client"]
-        assert changed["email"] == "Countess@example.com"
-        assert changed["phone"] == "+74951234567"
-        assert (changed["name"], changed["tags"], changed["notes"]) == ("Countess", ["vip"], "Rye")
+        current = api.post(UPDATE, {"id": client["id"], **change})["client"]
+        assert current["email"] == "Countess@example.com"
+        assert current["phone"] == "+74951234567"
+        assert (current["name"], current["tags"], current["notes"]) == ("Countess", ["vip"], "Rye")
         assert client_of(api, submit(form, name="A", phone="84951234567"))["id"] == client["id"]
         assert client_of(api, submit(form, name="A", email="ada@example.com"))["id"] != client["id"]
 
@@ -177,12 +177,12 @@ class TestEraseClient:
         api.post("/api/forms/collection-update", {"id": second, "notes": "Secret"})
         api.post(UPDATE, {"id": client["id"], "notes": "Secret", "tags": ["secret"]})
         api.post("/api/forms/collection-status", {"id": first, "status": "completed"})
-        before = api.get("/api/crm/stats")
+        stats_before = api.get("/api/crm/stats")
         whom = {"clientId": client["id"], "email": "ADA@example.com", "phone": "8 495 123 45 67"}
         gone = self.erase(owner, **{by: whom[by]})
         assert gone.pop("clientIds") == [client["id"]]
-        found = [{each["kind"], each["id"]} for each in gone.pop("found")]
-        assert found == [{"client", client["id"]}, {"lead", first}, {"lead", second}]
+        found_records = [{record["kind"], record["id"]} for record in gone.pop("found")]
+        assert found_records == [{"client", client["id"]}, {"lead", first}, {"lead", second}]
         assert gone == {
             "erased": True,
             "clientId": client["id"],
@@ -195,10 +195,10 @@ class TestEraseClient:
         }
         rows = str(all_rows())
         assert [secret for secret in SECRETS if secret in rows] == []
-        assert api.get("/api/crm/stats") == before
-        left = api.get(f"/api/clients/{client['id']}")["client"]
-        assert (left["name"], left["email"], left["phone"], left["tags"]) == (None, None, None, [])
-        assert left["leadsCount"] == 2
+        assert api.get("/api/crm/stats") == stats_before
+        row = api.get(f"/api/clients/{client['id']}")["client"]
+        assert (row["name"], row["email"], row["phone"], row["tags"]) == (None, None, None, [])
+        assert row["leadsCount"] == 2
         lead = api.get(f"/api/forms/collection/{first}")["lead"]
         assert (lead["status"], lead["data"], lead["source"]) == ("completed", {}, None)
         assert api.get("/api/forms/collection-find?email=ada@example.com")["total"] == 0
@@ -208,10 +208,10 @@ class TestEraseClient:
     def test_stored_answers_for_other_clients_stay(self, api: Api, owner: Owner, form: str) -> None:
         submit(form, **ADA)
         api.post("/api/products/create", {"name": "Rye", "price": 1}, key="k")
-        stored = {key for key in all_rows() if "IDEMPOTENCY" in key}
+        stored_keys = {key for key in all_rows() if "IDEMPOTENCY" in key}
         assert self.erase(owner, email="ada@example.com")["storedAnswers"] == 0
-        assert len(stored) == 2
-        assert stored <= all_rows().keys()
+        assert len(stored_keys) == 2
+        assert stored_keys <= all_rows().keys()
 
     def test_erasure_includes_other_peoples_leads_with_the_phone(
         self, api: Api, owner: Owner, form: str
@@ -239,8 +239,8 @@ class TestEraseClient:
         linked = {"id": ada["id"], "name": "Ada", "email": "ada@example.com", "phone": None}
         assert erased["linkedClients"] == [linked]
         assert api.get(f"/api/forms/collection/{theirs}")["lead"]["email"] is None
-        kept = api.get(f"/api/clients/{ada['id']}")["client"]
-        assert (kept["name"], kept["email"]) == ("Ada", "ada@example.com")
+        client = api.get(f"/api/clients/{ada['id']}")["client"]
+        assert (client["name"], client["email"]) == ("Ada", "ada@example.com")
         assert "Mallory" not in str(all_rows())
 
     def test_a_dry_run_shows_each_record_with_its_contacts_and_removes_nothing(
@@ -248,16 +248,16 @@ class TestEraseClient:
     ) -> None:
         lead = submit(form, **ADA, message="or ada@work.example.com")
         client = client_of(api, lead)
-        before = all_rows()
-        shown = as_operator(
+        rows_before = all_rows()
+        report = as_operator(
             "erase_client", workspaceId=owner.workspace.id, email=ADA["email"], dryRun=True
         )
-        assert all_rows() == before
-        assert (shown["erased"], shown["leads"], shown["storedAnswers"]) == (False, 1, 0)
+        assert all_rows() == rows_before
+        assert (report["erased"], report["leads"], report["storedAnswers"]) == (False, 1, 0)
         who = {"name": "Ада", "email": "ada@example.com", "phone": "+74951234567"}
         by = {"foundBy": "contact"}
         other = {"namedContacts": ["ada@work.example.com"]}
-        assert shown["found"] == [
+        assert report["found"] == [
             {"kind": "client", "id": client["id"], **by, **who, "namedContacts": []},
             {"kind": "lead", "id": lead, **by, **who, **other},
         ]
@@ -302,10 +302,10 @@ class TestEraseClient:
         if not text:
             api.post("/api/forms/collection-update", {"id": lead, "email": "ada@work.example.com"})
         for contact in ({"phone": "89161234567"}, {"email": "ada@work.example.com"})[not text :]:
-            found = as_operator(
+            report = as_operator(
                 "erase_client", workspaceId=owner.workspace.id, dryRun=True, **contact
             )
-            assert found["leads"] == 1
+            assert report["leads"] == 1
         assert self.erase(owner, email="ada@example.com")["leads"] == 1
         assert [secret for secret in SECRETS if secret in str(all_rows())] == []
 
@@ -317,12 +317,12 @@ class TestEraseClient:
         api.post(UPDATE, {"id": client["id"], "email": "ada@new.example.com"})
         for number in range(3):
             submit(form, name="Ада", email="ada@new.example.com", message=f"Secret {number}")
-        commit, done = UnitOfWork.commit_batch, 0
+        commit, commit_count = UnitOfWork.commit_batch, 0
 
         def breaking(unit: UnitOfWork, *args: Any, **options: Any) -> bytes:
-            nonlocal done
-            done += 1
-            if done == stop:
+            nonlocal commit_count
+            commit_count += 1
+            if commit_count == stop:
                 raise RuntimeError
             return commit(unit, *args, **options)
 

@@ -59,14 +59,14 @@ class Words:
         definitions = definitions or schema.get("$defs", {})
         reference = schema.get("$ref", "").rpartition("/")[2]
         schema = definitions.get(reference) or schema
-        known = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+        known = [variant for variant in schema.get("anyOf", ()) if variant.get("type") != "null"]
         if known:
             return self.fill(known[0], value, at, definitions)
         match schema.get("type"):
             case "object" if "properties" in schema:
                 return {**(value or {}), **dict(self._properties(schema, value, at, definitions))}
             case "object" if value:
-                return {name: self._text(each, f"{at}.{name}") for name, each in value.items()}
+                return {name: self._text(text, f"{at}.{name}") for name, text in value.items()}
             case "array" if schema["items"].get("type") == "string":
                 return [self.fill(schema["items"], None, at, definitions)]
             case "string" if not {"enum", "const", "pattern", "format"} & set(schema):
@@ -77,10 +77,10 @@ class Words:
     def _properties(
         self, schema: Any, value: Any, at: str, definitions: Any
     ) -> Iterator[tuple[str, Any]]:
-        for name, each in schema["properties"].items():
-            found = self.fill(each, (value or {}).get(name), f"{at}.{name}", definitions)
-            if found is not None:
-                yield name, found
+        for name, subschema in schema["properties"].items():
+            field_value = self.fill(subschema, (value or {}).get(name), f"{at}.{name}", definitions)
+            if field_value is not None:
+                yield name, field_value
 
     def _text(self, value: Any, at: str) -> Any:
         name = at.rpartition(".")[2]
@@ -96,7 +96,7 @@ class Words:
 def writes_person(operation: Operation) -> bool:
     """Whether a call writes a record of a person."""
     is_public = Audience.PUBLIC in operation.audience
-    names_record = any(each in str(operation.example) for each in RECORDS)
+    names_record = any(record_id in str(operation.example) for record_id in RECORDS)
     returns_record = bool(NOUNS & set(operation.output.model_fields))
     is_theirs = bool(DOMAINS.search(operation.module)) and operation.name != "erase_client"
     return is_theirs and not operation.read_only and (is_public or names_record or returns_record)
@@ -123,12 +123,12 @@ class Person:
             return str(api.post("/api/bookings/create", body)["booking"]["id"])
 
         def lead() -> dict[str, Any]:
-            found = api.get(f"/api/forms/collection-find?email={EMAIL}")
-            return {"id": found["leads"][0]["id"], "clientId": found["client"]["id"]}
+            response = api.get(f"/api/forms/collection-find?email={EMAIL}")
+            return {"id": response["leads"][0]["id"], "clientId": response["client"]["id"]}
 
         def order() -> dict[str, Any]:
             (reply,) = self.cards
-            values = {each["name"]: each.get("value", "") for each in card(reply)["fields"]}
+            values = {field["name"]: field.get("value", "") for field in card(reply)["fields"]}
             return {
                 "id": card(reply)["id"],
                 "sessionId": reply.session,
@@ -154,7 +154,7 @@ class Person:
 
     def call_all(self) -> set[str]:
         """Make every call that writes a person. Return the names of those with text fields."""
-        arguments, made = self.arguments(), set()
+        arguments, called_names = self.arguments(), set()
         self.chat()
         for operation in sorted(filter(writes_person, REGISTRY), key=lambda o: o.title):
             schema, words = json_schema(operation.input), len(self.words.fields)
@@ -164,15 +164,15 @@ class Person:
             self.words.fields = dict(list(self.words.fields.items())[:words])
             values = self.words.fill(schema, arguments[operation.name](), operation.name)
             self.call(operation, values)
-            made.add(operation.name)
+            called_names.add(operation.name)
             self.check_stored(words)
-        return made
+        return called_names
 
     def check_stored(self, number: int) -> None:
         """Check that the words after the first ones are stored, as the sweep assumes."""
         new = dict(list(self.words.fields.items())[number:])
-        stored = left_of(list(new))
-        assert {name for word, name in new.items() if word not in stored} == set()
+        stored_words = left_of(list(new))
+        assert {name for word, name in new.items() if word not in stored_words} == set()
 
     def call(self, operation: Operation, values: dict[str, Any]) -> None:
         principal = VisitorPrincipal(visitor=new_id())
@@ -192,28 +192,28 @@ class Person:
         order = self.words.fill(json_schema(OrderProposal), None, "propose_order") | lines
         need = self.words.fill(json_schema(PersonRequest), None, "request_person")
         calls = (call("propose_order", **order), call("request_person", **need))
-        script = [step for each in calls for step in (each, END)]
+        script = [step for tool_call in calls for step in (tool_call, END)]
         bot = world.priced_bot(*script, f"Noted, {self.words._text('', 'answer')}.", END)
         bot.change(order_form_id=things.form)
-        asked = self.words.fill(json_schema(ChatRequest), {"contact": {}}, "chat")
-        message = f"{asked.pop('message')}, {EMAIL}"
-        asked |= {"channel": "widget", "features": ["actions"]}
-        self.cards.append(ask(bot, message, key="chat", **asked))
+        request = self.words.fill(json_schema(ChatRequest), {"contact": {}}, "chat")
+        message = f"{request.pop('message')}, {EMAIL}"
+        request |= {"channel": "widget", "features": ["actions"]}
+        self.cards.append(ask(bot, message, key="chat", **request))
         self.check_stored(0)
 
 
 def left_of(texts: list[str]) -> dict[str, list[str]]:
     """Return the rows and objects that contain each text, for texts that are anywhere."""
     folder = Path(settings().object_store.removeprefix("file://"))
-    stored = {key: f"{key} {row}" for key, row in all_rows().items()}
-    stored |= {
+    contents = {key: f"{key} {row}" for key, row in all_rows().items()}
+    contents |= {
         str(path.relative_to(folder)): path.read_bytes().decode(errors="replace")
         for path in folder.rglob("*")
         if path.is_file()
     }
-    stored = {key: content.lower() for key, content in stored.items()}
-    found = {text: [key for key, content in stored.items() if text in content] for text in texts}
-    return {text: keys for text, keys in found.items() if keys}
+    contents = {key: content.lower() for key, content in contents.items()}
+    places = {text: [key for key, content in contents.items() if text in content] for text in texts}
+    return {text: keys for text, keys in places.items() if keys}
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ class World:
     bot: Bot
 
     @classmethod
-    def made(cls, owner: Owner) -> "World":
+    def create(cls, owner: Owner) -> "World":
         api = owner.api()
         form = api.post("/api/forms/create", FORM)["form"]["id"]
         return cls(owner, api, form, Salon.opened(api, [{"capacity": 50}]), new_bot(owner))
@@ -63,8 +63,8 @@ def world(
     def make() -> World:
         empty()
         time.now = datetime(2027, 3, 1, 6, tzinfo=UTC)
-        found: World = snapshots.once("erasure", lambda: World.made(new_owner()))
-        return found
+        new_world: World = snapshots.once("erasure", lambda: World.create(new_owner()))
+        return new_world
 
     return make
 
@@ -74,9 +74,9 @@ def digits(contact: str) -> str:
     return contact if "@" in contact else contact[1:]
 
 
-def by_kind(contacts: Iterable[str]) -> dict[str, str]:
+def form_body(contacts: Iterable[str]) -> dict[str, str]:
     """Return a contact as the form field of its kind."""
-    return {"email" if "@" in each else "phone": each for each in contacts}
+    return {"email" if "@" in contact else "phone": contact for contact in contacts}
 
 
 @dataclass
@@ -94,7 +94,7 @@ class History:
         getattr(self, step.kind)(f"word{number}x", step)
 
     def form(self, word: str, step: "Step") -> None:
-        contacts, other = by_kind(step.contacts), step.contacts[0]
+        contacts, other = form_body(step.contacts), step.contacts[0]
         text = f"{word}, or {other}" if step.flag else word
         submit(self.world.form, name=f"N {word}", message=text, **contacts)
         self._note(word, {*contacts.values(), *([other] if step.flag else [])})
@@ -103,13 +103,13 @@ class History:
         session = self.sessions.get(step.person) if step.flag else None
         more = {"sessionId": session} if session else {}
         reply = ask(self.world.bot, f"{word}: {' and '.join(step.contacts)}", key=word, **more)
-        before = [self.last_contact[step.person]] if session else []
+        earlier_contacts = [self.last_contact[step.person]] if session else []
         self.sessions[step.person] = reply.session
         self.last_contact[step.person] = step.contacts[0]
-        self._note(word, {*step.contacts, *before})
+        self._note(word, {*step.contacts, *earlier_contacts})
 
     def visitor_books(self, word: str, step: "Step") -> None:
-        contacts = by_kind(step.contacts)
+        contacts = form_body(step.contacts)
         body = {
             **self.world.salon.order(START, notes=word),
             "client": {"name": word, **contacts},
@@ -119,7 +119,7 @@ class History:
         self._note(word, set(contacts.values()))
 
     def key_books(self, word: str, step: "Step") -> None:
-        contacts = by_kind(step.contacts)
+        contacts = form_body(step.contacts)
         body = {
             **self.world.salon.order(START, notes=word),
             "client": {"name": word, **contacts},
@@ -134,37 +134,35 @@ class History:
         self._change("/api/forms/collection-update", self.leads(), step)
 
     def _change(self, path: str, records: list[Any], step: "Step") -> None:
-        own = {digits(each) for each in PEOPLE[step.person]}
-        theirs = [each for each in records if own & _digits_of(each)]
+        own_contacts = {digits(contact) for contact in PEOPLE[step.person]}
+        theirs = [record for record in records if own_contacts & _digits_of(record)]
         if theirs:
-            changed, new = theirs[0], step.contacts[0]
-            answer = self.world.api.call("POST", path, {"id": changed["id"], **by_kind([new])})
+            target, new = theirs[0], step.contacts[0]
+            answer = self.world.api.call("POST", path, {"id": target["id"], **form_body([new])})
             if answer.status == 200:
-                self._join(_digits_of(changed) | {digits(new)})
+                self._join(_digits_of(target) | {digits(new)})
 
     def clients(self) -> list[Any]:
-        found: list[Any] = self.world.api.get("/api/clients/list?size=100")["clients"]
-        return found
+        clients: list[Any] = self.world.api.get("/api/clients/list?size=100")["clients"]
+        return clients
 
     def leads(self) -> list[Any]:
-        listed = self.world.api.get("/api/forms/collection-list?size=500")["collections"]
-        return [
-            self.world.api.get(f"/api/forms/collection/{each['id']}")["lead"] for each in listed
-        ]
+        rows = self.world.api.get("/api/forms/collection-list?size=500")["collections"]
+        return [self.world.api.get(f"/api/forms/collection/{row['id']}")["lead"] for row in rows]
 
     def bookings(self) -> list[Any]:
-        found: list[Any] = self.world.api.get("/api/bookings/list?size=100")["bookings"]
-        return found
+        bookings: list[Any] = self.world.api.get("/api/bookings/list?size=100")["bookings"]
+        return bookings
 
     def transcripts(self) -> dict[str, Any]:
         api, bot = self.world.api, self.world.bot.id
-        listed = api.get(f"/api/agents/dialogs?agentId={bot}&size=100")["dialogs"]
+        dialogs = api.get(f"/api/agents/dialogs?agentId={bot}&size=100")["dialogs"]
         return {
-            each["id"]: (
-                each["preview"],
-                api.get(f"/api/agents/dialog?id={each['id']}")["messages"],
+            dialog["id"]: (
+                dialog["preview"],
+                api.get(f"/api/agents/dialog?id={dialog['id']}")["messages"],
             )
-            for each in listed
+            for dialog in dialogs
         }
 
     def group_of(self, contact: str) -> set[str]:
@@ -172,25 +170,25 @@ class History:
 
     def erase(self, contact: str) -> None:
         """Erase the person behind a contact as the operator does, after reading a dry run."""
-        pending, done = [contact], set[str]()
+        pending, erased_contacts = [contact], set[str]()
         while pending:
-            each = pending.pop()
-            if each in done:
+            current = pending.pop()
+            if current in erased_contacts:
                 continue
-            done.add(each)
-            whom = {"email": each} if "@" in each else {"phone": f"8{each}"}
+            erased_contacts.add(current)
+            whom = {"email": current} if "@" in current else {"phone": f"8{current}"}
             whom["workspaceId"] = self.world.owner.workspace.id
             try:
-                shown = as_operator("erase_client", **whom, dryRun=True)
+                dry_run = as_operator("erase_client", **whom, dryRun=True)
             except NotFoundError:
                 continue
-            for record in (*shown["found"], *shown["linkedClients"]):
+            for record in (*dry_run["found"], *dry_run["linkedClients"]):
                 pending += _digits_of(record)
             erased = as_operator("erase_client", **whom)
-            assert erased["leads"] == shown["leads"]
-            assert erased["clientIds"] == shown["clientIds"]
-            left = {key: row for key, row in all_rows().items() if each in str(row)}
-            assert left == {}
+            assert erased["leads"] == dry_run["leads"]
+            assert erased["clientIds"] == dry_run["clientIds"]
+            rows = {key: row for key, row in all_rows().items() if current in str(row)}
+            assert rows == {}
 
     def _note(self, word: str, contacts: set[str]) -> None:
         self._join(set(map(digits, contacts)))
@@ -204,7 +202,7 @@ class History:
 def _digits_of(record: Any) -> set[str]:
     """Return the contacts of a lead, of a client, or of a record that an erasure shows."""
     values = [record["email"], record["phone"], *record.get("namedContacts", ())]
-    return {each if "@" in each else each.removeprefix("+7") for each in values if each}
+    return {text if "@" in text else text.removeprefix("+7") for text in values if text}
 
 
 @dataclass(frozen=True)
@@ -231,9 +229,9 @@ steps = st.integers(0, 1).flatmap(
 
 @pytest.mark.timeout(600)
 @examples(60, 6)
-@given(history=st.lists(steps, min_size=1, max_size=7), chosen=st.integers(0, 100))
+@given(history=st.lists(steps, min_size=1, max_size=7), choice=st.integers(0, 100))
 def test_an_erasure_removes_all_data_of_one_person_and_none_of_others(
-    world: Callable[[], World], history: list[Step], chosen: int
+    world: Callable[[], World], history: list[Step], choice: int
 ) -> None:
     past = History(world())
     for number, step in enumerate(history):
@@ -241,34 +239,34 @@ def test_an_erasure_removes_all_data_of_one_person_and_none_of_others(
     known = sorted(set().union(*past.groups))
     if not known:
         return
-    contact = known[chosen % len(known)]
+    contact = known[choice % len(known)]
     gone = past.group_of(contact)
 
-    def of_others(records: list[Any]) -> list[Any]:
-        return [each for each in records if not _digits_of(each) & gone]
+    def keep_others(records: list[Any]) -> list[Any]:
+        return [record for record in records if not _digits_of(record) & gone]
 
     def theirs() -> tuple[list[Any], ...]:
-        booked = [{**each, **each["client"], "id": each["id"]} for each in past.bookings()]
-        kept = of_others(past.clients()), of_others(past.leads()), of_others(booked)
-        return tuple([each for each in records if _digits_of(each)] for records in kept)
+        booked = [{**row, **row["client"], "id": row["id"]} for row in past.bookings()]
+        lists = keep_others(past.clients()), keep_others(past.leads()), keep_others(booked)
+        return tuple([record for record in records if _digits_of(record)] for records in lists)
 
-    before = theirs()
+    others_before = theirs()
     past.erase(contact)
 
-    assert theirs() == before
+    assert theirs() == others_before
     rows = str(all_rows())
     lost = [word for word, contact in past.events if contact in gone]
-    assert [each for each in (*gone, *lost) if each in rows] == []
+    assert [word for word in (*gone, *lost) if word in rows] == []
     assert [word for word, contact in past.events if contact not in gone and word not in rows] == []
     api, transcripts = past.world.api, str(past.transcripts())
-    for each in (*gone, *lost):
-        text = quote(each)
+    for erased_word in (*gone, *lost):
+        text = quote(erased_word)
         assert api.get(f"/api/forms/collection-list?search={text}")["total"] == 0
         assert api.get(f"/api/clients/list?search={text}")["total"] == 0
         assert api.get(f"/api/bookings/list?q={text}")["pagination"]["total"] == 0
-        assert each not in transcripts
-    for each in gone:
-        field_name = "email" if "@" in each else "phone"
-        spelling = each if "@" in each else f"8{each}"
-        found = api.get(f"/api/forms/collection-find?{field_name}={quote(spelling)}")
-        assert (found["total"], found["client"]) == (0, None)
+        assert erased_word not in transcripts
+    for erased_word in gone:
+        field_name = "email" if "@" in erased_word else "phone"
+        spelling = erased_word if "@" in erased_word else f"8{erased_word}"
+        response = api.get(f"/api/forms/collection-find?{field_name}={quote(spelling)}")
+        assert (response["total"], response["client"]) == (0, None)
