@@ -43,9 +43,9 @@ ENTERED = {
 NO_NUMBERS = ["1-800-FLOWERS", "8 800 FLOWERS", "MAX", "звонить после 18", "8 903 I11 22 33"]
 
 
-def shown(text: str) -> str:
+def clean(text: str) -> str:
     """Return an entered text without what is invisible, with plain spaces."""
-    visible = "".join(each for each in text if unicodedata.category(each) != "Cf")
+    visible = "".join(character for character in text if unicodedata.category(character) != "Cf")
     return " ".join(visible.split())
 
 
@@ -67,32 +67,32 @@ class TestEveryEntrance:
         salon = Salon.opened(api)
         who = {"client": {"name": "Ada", "phone": entered}}
         for path, sender in ((BOOK, visitor), (CREATE, api)):
-            made = sender.post(path, salon.order(NOON) | who)["booking"]["id"]
-            client = api.get(f"/api/bookings/{made}")["booking"]["client"]
-            expected = (ENTERED[entered], shown(entered))
+            booking_id = sender.post(path, salon.order(NOON) | who)["booking"]["id"]
+            client = api.get(f"/api/bookings/{booking_id}")["booking"]["client"]
+            expected = (ENTERED[entered], clean(entered))
             assert (client["phone"], client["phoneEntered"]) == expected
-            salon.set_status(made, "cancelled")
+            salon.set_status(booking_id, "cancelled")
 
     def test_a_form_a_chat_and_a_client_take_it(self, entered: str, api: Api, owner: Owner) -> None:
         number = ENTERED[entered]
         fields = [{"name": "phone", "type": "phone", "label": "Phone"}]
         form = api.post("/api/forms/create", {"title": "Call", "fields": fields})["form"]["id"]
         lead = Api(None).post(f"/api/public/forms/{form}/submit", {"phone": entered})["id"]
-        found = api.get(f"/api/forms/collection/{lead}")["lead"]
-        assert (found["phone"], found["phoneEntered"]) == (number, shown(entered))
-        assert found["data"]["phone"] == shown(entered)
-        client = api.get(f"/api/clients/{found['clientId']}")["client"]
+        row = api.get(f"/api/forms/collection/{lead}")["lead"]
+        assert (row["phone"], row["phoneEntered"]) == (number, clean(entered))
+        assert row["data"]["phone"] == clean(entered)
+        client = api.get(f"/api/clients/{row['clientId']}")["client"]
         assert client["phone"] == number
         ask(new_bot(owner), "Hello", contact={"phone": entered})
         (chat, _) = api.get("/api/forms/collection-list")["collections"]
-        assert (chat["phone"], chat["phoneEntered"]) == (number, shown(entered))
+        assert (chat["phone"], chat["phoneEntered"]) == (number, clean(entered))
         assert chat["clientId"] == client["id"]
         cleared = api.post("/api/forms/collection-update", {"id": lead, "phone": None})["lead"]
         assert (cleared["phone"], cleared["phoneEntered"]) == (None, None)
-        changed = api.post("/api/forms/collection-update", {"id": lead, "phone": entered})["lead"]
-        assert (changed["phone"], changed["phoneEntered"]) == (number, shown(entered))
+        update = api.post("/api/forms/collection-update", {"id": lead, "phone": entered})["lead"]
+        assert (update["phone"], update["phoneEntered"]) == (number, clean(entered))
         same = api.post("/api/forms/collection-update", {"id": lead, "phone": number})["lead"]
-        assert same == changed
+        assert same == update
         history = api.get(f"/api/forms/collection/{lead}")["history"]
         assert history[-1]["change"] == "changed: phone"
         erased = as_operator("erase_client", workspaceId=owner.workspace.id, phone=entered)
@@ -124,11 +124,11 @@ PARTS = st.sampled_from(
 
 @given(st.lists(PARTS, min_size=1, max_size=4).map("".join), st.sampled_from(["RU", "US", "DE"]))
 def test_a_number_has_no_digit_that_is_not_in_the_text(text: str, country: str) -> None:
-    found = find_phone(text, country)
-    if found is None:
+    phone = find_phone(text, country)
+    if phone is None:
         return
-    number, _, extension = found.partition(";ext=")
+    number, _, extension = phone.partition(";ext=")
     codes = ("7", "1", "49")
     bare = [number[1:], *(number[1:].removeprefix(code) for code in codes)]
-    assert any(each in digits(text) for each in bare)
+    assert any(bare_number in digits(text) for bare_number in bare)
     assert extension in digits(text)

@@ -57,21 +57,21 @@ def last_release(monkeypatch: pytest.MonkeyPatch) -> Former:
 @pytest.fixture
 def form(api: Api) -> str:
     fields = [{"name": "email", "type": "email"}, {"name": "text", "type": "textarea"}]
-    made: str = api.post("/api/forms/create", {"title": "Contact", "fields": fields})["form"]["id"]
-    return made
+    id_: str = api.post("/api/forms/create", {"title": "Contact", "fields": fields})["form"]["id"]
+    return id_
 
 
 def submit(api: Api, form: str, email: str, text: str = "Hello") -> Any:
     """Submit a form, and return the lead."""
-    sent = {"email": email, "text": text}
-    lead = Api(None).post(f"/api/public/forms/{form}/submit", sent)["id"]
+    values = {"email": email, "text": text}
+    lead = Api(None).post(f"/api/public/forms/{form}/submit", values)["id"]
     return api.get(f"/api/forms/collection/{lead}")["lead"]
 
 
 def run_jobs(time: Time) -> int:
     """Schedule and run the jobs of an upgrade, and return their number."""
-    chosen = settings()
-    count = refolding.schedule(connection().client, f"{chosen.table_prefix}-{chosen.stage}")
+    config = settings()
+    count = refolding.schedule(connection().client, f"{config.table_prefix}-{config.stage}")
     time.pass_by(minutes=2)
     schedules.run_jobs()
     return count
@@ -79,8 +79,8 @@ def run_jobs(time: Time) -> int:
 
 def delete_rows_of_former_keys(*addresses: str) -> None:
     """Delete the rows under the former keys of addresses, as the next release may."""
-    hashes = {name_hash(each) for each in addresses} - {
-        accounts.email_hash(each) for each in addresses
+    hashes = {name_hash(address) for address in addresses} - {
+        accounts.email_hash(address) for address in addresses
     }
     for table in ("content", "identity"):
         name = settings().table_name(table)
@@ -90,62 +90,62 @@ def delete_rows_of_former_keys(*addresses: str) -> None:
                 connection().client.delete_item(TableName=name, Key=key)
 
 
-@pytest.mark.parametrize(("typed", "folded"), PAIRS)
+@pytest.mark.parametrize(("entered", "folded"), PAIRS)
 class TestClients:
     def test_a_client_is_found_by_the_stored_address_only(
-        self, typed: str, folded: str, api: Api, form: str, last_release: Former
+        self, entered: str, folded: str, api: Api, form: str, last_release: Former
     ) -> None:
         with last_release():
-            before = submit(api, form, typed)
-        assert before["email"] == folded
-        assert submit(api, form, folded, "Again")["clientId"] == before["clientId"]
-        assert submit(api, form, typed, "Again")["clientId"] != before["clientId"]
-        found = api.get(f"/api/forms/collection-find?email={folded}")
-        assert (found["total"], found["client"]["id"]) == (2, before["clientId"])
+            first_lead = submit(api, form, entered)
+        assert first_lead["email"] == folded
+        assert submit(api, form, folded, "Again")["clientId"] == first_lead["clientId"]
+        assert submit(api, form, entered, "Again")["clientId"] != first_lead["clientId"]
+        response = api.get(f"/api/forms/collection-find?email={folded}")
+        assert (response["total"], response["client"]["id"]) == (2, first_lead["clientId"])
 
     def test_the_next_release_finds_it_once_the_jobs_have_run(
-        self, typed: str, folded: str, api: Api, form: str, last_release: Former, time: Time
+        self, entered: str, folded: str, api: Api, form: str, last_release: Former, time: Time
     ) -> None:
         with last_release():
-            before = submit(api, form, typed, f"or {typed}")
+            first_lead = submit(api, form, entered, f"or {entered}")
         assert run_jobs(time) > 0
-        delete_rows_of_former_keys(typed, folded)
-        assert submit(api, form, folded, "Again")["clientId"] == before["clientId"]
-        found = api.get(f"/api/forms/collection-find?email={folded}")
-        assert found["client"]["id"] == before["clientId"]
+        delete_rows_of_former_keys(entered, folded)
+        assert submit(api, form, folded, "Again")["clientId"] == first_lead["clientId"]
+        response = api.get(f"/api/forms/collection-find?email={folded}")
+        assert response["client"]["id"] == first_lead["clientId"]
         assert run_jobs(time) == 0
 
     def test_the_last_release_finds_a_client_of_this_one(
-        self, typed: str, folded: str, api: Api, form: str, last_release: Former
+        self, entered: str, folded: str, api: Api, form: str, last_release: Former
     ) -> None:
-        made = submit(api, form, typed)
+        lead = submit(api, form, entered)
         with last_release():
-            assert submit(api, form, typed, "Again")["clientId"] == made["clientId"]
-            changed = {"id": made["clientId"], "email": "new@example.com"}
-            api.post("/api/clients/update", changed)
-        again = submit(
-            api, form, typed, "New"
+            assert submit(api, form, entered, "Again")["clientId"] == lead["clientId"]
+            change = {"id": lead["clientId"], "email": "new@example.com"}
+            api.post("/api/clients/update", change)
+        second_lead = submit(
+            api, form, entered, "New"
         )  # A row of the current key still leads to the client.
-        assert again["clientId"] != made["clientId"]
-        assert submit(api, form, typed, "Newer")["clientId"] == again["clientId"]
+        assert second_lead["clientId"] != lead["clientId"]
+        assert submit(api, form, entered, "Newer")["clientId"] == second_lead["clientId"]
 
     def test_an_erasure_finds_what_was_stored_folded(
-        self, typed: str, folded: str, api: Api, form: str, owner: Owner, last_release: Former
+        self, entered: str, folded: str, api: Api, form: str, owner: Owner, last_release: Former
     ) -> None:
         with last_release():
-            before = submit(api, form, typed)
+            first_lead = submit(api, form, entered)
         other = submit(api, form, folded, "entered so")
-        as_operator("erase_client", workspaceId=owner.workspace.id, email=typed)
-        for lead in (before, other):  # They share a client, so the operator sees both.
+        as_operator("erase_client", workspaceId=owner.workspace.id, email=entered)
+        for lead in (first_lead, other):  # They share a client, so the operator sees both.
             assert api.get(f"/api/forms/collection/{lead['id']}")["lead"]["email"] is None
 
     def test_an_erasure_leaves_others_whose_entered_address_is_the_folded_one(
-        self, typed: str, folded: str, api: Api, form: str, owner: Owner
+        self, entered: str, folded: str, api: Api, form: str, owner: Owner
     ) -> None:
-        leads = [submit(api, form, each) for each in (folded, typed)]
-        as_operator("erase_client", workspaceId=owner.workspace.id, email=typed)
-        shown = [api.get(f"/api/forms/collection/{each['id']}")["lead"]["email"] for each in leads]
-        assert shown == [folded, None]
+        leads = [submit(api, form, email) for email in (folded, entered)]
+        as_operator("erase_client", workspaceId=owner.workspace.id, email=entered)
+        emails = [api.get(f"/api/forms/collection/{lead['id']}")["lead"]["email"] for lead in leads]
+        assert emails == [folded, None]
 
 
 def test_the_address_of_a_booking_is_found_again(
@@ -153,14 +153,14 @@ def test_the_address_of_a_booking_is_found_again(
 ) -> None:
     salon = Salon.opened(api)
     with last_release():
-        made = api.post(
+        booking = api.post(
             "/api/bookings/create",
             salon.order(NOON) | {"client": {"name": "A", "email": TYPED}, "notes": f"or b{TYPED}"},
         )["booking"]
     run_jobs(time)
     delete_rows_of_former_keys(TYPED, FOLDED, f"b{TYPED}")
     erased = as_operator("erase_client", workspaceId=owner.workspace.id, email=f"b{FOLDED}")
-    assert erased["cancelledBookings"] == [made["id"]]
+    assert erased["cancelledBookings"] == [booking["id"]]
 
 
 class TestRestoring:
@@ -186,24 +186,24 @@ class TestRestoring:
         self, api: Api, form: str, last_release: Former, time: Time
     ) -> None:
         with last_release():
-            before = submit(api, form, TYPED)
+            lead_before = submit(api, form, TYPED)
         run_jobs(time)
-        after = api.get(f"/api/forms/collection/{before['id']}")["lead"]
-        assert (after["email"], after["version"]) == (FOLDED, before["version"])
+        lead_after = api.get(f"/api/forms/collection/{lead_before['id']}")["lead"]
+        assert (lead_after["email"], lead_after["version"]) == (FOLDED, lead_before["version"])
 
 
 class TestAccounts:
-    @pytest.mark.parametrize(("typed", "folded"), PAIRS)
+    @pytest.mark.parametrize(("entered", "folded"), PAIRS)
     def test_nobody_signs_in_by_the_former_key_alone(
-        self, typed: str, folded: str, last_release: Former
+        self, entered: str, folded: str, last_release: Former
     ) -> None:
         with last_release():
-            as_operator("create_account", email=typed, password=PASSWORD)
+            as_operator("create_account", email=entered, password=PASSWORD)
         assert begun(folded, PASSWORD)
         with pytest.raises(UnauthorizedError):
-            begun(typed, PASSWORD)
-        as_operator("create_account", email=typed, password="other horse")
-        assert begun(typed, "other horse")
+            begun(entered, PASSWORD)
+        as_operator("create_account", email=entered, password="other horse")
+        assert begun(entered, "other horse")
         assert begun(folded, PASSWORD)
 
     def test_the_next_release_finds_an_account_once_the_jobs_have_run(
@@ -216,11 +216,11 @@ class TestAccounts:
         assert begun(FOLDED, PASSWORD)
 
     def test_the_last_release_finds_an_account_of_this_one(self, last_release: Former) -> None:
-        made = as_operator("create_account", email=TYPED, password=PASSWORD)
+        account = as_operator("create_account", email=TYPED, password=PASSWORD)
         with last_release():
-            held = ClaimRow.find_claim(accounts.EMAIL_CLAIM, name_hash(TYPED))
-            assert held is not None
-            assert held.target == made["accountId"]
+            claim = ClaimRow.find_claim(accounts.EMAIL_CLAIM, name_hash(TYPED))
+            assert claim is not None
+            assert claim.target == account["accountId"]
 
 
 def test_a_complaint_about_a_folded_address_is_kept_for_all_that_fold_so(time: Time) -> None:
@@ -228,7 +228,7 @@ def test_a_complaint_about_a_folded_address_is_kept_for_all_that_fold_so(time: T
     SuppressionRow(
         *key, reason="complaint", since=time.now, expires=time.now + timedelta(days=1)
     ).save()
-    assert [suppressions.reason(each) for each in (TYPED, FOLDED)] == ["complaint"] * 2
+    assert [suppressions.reason(address) for address in (TYPED, FOLDED)] == ["complaint"] * 2
     assert as_operator("allow_mail", email=TYPED)["wasSuppressed"] is True
     assert suppressions.reason(FOLDED) is None
 
@@ -239,4 +239,4 @@ def test_no_row_under_a_former_key_is_left_when_a_client_is_erased(
     submit(api, form, TYPED, f"or {FOLDED}, or b{TYPED}")
     as_operator("erase_client", workspaceId=owner.workspace.id, email=TYPED)
     rows = connection().client.scan(TableName=LookupRow.Meta.table_name)["Items"]
-    assert [each["pk"]["S"] for each in rows if "#BY#" in each["pk"]["S"]] == []
+    assert [row["pk"]["S"] for row in rows if "#BY#" in row["pk"]["S"]] == []
