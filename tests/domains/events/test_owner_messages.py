@@ -25,14 +25,14 @@ def links(world: World, inbox: Inbox) -> list[str]:
     """Return the links of the only mail to pages of the workspace, without the settings."""
     start = f"/console/w/{world.owner.workspace.slug}/"
     words = text_of(inbox.only()).split()
-    found = [each.partition(start)[2] for each in words if start in each]
-    return [each for each in found if each != "notifications"]
+    paths = [word.partition(start)[2] for word in words if start in word]
+    return [path for path in paths if path != "notifications"]
 
 
 def address(world: World) -> str:
     """Return the owner's address."""
-    found = as_operator("list_members", workspaceId=world.workspace_id)["members"]
-    return str(next(each["email"] for each in found if each["role"] == "owner"))
+    members = as_operator("list_members", workspaceId=world.workspace_id)["members"]
+    return str(next(member["email"] for member in members if member["role"] == "owner"))
 
 
 class TestLimits:
@@ -114,7 +114,7 @@ class TestHalfOfALimit:
             run_until_idle()
             assert inbox.kinds == ["limit_half"] * 2 * (day + 1)
             world.time.pass_by(days=1)
-        assert {each["To"] for each in inbox.mails} == {address(world), MEMBER}
+        assert {mail["To"] for mail in inbox.mails} == {address(world), MEMBER}
         assert str(inbox.mails[0]["Subject"]) == "Бот израсходовал половину лимита: Baker"
 
     @pytest.mark.parametrize("window", ["weekly", "monthly"])
@@ -131,7 +131,7 @@ class TestHalfOfALimit:
         inbox.clear()
         spend_of_limit(bot, 600)
         run_until_idle()
-        assert [each["To"] for each in inbox.mails] == [address(world)]
+        assert [mail["To"] for mail in inbox.mails] == [address(world)]
 
 
 class TestBalance:
@@ -187,12 +187,12 @@ class TestBalance:
 class TestKeysAndMembers:
     def test_a_new_key_is_told_without_its_token(self, inbox: Inbox, world: World) -> None:
         body = {"name": "Cash desk", "scopes": ["crm:read", "crm:write"]}
-        made = as_operator("create_key", workspaceId=world.workspace_id, **body)
+        key = as_operator("create_key", workspaceId=world.workspace_id, **body)
         run_until_idle()
         text = text_of(inbox.only())
         assert inbox.subjects == ["Создан ключ API: Cash desk"]
-        assert made["token"] not in text
-        assert f"Ключ: {made['token'].partition('_')[0]}" in text
+        assert key["token"] not in text
+        assert f"Ключ: {key['token'].partition('_')[0]}" in text
         assert "Число прав: 2" in text
         assert links(world, inbox) == ["keys"]
 
@@ -250,10 +250,10 @@ class TestKeysAndMembers:
         world.member("manager")
         account = accounts.require_by_email(MEMBER).id
         choose(world.owner, account, "manager", lead=["mail"], key_created=["mail"])
-        offered = in_console(
+        choices = in_console(
             world.workspace_id, "get_notifications", account_id=account, membership="manager"
         )["choices"]
-        assert not OWNER_ONLY & {each["kind"] for each in offered}
+        assert not OWNER_ONLY & {choice["kind"] for choice in choices}
         choose(world.owner, world.owner.workspace.owner_id, "owner", key_created=[])
         world.new_key()
         run_until_idle()
@@ -261,16 +261,16 @@ class TestKeysAndMembers:
 
 
 class TestHandover:
-    @pytest.mark.parametrize("before", [0, 2])
+    @pytest.mark.parametrize("earlier", [0, 2])
     def test_a_request_for_a_person_is_told_at_any_point_of_a_dialog(
-        self, before: int, inbox: Inbox, world: World, add_webhook: AddWebhook, receiver: Receiver
+        self, earlier: int, inbox: Inbox, world: World, add_webhook: AddWebhook, receiver: Receiver
     ) -> None:
         add_webhook("dialog.handover_requested")
         choose(world.owner, world.owner.workspace.owner_id, "owner", lead=[])
         person = call("request_person", reason="A wedding cake")
         bot = world.priced_bot("Hello.", END)
         more: dict[str, str] = {}
-        for _ in range(before):
+        for _ in range(earlier):
             more = {"sessionId": ask(bot, "Hi", **more).session}
         world.script(person, END, "Done.", END)
         ask(bot, ASKED, **more)
