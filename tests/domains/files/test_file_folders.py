@@ -41,10 +41,10 @@ class TestFolders:
     def test_a_name_may_have_a_hundred_letters_even_if_folding_lengthens_it(
         self, letter: str, api: Api
     ) -> None:
-        made = folder(api, letter * 100)
-        assert made["name"] == letter * 100
-        inside = folder(api, letter * 100, parentId=made["id"])
-        assert inside["parentId"] == made["id"]
+        outer = folder(api, letter * 100)
+        assert outer["name"] == letter * 100
+        inside = folder(api, letter * 100, parentId=outer["id"])
+        assert inside["parentId"] == outer["id"]
         for name, status in ((letter * 100, 409), (letter * 99, 200)):
             assert api.call("POST", FOLDERS, {"name": name}).status == status
 
@@ -69,10 +69,10 @@ class TestUpdateFolder:
         a, b = folder(api, "a"), folder(api, "b")
         inside = folder(api, "inside", parentId=b["id"])
         file = upload(api, folderId=inside["id"])
-        moved = api.post(FOLDER_UPDATE, {"id": b["id"], "name": "Б", "parentId": a["id"]})
-        assert moved["folder"] == b | {"name": "Б", "parentId": a["id"]}
-        shown = inside | {"filesCount": 1, "children": []}
-        tree = [a | {"children": [moved["folder"] | {"children": [shown]}]}]
+        response = api.post(FOLDER_UPDATE, {"id": b["id"], "name": "Б", "parentId": a["id"]})
+        assert response["folder"] == b | {"name": "Б", "parentId": a["id"]}
+        listed_child = inside | {"filesCount": 1, "children": []}
+        tree = [a | {"children": [response["folder"] | {"children": [listed_child]}]}]
         assert api.get(FOLDERS)["folders"] == tree
         assert listed(api, folderId=inside["id"])["files"] == [file]
         back = api.post(FOLDER_UPDATE, {"id": b["id"], "parentId": None})["folder"]
@@ -150,11 +150,11 @@ class TestDeleteFolder:
         for target in (gone, inside):
             answer = api.refused("POST", FOLDER_DELETE, {"id": gone["id"], "moveTo": target["id"]})
             assert (answer.status, answer.data["code"]) == (400, "cycle")
-        taken = folder(api, "same")
+        namesake = folder(api, "same")
         answer = api.refused("POST", FOLDER_DELETE, {"id": gone["id"], "moveTo": None})
         assert (answer.status, answer.data["code"]) == (409, "name_taken")
-        api.post(FOLDER_DELETE, {"id": gone["id"], "moveTo": taken["id"]})
-        assert [f["name"] for f in listed(api, folderId=taken["id"])["folders"]] == ["Same"]
+        api.post(FOLDER_DELETE, {"id": gone["id"], "moveTo": namesake["id"]})
+        assert [f["name"] for f in listed(api, folderId=namesake["id"])["folders"]] == ["Same"]
 
     def test_the_runner_moves_what_a_killed_process_left(
         self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch

@@ -71,7 +71,7 @@ class TestUpload:
         assert store().get(key(file["url"])) == b"%PDF-1.7\n" + HOSTILE
 
     @pytest.mark.parametrize(
-        ("name", "kept"),
+        ("name", "stored_name"),
         [
             ("../../etc/passwd", "passwd"),
             ("C:\\Users\\Anna\\Меню на март.txt", "Меню на март.txt"),
@@ -83,10 +83,10 @@ class TestUpload:
         ],
     )
     def test_a_name_is_stored_as_sent_without_its_path(
-        self, name: str, kept: str, api: Api
+        self, name: str, stored_name: str, api: Api
     ) -> None:
         file = upload(api, name)
-        assert file["name"] == kept
+        assert file["name"] == stored_name
         path = {"proxy": key(file["url"]).removeprefix("files/")}
         assert devserver_files.read(HttpRequest("GET", "/files/", {}, path=path)).body == b"hello"
 
@@ -112,7 +112,7 @@ class TestUpload:
         assert store().get(key(file["url"])) == b"\x00\x01" + HOSTILE
 
     @pytest.mark.parametrize(
-        ("sent", "name"),
+        ("header", "name"),
         [
             ('filename="Прайс на март.csv"', "Прайс на март.csv"),
             ("filename*=UTF-8''%D0%BF%D1%80%D0%B0%D0%B9%D1%81.csv", "прайс.csv"),
@@ -126,8 +126,10 @@ class TestUpload:
             ('filename="a;b=c.csv"', "a;b=c.csv"),
         ],
     )
-    def test_a_forms_file_name_arrives_as_it_was_sent(self, sent: str, name: str, api: Api) -> None:
-        body, headers = form((f'name="file"; {sent}', b"a;b"))
+    def test_a_forms_file_name_arrives_as_it_was_sent(
+        self, header: str, name: str, api: Api
+    ) -> None:
+        body, headers = form((f'name="file"; {header}', b"a;b"))
         assert api._ok(api.call("POST", UPLOAD, body, headers))["file"]["name"] == name
 
     def test_a_form_is_accepted_by_the_local_server(self, api: Api, owner: Owner) -> None:
@@ -164,9 +166,9 @@ class TestUpload:
         self, parts: list[tuple[str, bytes]], api: Api
     ) -> None:
         body, headers = form(*parts)
-        before = kept()
+        objects_before = kept()
         assert api.refused("POST", UPLOAD, body, **headers).status == 400
-        assert kept() == before
+        assert kept() == objects_before
 
     @pytest.mark.parametrize("kind", ["", "; boundary=", "; boundary=Y", "; boundary=" + "Z" * 999])
     def test_a_form_without_its_boundary_is_400(self, kind: str, api: Api) -> None:
@@ -245,11 +247,11 @@ class TestUpload:
         assert "the end of this JPEG is missing" in answer.data["message"]
 
     def test_a_damaged_image_is_400_and_leaves_nothing(self, api: Api, owner: Owner) -> None:
-        before = kept()
+        objects_before = kept()
         content = base64.b64encode(photo()[:2000]).decode()
         answer = api.refused("POST", UPLOAD, {"name": "a.jpg", "content": content})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "content")
-        assert kept() == before
+        assert kept() == objects_before
         assert used(owner) == 0
 
     @pytest.mark.parametrize(
@@ -269,7 +271,7 @@ class TestUpload:
     def test_a_photo_whose_metadata_cannot_be_removed_is_refused_with_advice(
         self, name: str, body: bytes, advice: str, api: Api, owner: Owner
     ) -> None:
-        before = kept()
+        objects_before = kept()
         content = base64.b64encode(body).decode()
         answer = api.refused("POST", UPLOAD, {"name": name, "content": content})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "content")
@@ -277,7 +279,7 @@ class TestUpload:
         announced = announce(api, len(body), name)
         put(announced, body)
         assert api.refused("POST", COMPLETE, {"id": announced["id"]}).status == 400
-        assert {one for one in kept() - before if "uploads/" not in one} == set()
+        assert {one for one in kept() - objects_before if "uploads/" not in one} == set()
 
     @pytest.mark.parametrize(
         ("body", "kind"),
@@ -299,18 +301,18 @@ class TestUpload:
     def test_a_store_that_fails_midway_leaves_nothing(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        before, put_object = kept(), FolderStore.put
+        objects_before, put_object = kept(), FolderStore.put
 
-        def fail(self: FolderStore, key: str, *rest: Any) -> None:
+        def fail(self: FolderStore, key: str, *arguments: Any) -> None:
             if "thumbnail" in key:
                 raise UnavailableError
-            put_object(self, key, *rest)
+            put_object(self, key, *arguments)
 
         monkeypatch.setattr(FolderStore, "put", fail)
         content = base64.b64encode(photo()).decode()
         answer = api.refused("POST", UPLOAD, {"name": "a.jpg", "content": content})
         assert answer.status == 503
-        assert kept() == before
+        assert kept() == objects_before
         assert used(owner) == 0
 
 
@@ -318,7 +320,7 @@ class TestTwoSteps:
     def test_two_steps_make_a_file_of_the_sent_bytes(
         self, time: Time, api: Api, owner: Owner
     ) -> None:
-        before, place = kept(), folder(api, "f")
+        objects_before, place = kept(), folder(api, "f")
         announced = announce(api, 5_000_000, "big.bin", folderId=place["id"])
         assert announced["method"] == "PUT"
         assert announced["expiresAt"] == "2027-01-15T12:30:00.000Z"
@@ -327,7 +329,7 @@ class TestTwoSteps:
         file = api.post(COMPLETE, {"id": announced["id"]})["file"]
         assert (file["size"], file["folderId"]) == (5_000_000, place["id"])
         assert used(owner) == 5_000_000
-        assert kept() - before == {key(file["url"])}
+        assert kept() - objects_before == {key(file["url"])}
 
     def test_an_image_is_re_encoded_on_completion(self, api: Api, owner: Owner) -> None:
         body = photo("BMP", (300, 300))
@@ -392,7 +394,7 @@ class TestTwoSteps:
 
     @pytest.mark.store
     def test_twenty_concurrent_completions_make_one_file(self, api: Api, owner: Owner) -> None:
-        before, announced = kept(), announce(api, 3)
+        objects_before, announced = kept(), announce(api, 3)
         put(announced, b"abc")
         answers = run_concurrently(
             20, lambda _: api.call("POST", COMPLETE, {"id": announced["id"]})
@@ -401,12 +403,12 @@ class TestTwoSteps:
         assert len({a.data["file"]["url"] for a in answers}) == 1
         assert listed(api)["pagination"]["total"] == 1
         assert used(owner) == 3
-        assert kept() - before == {key(listed(api)["files"][0]["url"])}
+        assert kept() - objects_before == {key(listed(api)["files"][0]["url"])}
 
     def test_an_upload_that_is_not_completed_is_removed_with_its_bytes(
         self, time: Time, api: Api, owner: Owner
     ) -> None:
-        before, announced = kept(), announce(api, 3)
+        objects_before, announced = kept(), announce(api, 3)
         unsent = announce(api, 4)
         put(announced, b"abc")
         time.pass_by(minutes=59)
@@ -416,21 +418,21 @@ class TestTwoSteps:
         run_jobs()
         run_jobs()
         assert used(owner) == 0
-        assert kept() == before
+        assert kept() == objects_before
         for one in (announced, unsent):
             assert api.refused("POST", COMPLETE, {"id": one["id"]}).status == 404
 
     def test_bytes_sent_after_completion_are_removed_by_the_cleanup(
         self, time: Time, api: Api, owner: Owner
     ) -> None:
-        before, announced = kept(), announce(api, 3)
+        objects_before, announced = kept(), announce(api, 3)
         put(announced, b"abc")
         file = api.post(COMPLETE, {"id": announced["id"]})["file"]
         assert put(announced, b"xyz")
         assert store().get(key(file["url"])) == b"abc"
         time.pass_by(minutes=61)
         run_jobs()
-        assert kept() - before == {key(file["url"])}
+        assert kept() - objects_before == {key(file["url"])}
         assert used(owner) == 3
 
     @pytest.mark.store
@@ -447,9 +449,9 @@ class TestTwoSteps:
             return run_jobs()
 
         _, *answers = run_concurrently(4, act)
-        done = sum(a.status == 200 for a in answers)
-        assert used(owner) == 3 * bool(done)
-        assert listed(api)["pagination"]["total"] == bool(done)
+        success_count = sum(a.status == 200 for a in answers)
+        assert used(owner) == 3 * bool(success_count)
+        assert listed(api)["pagination"]["total"] == bool(success_count)
 
 
 def api_workspace(announced: Any) -> str:

@@ -24,17 +24,17 @@ def image(api: Api, name: str = "a.png") -> Any:
     return upload(api, name, body.getvalue())
 
 
-def product(api: Api, *shown: Any, name: str = "Loaf") -> Any:
-    images = [{"fileId": file["id"]} for file in shown]
+def product(api: Api, *files: Any, name: str = "Loaf") -> Any:
+    images = [{"fileId": file["id"]} for file in files]
     body = {"name": name, "price": 1, "images": images}
     return api.post("/api/products/create", body)["product"]
 
 
 def page(api: Api, html: str) -> Any:
     site = api.post("/api/projects/create", {"title": "Bakery"})["project"]
-    made = api.post("/api/pages/create", {"projectId": site["id"], "title": "About"})["page"]
-    save(api, made, html)
-    return made
+    new_page = api.post("/api/pages/create", {"projectId": site["id"], "title": "About"})["page"]
+    save(api, new_page, html)
+    return new_page
 
 
 def page_with_late_uses(api: Api, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], Any]:
@@ -46,12 +46,12 @@ def page_with_late_uses(api: Api, monkeypatch: pytest.MonkeyPatch) -> tuple[list
         return files, page(api, html)
 
 
-def save(api: Api, shown: Any, html: str) -> None:
-    api.post("/api/pages/save-html", {"id": shown["id"], "html": html})
+def save(api: Api, page: Any, html: str) -> None:
+    api.post("/api/pages/save-html", {"id": page["id"], "html": html})
 
 
-def read(api: Api, shown: Any) -> Any:
-    return api.get(f"/api/products/{shown['id']}")["product"]
+def read(api: Api, product: Any) -> Any:
+    return api.get(f"/api/products/{product['id']}")["product"]
 
 
 def used_by(api: Api, file: Any) -> list[tuple[str, str]]:
@@ -82,26 +82,26 @@ class TestDeletion:
 
     def test_a_dry_run_lists_the_uses_and_explains_force(self, api: Api) -> None:
         file = image(api)
-        loaf, before = product(api, file), kept()
+        loaf, objects_before = product(api, file), kept()
         for force, warned in ((False, True), (True, False)):
             answer = api.post(DELETE, {"id": file["id"], "dryRun": True, "force": force})
             assert (answer["deleted"], answer["usedBy"][0]["id"]) == (False, loaf["id"])
             assert bool(answer.get("warnings")) == warned
-        assert kept() == before
+        assert kept() == objects_before
 
     def test_force_removes_the_file_from_the_records(self, api: Api, owner: Owner) -> None:
-        before = kept()
+        objects_before = kept()
         gone, stays = image(api), image(api)
         loaf = product(api, gone, stays, gone)
         html = f"<img src='{gone['url']}'>"
         about = page(api, html)
         answer = api.post(DELETE, {"id": gone["id"], "force": True})
         assert (answer["deleted"], answer["usedByTotal"]) == (True, 2)
-        shown = read(api, loaf)
-        assert [one["fileId"] for one in shown["images"]] == [stays["id"]]
+        stored_loaf = read(api, loaf)
+        assert [one["fileId"] for one in stored_loaf["images"]] == [stays["id"]]
         assert api.get(f"/api/pages/{about['id']}")["page"]["html"] == html
         assert rows(owner, gone) == []
-        assert all(gone["id"] not in key for key in kept() - before)
+        assert all(gone["id"] not in key for key in kept() - objects_before)
         save(api, about, html + "!")
         assert rows(owner, gone) == []
 
@@ -111,36 +111,36 @@ class TestDeletion:
         monkeypatch.setattr(deletion, "MAX_LISTED_USES", 2)
         monkeypatch.setattr(deletion, "RECORDS_PER_TRANSACTION", 3)
         file = image(api)
-        made = [product(api, file, name=str(number)) for number in range(8)]
+        products = [product(api, file, name=str(number)) for number in range(8)]
         answer = api.refused("POST", DELETE, {"id": file["id"]})
         assert (len(answer.data["usedBy"]), answer.data["usedByTotal"]) == (2, 8)
         api.post(DELETE, {"id": file["id"], "force": True})
-        assert [read(api, one)["images"] for one in made] == [[]] * 8
+        assert [read(api, one)["images"] for one in products] == [[]] * 8
         assert rows(owner, file) == []
 
     def test_the_runner_finishes_a_forced_deletion_after_a_kill(
         self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        before, file = kept(), image(api)
-        made = [product(api, file) for _ in range(3)]
+        objects_before, file = kept(), image(api)
+        products = [product(api, file) for _ in range(3)]
         with monkeypatch.context() as killed:
             killed.setattr(deletion, "RECORDS_PER_TRANSACTION", 1)
             killed.setattr(jobs, "attempt", lambda *_: False)
             api.post(DELETE, {"id": file["id"], "force": True})
-        assert kept() != before
+        assert kept() != objects_before
         time.pass_by(minutes=1)
         run_jobs()
-        assert [read(api, one)["images"] for one in made] == [[]] * 3
-        assert kept() == before
+        assert [read(api, one)["images"] for one in products] == [[]] * 3
+        assert kept() == objects_before
 
     def test_a_file_that_is_no_longer_in_use_may_be_deleted(self, api: Api, owner: Owner) -> None:
         file = image(api)
-        changed, dropped = product(api, file), product(api, file)
+        changed_product, dropped = product(api, file), product(api, file)
         about = page(api, f"<img src='{file['url']}'>")
         deleted = page(api, f"<a href='{file['url']}'>x</a>")
         site = page(api, f"<a href='{file['url']}'>x</a>")
         assert len(rows(owner, file)) == 5
-        api.post("/api/products/update", {"id": changed["id"], "images": []})
+        api.post("/api/products/update", {"id": changed_product["id"], "images": []})
         api.post("/api/products/delete", {"id": dropped["id"]})
         save(api, about, "<p>no image")
         api.post("/api/pages/delete", {"id": deleted["id"], "confirm": True})
@@ -191,14 +191,14 @@ class TestProducts:
     def test_imported_images_are_in_use_at_once(self, api: Api, net: Internet) -> None:
         net.serve(IMAGE_SERVER, http_response(png(), content_type="image/png"))
         body = {"name": "Roll", "price": 1, "images": [{"url": f"{IMAGE_SERVER}/1.png"}]}
-        made = api.post("/api/products/create", body)["product"]
-        assert used_by(api, {"id": made["images"][0]["fileId"]}) == [("product", "Roll")]
+        roll = api.post("/api/products/create", body)["product"]
+        assert used_by(api, {"id": roll["images"][0]["fileId"]}) == [("product", "Roll")]
 
     def test_products_deleted_in_bulk_use_no_files(self, api: Api, owner: Owner) -> None:
         files = [image(api) for _ in range(10)]
-        made = [product(api, *files) for _ in range(15)]
+        products = [product(api, *files) for _ in range(15)]
         assert len(rows(owner, files[0])) == 15
-        ids = [one["id"] for one in made]
+        ids = [one["id"] for one in products]
         body = {"ids": ids, "action": "delete", "confirm": True}
         assert api.post("/api/products/bulk", body)["summary"] == {"ok": 15, "failed": 0}
         assert [rows(owner, file) for file in files] == [[]] * 10

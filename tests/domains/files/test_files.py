@@ -52,14 +52,14 @@ class TestListFiles:
         home = folder(api, "Home")
         for name in ("ёлка", "Арбуз", "еда"):
             folder(api, name, parentId=home["id"])
-        made = []
+        uploads = []
         for name in ("1.txt", "2.txt"):
-            made.append(upload(api, name, folderId=home["id"]))
+            uploads.append(upload(api, name, folderId=home["id"]))
             time.pass_by(seconds=1)
         upload(api, "elsewhere.txt")
         data = listed(api, folderId=home["id"])
         assert [f["name"] for f in data["folders"]] == ["Арбуз", "еда", "ёлка"]
-        assert data["files"] == made[::-1]
+        assert data["files"] == uploads[::-1]
         assert data["currentFolder"] == home | {"filesCount": 2}
         assert listed(api)["folders"] == [home | {"filesCount": 2}]
 
@@ -113,10 +113,10 @@ class TestSearch:
         inside = upload(api, "ёлка.txt", folderId=place["id"])
         other = upload(api, "Новая ЕЛКА.txt")
         upload(api, "b.txt")
-        found = listed(api, q="елк")
-        assert [f["id"] for f in found["files"]] == [other["id"], inside["id"]]
-        assert [f["name"] for f in found["folders"]] == ["Ёлки"]
-        assert (found["currentFolder"], found["pagination"]["total"]) == (None, 2)
+        response = listed(api, q="елк")
+        assert [f["id"] for f in response["files"]] == [other["id"], inside["id"]]
+        assert [f["name"] for f in response["folders"]] == ["Ёлки"]
+        assert (response["currentFolder"], response["pagination"]["total"]) == (None, 2)
         assert len(listed(api, q="елк", size=1, page=2)["files"]) == 1
         ignored = listed(api, q="елк", folderId=place["id"])
         assert (len(ignored["files"]), ignored["currentFolder"]) == (2, None)
@@ -127,13 +127,13 @@ class TestDelete:
     def test_a_deletion_removes_the_file_and_its_objects_and_frees_its_bytes(
         self, api: Api, owner: Owner
     ) -> None:
-        before = kept()
+        objects_before = kept()
         file = upload(api, "a.jpg", photo())
-        assert len(kept() - before) == 2
+        assert len(kept() - objects_before) == 2
         report = api.post(DELETE, {"id": file["id"], "dryRun": True})
-        assert (report["deleted"], len(kept() - before)) == (False, 2)
+        assert (report["deleted"], len(kept() - objects_before)) == (False, 2)
         assert api.post(DELETE, {"id": file["id"]})["deleted"] is True
-        assert kept() == before
+        assert kept() == objects_before
         assert used(owner) == 0
         assert listed(api)["files"] == []
         assert api.refused("POST", DELETE, {"id": file["id"]}).status == 404
@@ -141,7 +141,7 @@ class TestDelete:
     def test_objects_that_could_not_be_removed_are_removed_later(
         self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        before = kept()
+        objects_before = kept()
         file = upload(api)
 
         def fail(*_: Any) -> None:
@@ -150,10 +150,10 @@ class TestDelete:
         with monkeypatch.context() as patched:
             patched.setattr(FolderStore, "delete", fail)
             assert api.post(DELETE, {"id": file["id"]})["deleted"] is True
-        assert kept() != before
+        assert kept() != objects_before
         time.pass_by(minutes=1)
         run_jobs()
-        assert kept() == before
+        assert kept() == objects_before
 
     @pytest.mark.store
     def test_ten_concurrent_deletions_free_the_bytes_once(self, api: Api, owner: Owner) -> None:
@@ -169,13 +169,13 @@ class TestQuota:
         self, small_quota: int, api: Api, owner: Owner
     ) -> None:
         upload(api, body=b"x" * 600)
-        before = kept()
+        objects_before = kept()
         content = base64.b64encode(b"y" * 401).decode()
         answer = api.refused("POST", UPLOAD, {"name": "a", "content": content})
         assert (answer.status, answer.data["code"]) == (409, "quota_exceeded")
         answer = api.refused("POST", ANNOUNCE, {"name": "a", "size": 401})
         assert answer.data["code"] == "quota_exceeded"
-        assert kept() == before
+        assert kept() == objects_before
         upload(api, body=b"z" * 400)
         assert used(owner) == small_quota
 
@@ -189,7 +189,7 @@ class TestQuota:
     def test_twenty_concurrent_uploads_never_exceed_the_quota(
         self, small_quota: int, api: Api, owner: Owner
     ) -> None:
-        before = kept()
+        objects_before = kept()
         body = {"name": "a", "content": base64.b64encode(b"x" * 150).decode()}
 
         def call(number: int) -> Any:
@@ -198,13 +198,13 @@ class TestQuota:
             return api.call("POST", ANNOUNCE, {"name": "b", "size": 150})
 
         answers = run_concurrently(20, call)
-        taken = [a for a in answers if a.status == 200]
+        successes = [a for a in answers if a.status == 200]
         assert {a.status for a in answers} <= {200, 409, 503}
-        assert len(taken) == 6
+        assert len(successes) == 6
         assert used(owner) == 900
-        made = [a.data["file"] for a in taken if "file" in a.data]
-        assert listed(api)["pagination"]["total"] == len(made)
-        assert kept() - before == {key(file["url"]) for file in made}
+        new_files = [a.data["file"] for a in successes if "file" in a.data]
+        assert listed(api)["pagination"]["total"] == len(new_files)
+        assert kept() - objects_before == {key(file["url"]) for file in new_files}
 
     def test_after_a_downgrade_uploads_stop_until_enough_is_deleted(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
@@ -229,21 +229,21 @@ class TestKilled:
         def die(*_: Any) -> None:
             raise SystemExit
 
-        before = kept()
+        objects_before = kept()
         with monkeypatch.context() as killed:
             killed.setattr(UnitOfWork, "commit", die)
             killed.setattr(UnitOfWork, "undo", lambda _: None)
             with pytest.raises(SystemExit):
                 upload(api, "a.jpg", photo())
-        assert len(kept() - before) == 2
+        assert len(kept() - objects_before) == 2
         time.pass_by(minutes=61)
         run_jobs()
-        assert kept() == before
+        assert kept() == objects_before
 
     def test_objects_of_a_process_killed_after_the_commit_stay(self, time: Time, api: Api) -> None:
-        before = kept()
+        objects_before = kept()
         file, gone = upload(api, "a.jpg", photo()), upload(api, "b.jpg", photo())
         api.post(DELETE, {"id": gone["id"]})
         time.pass_by(minutes=61)
         assert run_jobs()["file-orphan"] == 2
-        assert kept() - before == {key(file["url"]), key(file["thumbnailUrl"])}
+        assert kept() - objects_before == {key(file["url"]), key(file["thumbnailUrl"])}

@@ -44,11 +44,11 @@ class TestConversion:
         clean = sanitize(saved(source, "PNG"))
         smallest = {"1": "L", "LA": "L", "I;16": "L", "RGBA": "RGB"}
         assert opened(clean.body).mode == smallest.get(mode, mode)
-        shown = opened(clean.body).convert("L")
+        actual = opened(clean.body).convert("L")
         expected = source.convert("L") if mode in {"1", "P"} else grey
-        most = 0 if mode == "I;16" else 2
+        limit = 0 if mode == "I;16" else 2
         assert all(
-            abs(a - b) <= most for a, b in zip(shown.tobytes(), expected.tobytes(), strict=True)
+            abs(a - b) <= limit for a, b in zip(actual.tobytes(), expected.tobytes(), strict=True)
         )
 
     @pytest.mark.parametrize("kind", ["PNG", "WEBP", "GIF", "AVIF"])
@@ -162,12 +162,12 @@ class TestConversion:
         image = opened(clean.body)
         assert clean.mime_type == "image/webp"
         assert image.info["loop"] == (1 if kind == "GIF" else 0)
-        shown = []
+        frames = []
         for frame in ImageSequence.Iterator(image):
             pixel = frame.convert("RGB").getpixel((5, 5))
             assert isinstance(pixel, tuple)
-            shown.append((frame.info["duration"], pixel.index(max(pixel))))
-        assert shown == [(100, 0), (200, 1), (300, 2)]
+            frames.append((frame.info["duration"], pixel.index(max(pixel))))
+        assert frames == [(100, 0), (200, 1), (300, 2)]
 
     def test_a_large_animation_is_scaled_down(self) -> None:
         assert sanitize(gif(MAX_SIDE * 2, 2, *[(1, 1)] * 2)).width == MAX_SIDE
@@ -177,8 +177,8 @@ class TestConversion:
         durations = [10, 20, 70_000]
         body = saved(frames[0], "GIF", save_all=True, append_images=frames[1:], duration=durations)
         image = opened(sanitize(body).body)
-        shown = [frame.copy().info["duration"] for frame in ImageSequence.Iterator(image)]
-        assert shown == [100, 20, 60_000]
+        kept_durations = [frame.copy().info["duration"] for frame in ImageSequence.Iterator(image)]
+        assert kept_durations == [100, 20, 60_000]
 
     @pytest.mark.parametrize("kind", ["GIF", "WEBP"])
     def test_the_times_that_an_animation_repeats_are_kept(self, kind: str) -> None:
@@ -238,8 +238,8 @@ class TestJpegs:
     @pytest.mark.parametrize("quality", [20, 50, 80, 95])
     def test_a_jpeg_keeps_its_appearance(self, quality: int) -> None:
         body = saved(scene("RGB", (640, 480)), "JPEG", quality=quality)
-        before, after = (opened(one).convert("L") for one in (body, sanitize(body).body))
-        difference = ImageStat.Stat(ImageChops.difference(before, after)).mean[0]
+        original, converted = (opened(one).convert("L") for one in (body, sanitize(body).body))
+        difference = ImageStat.Stat(ImageChops.difference(original, converted)).mean[0]
         assert difference < 2.5
 
     def test_a_finer_jpeg_gets_our_quality(self) -> None:

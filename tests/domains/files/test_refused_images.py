@@ -78,8 +78,8 @@ class TestRefusedImages:
 
     @sweep(("kind", "tenth"), product(FORMATS, range(1, 10)))
     def test_a_truncated_file_is_refused(self, kind: str, tenth: int) -> None:
-        whole = sample(kind)
-        assert "expected a" in reason(whole[: len(whole) * tenth // 10])
+        body = sample(kind)
+        assert "expected a" in reason(body[: len(body) * tenth // 10])
 
     @sweep(
         ("mode", "options", "size"),
@@ -92,12 +92,12 @@ class TestRefusedImages:
     def test_a_jpeg_may_lack_its_end_marker_but_no_pixels(
         self, mode: str, options: dict[str, Any], size: tuple[int, int]
     ) -> None:
-        whole = saved(Image.effect_noise(size, 90).convert(mode), "JPEG", **options)
-        expected = opened(whole)
+        body = saved(Image.effect_noise(size, 90).convert(mode), "JPEG", **options)
+        expected = opened(body)
         for ending in (b"", b"\xff", b"\0\0", b"\xff\xff"):
-            assert opened(sanitize(whole[:-2] + ending).body).size == expected.size
+            assert opened(sanitize(body[:-2] + ending).body).size == expected.size
         for part in (2, 3, 10):
-            cut = whole[: -len(whole) // part]
+            cut = body[: -len(body) // part]
             assert "the end of this JPEG is missing; send the whole file" in reason(cut)
 
     def test_a_progressive_jpeg_that_lacks_whole_scans_is_refused(self) -> None:
@@ -227,8 +227,8 @@ class TestDecompressionBombs:
         bomb = source[:-2] + source[last:-2] * 200 + source[-2:]
         assert "scans" in reason(bomb)
         assert sanitize(sample("PNG") + b"\xff\xda" * 65).width == 64
-        most = 64 - source.count(b"\xff\xda")
-        assert sanitize(source[:-2] + source[last:-2] * most + source[-2:]).width == 400
+        max_scans = 64 - source.count(b"\xff\xda")
+        assert sanitize(source[:-2] + source[last:-2] * max_scans + source[-2:]).width == 400
 
 
 class TestDamage:
@@ -247,8 +247,8 @@ class TestDamage:
     @given(
         st.sampled_from([sample(kind)[:30] for kind in sorted(FORMATS)]), st.binary(max_size=400)
     )
-    def test_damage_after_a_valid_beginning_is_refused(self, start: bytes, rest: bytes) -> None:
-        sanitized_or_refused(start + rest)
+    def test_damage_after_a_valid_beginning_is_refused(self, start: bytes, tail: bytes) -> None:
+        sanitized_or_refused(start + tail)
 
     @examples(60)
     @given(st.binary(max_size=400))

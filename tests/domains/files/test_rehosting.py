@@ -33,7 +33,7 @@ IMAGE_SERVER = "https://images.example.com"
 
 
 @pytest.fixture
-def away(net: Internet) -> Server:
+def image_server(net: Internet) -> Server:
     """A fake image host."""
     return net.serve(IMAGE_SERVER, http_response(b"no", "404 Not Found"))
 
@@ -52,16 +52,16 @@ def commit(ctx: Context) -> None:
     ctx.unit.commit(AuditEvent("test", "test"))
 
 
-def test_images_become_files_in_the_order_of_their_urls(away: Server, ctx: Context) -> None:
-    away.pages = {f"/{n}.png": http_response(png(n)) for n in range(3)}
+def test_images_become_files_in_the_order_of_their_urls(image_server: Server, ctx: Context) -> None:
+    image_server.pages = {f"/{n}.png": http_response(png(n)) for n in range(3)}
     urls = [f"{IMAGE_SERVER}/{n}.png" for n in (2, 0, 1, 0)]
-    found = rehost(ctx, urls, "products")
+    copies = rehost(ctx, urls, "products")
     commit(ctx)
-    assert [one and one.width for one in found] == [10, 8, 9, 8]
+    assert [one and one.width for one in copies] == [10, 8, 9, 8]
     assert ctx.warnings == []
     (folder,) = files.folders(ctx.workspace_id)
     assert folder.name == "products"
-    for one in found:
+    for one in copies:
         assert one
         file = FILES.find(ctx.workspace_id, one.file_id)
         assert file
@@ -70,44 +70,44 @@ def test_images_become_files_in_the_order_of_their_urls(away: Server, ctx: Conte
 
 
 def test_the_folder_is_made_once_and_found_by_its_folded_name(
-    away: Server, ctx: Context, owner: Owner
+    image_server: Server, ctx: Context, owner: Owner
 ) -> None:
-    made = FOLDERS.new(ctx.workspace_id, name="Products")
+    new_folder = FOLDERS.new(ctx.workspace_id, name="Products")
     unit = UnitOfWork(ctx.workspace_id, "before")
-    unit.create(made)
+    unit.create(new_folder)
     unit.commit()
-    away.pages = {"/a.png": http_response(png())}
+    image_server.pages = {"/a.png": http_response(png())}
     rehost(ctx, [f"{IMAGE_SERVER}/a.png"], "products")
     commit(ctx)
-    assert [folder.id for folder in files.folders(ctx.workspace_id)] == [made.id]
+    assert [folder.id for folder in files.folders(ctx.workspace_id)] == [new_folder.id]
 
 
-def test_no_folder_is_created_without_images(away: Server, ctx: Context) -> None:
+def test_no_folder_is_created_without_images(image_server: Server, ctx: Context) -> None:
     assert rehost(ctx, [], "products") == []
     assert rehost(ctx, [], "products") == []
     commit(ctx)
     assert files.folders(ctx.workspace_id) == []
 
 
-def test_a_failed_image_is_a_warning_and_leaves_no_gap(away: Server, ctx: Context) -> None:
-    away.pages = {"/a.png": http_response(png())}
+def test_a_failed_image_is_a_warning_and_leaves_no_gap(image_server: Server, ctx: Context) -> None:
+    image_server.pages = {"/a.png": http_response(png())}
     urls = [
         f"{IMAGE_SERVER}/none.png",
         f"{IMAGE_SERVER}/a.png",
         "http://images.example.com/a.png",
         "no url",
     ]
-    found = rehost(ctx, urls, "products")
+    copies = rehost(ctx, urls, "products")
     commit(ctx)
-    assert [one is not None for one in found] == [False, True, False, False]
+    assert [one is not None for one in copies] == [False, True, False, False]
     assert len(ctx.warnings) == 3
     for url, warning in zip((urls[0], *urls[2:]), ctx.warnings, strict=True):
         assert warning.startswith(f"The image {url} was not imported: ")
         assert warning.endswith(".")
 
 
-def test_metadata_is_removed_and_a_thumbnail_created(away: Server, ctx: Context) -> None:
-    away.pages = {"/me.jpg": http_response(photo())}
+def test_metadata_is_removed_and_a_thumbnail_created(image_server: Server, ctx: Context) -> None:
+    image_server.pages = {"/me.jpg": http_response(photo())}
     (one,) = rehost(ctx, [f"{IMAGE_SERVER}/me.jpg"], "products")
     commit(ctx)
     assert isinstance(one, ImportedImage)
@@ -121,29 +121,31 @@ def test_metadata_is_removed_and_a_thumbnail_created(away: Server, ctx: Context)
     assert int(file.size) == len(body) + len(small) == files.used_bytes(ctx.workspace_id)
 
 
-def test_a_file_is_named_after_its_url(away: Server, ctx: Context) -> None:
-    away.pages = {"/%D0%81%D0%B6%00.png": http_response(png()), "/": http_response(png(1))}
-    found, _ = import_images(
+def test_a_file_is_named_after_its_url(image_server: Server, ctx: Context) -> None:
+    image_server.pages = {"/%D0%81%D0%B6%00.png": http_response(png()), "/": http_response(png(1))}
+    copies, _ = import_images(
         ctx, [f"{IMAGE_SERVER}/%D0%81%D0%B6%00.png", f"{IMAGE_SERVER}/"], "products"
     )
     commit(ctx)
     rows = [
-        FILES.find(ctx.workspace_id, one.file_id) for one in found if isinstance(one, ImportedImage)
+        FILES.find(ctx.workspace_id, one.file_id)
+        for one in copies
+        if isinstance(one, ImportedImage)
     ]
     assert [row and row.name for row in rows] == ["Ёж.png", "image"]
     assert [row and row.key.rpartition("/")[2] for row in rows] == ["ezh.png", "image.png"]
 
 
-def test_eight_images_are_fetched_at_a_time(away: Server, ctx: Context) -> None:
-    together, now, most = threading.Barrier(8, timeout=PATIENCE), 0, 0
+def test_eight_images_are_fetched_at_a_time(image_server: Server, ctx: Context) -> None:
+    together, now, peak = threading.Barrier(8, timeout=PATIENCE), 0, 0
     lock = threading.Lock()
 
-    def counted(body: bytes) -> Answer:
+    def serve_counted(body: bytes) -> Answer:
         def answer(sock: socket) -> None:
-            nonlocal now, most
+            nonlocal now, peak
             with lock:
                 now += 1
-                most = max(most, now)
+                peak = max(peak, now)
             together.wait()
             with lock:
                 now -= 1
@@ -151,21 +153,21 @@ def test_eight_images_are_fetched_at_a_time(away: Server, ctx: Context) -> None:
 
         return answer
 
-    away.pages = {f"/{n}.png": counted(png(n)) for n in range(16)}
-    found = rehost(ctx, [f"{IMAGE_SERVER}/{n}.png" for n in range(16)], "products")
-    assert all(found)
-    assert most == 8
+    image_server.pages = {f"/{n}.png": serve_counted(png(n)) for n in range(16)}
+    copies = rehost(ctx, [f"{IMAGE_SERVER}/{n}.png" for n in range(16)], "products")
+    assert all(copies)
+    assert peak == 8
 
 
 def test_the_time_limit_includes_the_wait_for_conversion(
-    away: Server, ctx: Context, monkeypatch: pytest.MonkeyPatch
+    image_server: Server, ctx: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, clean, fetched, now = fetch.fetch, images.sanitize, threading.Semaphore(0), [0.0]
 
-    def counted(*args: Any, **options: Any) -> fetch.Fetched:
-        found = real(*args, **options)
+    def count_fetch(*args: Any, **options: Any) -> fetch.Fetched:
+        response = real(*args, **options)
         fetched.release()
-        return found
+        return response
 
     def slow(body: bytes) -> images.CleanImage:
         for _ in range(6):
@@ -174,21 +176,21 @@ def test_the_time_limit_includes_the_wait_for_conversion(
         return clean(body)
 
     monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
-    monkeypatch.setattr(fetch, "fetch", counted)
+    monkeypatch.setattr(fetch, "fetch", count_fetch)
     monkeypatch.setattr(images, "sanitize", slow)
-    away.pages = {f"/{n}.png": http_response(png(n)) for n in range(6)}
-    found, _ = import_images(
+    image_server.pages = {f"/{n}.png": http_response(png(n)) for n in range(6)}
+    copies, _ = import_images(
         ctx, [f"{IMAGE_SERVER}/{n}.png" for n in range(6)], "products", max_seconds=FOR_EVER
     )
-    late = [one.reason for one in found if isinstance(one, RejectedImage)]
+    late = [one.reason for one in copies if isinstance(one, RejectedImage)]
     assert late == ["the time for all images was over"] * 5
 
 
-def test_an_operation_that_fails_leaves_no_object(away: Server, ctx: Context) -> None:
-    before = kept()
-    away.pages = {"/a.png": http_response(png())}
+def test_an_operation_that_fails_leaves_no_object(image_server: Server, ctx: Context) -> None:
+    objects_before = kept()
+    image_server.pages = {"/a.png": http_response(png())}
     rehost(ctx, [f"{IMAGE_SERVER}/a.png"], "products")
-    assert kept() != before
+    assert kept() != objects_before
     ctx.unit.undo()
-    assert kept() == before
+    assert kept() == objects_before
     assert files.used_bytes(ctx.workspace_id) == 0

@@ -22,7 +22,7 @@ def search(api: Api, query: str = "bread", **arguments: object) -> Any:
     return api.get(f"{PATH}?query={query}{more}")
 
 
-def refused(api: Api) -> Answer:
+def search_refused(api: Api) -> Answer:
     return api.refused("GET", f"{PATH}?query=bread")
 
 
@@ -58,8 +58,8 @@ class TestSearchCardImages:
     def test_each_photo_comes_once_across_pages(self, openverse: FakeOpenverse, api: Api) -> None:
         pages = [search(api, page=page, size=20) for page in (1, 2, 3)]
         assert [page["hasMore"] for page in pages] == [True, True, False]
-        shown = [photo["id"] for page in pages for photo in page["images"]]
-        assert shown == [one["id"] for one in openverse.images]
+        photo_ids = [photo["id"] for page in pages for photo in page["images"]]
+        assert photo_ids == [one["id"] for one in openverse.images]
 
     def test_a_search_can_ask_for_an_orientation(self, openverse: FakeOpenverse, api: Api) -> None:
         search(api, orientation="portrait")
@@ -103,7 +103,7 @@ class TestCache:
 
     def test_a_failure_is_not_cached(self, openverse: FakeOpenverse, api: Api) -> None:
         openverse.breaks = fakes.status(500)
-        assert refused(api).status == 502
+        assert search_refused(api).status == 502
         openverse.breaks = None
         assert search(api)["total"] == 45
 
@@ -113,7 +113,7 @@ class TestCache:
         search(api)
         off = replace(gateway.settings(), photo_source="")
         monkeypatch.setattr(gateway, "settings", lambda: off)
-        assert refused(api).status == 503
+        assert search_refused(api).status == 503
 
 
 class TestFailure:
@@ -134,7 +134,7 @@ class TestFailure:
         self, breaks: Any, says: str, openverse: FakeOpenverse, api: Api
     ) -> None:
         openverse.breaks = breaks
-        answer = refused(api)
+        answer = search_refused(api)
         assert (answer.status, answer.data["code"]) == (502, "upstream_failed")
         assert says in answer.data["message"]
         assert answer.data["message"].endswith("Try again later, or send an image URL of your own.")
@@ -148,7 +148,7 @@ class TestFailure:
         self, openverse: FakeOpenverse, api: Api
     ) -> None:
         openverse.breaks = fakes.status(429, Retry_After="7")
-        answer = refused(api)
+        answer = search_refused(api)
         assert answer.status == 502
         assert answer.headers["Retry-After"] == "7"
         assert "Try again in 7 seconds" in answer.data["message"]
@@ -159,16 +159,16 @@ class TestFailure:
         real = flow.photo_source
         monkeypatch.setattr(flow, "photo_source", lambda **_: real(timeout_seconds=0.2))
         openverse.breaks = fakes.silent
-        answer = refused(api)
+        answer = search_refused(api)
         assert answer.status == 502
         assert "openverse did not answer in time" in answer.data["message"]
 
     def test_an_unreachable_provider_is_502(self, openverse: FakeOpenverse, api: Api) -> None:
         openverse.close()
-        assert "openverse is out of reach" in refused(api).data["message"]
+        assert "openverse is out of reach" in search_refused(api).data["message"]
 
     def test_a_search_that_is_switched_off_is_503_over_rest_and_mcp(self, api: Api) -> None:
-        answer = refused(api)
+        answer = search_refused(api)
         assert (answer.status, answer.data["code"]) == (503, "not_configured")
         assert answer.data["message"] == (
             "Photo search is switched off on this server. Send an image URL of your own."
@@ -194,12 +194,12 @@ class TestLimit:
         time: Time,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        chosen = replace(limits.settings(), rate_limit_scale=1)
-        monkeypatch.setattr(limits, "settings", lambda: chosen)
+        config = replace(limits.settings(), rate_limit_scale=1)
+        monkeypatch.setattr(limits, "settings", lambda: config)
         one, other = owner.api(), owner.api()
         for _ in range(60):
             search(one)
-        answer = refused(one)
+        answer = search_refused(one)
         assert (answer.status, answer.data["code"]) == (429, "rate_limited")
         assert answer.headers["Retry-After"] == "60"
         assert answer.headers["RateLimit-Limit"] == "60"
