@@ -20,7 +20,7 @@ pytestmark = pytest.mark.store
 
 
 @pytest.fixture
-def rich(owner: Owner) -> Owner:
+def payer(owner: Owner) -> Owner:
     top_up(owner.workspace.owner_id, 100_000)
     return owner
 
@@ -41,13 +41,13 @@ def spending(owner: Owner) -> Any:
 
 
 class TestSpending:
-    def test_each_bot_has_its_sum_and_its_days(self, rich: Owner, time: Time) -> None:
-        first, second = (new_bot(rich).id for _ in "ab")
-        answer(rich, first, 30)
+    def test_each_bot_has_its_sum_and_its_days(self, payer: Owner, time: Time) -> None:
+        first, second = (new_bot(payer).id for _ in "ab")
+        answer(payer, first, 30)
         time.pass_by(days=1)
-        answer(rich, second, 50)
-        answer(rich, second, 40)
-        report = spending(rich)
+        answer(payer, second, 50)
+        answer(payer, second, 40)
+        report = spending(payer)
         assert (report["kopecks"], report["answers"], len(report["days"])) == (150, 3, 30)
         assert [(bot["agentId"], bot["kopecks"], bot["answers"]) for bot in report["bots"]] == [
             (second, 110, 2),
@@ -57,53 +57,53 @@ class TestSpending:
         assert report["bots"][1]["days"] == [0] * 28 + [40, 0]
         assert all(bot["agentName"] for bot in report["bots"])
 
-    def test_the_sum_is_that_of_the_ledger(self, rich: Owner) -> None:
-        bot = new_bot(rich).id
+    def test_the_sum_is_that_of_the_ledger(self, payer: Owner) -> None:
+        bot = new_bot(payer).id
         for tokens in (1, 7, 60):
-            answer(rich, bot, tokens)
-        charging.release(hold(rich, bot))
-        who = {"account_id": rich.workspace.owner_id}
-        lines = in_console(rich.workspace.id, "get_statement", **who)["lines"]
+            answer(payer, bot, tokens)
+        charging.release(hold(payer, bot))
+        who = {"account_id": payer.workspace.owner_id}
+        lines = in_console(payer.workspace.id, "get_statement", **who)["lines"]
         charged = -sum(line["amount"] for line in lines if line["kind"] == "settle")
-        assert spending(rich)["kopecks"] == charged
-        assert spending(rich)["answers"] == 3
+        assert spending(payer)["kopecks"] == charged
+        assert spending(payer)["answers"] == 3
 
-    def test_an_answer_settled_twice_is_counted_once(self, rich: Owner) -> None:
-        open_hold = hold(rich, new_bot(rich).id)
+    def test_an_answer_settled_twice_is_counted_once(self, payer: Owner) -> None:
+        open_hold = hold(payer, new_bot(payer).id)
         for _ in "12":
             charging.settle(open_hold, TokenUsage(10, 30))
-        assert (spending(rich)["kopecks"], spending(rich)["answers"]) == (40, 1)
+        assert (spending(payer)["kopecks"], spending(payer)["answers"]) == (40, 1)
 
-    def test_free_answers_and_older_days_are_left_out(self, rich: Owner, time: Time) -> None:
-        bot = new_bot(rich).id
-        charging.settle(hold(rich, bot, price=0), TokenUsage(10, 30))
-        assert spending(rich)["bots"] == []
-        answer(rich, bot)
+    def test_free_answers_and_older_days_are_left_out(self, payer: Owner, time: Time) -> None:
+        bot = new_bot(payer).id
+        charging.settle(hold(payer, bot, price=0), TokenUsage(10, 30))
+        assert spending(payer)["bots"] == []
+        answer(payer, bot)
         time.pass_by(days=timedelta(days=29).days)
-        assert spending(rich)["kopecks"] == 40
+        assert spending(payer)["kopecks"] == 40
         time.pass_by(days=1)
-        assert spending(rich)["bots"] == []
+        assert spending(payer)["bots"] == []
 
-    def test_a_bot_that_is_gone_keeps_its_sum(self, rich: Owner) -> None:
-        answer(rich, new_id())
-        (bot,) = spending(rich)["bots"]
+    def test_a_bot_that_is_gone_keeps_its_sum(self, payer: Owner) -> None:
+        answer(payer, new_id())
+        (bot,) = spending(payer)["bots"]
         assert (bot["agentName"], bot["kopecks"]) == (None, 40)
 
     def test_another_workspace_of_the_owner_is_left_out(
-        self, rich: Owner, new_owner: Callable[..., Owner]
+        self, payer: Owner, new_owner: Callable[..., Owner]
     ) -> None:
-        answer(rich, new_bot(rich).id)
+        answer(payer, new_bot(payer).id)
         assert spending(new_owner())["bots"] == []
 
     @pytest.mark.parametrize("membership", ["member", "manager"])
-    def test_only_the_owner_reads_it(self, membership: str, rich: Owner) -> None:
+    def test_only_the_owner_reads_it(self, membership: str, payer: Owner) -> None:
         with pytest.raises(ForbiddenError):
-            in_console(rich.workspace.id, "get_spending", membership=membership)
+            in_console(payer.workspace.id, "get_spending", membership=membership)
 
-    def test_it_takes_one_query_and_one_batch_read(self, rich: Owner) -> None:
-        answer(rich, new_bot(rich).id)
+    def test_it_takes_one_query_and_one_batch_read(self, payer: Owner) -> None:
+        answer(payer, new_bot(payer).id)
         with metering() as usage:
-            spending(rich)
+            spending(payer)
         assert usage.calls == ["GetItem", "Query", "BatchGetItem"]
 
 
@@ -112,23 +112,23 @@ class TestOutcomes:
         who = {"account_id": owner.workspace.owner_id}
         return in_console(owner.workspace.id, "get_statement", **who, outcomes=True, **arguments)
 
-    def test_an_answer_is_one_entry(self, rich: Owner) -> None:
-        bot = new_bot(rich).id
-        answer(rich, bot)
-        charging.release(hold(rich, bot))
-        hold(rich, bot)  # An answer in progress has no outcome yet.
-        kinds = [line["kind"] for line in self.read(rich)["lines"]]
+    def test_an_answer_is_one_entry(self, payer: Owner) -> None:
+        bot = new_bot(payer).id
+        answer(payer, bot)
+        charging.release(hold(payer, bot))
+        hold(payer, bot)  # An answer in progress has no outcome yet.
+        kinds = [line["kind"] for line in self.read(payer)["lines"]]
         assert kinds[:2] == ["release", "settle"]
         assert "reserve" not in kinds
 
-    def test_pages_together_have_every_outcome_once(self, rich: Owner) -> None:
-        bot = new_bot(rich).id
+    def test_pages_together_have_every_outcome_once(self, payer: Owner) -> None:
+        bot = new_bot(payer).id
         for _ in range(5):
-            answer(rich, bot)
-            hold(rich, bot)
+            answer(payer, bot)
+            hold(payer, bot)
         line_ids, cursor = [], None
         while True:
-            page = self.read(rich, limit=2, before=cursor)
+            page = self.read(payer, limit=2, before=cursor)
             assert len(page["lines"]) <= 2
             line_ids += [line["id"] for line in page["lines"]]
             cursor = page["next"]
@@ -136,6 +136,6 @@ class TestOutcomes:
                 break
         assert len(line_ids) == len(set(line_ids))
         statement_lines = in_console(
-            rich.workspace.id, "get_statement", account_id=rich.workspace.owner_id, limit=100
+            payer.workspace.id, "get_statement", account_id=payer.workspace.owner_id, limit=100
         )["lines"]
         assert line_ids == [line["id"] for line in statement_lines if line["kind"] != "reserve"]

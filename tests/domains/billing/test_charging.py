@@ -188,7 +188,7 @@ class TestLowerGrant:
 
 class TestLimits:
     @pytest.fixture(autouse=True)
-    def _rich(self, time: Time) -> None:
+    def _funds(self, time: Time) -> None:
         time.now = datetime(2027, 1, 14, 20, 59, 30, tzinfo=UTC)  # 23:59:30 on a Thursday
         top_up(10_000)
 

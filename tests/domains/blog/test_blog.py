@@ -382,10 +382,10 @@ class TestReaders:
 
 class TestWriteAccess:
     @pytest.fixture
-    def user(self, new_owner: Callable[..., Owner]) -> Api:
+    def user_api(self, new_owner: Callable[..., Owner]) -> Api:
         return new_owner("business", "user").api("*:read", "*:write")
 
-    def test_a_user_account_may_not_write_over_rest(self, user: Api, write: Any) -> None:
+    def test_a_user_account_may_not_write_over_rest(self, user_api: Api, write: Any) -> None:
         path = f"/api/admin/blog/{write()['id']}"
         for method, where in (
             ("GET", LIST),
@@ -394,10 +394,12 @@ class TestWriteAccess:
             ("PUT", path),
             ("DELETE", path),
         ):
-            answer = user.refused(method, where, {"title": "x"} if method != "GET" else None)
+            answer = user_api.refused(method, where, {"title": "x"} if method != "GET" else None)
             assert (answer.status, answer.data["code"]) == (403, "admin_required")
 
-    def test_a_user_account_may_not_write_over_tools(self, user: Api, api: Api, write: Any) -> None:
+    def test_a_user_account_may_not_write_over_tools(
+        self, user_api: Api, api: Api, write: Any
+    ) -> None:
         def list_blog_tools(caller: Api) -> set[str]:
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
             tools = json.loads(caller.call("POST", "/api/mcp", message).body)["result"]["tools"]
@@ -405,7 +407,7 @@ class TestWriteAccess:
 
         post = write()
         assert len(list_blog_tools(api)) == 5
-        assert list_blog_tools(user) == set()
+        assert list_blog_tools(user_api) == set()
         for tool, arguments in (
             ("svc_list_blog_posts", {}),
             ("svc_get_blog_post", {"slug": "bread"}),
@@ -413,6 +415,6 @@ class TestWriteAccess:
             ("svc_update_blog_post", {"id": post["id"], "title": "x"}),
             ("svc_delete_blog_post", {"id": post["id"]}),
         ):
-            failed, reply = user.tool(tool, **arguments)
+            failed, reply = user_api.tool(tool, **arguments)
             assert failed
             assert reply["httpStatus"] == 403

@@ -321,7 +321,7 @@ class TestMove:
 
 class TestList:
     @pytest.fixture
-    def booked(self, salon: Salon, time: Time) -> dict[str, str]:
+    def booking_ids(self, salon: Salon, time: Time) -> dict[str, str]:
         """Three bookings, on Monday, Tuesday and Wednesday. By start, b comes before a."""
         ids = {}
         for name, start in (
@@ -341,13 +341,13 @@ class TestList:
         assert page["pagination"]["total"] == len(page["bookings"])
         return [booking["client"]["name"].split()[0] for booking in page["bookings"]]
 
-    @pytest.mark.usefixtures("booked")
+    @pytest.mark.usefixtures("booking_ids")
     def test_the_list_sorts(self, api: Api) -> None:
         assert self.names(api) == ["Bob", "Ada", "Ёлкина"]
         assert self.names(api, "sort=startAtAsc") == ["Ёлкина", "Ada", "Bob"]
         assert self.names(api, "sort=createdAtDesc") == ["Bob", "Ёлкина", "Ada"]
 
-    @pytest.mark.usefixtures("booked")
+    @pytest.mark.usefixtures("booking_ids")
     def test_the_start_filter_includes_both_ends(self, api: Api, salon: Salon) -> None:
         assert self.names(api, "from=2027-01-19&to=2027-01-19") == ["Ada"]
         assert self.names(api, "from=2027-01-18T10:00&to=2027-01-19T10:00 03:00") == [
@@ -378,7 +378,7 @@ class TestList:
             ("nobody", []),
         ],
     )
-    @pytest.mark.usefixtures("booked")
+    @pytest.mark.usefixtures("booking_ids")
     def test_the_search_finds_clients_and_phones_in_any_spelling(
         self, search: str, expected_names: list[str], api: Api
     ) -> None:
@@ -387,9 +387,9 @@ class TestList:
         assert self.names(api, f"q={quote(search)}") == expected_names
 
     def test_filters_by_status_service_and_resource(
-        self, api: Api, salon: Salon, booked: dict[str, str]
+        self, api: Api, salon: Salon, booking_ids: dict[str, str]
     ) -> None:
-        salon.set_status(booked["Bob"], "no_show")
+        salon.set_status(booking_ids["Bob"], "no_show")
         assert self.names(api, "status=no_show") == ["Bob"]
         assert self.names(api, "status=all&size=100") == ["Bob", "Ada", "Ёлкина"]
         assert self.names(api, f"serviceId={salon.service}&status=confirmed") == ["Ada", "Ёлкина"]

@@ -287,7 +287,7 @@ class TestDelete:
 
 class TestList:
     @pytest.fixture
-    def three(self, api: Api, time: Time) -> dict[str, Any]:
+    def three_services(self, api: Api, time: Time) -> dict[str, Any]:
         hair, place = category(api), site(api)
         services_by_name = {}
         for name, fields in {
@@ -320,7 +320,7 @@ class TestList:
         ],
     )
     def test_the_list_filters_and_sorts(
-        self, query: dict[str, Any], names: list[str], api: Api, three: dict[str, Any]
+        self, query: dict[str, Any], names: list[str], api: Api, three_services: dict[str, Any]
     ) -> None:
         assert find(api, **query) == names
 
@@ -335,15 +335,19 @@ class TestList:
         assert update(api, cut, agentId=None)["agentId"] is None
         assert find(api, agentId=second) == ["Dye"]
 
-    def test_filters_by_category_site_and_id(self, api: Api, three: dict[str, Any]) -> None:
-        hair, place = three["Cut"]["categoryId"], three["Dye"]["siteId"]
+    def test_filters_by_category_site_and_id(
+        self, api: Api, three_services: dict[str, Any]
+    ) -> None:
+        hair, place = three_services["Cut"]["categoryId"], three_services["Dye"]["siteId"]
         assert find(api, categoryId=hair, sort="price") == ["Dye", "Cut"]
         assert find(api, siteId=place) == ["Ёлка", "Dye"]
         assert find(api, siteId=place, categoryId=hair) == ["Dye"]
-        assert find(api, id=three["Dye"]["id"]) == ["Dye"]
-        assert find(api, id=three["Dye"]["id"], status="inactive") == []
+        assert find(api, id=three_services["Dye"]["id"]) == ["Dye"]
+        assert find(api, id=three_services["Dye"]["id"], status="inactive") == []
 
-    def test_the_list_reports_the_page_and_the_total(self, api: Api, three: dict[str, Any]) -> None:
+    def test_the_list_reports_the_page_and_the_total(
+        self, api: Api, three_services: dict[str, Any]
+    ) -> None:
         page = api.get(f"{LIST}?page=2&size=2&minPrice=100")
         assert page["pagination"] == {"total": 3, "page": 2, "size": 2}
         assert len(page["services"]) == 1

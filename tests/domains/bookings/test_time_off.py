@@ -221,7 +221,7 @@ class TestDelete:
 
 class TestList:
     @pytest.fixture
-    def some(self, api: Api, resource: str) -> str:
+    def resource_off(self, api: Api, resource: str) -> str:
         """Return a resource that has time off, as do another resource and the workspace."""
         other = make_resource(api, "Boris")["id"]
         create(api, "2027-05-03T10:00", "2027-05-03T12:00", resourceId=resource, reason="own")
@@ -245,15 +245,15 @@ class TestList:
         ],
     )
     def test_the_list_shows_time_off_that_overlaps_the_range(
-        self, query: dict[str, str], expected_reasons: list[str], api: Api, some: str
+        self, query: dict[str, str], expected_reasons: list[str], api: Api, resource_off: str
     ) -> None:
         assert find(api, **query) == expected_reasons
 
     def test_the_list_of_a_resource_includes_time_off_of_the_workspace(
-        self, api: Api, some: str
+        self, api: Api, resource_off: str
     ) -> None:
-        assert find(api, resourceId=some) == ["past", "all", "own"]
-        assert find(api, resourceId=some, **{"from": "2027-05-03"}) == ["own"]
+        assert find(api, resourceId=resource_off) == ["past", "all", "own"]
+        assert find(api, resourceId=resource_off, **{"from": "2027-05-03"}) == ["own"]
         assert find(api, resourceId=new_id()) == []
 
     def test_a_date_is_read_in_the_zone_of_the_resource(self, api: Api) -> None:
@@ -267,7 +267,9 @@ class TestList:
         assert find(api, resourceId=far, to=earlier.isoformat()) == []
         assert find(api, resourceId=far, **{"from": "2027-05-02", "to": "2027-05-02"}) == ["day"]
 
-    def test_a_long_list_is_cut(self, api: Api, monkeypatch: pytest.MonkeyPatch, some: str) -> None:
+    def test_a_long_list_is_cut(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch, resource_off: str
+    ) -> None:
         monkeypatch.setattr(calls, "MAX_LISTED", 2)
         page = api.get(LIST)
         assert [period["reason"] for period in page["timeOff"]] == ["past", "all"]

@@ -157,7 +157,7 @@ def outcomes(answer: Any) -> list[tuple[int, str]]:
 
 class TestBulkProducts:
     @pytest.fixture
-    def some(self, api: Api) -> list[Any]:
+    def products(self, api: Api) -> list[Any]:
         """Three products. The last one is inactive."""
         return [
             create(api, "A", 105, stock=1),
@@ -165,8 +165,8 @@ class TestBulkProducts:
             create(api, "C", 0, status="inactive"),
         ]
 
-    def bulk(self, api: Api, some: list[Any], action: str, **more: Any) -> Any:
-        ids = [product["id"] for product in some]
+    def bulk(self, api: Api, products: list[Any], action: str, **more: Any) -> Any:
+        ids = [product["id"] for product in products]
         return api.post(BULK, {"ids": ids, "action": action, **more})
 
     @pytest.mark.parametrize(
@@ -184,10 +184,10 @@ class TestBulkProducts:
         ],
     )
     def test_the_action_is_applied_to_each_product(
-        self, action: str, more: Any, field: str, new: Any, api: Api, some: list[Any]
+        self, action: str, more: Any, field: str, new: Any, api: Api, products: list[Any]
     ) -> None:
-        old = [product[field] for product in some]
-        answer = self.bulk(api, some, action, **more)
+        old = [product[field] for product in products]
+        answer = self.bulk(api, products, action, **more)
         words = ["unchanged" if b == a else "changed" for b, a in zip(old, new, strict=True)]
         assert outcomes(answer) == [(200, word) for word in words]
         assert [result["before"] for result in answer["results"]] == old
@@ -196,39 +196,39 @@ class TestBulkProducts:
         assert [product[field] for product in list_products(api)] == new
 
     def test_a_bulk_action_moves_products_into_and_out_of_a_category(
-        self, api: Api, some: list[Any]
+        self, api: Api, products: list[Any]
     ) -> None:
         bread = create_category(api)
-        self.bulk(api, some, "setCategory", value=bread)
+        self.bulk(api, products, "setCategory", value=bread)
         assert names(api, categoryId=bread) == "A B C"
-        self.bulk(api, some[:1], "setCategory", value=None)
+        self.bulk(api, products[:1], "setCategory", value=None)
         assert names(api, categoryId=bread) == "B C"
 
-    def test_an_unknown_category_fails_the_whole_call(self, api: Api, some: list[Any]) -> None:
+    def test_an_unknown_category_fails_the_whole_call(self, api: Api, products: list[Any]) -> None:
         for unknown in (new_id(), create_category(api, kind="service")):
-            body = {"ids": [some[0]["id"]], "action": "setCategory", "value": unknown}
+            body = {"ids": [products[0]["id"]], "action": "setCategory", "value": unknown}
             assert refusal(api, BULK, body) == (404, "not_found")
 
     def test_an_unknown_or_foreign_id_fails_alone(
-        self, api: Api, some: list[Any], new_owner: Any
+        self, api: Api, products: list[Any], new_owner: Any
     ) -> None:
         strange = [create(new_owner().api()), {"id": new_id()}]
-        answer = self.bulk(api, [some[0], *strange, some[1]], "setPrice", value=7)
+        answer = self.bulk(api, [products[0], *strange, products[1]], "setPrice", value=7)
         missing = (404, "No product has this id in the workspace")
         assert outcomes(answer) == [(200, "changed"), missing, missing, (200, "changed")]
         assert answer["summary"] == {"ok": 2, "failed": 2}
         assert answer["status"] is True
 
-    def test_a_price_above_the_limit_fails_alone(self, api: Api, some: list[Any]) -> None:
+    def test_a_price_above_the_limit_fails_alone(self, api: Api, products: list[Any]) -> None:
         dear = create(api, "D", 10**11)
-        answer = self.bulk(api, [dear, some[0]], "changePricePercent", value=1)
+        answer = self.bulk(api, [dear, products[0]], "changePricePercent", value=1)
         assert [result["status"] for result in answer["results"]] == [400, 200]
         assert "100,000,000,000" in answer["results"][0]["message"]
         assert [result["after"] for result in answer["results"]] == [None, 106]
         assert read(api, dear) == dear
 
-    def test_products_are_deleted_when_confirmed(self, api: Api, some: list[Any]) -> None:
-        body = {"ids": [product["id"] for product in some], "action": "delete"}
+    def test_products_are_deleted_when_confirmed(self, api: Api, products: list[Any]) -> None:
+        body = {"ids": [product["id"] for product in products], "action": "delete"}
         assert refusal(api, BULK, body) == (400, "confirmation_required")
         assert len(list_products(api)) == 3
         answer = api.post(BULK, body | {"confirm": True})
@@ -246,10 +246,10 @@ class TestBulkProducts:
         ],
     )
     def test_a_dry_run_changes_nothing_and_reports_the_changes(
-        self, action: str, value: Any, done_message: str, would: str, api: Api, some: list[Any]
+        self, action: str, value: Any, done_message: str, would: str, api: Api, products: list[Any]
     ) -> None:
         more = {"confirm": True} | ({} if value is None else {"value": value})
-        both = [*some, {"id": new_id()}]
+        both = [*products, {"id": new_id()}]
         rows_before = all_rows()
         dry = self.bulk(api, both, action, **more, dryRun=True)
         assert all_rows() == rows_before
@@ -259,8 +259,8 @@ class TestBulkProducts:
             assert one["message"] == {done_message: would}.get(other["message"], other["message"])
             assert one | {"message": ""} == other | {"message": ""}
 
-    def test_a_deletion_names_the_deleted_products(self, api: Api, some: list[Any]) -> None:
-        dry = self.bulk(api, some, "delete", dryRun=True)["results"]
+    def test_a_deletion_names_the_deleted_products(self, api: Api, products: list[Any]) -> None:
+        dry = self.bulk(api, products, "delete", dryRun=True)["results"]
         assert [(row["before"], row["after"]) for row in dry] == [(name, None) for name in "ABC"]
 
     @pytest.mark.parametrize(
@@ -283,43 +283,43 @@ class TestBulkProducts:
         ],
     )
     def test_a_value_of_the_wrong_type_for_the_action_is_refused(
-        self, action: str, value: Any, api: Api, some: list[Any]
+        self, action: str, value: Any, api: Api, products: list[Any]
     ) -> None:
-        body = {"ids": [some[0]["id"]], "action": action, "value": value}
+        body = {"ids": [products[0]["id"]], "action": action, "value": value}
         assert refused_field(api, BULK, body)["field"] == "value"
-        assert read(api, some[0]) == some[0]
+        assert read(api, products[0]) == products[0]
 
     @pytest.mark.parametrize(
         "action", ["setPrice", "setStock", "setCategory", "changePricePercent"]
     )
     def test_an_action_without_its_required_value_is_refused(
-        self, action: str, api: Api, some: list[Any]
+        self, action: str, api: Api, products: list[Any]
     ) -> None:
-        error = refused_field(api, BULK, {"ids": [some[0]["id"]], "action": action})
+        error = refused_field(api, BULK, {"ids": [products[0]["id"]], "action": action})
         assert error == {"field": "value", "message": "is required"}
 
-    def test_a_value_without_effect_is_a_warning(self, api: Api, some: list[Any]) -> None:
-        answer = self.bulk(api, some, "activate", value=1)
+    def test_a_value_without_effect_is_a_warning(self, api: Api, products: list[Any]) -> None:
+        answer = self.bulk(api, products, "activate", value=1)
         assert answer["warnings"] == ["value has no meaning for activate and was ignored."]
 
-    def test_an_id_that_is_not_valid_fails_alone(self, api: Api, some: list[Any]) -> None:
-        ids = [some[0]["id"], "", "x" * 70, 5, some[1]["id"]]
+    def test_an_id_that_is_not_valid_fails_alone(self, api: Api, products: list[Any]) -> None:
+        ids = [products[0]["id"], "", "x" * 70, 5, products[1]["id"]]
         for dry in (True, False):
             body = {"ids": ids, "action": "setPrice", "value": 7, "dryRun": dry}
             answer = api.post(BULK, body)
             assert [result["status"] for result in answer["results"]] == [200, 400, 400, 400, 200]
             assert [result["id"] for result in answer["results"]] == [
-                some[0]["id"],
+                products[0]["id"],
                 "",
                 "x" * 64,
                 "",
-                some[1]["id"],
+                products[1]["id"],
             ]
             messages = [result["message"] for result in answer["results"]]
             assert messages[2].startswith("id: expected at most 64 characters, received text")
             assert messages[3] == "id: expected text, received number 5"
             assert answer["summary"] == {"ok": 2, "failed": 3}
-        assert [read(api, product)["price"] for product in some[:2]] == [7, 7]
+        assert [read(api, product)["price"] for product in products[:2]] == [7, 7]
 
     def test_a_hundred_are_deleted_in_one_call(self, api: Api, owner: Owner) -> None:
         product_ids = hundred(owner)

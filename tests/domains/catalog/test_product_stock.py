@@ -165,11 +165,11 @@ class TestConcurrency:
 
 class TestFilteringByStock:
     @pytest.fixture
-    def shelf(self, api: Api) -> str:
-        shelf = create_category(api)
+    def stocked_category(self, api: Api) -> str:
+        category = create_category(api)
         for name, stock in (("none", 0), ("one", 1), ("five", 5), ("untracked", None)):
-            create(api, name=name, stock=stock, categoryId=shelf)
-        return shelf
+            create(api, name=name, stock=stock, categoryId=category)
+        return category
 
     @pytest.mark.parametrize(
         ("query", "expected"),
@@ -183,24 +183,24 @@ class TestFilteringByStock:
         ],
     )
     def test_the_stock_filter_lists_matching_products(
-        self, query: dict[str, Any], expected: str, api: Api, shelf: str
+        self, query: dict[str, Any], expected: str, api: Api, stocked_category: str
     ) -> None:
         assert names(api, sort="name", **query) == expected
-        assert names(api, sort="name", categoryId=shelf, **query) == expected
+        assert names(api, sort="name", categoryId=stocked_category, **query) == expected
 
     def test_the_stock_filter_reflects_every_way_of_changing_the_stock(
-        self, api: Api, shelf: str
+        self, api: Api, stocked_category: str
     ) -> None:
         (one,) = list_products(api, maxStock=1, inStock="true")
         update(api, one, stockDelta=-1)
-        for query in ({}, {"categoryId": shelf}):
+        for query in ({}, {"categoryId": stocked_category}):
             assert names(api, sort="name", inStock="false", **query) == "none one"
         update(api, one, stockDelta=7, price=9)
         update(api, one, stockDelta=1)
-        for query in ({}, {"categoryId": shelf}):
+        for query in ({}, {"categoryId": stocked_category}):
             assert names(api, sort="name", maxStock=8, inStock="true", **query) == "five one"
             assert "one" not in names(api, maxStock=7, **query).split()
         update(api, one, stock=None)
-        for query in ({}, {"categoryId": shelf}):
+        for query in ({}, {"categoryId": stocked_category}):
             assert "one" not in names(api, maxStock=10**9, **query).split()
             assert "one" in names(api, inStock="true", **query).split()

@@ -69,8 +69,8 @@ class Process:
 
 
 @pytest.fixture
-def process(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Run code in a process that dies at a write: ``with process(3, after_write=True) as it``."""
+def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Run code in a process that dies at a write: ``with dying(3, after_write=True) as it``."""
     stock = connection._Connection._make_api_call
     running: list[Process] = []
 
@@ -107,7 +107,7 @@ def bot(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> Bot:
 
 
 @pytest.fixture
-def scripted(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> Scripts:
+def set_script(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> Scripts:
     """Set the bot's model to a scripted one."""
 
     def set_(*steps: Any) -> ScriptedModel:
@@ -143,7 +143,7 @@ def test_a_process_that_dies_at_any_step_charges_once_or_not_at_all(
     bot: Bot,
     api: Api,
     time: Time,
-    process: Callable[..., Any],
+    dying: Callable[..., Any],
 ) -> None:
     message = "Write to ada@example.com"
     session = ask(bot, "Hi").session
@@ -151,7 +151,7 @@ def test_a_process_that_dies_at_any_step_charges_once_or_not_at_all(
     for number in count(1):
         ledger_length = len(check_ledger(bot))
         key = f"{number}"
-        with process(number, after_write=after_write) as it:
+        with dying(number, after_write=after_write) as it:
             ask(bot, message, sessionId=session, key=key)
         if not it.dead:
             assert number > len(it.writes) >= 6
@@ -185,9 +185,9 @@ def test_a_process_that_dies_in_an_answer_with_tools_charges_once_for_what_has_e
     bot: Bot,
     api: Api,
     things: Things,
-    scripted: Scripts,
+    set_script: Scripts,
     time: Time,
-    process: Callable[..., Any],
+    dying: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spec = llm.resolve("x")._replace(takes_tools=True)
@@ -197,12 +197,12 @@ def test_a_process_that_dies_in_an_answer_with_tools_charges_once_for_what_has_e
     find = ToolCall("1", "find_free_times", json.dumps({"service": "Tasting", **day}))
     propose = ToolCall("2", "propose_booking", '{"slotId": "1"}')
     usage = ProviderUsage(900, 9)
-    model = scripted("Wait.", find, usage, propose, usage, "Confirm it.", ProviderUsage(50, 9))
+    model = set_script("Wait.", find, usage, propose, usage, "Confirm it.", ProviderUsage(50, 9))
     bookings = api.get("/api/bookings/list")["pagination"]["total"]
     outcomes = []
     for number in count(1):
         ledger_length, (money, _), requests = len(check_ledger(bot)), bot.money, len(model.asked)
-        with process(number, after_write=after_write) as it:
+        with dying(number, after_write=after_write) as it:
             reply = ask(bot, "A tasting?", key=f"{number}", features=["actions"])
         if not it.dead:
             assert number > len(it.writes) >= 10
@@ -222,7 +222,7 @@ def test_a_process_that_dies_in_an_answer_with_tools_charges_once_for_what_has_e
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("after_write", [False, True], ids=["unsent", "unheard"])
 def test_a_confirmation_whose_process_dies_is_carried_out_once_when_it_is_repeated(
-    after_write: bool, bot: Bot, api: Api, things: Things, time: Time, process: Callable[..., Any]
+    after_write: bool, bot: Bot, api: Api, things: Things, time: Time, dying: Callable[..., Any]
 ) -> None:
     place = (bot.id, things.service, things.resource)
     for number in count(1):
@@ -231,7 +231,7 @@ def test_a_confirmation_whose_process_dies_is_carried_out_once_when_it_is_repeat
         path = f"/api/agents/public/actions/{proposal.id}"
         body = {"sessionId": session, "decision": "confirm"}
         bookings_before = api.get("/api/bookings/list")["pagination"]["total"]
-        with process(number, after_write=after_write) as it:
+        with dying(number, after_write=after_write) as it:
             api.post(path, body)
         response = api.post(path, body)
         assert response["state"] == "done"
@@ -291,8 +291,8 @@ class Crash:
 
 
 @pytest.fixture
-def crash(bot: Bot, api: Api, process: Callable[..., Any]) -> Crash:
-    return Crash(bot, api, process)
+def crash(bot: Bot, api: Api, dying: Callable[..., Any]) -> Crash:
+    return Crash(bot, api, dying)
 
 
 def cost(model: ScriptedModel, output_tokens: int) -> int:
@@ -301,9 +301,9 @@ def cost(model: ScriptedModel, output_tokens: int) -> int:
 
 
 def test_the_first_words_shown_get_a_checkpoint_at_once(
-    bot: Bot, crash: Crash, scripted: Scripts, time: Time, no_timer: pytest.MonkeyPatch
+    bot: Bot, crash: Crash, set_script: Scripts, time: Time, no_timer: pytest.MonkeyPatch
 ) -> None:
-    model = scripted("Once upon ", Event())
+    model = set_script("Once upon ", Event())
     crash.when(bool)
     answer = crash.settled(time)
     assert (answer["content"], answer["status"]) == ("Once upon ", "partial")
@@ -311,20 +311,20 @@ def test_the_first_words_shown_get_a_checkpoint_at_once(
 
 
 def test_words_before_a_pause_of_the_model_get_a_checkpoint_by_time(
-    bot: Bot, crash: Crash, scripted: Scripts, time: Time, no_timer: pytest.MonkeyPatch
+    bot: Bot, crash: Crash, set_script: Scripts, time: Time, no_timer: pytest.MonkeyPatch
 ) -> None:
     no_timer.setattr(chat_answer, "CHECKPOINT_SECONDS", 0.01)
     no_timer.setattr(chat_answer, "FIRST_PAUSE", 0.01)
-    model = scripted(*["word "] * 20, Event())
+    model = set_script(*["word "] * 20, Event())
     crash.when(lambda text: text == "word " * 20)
     assert crash.shown == crash.settled(time)["content"] == "word " * 20
     assert bot.money == (RICH - cost(model, 20), 0)
 
 
 def test_two_hundred_tokens_shown_get_a_checkpoint_without_waiting(
-    bot: Bot, crash: Crash, scripted: Scripts, time: Time, no_timer: pytest.MonkeyPatch
+    bot: Bot, crash: Crash, set_script: Scripts, time: Time, no_timer: pytest.MonkeyPatch
 ) -> None:
-    model = scripted("Once ", *["word " * 20] * 20, Event())
+    model = set_script("Once ", *["word " * 20] * 20, Event())
     # The first checkpoint holds what was sent until its thread began: one piece, or several.
     crash.when(lambda text: count_tokens(text) >= chat_answer.CHECKPOINT_TOKENS)
     text = crash.settled(time)["content"]
@@ -333,9 +333,9 @@ def test_two_hundred_tokens_shown_get_a_checkpoint_without_waiting(
 
 
 def test_words_that_were_not_sent_to_the_visitor_are_in_no_checkpoint(
-    bot: Bot, crash: Crash, scripted: Scripts, time: Time, no_timer: pytest.MonkeyPatch
+    bot: Bot, crash: Crash, set_script: Scripts, time: Time, no_timer: pytest.MonkeyPatch
 ) -> None:
-    model = scripted(*["word "] * 20, Event())
+    model = set_script(*["word "] * 20, Event())
     crash.when(bool)
     text = crash.settled(time)["content"]
     assert text
@@ -344,11 +344,11 @@ def test_words_that_were_not_sent_to_the_visitor_are_in_no_checkpoint(
 
 
 def test_the_job_charges_reasoning_from_before_a_crash(
-    bot: Bot, crash: Crash, scripted: Scripts, time: Time, no_timer: pytest.MonkeyPatch
+    bot: Bot, crash: Crash, set_script: Scripts, time: Time, no_timer: pytest.MonkeyPatch
 ) -> None:
     no_timer.setattr(chat_answer, "CHECKPOINT_SECONDS", 0.01)
     no_timer.setattr(chat_answer, "FIRST_PAUSE", 0.01)
-    model = scripted(*[Reasoning("thus ")] * 300, "Rye.", Event())
+    model = set_script(*[Reasoning("thus ")] * 300, "Rye.", Event())
     crash.when(bool)
     answer = crash.settled(time)
     assert (answer["content"], answer["tokens"]) == ("Rye.", 301)

@@ -24,7 +24,7 @@ MOST_BYTES = 5_000_000
 
 
 @pytest.fixture(autouse=True)
-def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def paused_seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Record the seconds spent in pauses. Each pause takes its longest, without real waiting."""
     passed = [0.0]
 
@@ -78,18 +78,18 @@ def little_memory() -> Iterator[None]:
 def test_a_chat_whose_wallet_stays_busy_is_503_in_time_and_in_little_memory(
     fault: Callable[[], ClientError],
     bot: Bot,
-    seconds: list[float],
+    paused_seconds: list[float],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     ask(bot, "Hi")  # imports everything that is imported once
-    money_before, began = bot.money, seconds[0]
+    money_before, began = bot.money, paused_seconds[0]
     with failing("TransactWriteItems", ALWAYS, fault) as requests, little_memory():
         response = ask(bot, "Hi").answer
     assert (response.status, response.data["code"]) == (503, "unavailable")
     assert response.data["status"] is False
     assert response.headers["Retry-After"] == "2"
     assert len(requests) >= 15
-    assert charging.SECONDS <= seconds[0] - began <= deadline.REQUEST_SECONDS
+    assert charging.SECONDS <= paused_seconds[0] - began <= deadline.REQUEST_SECONDS
     assert bot.money == money_before
     (cause,) = (record.__dict__["cause"] for record in caplog.records if "cause" in vars(record))
     assert len(cause.split(" < ")) <= MAX_CAUSES
@@ -107,12 +107,12 @@ def test_thirty_throttled_writes_of_a_wallet_leave_memory_as_it_was(bot: Bot) ->
 
 
 def test_a_chat_whose_rate_limit_is_throttled_is_503_in_time(
-    bot: Bot, seconds: list[float]
+    bot: Bot, paused_seconds: list[float]
 ) -> None:
     with failing("UpdateItem", ALWAYS, throttled):
         response = ask(bot, "Hi").answer
     assert (response.status, response.data["code"]) == (503, "unavailable")
-    assert seconds[0] <= deadline.REQUEST_SECONDS
+    assert paused_seconds[0] <= deadline.REQUEST_SECONDS
     assert bot.money == (RICH, 0)
 
 

@@ -8,11 +8,11 @@ from chalicelib.core.errors import RateLimitedError
 from chalicelib.domains.chat.store import open_streams
 from tests.conftest import Time, run_concurrently
 
-pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database", "unscaled")]
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database", "unscaled_limits")]
 
 
 @pytest.fixture
-def unscaled(monkeypatch: pytest.MonkeyPatch) -> None:
+def unscaled_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     config = replace(open_streams.settings(), rate_limit_scale=1)
     monkeypatch.setattr(open_streams, "settings", lambda: config)
 

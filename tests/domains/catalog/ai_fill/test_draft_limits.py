@@ -19,7 +19,7 @@ from tests.fakes.openai_api import OpenAiApi
 
 
 @pytest.fixture
-def cap(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+def set_cap(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Set the number of drafts that a workspace may make per day."""
 
     def choose(limit: int) -> None:
@@ -64,12 +64,12 @@ class TestInput:
 class TestCap:
     def test_the_daily_cap_counts_all_keys_of_a_workspace(
         self,
-        cap: Callable[[int], None],
+        set_cap: Callable[[int], None],
         new_owner: Callable[..., Owner],
         model: OpenAiApi,
         time: Time,
     ) -> None:
-        cap(2)
+        set_cap(2)
         owner = new_owner()
         fill(owner.api())
         fill(owner.api())
@@ -85,57 +85,57 @@ class TestCap:
         assert fill(owner.api())["draft"]
 
     def test_of_twenty_concurrent_drafts_exactly_the_cap_is_admitted(
-        self, cap: Callable[[int], None], model: OpenAiApi, owner: Owner
+        self, set_cap: Callable[[int], None], model: OpenAiApi, owner: Owner
     ) -> None:
-        cap(7)
+        set_cap(7)
         api = owner.api()
         answers = run_concurrently(20, lambda _: api.call("POST", PATH, {"name": "Bread"}))
         assert sorted(answer.status for answer in answers) == [200] * 7 + [429] * 13
         assert len(model.asked) == 7
 
     def test_a_failed_draft_counts_because_it_was_paid_for(
-        self, cap: Callable[[int], None], model: OpenAiApi, api: Api
+        self, set_cap: Callable[[int], None], model: OpenAiApi, api: Api
     ) -> None:
-        cap(1)
+        set_cap(1)
         model.answers = [openai_api.saying("no"), model_response()]
         assert refusal(api).status == 502
         assert refusal(api).status == 429
 
     def test_a_draft_that_never_reaches_the_model_does_not_count(
         self,
-        cap: Callable[[int], None],
+        set_cap: Callable[[int], None],
         model: OpenAiApi,
         open_facts: list[OpenFacts],
         api: Api,
     ) -> None:
-        cap(1)
+        set_cap(1)
         assert refusal(api, barcode=NUTELLA).status == 404
         assert refusal(api, name="").status == 400
         assert fill(api)["draft"]["name"] == "Bread"
 
     def test_a_cap_of_zero_refuses_every_draft(
-        self, cap: Callable[[int], None], model: OpenAiApi, api: Api
+        self, set_cap: Callable[[int], None], model: OpenAiApi, api: Api
     ) -> None:
-        cap(0)
+        set_cap(0)
         assert refusal(api).status == 429
         assert model.asked == []
 
     def test_a_replay_makes_no_request_and_does_not_count(
-        self, cap: Callable[[int], None], model: OpenAiApi, api: Api
+        self, set_cap: Callable[[int], None], model: OpenAiApi, api: Api
     ) -> None:
-        cap(1)
+        set_cap(1)
         first = api.post(PATH, {"name": "Bread"}, key="k")
         assert api.post(PATH, {"name": "Bread"}, key="k") == first
         assert len(model.asked) == 1
 
     def test_retrying_a_conflicting_commit_makes_no_request_and_does_not_count_again(
         self,
-        cap: Callable[[int], None],
+        set_cap: Callable[[int], None],
         model: OpenAiApi,
         api: Api,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        cap(1)
+        set_cap(1)
         commit, lost = UnitOfWork.commit, iter([True])
 
         def lose_once(unit: UnitOfWork, *args: Any) -> None:
@@ -149,13 +149,13 @@ class TestCap:
 
     def test_a_key_may_draft_only_so_often_per_minute(
         self,
-        cap: Callable[[int], None],
+        set_cap: Callable[[int], None],
         model: OpenAiApi,
         owner: Owner,
         time: Time,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        cap(1000)
+        set_cap(1000)
         monkeypatch.setattr(
             limits, "settings", lambda: replace(settings(), rate_limit_scale=2 / 60)
         )
