@@ -57,7 +57,9 @@ class TestCredit:
         assert change("credit", email, 250, "b")["balance"] == 750
         assert balance(email) == (750, 0, 2)
 
-    def test_repeating_a_key_always_returns_the_first_answer(self, email: str, time: Time) -> None:
+    def test_repeating_a_key_always_returns_the_first_response(
+        self, email: str, time: Time
+    ) -> None:
         first = change("credit", email, 500, "a")
         change("credit", email, 1, "b")
         time.pass_by(days=1000)
@@ -217,7 +219,7 @@ class TestStatement:
         older = as_operator("list_ledger", account=email, before=3)["entries"]
         assert [entry["id"] for entry in older] == ["2", "1"]
 
-    def test_the_statement_of_an_account_that_never_had_money_is_empty(self, owner: Owner) -> None:
+    def test_the_statement_of_an_account_without_money_is_empty(self, owner: Owner) -> None:
         who = {"account_id": "nobody", "membership": "owner"}
         assert in_console(owner.workspace.id, "get_statement", **who) == {
             "accountId": "nobody",
@@ -228,7 +230,7 @@ class TestStatement:
             "next": None,
         }
 
-    def test_bots_of_workspaces_that_the_account_has_left_are_not_named(
+    def test_bots_of_former_workspaces_are_not_named(
         self, owner: Owner, things: Things, new_owner: Callable[..., Owner]
     ) -> None:
         self.chat(owner, things.agent)

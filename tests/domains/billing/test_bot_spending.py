@@ -57,7 +57,7 @@ class TestSpending:
         assert report["bots"][1]["days"] == [0] * 28 + [40, 0]
         assert all(bot["agentName"] for bot in report["bots"])
 
-    def test_the_sum_is_that_of_the_ledger(self, payer: Owner) -> None:
+    def test_the_sum_equals_the_ledgers(self, payer: Owner) -> None:
         bot = new_bot(payer).id
         for tokens in (1, 7, 60):
             answer(payer, bot, tokens)
@@ -96,11 +96,11 @@ class TestSpending:
         assert spending(new_owner())["bots"] == []
 
     @pytest.mark.parametrize("membership", ["member", "manager"])
-    def test_only_the_owner_reads_it(self, membership: str, payer: Owner) -> None:
+    def test_only_the_owner_reads_spending(self, membership: str, payer: Owner) -> None:
         with pytest.raises(ForbiddenError):
             in_console(payer.workspace.id, "get_spending", membership=membership)
 
-    def test_it_takes_one_query_and_one_batch_read(self, payer: Owner) -> None:
+    def test_spending_takes_one_query_and_one_batch_read(self, payer: Owner) -> None:
         answer(payer, new_bot(payer).id)
         with metering() as usage:
             spending(payer)

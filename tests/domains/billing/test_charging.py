@@ -101,7 +101,7 @@ def reserve_with(funds_read: Funds, request_id: str = "r") -> Hold:
     return charging.reserve(TERMS, request_id, 10, 100, read=funds_read)
 
 
-def test_a_reservation_is_exact_if_the_funds_changed_after_they_were_read() -> None:
+def test_a_reservation_is_exact_if_funds_change_after_its_read() -> None:
     top_up(200)
     outdated = funds.read("acc", "ws", "bot")
     assert reserve_with(outdated, "one").amount == 110
@@ -118,7 +118,7 @@ def test_a_reservation_is_not_refused_because_of_outdated_funds() -> None:
     assert [reserve_with(outdated, "one").amount, reserve_with(limited, "two").amount] == [110, 110]
 
 
-def test_a_reservation_keeps_to_a_limit_that_was_set_after_its_funds_were_read() -> None:
+def test_a_reservation_obeys_a_limit_set_after_its_read() -> None:
     top_up(1000)
     outdated = funds.read("acc", "ws", "bot")
     limit(daily=10)
@@ -136,7 +136,7 @@ def test_a_released_reservation_costs_nothing() -> None:
     assert kinds() == ["topup", "reserve", "release"]
 
 
-def test_closing_a_hold_a_second_time_returns_the_outcome_and_writes_nothing() -> None:
+def test_closing_a_hold_twice_returns_the_outcome_and_writes_nothing() -> None:
     top_up(1000)
     hold, stages = reserve(), list[str]()
     charging.settle(hold, TokenUsage(10, 30), lambda _: stages.append("first"))
@@ -181,7 +181,7 @@ class TestLowerGrant:
         top_up(10 + 63)
         assert refusal() == ("insufficient_balance", None)
 
-    def test_a_request_for_less_than_the_smallest_reduced_grant_is_granted(self) -> None:
+    def test_a_request_below_the_smallest_reduced_grant_is_granted(self) -> None:
         top_up(10 + 20)
         assert reserve(max_output=20).granted == 20
 
@@ -227,7 +227,7 @@ class TestLimits:
             reserve("refused", terms=terms)
         return caught.value
 
-    def test_a_limit_is_used_up_by_what_was_spent_and_not_by_open_holds(self) -> None:
+    def test_a_limit_is_used_up_by_spending_and_not_by_open_holds(self) -> None:
         limit(daily=110)
         hold = reserve()
         assert self.error().used_up is None
@@ -314,7 +314,7 @@ def test_a_step_takes_one_read_and_one_transaction() -> None:
     ]
 
 
-def test_a_balance_with_its_open_holds_becomes_low_by_the_cost_of_a_request(
+def test_a_balance_becomes_low_by_charges_and_not_by_open_holds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[Event] = []
@@ -330,7 +330,7 @@ def test_a_balance_with_its_open_holds_becomes_low_by_the_cost_of_a_request(
     assert len(seen) == 1
 
 
-def test_a_step_waits_for_another_one_of_the_wallet_only_until_its_deadline() -> None:
+def test_a_step_waits_for_another_step_only_until_its_deadline() -> None:
     top_up(1000)
     started, may_end = threading.Event(), threading.Event()
 

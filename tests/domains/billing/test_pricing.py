@@ -47,7 +47,7 @@ def test_a_cost_is_the_exact_sum_rounded_up(price: Prices, used: TokenUsage) -> 
 
 
 @given(prices, tokens, st.integers(1, 10**5), st.integers(0, 10**6))
-def test_the_affordable_tokens_are_the_most_that_an_amount_covers(
+def test_the_affordable_output_is_the_maximum_that_an_amount_covers(
     price: Prices, prompt: int, limit: int, room: int
 ) -> None:
     output = fitting_output(price, prompt, limit, room)
@@ -75,7 +75,7 @@ def test_the_affordable_tokens_are_the_most_that_an_amount_covers(
         ((2, 3), 5, 10**6, 1, 333_330),
     ],
 )
-def test_an_amount_pays_for_the_input_and_64_tokens_of_output_or_for_nothing(
+def test_an_amount_pays_for_at_least_64_output_tokens_or_nothing(
     price: tuple[int, int], prompt: int, limit: int, room: int, output: int | None
 ) -> None:
     assert fitting_output(Prices(*price), prompt, limit, room) == output

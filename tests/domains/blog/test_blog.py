@@ -69,7 +69,7 @@ class TestWriting:
         assert published["publishedAt"] == "2027-01-15T13:00:00.000Z"
         assert [listed_post["slug"] for listed_post in readers_see()["posts"]] == ["how-we-bake"]
 
-    def test_the_first_publication_sets_the_date_for_good(
+    def test_the_first_publication_sets_the_date_permanently(
         self, api: Api, write: Any, time: Time
     ) -> None:
         post = write(status="published")

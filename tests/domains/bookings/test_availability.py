@@ -234,7 +234,7 @@ class TestBookingsOutside:
 
 
 @pytest.mark.store
-def test_concurrent_changes_of_hours_store_one_of_them_and_each_raise_the_version(
+def test_concurrent_changes_of_hours_each_raise_the_version(
     api: Api, owner: Owner, resource: str
 ) -> None:
     old_row = RESOURCES.find(owner.workspace.id, resource)

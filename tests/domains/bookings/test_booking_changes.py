@@ -13,7 +13,7 @@ RESCHEDULE = "/api/bookings/reschedule"
 
 
 class TestStatus:
-    def test_any_status_may_follow_any_and_the_history_records_who_when_and_why(
+    def test_any_status_may_follow_any_and_the_history_records_each(
         self, api: Api, owner: Owner, salon: Salon, time: Time
     ) -> None:
         booking_id = salon.book("2027-01-18T10:00")["id"]
@@ -77,7 +77,7 @@ class TestStatus:
         assert salon.set_status(booking_id, "confirmed").status == 200
         check_calendars(owner.workspace.id, salon.resources)
 
-    def test_restoring_ignores_hours_notice_and_time_off_but_not_a_deleted_resource(
+    def test_restoring_ignores_the_schedule_but_not_a_deleted_resource(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
         booking_id = salon.book("2027-01-18T10:00")["id"]
@@ -110,7 +110,7 @@ class TestHolds:
     def run_jobs() -> dict[str, int]:
         return jobs.run(job_kinds.JOB_HANDLERS)
 
-    def test_a_hold_lapses_after_half_an_hour_and_frees_its_time_at_once(
+    def test_a_hold_lapses_after_half_an_hour_and_frees_its_time(
         self, api: Api, owner: Owner, salon: Salon, time: Time
     ) -> None:
         booking = salon.book("2027-01-18T10:00")
@@ -287,7 +287,7 @@ class TestMove:
         booking_id = salon.book("2027-01-18T10:00")["id"]
         assert api.refused("POST", RESCHEDULE, {"id": booking_id}).status == 400
 
-    def test_moving_a_booking_of_a_deleted_service_ignores_its_schedule_or_fails(
+    def test_a_booking_of_a_deleted_service_moves_only_without_the_schedule(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
         booking_id = salon.book("2027-01-18T10:00")["id"]

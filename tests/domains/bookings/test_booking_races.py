@@ -73,7 +73,7 @@ def test_of_twenty_concurrent_requests_for_one_time_one_succeeds(
 
 @pytest.mark.usefixtures("_slow_commits")
 @pytest.mark.slow
-def test_fifty_concurrent_requests_for_different_times_of_one_day_all_succeed(
+def test_fifty_concurrent_bookings_of_different_times_all_succeed(
     api: Api, owner: Owner, time: Time
 ) -> None:
     salon = Salon.opened(api, [{"timezone": "UTC"}], ROUND_THE_CLOCK, durationMin=15)

@@ -169,7 +169,7 @@ def test_upcoming_bookings_are_counted_and_conflicting_ones_named(rows: list[Boo
 class TestCalendarDays:
     ENTRY = BusyEntry("b1", 0, 24 * HOUR, 480, 480, 5)
 
-    def test_a_booking_is_entered_in_every_day_that_it_overlaps_with_its_buffers(
+    def test_a_booking_with_buffers_is_entered_in_every_day_it_overlaps(
         self, database: None
     ) -> None:
         self.write(lambda days: days.add("r", self.ENTRY), self.ENTRY.buffered)

@@ -44,7 +44,7 @@ def test_a_signature_does_not_fit_another_booking_or_workspace() -> None:
 @pytest.mark.parametrize(
     "text", ["", "A" * 63, "A" * 65, "A" * 68, "А" * 64, "?" * 64, "A" * 63 + "="]
 )
-def test_a_text_of_another_format_is_no_token(text: str) -> None:
+def test_a_string_of_another_format_is_not_a_token(text: str) -> None:
     assert read(text) is None
 
 

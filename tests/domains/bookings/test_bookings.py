@@ -263,7 +263,7 @@ class TestZones:
                 assert salon.book(slot["startAt"])["startAt"] == slot["startAt"]
             assert len(salon.starts(first=day, to=day)) == count - 3
 
-    def test_a_resource_that_changes_its_zone_keeps_its_bookings_at_their_time(
+    def test_bookings_keep_their_time_when_the_resources_zone_changes(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
         booking = salon.book("2027-01-18T10:00")
@@ -296,7 +296,7 @@ class TestZones:
 
 
 class TestPurchases:
-    def test_a_persons_orders_of_forms_and_bookings_are_listed_newest_first(
+    def test_purchases_of_forms_and_bookings_are_listed_newest_first(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
         form = api.post("/api/forms/create", FORM)["form"]["id"]

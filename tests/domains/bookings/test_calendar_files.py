@@ -46,16 +46,14 @@ def test_a_calendar_file_has_one_event_with_all_fields_of_the_booking() -> None:
     ]
 
 
-def test_a_cancellation_names_the_client_in_a_form_that_a_url_may_have() -> None:
+def test_the_attendee_of_a_cancellation_is_url_encoded() -> None:
     file_lines = lines(EVENT._replace(status="cancelled", attendee="ё+1@b.example"))
     quoted = lines(EVENT._replace(location='Salon "A"'))
     assert any("CN=Salon 'A':" in line or "CN=\"Salon 'A'\":" in line for line in quoted)
     assert {"METHOD:CANCEL", "ATTENDEE:mailto:%D1%91+1@b.example"} <= {*file_lines}
 
 
-def test_a_booking_that_is_not_paid_is_tentative_and_one_that_will_not_happen_is_cancelled() -> (
-    None
-):
+def test_the_event_status_follows_the_booking_status() -> None:
     statuses = {
         status: next(line for line in lines(EVENT._replace(status=status)) if "STATUS" in line)
         for status in ("pending_payment", "confirmed", "completed", "cancelled", "no_show")

@@ -40,7 +40,7 @@ def test_time_stays_free_until_the_last_seat_is_taken() -> None:
     assert gaps([MORNING], busy, 2) == [Span(0, 4), Span(6, 10)]
 
 
-def test_a_seat_that_is_taken_twice_is_free_when_both_bookings_have_ended() -> None:
+def test_a_seat_taken_twice_is_free_after_both_bookings() -> None:
     """A booking may be placed over another one, and the number of seats may become lower."""
     assert gaps([MORNING], [Span(1, 6), Span(3, 8)], 1) == [Span(0, 1), Span(8, 10)]
     assert gaps([MORNING], [Span(1, 8), Span(3, 6)], 1) == [Span(0, 1), Span(8, 10)]

@@ -27,7 +27,9 @@ class TestUnbookableServices:
             return unbookable["reason"], unbookable["resourceId"]
         return None
 
-    def test_the_first_thing_that_a_service_lacks_is_returned(self, owner: Owner, api: Api) -> None:
+    def test_the_first_missing_requirement_of_a_service_is_returned(
+        self, owner: Owner, api: Api
+    ) -> None:
         service = make_service(api)["id"]
         assert self.reason(owner, service) == ("no_resource", None)
         one = make_resource(api, serviceIds=[service])["id"]

@@ -109,7 +109,7 @@ def test_every_change_of_availability_raises_the_version() -> None:
 
 
 @pytest.mark.parametrize("existing_count", [0, 1])
-def test_a_booking_that_read_the_lock_before_time_off_of_the_workspace_conflicts(
+def test_a_booking_conflicts_with_later_time_off_of_the_workspace(
     existing_count: int,
 ) -> None:
     for _ in range(existing_count):
@@ -142,7 +142,7 @@ def test_a_day_off_is_found_in_every_zone() -> None:
             assert overlapping == row.time_off
 
 
-def test_a_date_stays_within_its_indexed_span_in_every_zone() -> None:
+def test_a_date_lies_within_its_indexed_span_in_every_zone() -> None:
     for first, last in (
         (date(1971, 1, 1), date(1971, 1, 1)),
         (date(2027, 3, 13), date(2027, 11, 7)),
@@ -169,7 +169,7 @@ def test_time_off_that_has_ended_is_not_read() -> None:
     assert both[1].applies_to("any")
 
 
-def test_a_service_leads_to_its_workspace_and_its_resources_to_it() -> None:
+def test_a_service_is_found_by_its_id_and_by_its_resources() -> None:
     anna, boris = make_resource(), make_resource("Boris")
     both = make_service(resource_ids=[anna.id, boris.id], slot_step_min=15)
     one = make_service(resource_ids=[boris.id], category_id="c")

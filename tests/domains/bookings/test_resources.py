@@ -54,9 +54,7 @@ def bound(api: Api, service: Any) -> list[str]:
 
 
 class TestCreate:
-    def test_create_needs_a_name_and_has_defaults_for_the_rest(
-        self, new_owner: Any, time: Time
-    ) -> None:
+    def test_create_needs_only_a_name(self, new_owner: Any, time: Time) -> None:
         api = new_owner(timezone="Asia/Yekaterinburg").api()
         resource = make_resource(api)
         assert resource == {
@@ -143,7 +141,7 @@ class TestPhoto:
         boris = make_resource(api, "Boris", photo={"fileId": resource["photo"]["fileId"]})
         assert boris["photo"] == resource["photo"]
 
-    def test_the_old_photo_stays_if_the_new_one_fails_and_null_removes_it(
+    def test_a_failed_photo_keeps_the_old_one_and_null_removes_it(
         self, api: Api, image: str
     ) -> None:
         resource = make_resource(api, photo={"url": image})
@@ -263,7 +261,7 @@ class TestDelete:
         assert (forced["deleted"], forced["futureBookings"]) == (True, 2)
 
     @pytest.mark.parametrize("count", slow_but_for([25], [25, 200]))
-    def test_deleting_a_resource_of_many_services_takes_effect_at_once(
+    def test_deleting_a_resource_of_many_services_takes_effect_immediately(
         self, count: int, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The deletion alone ends its slots. The runner finishes what a killed process left."""

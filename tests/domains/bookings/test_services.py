@@ -56,9 +56,7 @@ def bot(api: Api) -> str:
 
 
 class TestCreate:
-    def test_create_needs_a_name_and_a_length_and_has_defaults_for_the_rest(
-        self, api: Api, time: Time
-    ) -> None:
+    def test_create_needs_only_a_name_and_a_length(self, api: Api, time: Time) -> None:
         service = make_service(api)
         assert service == {
             "id": service["id"],
@@ -231,7 +229,7 @@ class TestSuspendedSite:
         assert update(api, service, siteId=None)["siteId"] is None
 
     @pytest.mark.store
-    def test_a_service_leaving_a_site_that_was_suspended_a_moment_ago_is_refused(
+    def test_a_service_may_not_leave_a_site_suspended_during_the_update(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The site is suspended between the update's reads and its commit."""
@@ -399,7 +397,7 @@ class TestAiFill:
 
 @pytest.mark.store
 class TestRaces:
-    def test_no_service_stays_bound_to_a_resource_deleted_meanwhile(
+    def test_no_service_is_bound_to_a_concurrently_deleted_resource(
         self, api: Api, owner: Owner
     ) -> None:
         for _ in range(3):

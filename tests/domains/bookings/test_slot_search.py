@@ -50,7 +50,7 @@ class TestSlots:
             ("2027-10-28T12:00+02:00", "2027-11-04T11:00"),
         ],
     )
-    def test_the_default_seven_days_end_at_the_same_local_time_after_a_clock_change(
+    def test_seven_days_end_at_the_same_local_time_after_a_clock_change(
         self, first: str, last: str, api: Api, time: Time
     ) -> None:
         rules = [{"weekdays": ALL_DAYS, "start": "00:00", "end": "24:00"}]
@@ -99,7 +99,7 @@ class TestSlots:
         assert following["startAt"] == page["nextFrom"]
         assert following["startAt"] > page["slots"][-1]["startAt"]
 
-    def test_a_whole_day_of_slots_fits_one_answer(self, api: Api, time: Time) -> None:
+    def test_a_whole_day_of_slots_fits_one_response(self, api: Api, time: Time) -> None:
         salon = Salon.opened(api, slotStepMin=5)
         for last in ("2027-01-18", "2027-01-19"):
             page = salon.search(first="2027-01-18", to=last)
@@ -141,7 +141,7 @@ class TestSlots:
         assert len(only["slots"]) == 8
 
     @pytest.mark.parametrize("path", ["bookings/slots?serviceId=", "public/services/{}/slots?x="])
-    def test_slots_with_another_workspaces_resource_are_404_as_with_an_unknown_one(
+    def test_a_resource_of_another_workspace_is_404_like_an_unknown_one(
         self, path: str, api: Api, salon: Salon, new_owner: Callable[..., Owner]
     ) -> None:
         theirs = Salon.opened(new_owner().api()).resource

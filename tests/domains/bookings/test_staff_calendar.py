@@ -118,7 +118,7 @@ class TestDay:
         assert len(reply["staff"]) == 2
         assert calendar(owner, date=DAY, resourceId="none")["days"][0]["staff"] == []
 
-    def test_a_booking_over_midnight_is_shown_on_the_day_that_it_begins_and_at_the_edge(
+    def test_a_booking_over_midnight_is_shown_on_both_days(
         self, api: Api, owner: Owner, time: Time
     ) -> None:
         nights = [{"weekday": "mon", "start": "22:00", "end": "04:00"}]
@@ -134,7 +134,7 @@ class TestDay:
 
 
 class TestZones:
-    def test_days_are_those_of_the_workspaces_zone(self, new_owner: Any, time: Time) -> None:
+    def test_days_begin_in_the_workspaces_zone(self, new_owner: Any, time: Time) -> None:
         owner = new_owner(timezone="Asia/Vladivostok")
         salon = Salon.opened(
             owner.api(), rules=[{"weekday": "mon", "start": "00:00", "end": "24:00"}]

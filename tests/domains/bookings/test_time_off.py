@@ -106,7 +106,7 @@ class TestCreate:
         assert [error["field"] for error in answer.data["errors"]] == ["endAt"]
         assert find(api) == []
 
-    def test_repeating_a_call_that_died_before_its_answer_creates_one(
+    def test_repeating_a_killed_call_creates_time_off_once(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         body = {"startAt": "2027-05-01", "endAt": "2027-05-01"}
@@ -368,7 +368,7 @@ def test_a_booking_is_checked_again_after_a_concurrent_closure(
     assert api.get("/api/bookings/list")["bookings"] == []
 
 
-def test_a_booking_that_reads_old_hours_with_a_changed_resource_is_refused(
+def test_a_booking_with_outdated_hours_is_refused(
     api: Api, resource: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch of reads is no snapshot: the hours may be read before a change, the rest after it."""

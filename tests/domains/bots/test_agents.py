@@ -56,9 +56,7 @@ class TestCreateAgent:
         }
         assert values.items() <= create(api, **values).items()
 
-    def test_a_new_bot_looks_up_the_catalogue_and_can_be_given_more_or_nothing(
-        self, api: Api
-    ) -> None:
+    def test_a_new_bot_reads_the_catalogue_until_its_capabilities_change(self, api: Api) -> None:
         agent = create(api)
         assert agent["capabilities"] == ["catalog"]
         both = update(api, agent["id"], capabilities=["slots", "catalog"])
@@ -105,7 +103,7 @@ class TestCreateAgent:
         (warning,) = response["warnings"]
         assert "claude-sonnet-4.5" in warning
 
-    def test_a_name_with_its_vendor_is_of_the_catalogue(self, api: Api) -> None:
+    def test_a_model_name_may_include_its_vendor(self, api: Api) -> None:
         assert "warnings" not in api.post(CREATE, AGENT | {"model": "openai/gpt-4o-mini"})
 
     def test_capabilities_that_the_model_cannot_use_are_a_warning(
@@ -253,13 +251,13 @@ class TestPublicSettings:
         assert (answer.status, answer.data["agent"]) == (200, expected)
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
-    def test_a_page_only_learns_that_a_bot_is_private(self, api: Api) -> None:
+    def test_settings_of_a_private_bot_only_show_that_it_is_private(self, api: Api) -> None:
         agent = create(api, isPrivate=True, welcomeMessage="Hello, Ada!")
         settings = Api(None).get(f"/api/public/agents/{agent['id']}")["agent"]
         assert settings["isPrivate"] is True
         assert (settings["name"], settings["welcomeMessage"]) == ("", None)
 
-    def test_unknown_and_inactive_bots_get_the_same_answer(self, api: Api) -> None:
+    def test_unknown_and_inactive_bots_get_the_same_response(self, api: Api) -> None:
         agent = create(api)
         update(api, agent["id"], isActive=False)
         errors = [

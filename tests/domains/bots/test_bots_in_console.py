@@ -39,7 +39,7 @@ def agent(console: Console) -> str:
 
 
 class TestBots:
-    def test_bots_are_created_changed_and_read_as_with_a_key(
+    def test_the_console_manages_bots_as_a_key_does(
         self, console: Console, api: Api, agent: str
     ) -> None:
         console.call("update_agent", id=agent, name="Miller", isPrivate=True)
@@ -106,7 +106,7 @@ def money(owner: Owner, agent: str) -> Iterator[Money]:
 
 class TestLimitsByManagers:
     @pytest.mark.parametrize("limits", [{"daily": 900}, {"daily": 0}, {"weekly": 10**6}])
-    def test_a_manager_lowers_a_limit_or_sets_one(
+    def test_a_manager_may_lower_or_set_a_limit(
         self, limits: dict[str, Any], owner: Owner, agent: str
     ) -> None:
         place = owner.workspace.id
@@ -116,7 +116,7 @@ class TestLimitsByManagers:
         assert {name: stored_limits[name]["limit"] for name in limits} == limits
 
     @pytest.mark.parametrize("limits", [{"daily": 1_001}, {"daily": None}])
-    def test_a_manager_neither_raises_nor_removes_one(
+    def test_a_manager_may_not_raise_or_remove_a_limit(
         self, limits: dict[str, Any], owner: Owner, agent: str
     ) -> None:
         place = owner.workspace.id
@@ -124,7 +124,7 @@ class TestLimitsByManagers:
         with pytest.raises(ForbiddenError, match="only the owner"):
             in_console(place, "set_bot_limits", membership="manager", agentId=agent, **limits)
 
-    def test_a_member_sees_and_sets_none(self, owner: Owner, agent: str) -> None:
+    def test_a_member_may_not_read_or_set_limits(self, owner: Owner, agent: str) -> None:
         for operation in ("get_bot_limits", "set_bot_limits"):
             with pytest.raises(ForbiddenError):
                 in_console(owner.workspace.id, operation, membership="member", agentId=agent)
@@ -179,7 +179,7 @@ class TestGetBotLimits:
             ("2027-01", 1000, 120),
         ]
 
-    def test_lowering_a_limit_below_the_spending_leaves_zero_not_less(
+    def test_a_limit_below_the_spending_leaves_zero(
         self, console: Console, agent: str, money: Money
     ) -> None:
         money.spend(120)
@@ -219,7 +219,7 @@ class TestListHeldBackBots:
         console.call("set_bot_limits", agentId=agent, weekly=None)
         assert self.held_back(console) == []
 
-    def test_a_bot_that_has_spent_its_limit_is_held_back_until_the_window_ends(
+    def test_a_bot_is_held_back_until_its_exhausted_window_ends(
         self, console: Console, agent: str, time: Time, money: Money
     ) -> None:
         money.spend(120)

@@ -193,7 +193,7 @@ class TestFailure:
         assert not failed
         assert reply["data"] == data
 
-    def test_a_failing_database_does_not_hide_the_answer_of_another(
+    def test_a_failing_database_does_not_hide_the_article_of_another(
         self, open_facts: Servers, api: Api
     ) -> None:
         open_facts[0].breaks = fakes.status(500)

@@ -290,7 +290,7 @@ class TestDeleteCategory:
         copy = api.post("/api/products/duplicate", {"id": product_id})["product"]
         assert copy["categoryId"] is None
 
-    def test_items_have_no_category_if_their_target_is_deleted_meanwhile(
+    def test_items_have_no_category_if_their_target_is_deleted_concurrently(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         bread, cakes = create(api)["id"], create(api, "Cakes")["id"]
@@ -303,7 +303,7 @@ class TestDeleteCategory:
         assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
         assert products_of(api, bread) == products_of(api, cakes) == 0
 
-    def test_children_moved_by_the_runner_make_no_cycle_with_a_concurrently_moved_parent(
+    def test_children_moved_by_the_runner_and_a_moved_parent_make_no_cycle(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         top, middle = chain(api, 2)
@@ -442,7 +442,7 @@ class TestConcurrency:
         assert {a.status for a in answers} == {200}
         assert parents(api) == {ids[4]: None}
 
-    def test_products_created_while_their_category_is_deleted_do_not_stay_in_it(
+    def test_products_created_during_the_deletion_leave_the_category(
         self, api: Api, owner: Owner
     ) -> None:
         bread = create(api)["id"]

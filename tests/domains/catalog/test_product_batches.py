@@ -48,13 +48,13 @@ class TestReorderProducts:
         assert names(api) == "B C A D E"
         assert [p["name"] for p in list_products(api) if p != products_before[p["id"]]] == ["A"]
 
-    def test_reordering_what_is_in_order_writes_nothing(self, api: Api) -> None:
+    def test_reordering_products_already_in_order_writes_nothing(self, api: Api) -> None:
         ids = [create(api, name)["id"] for name in "ABC"]
         rows_before = all_rows()
         api.post(REORDER, {"ids": ids[:2]})
         assert all_rows().keys() == rows_before.keys()
 
-    def test_a_reorder_too_large_for_one_transaction_can_be_finished_by_the_runner(
+    def test_the_runner_finishes_a_reorder_too_large_for_a_transaction(
         self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         bread = create_category(api)
@@ -76,9 +76,7 @@ class TestReorderProducts:
         assert [n for n in names(api).split() if n in "ACE"] == ["A", "C", "E"]
 
     @pytest.mark.parametrize("price", [1, 10**11])
-    def test_the_products_come_first_in_their_category_each_time_whatever_their_price(
-        self, price: int, api: Api
-    ) -> None:
+    def test_products_come_first_in_their_category_at_any_price(self, price: int, api: Api) -> None:
         create(api, "outside", price)
         bread = create_category(api)
         ids = {name: create(api, name, price, categoryId=bread)["id"] for name in "ABC"}
@@ -321,7 +319,7 @@ class TestBulkProducts:
             assert answer["summary"] == {"ok": 2, "failed": 3}
         assert [read(api, product)["price"] for product in products[:2]] == [7, 7]
 
-    def test_a_hundred_are_deleted_in_one_call(self, api: Api, owner: Owner) -> None:
+    def test_a_hundred_products_are_deleted_in_one_call(self, api: Api, owner: Owner) -> None:
         product_ids = hundred(owner)
         body = {"ids": product_ids, "action": "delete", "confirm": True}
         assert api.post(BULK, body)["summary"] == {"ok": 100, "failed": 0}
@@ -371,7 +369,7 @@ class TestBulkProducts:
         assert api.post(BULK, body, key="k") == answer
         assert {p["price"] for p in list_products(api)} == {110}
 
-    def test_each_step_is_audited(self, api: Api, owner: Owner) -> None:
+    def test_each_bulk_step_is_audited(self, api: Api, owner: Owner) -> None:
         self.bulk(api, [{"id": product} for product in hundred(owner)], "deactivate")
         log = [row for row in audit.latest(owner.workspace.id) if row.operation == "bulk_products"]
         assert len(log) == 7

@@ -65,7 +65,7 @@ class TestImages:
         assert update(api, product, images=[{"url": first["url"]}])["images"] == [first]
         assert update(api, product, images=None)["images"] == []
 
-    def test_old_images_stay_with_a_warning_if_all_new_ones_fail(
+    def test_old_images_are_kept_with_a_warning_if_all_new_ones_fail(
         self, api: Api, away: Server
     ) -> None:
         product = create(api, images=[{"url": f"{IMAGE_SERVER}/{n}.png"} for n in (0, 1)])

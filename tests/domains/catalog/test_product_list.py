@@ -117,7 +117,7 @@ class TestListProducts:
         between=st.lists(st.sampled_from(SEPARATORS), min_size=11, max_size=11),
         draw=st.data(),
     )
-    def test_a_product_is_found_by_the_beginnings_of_its_words_whatever_divides_them(
+    def test_word_beginnings_find_a_product_whatever_separates_its_words(
         self, words: list[str], between: list[str], draw: st.DataObject, new_owner: Any
     ) -> None:
         api = new_owner().api()
@@ -231,7 +231,7 @@ class TestListProducts:
         assert read(api, long) == long
         assert long["descriptionTruncated"] is False
 
-    def test_full_descriptions_are_listed_on_request_in_pages_of_at_most_twenty(
+    def test_full_descriptions_are_listed_in_pages_of_at_most_twenty(
         self, api: Api, owner: Owner
     ) -> None:
         create_many(owner, 21, description="ж" * 20_000)
@@ -279,6 +279,6 @@ class TestListProducts:
         product = create(api, description="ж" * 6007)
         assert update(api, product, description=text)["description"] == text
 
-    def test_a_hundred_long_products_fit_one_answer(self, api: Api, owner: Owner) -> None:
+    def test_a_hundred_long_products_fit_one_response(self, api: Api, owner: Owner) -> None:
         create_many(owner, 100, name="Ж" * 255, description="ж" * 20_000)
         assert len(list_products(api)) == 100

@@ -85,7 +85,7 @@ class TestConcurrency:
         reply = [a.data for a in answers if a.status == 200 and "warnings" not in a.data]
         assert len({data["product"]["stock"] for data in reply}) == len(reply)
 
-    def test_concurrent_sales_without_an_expected_stock_are_exact_as_well(
+    def test_concurrent_sales_without_an_expected_stock_are_exact(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(stock_changes, "MAX_EXACT_ATTEMPTS", 0)
@@ -136,7 +136,7 @@ class TestConcurrency:
         states = Counter(f"status:{product['status']}" for product in list_products(api))
         assert counters.read(owner.workspace.id, "PRODUCT") == states | {"total": 30}
 
-    def test_concurrent_repeats_of_a_bulk_call_under_one_key_are_done_once(self, api: Api) -> None:
+    def test_a_bulk_call_repeated_concurrently_under_one_key_runs_once(self, api: Api) -> None:
         ids = [create(api, str(number), 100)["id"] for number in range(30)]
         body = {"ids": ids, "action": "changePricePercent", "value": 10}
         answers = run_concurrently(

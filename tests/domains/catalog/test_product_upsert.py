@@ -83,7 +83,7 @@ class TestUpsertProducts:
         assert list_products(api) == products_before
         assert len(audit.latest(owner.workspace.id)) == changes
 
-    def test_null_clears_optional_fields_and_omitted_fields_stay(self, api: Api) -> None:
+    def test_null_clears_optional_fields_and_omitted_fields_are_kept(self, api: Api) -> None:
         product = create(
             api, sku="S", description="d", barcode=EAN, stock=1, categoryId=create_category(api)
         )
@@ -195,7 +195,7 @@ class TestUpsertProducts:
             ("S", "", 'item: expected an object, received text "S"'),
         ],
     )
-    def test_an_item_without_a_valid_sku_fails_alone_and_is_identified_as_well_as_possible(
+    def test_an_item_without_a_valid_sku_fails_alone(
         self, invalid_item: Any, sku: str, message: str, api: Api
     ) -> None:
         answer = upsert(api, item("A"), invalid_item, item("B"))
@@ -245,7 +245,7 @@ class TestUpsertProducts:
         log = [row for row in audit.latest(owner.workspace.id) if row.operation.startswith("ups")]
         assert [len(row.resources) for row in log] == [10, 10]
 
-    def test_a_hundred_are_ten_audited_transactions(self, api: Api, owner: Owner) -> None:
+    def test_a_hundred_items_are_ten_audited_transactions(self, api: Api, owner: Owner) -> None:
         answer = upsert(api, *(item(f"S{number}") for number in range(100)))
         assert answer["summary"] == {"ok": 100, "failed": 0}
         assert counters.read(owner.workspace.id, "PRODUCT")["total"] == 100
@@ -345,7 +345,7 @@ class TestImages:
         assert len({product["images"][0]["fileId"] for product in list_products(api)}) == 1
         assert len(image_files(api)) == len(away.paths) == 1
 
-    def test_images_that_cannot_be_imported_are_warnings_and_old_ones_stay(
+    def test_failed_images_are_warnings_and_old_images_are_kept(
         self,
         api: Api,
         away: Server,
@@ -361,7 +361,7 @@ class TestImages:
         assert (first["images"], first["price"]) == (old_images, 7)
         assert second["images"] == []
 
-    def test_images_stay_unchanged_if_time_is_short_and_the_items_are_done(
+    def test_items_are_saved_without_new_images_if_time_is_short(
         self, api: Api, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from tests.factories.products import png
@@ -430,9 +430,7 @@ class TestImages:
 
 @pytest.mark.store
 class TestConcurrency:
-    def test_of_many_concurrent_upserts_of_one_sku_one_creates_and_the_rest_update(
-        self, api: Api
-    ) -> None:
+    def test_concurrent_upserts_of_one_sku_create_it_once(self, api: Api) -> None:
         def act(number: int) -> Answer:
             return api.call(
                 "POST", UPSERT, {"items": [item("S", price=number), item(f"T{number}")]}
@@ -445,7 +443,7 @@ class TestConcurrency:
         assert {answer.data["summary"]["failed"] for answer in answers} == {0}
         assert len(list_products(api)) == 9
 
-    def test_a_category_deleted_meanwhile_fails_only_its_items(
+    def test_a_category_deleted_during_the_call_fails_only_its_items(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         gone = create_category(api)

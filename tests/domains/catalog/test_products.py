@@ -117,9 +117,7 @@ class TestCreateProduct:
             assert error["field"] == "barcode"
             assert message in error["message"]
 
-    def test_an_empty_barcode_is_omitted_in_creates_and_lists_and_explained_in_updates(
-        self, api: Api
-    ) -> None:
+    def test_an_empty_barcode_is_omitted_or_explained(self, api: Api) -> None:
         product = api.post(CREATE, {"name": "x", "price": 1, "barcode": "", "sku": ""})["product"]
         assert (product["barcode"], product["sku"]) == (None, None)
         listing = api.get("/api/products/list?barcode=&sku=")["products"]
@@ -256,16 +254,14 @@ class TestDuplicateProduct:
         assert read(api, copy) == copy
         assert read(api, source) == source
 
-    def test_a_copy_follows_its_source(self, api: Api) -> None:
+    def test_a_copy_is_listed_after_its_source(self, api: Api) -> None:
         first = create(api, "A")
         create(api, "B")
         api.post(DUPLICATE, {"id": first["id"], "name": "A2"})
         api.post(DUPLICATE, {"id": first["id"], "name": "A1"})
         assert names(api) == "A A1 A2 B"
 
-    def test_a_copy_follows_its_source_even_without_room_between_sort_orders(
-        self, api: Api
-    ) -> None:
+    def test_a_copy_is_listed_after_its_source_even_without_room(self, api: Api) -> None:
         for number, name in enumerate("ABC"):
             update(api, create(api, name), sortOrder=number)
         source = list_products(api)[1]

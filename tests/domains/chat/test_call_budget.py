@@ -25,7 +25,7 @@ def test_an_answer_with_tools_is_planned_as_three_calls_whose_input_grows() -> N
         (TokenUsage(4_000, 0), 5, 10_000, 0),
     ],
 )
-def test_a_final_call_may_use_what_the_hold_and_the_granted_output_leave(
+def test_a_final_call_may_use_the_remaining_hold_and_output(
     spent: TokenUsage, amount: int, output: int, expected: int
 ) -> None:
     assert CallBudget(PRICES, amount, output).final_output(spent, 1_000) == expected

@@ -42,7 +42,7 @@ def details_of(card: dict[str, Any]) -> dict[str, str]:
     return {detail["label"]: detail["value"] for detail in card["details"]}
 
 
-def test_a_card_of_a_booking_shows_its_time_and_price_and_asks_for_the_visitor() -> None:
+def test_a_booking_card_shows_time_and_price_and_requests_a_contact() -> None:
     assert booking_card() == {
         "kind": "booking",
         "language": "en",
@@ -61,7 +61,7 @@ def test_a_card_of_a_booking_shows_its_time_and_price_and_asks_for_the_visitor()
     }
 
 
-def test_a_card_of_an_order_shows_its_lines_their_total_and_the_fields_of_its_form() -> None:
+def test_an_order_card_shows_lines_total_and_form_fields() -> None:
     size = {"name": "size", "label": "Size", "type": "select", "required": False}
     assert order_card() == {
         "kind": "order",
@@ -102,7 +102,7 @@ def test_a_card_is_in_the_language_of_the_visitor(
         (Person("Ann", email="a@b.example"), {"Name": "Ann", "E-mail": "a@b.example"}, []),
     ],
 )
-def test_a_card_shows_the_known_contact_and_asks_for_the_rest(
+def test_a_card_shows_known_contacts_and_requests_missing_ones(
     person: Person, expected_contact: dict[str, str], fields: list[dict[str, Any]]
 ) -> None:
     card = booking_card(person=person)
@@ -116,5 +116,5 @@ def test_a_price_of_zero_is_shown_as_free() -> None:
     assert details_of(order_card(lines=[Line("Bag", 1, 0)]))["Total"] == "free"
 
 
-def test_an_order_without_a_text_of_consent_has_the_usual_one() -> None:
+def test_an_order_without_a_consent_text_has_the_default() -> None:
     assert order_card(consent=None)["consent"]["text"] == CONSENT

@@ -138,7 +138,7 @@ def check_ledger(bot: Bot) -> list[str]:
 
 
 @pytest.mark.parametrize("after_write", [False, True], ids=["unsent", "unheard"])
-def test_a_process_that_dies_at_any_step_charges_once_or_not_at_all(
+def test_a_crash_at_any_step_charges_at_most_once(
     after_write: bool,
     bot: Bot,
     api: Api,
@@ -180,7 +180,7 @@ def recover(bot: Bot, time: Time) -> list[str]:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("after_write", [False, True], ids=["unsent", "unheard"])
-def test_a_process_that_dies_in_an_answer_with_tools_charges_once_for_what_has_ended(
+def test_a_crash_in_an_answer_with_tools_charges_finished_calls_once(
     after_write: bool,
     bot: Bot,
     api: Api,
@@ -221,7 +221,7 @@ def test_a_process_that_dies_in_an_answer_with_tools_charges_once_for_what_has_e
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("after_write", [False, True], ids=["unsent", "unheard"])
-def test_a_confirmation_whose_process_dies_is_carried_out_once_when_it_is_repeated(
+def test_a_confirmation_repeated_after_a_crash_is_carried_out_once(
     after_write: bool, bot: Bot, api: Api, things: Things, time: Time, dying: Callable[..., Any]
 ) -> None:
     place = (bot.id, things.service, things.resource)
@@ -300,7 +300,7 @@ def cost(model: ScriptedModel, output_tokens: int) -> int:
     return -(-(model.sent * 150_000 + output_tokens * 750_000) // 10**6)
 
 
-def test_the_first_words_shown_get_a_checkpoint_at_once(
+def test_the_first_words_shown_get_a_checkpoint_immediately(
     bot: Bot, crash: Crash, set_script: Scripts, time: Time, no_timer: pytest.MonkeyPatch
 ) -> None:
     model = set_script("Once upon ", Event())
@@ -332,7 +332,7 @@ def test_two_hundred_tokens_shown_get_a_checkpoint_without_waiting(
     assert bot.money == (RICH - cost(model, count_tokens(text)), 0)
 
 
-def test_words_that_were_not_sent_to_the_visitor_are_in_no_checkpoint(
+def test_unsent_words_are_in_no_checkpoint(
     bot: Bot, crash: Crash, set_script: Scripts, time: Time, no_timer: pytest.MonkeyPatch
 ) -> None:
     model = set_script(*["word "] * 20, Event())

@@ -75,7 +75,7 @@ def little_memory() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("fault", WALLET.values(), ids=WALLET.keys())
-def test_a_chat_whose_wallet_stays_busy_is_503_in_time_and_in_little_memory(
+def test_a_chat_with_a_busy_wallet_is_503_in_time_and_in_little_memory(
     fault: Callable[[], ClientError],
     bot: Bot,
     paused_seconds: list[float],
@@ -96,7 +96,7 @@ def test_a_chat_whose_wallet_stays_busy_is_503_in_time_and_in_little_memory(
     assert ask(bot, "Hi").status == 200
 
 
-def test_thirty_throttled_writes_of_a_wallet_leave_memory_as_it_was(bot: Bot) -> None:
+def test_thirty_throttled_wallet_writes_leave_memory_unchanged(bot: Bot) -> None:
     ask(bot, "Hi")  # imports everything that is imported once
     statuses: list[int] = []
     with failing("TransactWriteItems", 30, throttled) as requests, little_memory():
@@ -116,7 +116,7 @@ def test_a_chat_whose_rate_limit_is_throttled_is_503_in_time(
     assert bot.money == (RICH, 0)
 
 
-def test_a_chat_whose_reservation_was_not_confirmed_is_answered_and_charged_once(bot: Bot) -> None:
+def test_a_chat_with_an_unconfirmed_reservation_is_charged_once(bot: Bot) -> None:
     """The policy of the chat's function must allow what it reads then."""
     with faulty("TransactWriteItems", closed, "after", 1):
         assert ask(bot, "Hi").events[-1]["type"] == "done"

@@ -17,7 +17,7 @@ def bot(owner: Owner) -> Bot:
     return new_bot(owner)
 
 
-def test_of_concurrent_messages_in_a_session_one_at_a_time_is_answered(bot: Bot, api: Api) -> None:
+def test_a_session_answers_one_concurrent_message_at_a_time(bot: Bot, api: Api) -> None:
     session = ask(bot, "Hi").session
     replies = run_concurrently(8, lambda n: ask(bot, f"Question {n}", sessionId=session))
     answered = [reply for reply in replies if reply.status == 200]
@@ -68,7 +68,7 @@ def test_concurrent_repeats_of_one_call_are_answered_once(
     assert bot.kinds == ["topup", "reserve", "settle"]
 
 
-def test_a_person_with_several_concurrent_dialogs_is_one_client(bot: Bot, api: Api) -> None:
+def test_a_visitor_with_several_concurrent_dialogs_is_one_client(bot: Bot, api: Api) -> None:
     run_concurrently(6, lambda n: ask(bot, "I am ada@example.com", ip=f"203.0.113.{n}"))
     (client,) = api.get("/api/clients/list")["clients"]
     assert client["leadsCount"] == 6

@@ -156,7 +156,7 @@ class TestGet:
         assert api.refused("GET", f"{path}&agentId={new_id()}").status == 404
         assert api.get(f"{path}&agentId={bot.id}")["messages"]
 
-    def test_a_dialog_too_long_for_one_answer_is_413(
+    def test_a_dialog_too_long_for_one_response_is_413(
         self, api: Api, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         ask(bot, "Hi")
@@ -202,7 +202,7 @@ class TestStats:
             "tokens": prompt + output,
         }
 
-    def test_tests_by_the_workspaces_own_people_are_not_counted_and_make_no_lead(
+    def test_dialogs_of_members_are_not_counted_and_make_no_lead(
         self, api: Api, bot: Bot, owner: Owner
     ) -> None:
         request = request_to(bot.id, "Call ada@example.com", channel="test")
@@ -293,7 +293,7 @@ class TestLeads:
         ask(bot, text)
         assert self.leads(api) == []
 
-    def test_a_visitor_uses_up_only_a_share_of_the_leads_that_the_plan_includes(
+    def test_a_visitor_uses_only_a_share_of_the_plans_leads(
         self, api: Api, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The attack: each dialog with another address makes a lead that counts."""
@@ -402,7 +402,7 @@ class TestErasure:
 
 
 class TestExpiry:
-    def test_a_dialog_expires_with_its_messages_a_year_after_the_last(
+    def test_a_dialog_expires_a_year_after_its_last_message(
         self, api: Api, bot: Bot, time: Time
     ) -> None:
         reply = ask(bot, "Hi")

@@ -120,14 +120,14 @@ def test_links_to_other_hosts_lose_their_addresses(text: str, expected: str) -> 
 
 
 @sweep("text", [*KEPT, *(text for text, _ in REMOVED)])
-def test_a_text_split_at_any_character_is_shown_the_same(text: str) -> None:
+def test_an_answer_split_at_any_character_is_filtered_the_same(text: str) -> None:
     filtered_text = filter_links(text)
     assert filter_pieces(text) == filtered_text
     for at in range(0, len(text), 1 + len(text) // 200):
         assert filter_pieces([text[:at], text[at:]]) == filtered_text
 
 
-def test_text_that_cannot_become_a_link_flows_at_once() -> None:
+def test_text_that_cannot_become_a_link_is_sent_immediately() -> None:
     links_ = LinkFilter(ALLOWED.__contains__, GONE)
     for piece in (
         "Bread ",
@@ -171,7 +171,7 @@ BEGINNINGS = ["[", "![", "[[]", "](<", "](", "](a ('", "]:", "<a:", "//", "https
 
 
 @sweep("begin", BEGINNINGS)
-def test_an_answer_that_might_be_a_link_until_its_end_is_not_read_again_and_again(
+def test_a_possible_link_is_not_scanned_again_with_each_piece(
     begin: str,
 ) -> None:
     text = begin * (6_000 // len(begin))
@@ -191,7 +191,7 @@ def test_an_answer_that_might_be_a_link_until_its_end_is_not_read_again_and_agai
     assert lines < 1_000 * len(text)
 
 
-def test_hosts_in_a_text_are_those_of_urls_and_names_but_not_of_mail_addresses() -> None:
+def test_hosts_are_read_from_urls_and_names_but_not_from_emails() -> None:
     text = (
         "Our site is Bakery.example, see http://user@shop.example:80/x. Mail: a@mail.example. 1.50 "
         "_cafe.example_ //-"
@@ -225,11 +225,11 @@ def test_the_result_does_not_depend_on_the_pieces(text: str, data: st.DataObject
 @given(TEXTS)
 @example("[[link removed](https://evil.com)")
 @example("https://evil.com(https://evil.com)")
-def test_no_other_host_remains_in_what_the_widget_makes_a_link_of(text: str) -> None:
+def test_no_other_host_remains_in_the_widgets_links(text: str) -> None:
     assert linked_hosts(filter_links(text)) <= {*ALLOWED, "www.good.com"}
 
 
 @given(TEXTS)
-def test_an_answer_that_was_filtered_keeps_its_links_when_it_is_filtered_again(text: str) -> None:
+def test_filtering_a_filtered_answer_keeps_its_links(text: str) -> None:
     once = filter_links(text)
     assert linked_hosts(filter_links(once)) == linked_hosts(once)

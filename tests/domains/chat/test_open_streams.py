@@ -17,7 +17,7 @@ def unscaled_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_streams, "settings", lambda: config)
 
 
-def test_ten_streams_are_open_at_most_and_an_ended_one_makes_room() -> None:
+def test_at_most_ten_streams_are_open_and_an_ended_one_makes_room() -> None:
     for number in range(10):
         open_streams.begin("v", f"{number}")
     with pytest.raises(RateLimitedError):

@@ -74,7 +74,7 @@ class TestCatalogue:
         (service,) = data(context, "find_services", query="haircut")["found"]
         assert (service["price_rub"], service["minutes"]) == (1500.5, 60)
 
-    def test_opening_hours_are_those_of_each_person(
+    def test_opening_hours_are_listed_by_staff_member(
         self, context: ToolContext, haircut: str
     ) -> None:
         hours = data(context, "opening_hours")["hours"]
@@ -85,7 +85,7 @@ class TestCatalogue:
 
 
 class TestFreeTimes:
-    def test_times_have_ids_local_starts_and_who_is_free(
+    def test_times_have_ids_local_starts_and_free_staff(
         self, context: ToolContext, haircut: str
     ) -> None:
         response = data(
@@ -114,7 +114,7 @@ class TestFreeTimes:
             slot.start for slot in context.offered_slots
         )
 
-    def test_without_free_times_the_next_one_is_named(
+    def test_without_free_times_the_next_free_time_is_named(
         self, context: ToolContext, haircut: str
     ) -> None:
         response = data(
@@ -127,7 +127,7 @@ class TestFreeTimes:
         assert response["times"] == []
         assert response["next"]["start"] == "2026-11-27T10:00"
 
-    def test_an_unknown_name_is_answered_with_those_that_exist(
+    def test_an_unknown_name_returns_the_existing_names(
         self, context: ToolContext, haircut: str
     ) -> None:
         assert "Haircut" in error(context, "find_free_times", service="Massage")
@@ -171,7 +171,7 @@ class TestCalls:
             ("find_free_times", '{"service": "x", "firstDay": "soon"}', "firstDay"),
         ],
     )
-    def test_a_wrong_call_is_answered_with_what_was_expected(
+    def test_a_wrong_call_returns_the_expected_arguments(
         self, context: ToolContext, name: str, arguments: str, expected: str
     ) -> None:
         result = call(context, name, arguments)

@@ -89,7 +89,9 @@ class TestOneClientAPerson:
 
 
 class TestListClients:
-    def test_names_sort_as_people_expect(self, api: Api, form: str) -> None:
+    def test_names_sort_in_russian_alphabetical_order_in_any_case(
+        self, api: Api, form: str
+    ) -> None:
         for number, name in enumerate(("Жуков", "ёлкина", "Ева", "Ежов")):
             submit(form, name=name, email=f"{number}@example.com")
         assert names(api, sort="nameAsc") == ["Ева", "Ежов", "ёлкина", "Жуков"]
@@ -205,7 +207,9 @@ class TestEraseClient:
         assert api.get(f"/api/forms/collection/{bob}")["lead"]["name"] == "Bob"
         assert client_of(api, submit(form, **ADA))["id"] != client["id"]
 
-    def test_stored_answers_for_other_clients_stay(self, api: Api, owner: Owner, form: str) -> None:
+    def test_stored_responses_of_other_clients_are_kept(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
         submit(form, **ADA)
         api.post("/api/products/create", {"name": "Rye", "price": 1}, key="k")
         stored_keys = {key for key in all_rows() if "IDEMPOTENCY" in key}
@@ -213,7 +217,7 @@ class TestEraseClient:
         assert len(stored_keys) == 2
         assert stored_keys <= all_rows().keys()
 
-    def test_erasure_includes_other_peoples_leads_with_the_phone(
+    def test_erasure_includes_other_visitors_leads_with_the_phone(
         self, api: Api, owner: Owner, form: str
     ) -> None:
         submit(form, name="Eve", email="eve@example.com")
@@ -229,7 +233,7 @@ class TestEraseClient:
         assert self.erase(owner, email="ada@example.com")["leads"] == 23
         assert self.erase(owner, clientId=api.get(LIST)["clients"][0]["id"])["leads"] == 23
 
-    def test_a_stranger_with_the_email_of_a_client_is_erased_alone(
+    def test_erasing_a_lead_with_a_clients_email_keeps_the_client(
         self, api: Api, owner: Owner, form: str
     ) -> None:
         ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
@@ -243,7 +247,7 @@ class TestEraseClient:
         assert (client["name"], client["email"]) == ("Ada", "ada@example.com")
         assert "Mallory" not in str(all_rows())
 
-    def test_a_dry_run_shows_each_record_with_its_contacts_and_removes_nothing(
+    def test_a_dry_run_lists_records_with_contacts_and_removes_nothing(
         self, api: Api, owner: Owner, form: str
     ) -> None:
         lead = submit(form, **ADA, message="or ada@work.example.com")

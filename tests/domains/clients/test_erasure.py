@@ -230,7 +230,7 @@ steps = st.integers(0, 1).flatmap(
 @pytest.mark.timeout(600)
 @examples(60, 6)
 @given(history=st.lists(steps, min_size=1, max_size=7), choice=st.integers(0, 100))
-def test_an_erasure_removes_all_data_of_one_person_and_none_of_others(
+def test_an_erasure_removes_one_visitors_data_and_keeps_the_rest(
     world: Callable[[], World], history: list[Step], choice: int
 ) -> None:
     past = History(world())

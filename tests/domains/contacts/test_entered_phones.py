@@ -50,20 +50,20 @@ def clean(text: str) -> str:
 
 
 @sweep("text", ENTERED)
-def test_words_beside_a_number_are_no_part_of_it(text: str) -> None:
+def test_words_around_a_number_are_ignored(text: str) -> None:
     assert find_phone(text, "RU") == ENTERED[text]
 
 
 @pytest.mark.parametrize("country", ["RU", "US", "DE"])
 @pytest.mark.parametrize("text", NO_NUMBERS)
-def test_letters_are_no_digits(text: str, country: str) -> None:
+def test_letters_are_not_read_as_digits(text: str, country: str) -> None:
     assert find_phone(text, country) is None
 
 
 @pytest.mark.usefixtures("database")
 @pytest.mark.parametrize("entered", ENTERED)
 class TestEveryEntrance:
-    def test_a_visitor_books_with_it(self, entered: str, api: Api, time: Time) -> None:
+    def test_a_visitor_books_with_the_number(self, entered: str, api: Api, time: Time) -> None:
         salon = Salon.opened(api)
         who = {"client": {"name": "Ada", "phone": entered}}
         for path, sender in ((BOOK, visitor), (CREATE, api)):
@@ -73,7 +73,9 @@ class TestEveryEntrance:
             assert (client["phone"], client["phoneEntered"]) == expected
             salon.set_status(booking_id, "cancelled")
 
-    def test_a_form_a_chat_and_a_client_take_it(self, entered: str, api: Api, owner: Owner) -> None:
+    def test_forms_chats_and_clients_accept_the_number(
+        self, entered: str, api: Api, owner: Owner
+    ) -> None:
         number = ENTERED[entered]
         fields = [{"name": "phone", "type": "phone", "label": "Phone"}]
         form = api.post("/api/forms/create", {"title": "Call", "fields": fields})["form"]["id"]
@@ -123,7 +125,7 @@ PARTS = st.sampled_from(
 
 
 @given(st.lists(PARTS, min_size=1, max_size=4).map("".join), st.sampled_from(["RU", "US", "DE"]))
-def test_a_number_has_no_digit_that_is_not_in_the_text(text: str, country: str) -> None:
+def test_a_number_has_only_digits_of_the_text(text: str, country: str) -> None:
     phone = find_phone(text, country)
     if phone is None:
         return

@@ -103,7 +103,7 @@ class TestClients:
         response = api.get(f"/api/forms/collection-find?email={folded}")
         assert (response["total"], response["client"]["id"]) == (2, first_lead["clientId"])
 
-    def test_the_next_release_finds_it_once_the_jobs_have_run(
+    def test_the_next_release_finds_a_client_once_the_jobs_have_run(
         self, entered: str, folded: str, api: Api, form: str, last_release: Former, time: Time
     ) -> None:
         with last_release():
@@ -129,7 +129,7 @@ class TestClients:
         assert second_lead["clientId"] != lead["clientId"]
         assert submit(api, form, entered, "Newer")["clientId"] == second_lead["clientId"]
 
-    def test_an_erasure_finds_what_was_stored_folded(
+    def test_an_erasure_finds_folded_addresses(
         self, entered: str, folded: str, api: Api, form: str, owner: Owner, last_release: Former
     ) -> None:
         with last_release():
@@ -139,7 +139,7 @@ class TestClients:
         for lead in (first_lead, other):  # They share a client, so the operator sees both.
             assert api.get(f"/api/forms/collection/{lead['id']}")["lead"]["email"] is None
 
-    def test_an_erasure_leaves_others_whose_entered_address_is_the_folded_one(
+    def test_an_erasure_keeps_clients_who_entered_the_folded_address(
         self, entered: str, folded: str, api: Api, form: str, owner: Owner
     ) -> None:
         leads = [submit(api, form, email) for email in (folded, entered)]
@@ -148,7 +148,7 @@ class TestClients:
         assert emails == [folded, None]
 
 
-def test_the_address_of_a_booking_is_found_again(
+def test_an_erasure_finds_the_address_of_a_booking_after_the_jobs(
     api: Api, owner: Owner, last_release: Former, time: Time
 ) -> None:
     salon = Salon.opened(api)
@@ -194,7 +194,7 @@ class TestRestoring:
 
 class TestAccounts:
     @pytest.mark.parametrize(("entered", "folded"), PAIRS)
-    def test_nobody_signs_in_by_the_former_key_alone(
+    def test_the_former_key_is_not_enough_to_sign_in(
         self, entered: str, folded: str, last_release: Former
     ) -> None:
         with last_release():
@@ -223,7 +223,7 @@ class TestAccounts:
             assert claim.target == account["accountId"]
 
 
-def test_a_complaint_about_a_folded_address_is_kept_for_all_that_fold_so(time: Time) -> None:
+def test_a_complaint_about_a_folded_address_applies_to_every_spelling(time: Time) -> None:
     _, key = suppressions._keys(TYPED)  # Earlier releases had only this row.
     SuppressionRow(
         *key, reason="complaint", since=time.now, expires=time.now + timedelta(days=1)
@@ -233,9 +233,7 @@ def test_a_complaint_about_a_folded_address_is_kept_for_all_that_fold_so(time: T
     assert suppressions.reason(FOLDED) is None
 
 
-def test_no_row_under_a_former_key_is_left_when_a_client_is_erased(
-    api: Api, form: str, owner: Owner
-) -> None:
+def test_an_erasure_removes_rows_under_former_keys(api: Api, form: str, owner: Owner) -> None:
     submit(api, form, TYPED, f"or {FOLDED}, or b{TYPED}")
     as_operator("erase_client", workspaceId=owner.workspace.id, email=TYPED)
     rows = connection().client.scan(TableName=LookupRow.Meta.table_name)["Items"]

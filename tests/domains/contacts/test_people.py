@@ -98,7 +98,7 @@ def test_national_numbers_are_read_by_the_country(country: str, text: str) -> No
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
-def test_an_invalid_number_is_none(text: str) -> None:
+def test_an_invalid_number_is_rejected(text: str) -> None:
     assert find_phone(text, "RU") is None
 
 
@@ -115,5 +115,5 @@ def test_all_spellings_of_an_address_have_one_form(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", NO_ADDRESSES)
-def test_an_invalid_address_is_none(text: str) -> None:
+def test_an_invalid_address_is_rejected(text: str) -> None:
     assert find_email(text) is None

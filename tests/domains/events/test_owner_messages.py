@@ -43,7 +43,7 @@ class TestLimits:
         in_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=1)
         return bot
 
-    def test_a_reached_limit_is_told_once_a_day(
+    def test_a_reached_limit_is_reported_once_a_day(
         self, bot: Bot, inbox: Inbox, world: World, add_webhook: AddWebhook, receiver: Receiver
     ) -> None:
         add_webhook("bot.limit_reached")
@@ -55,7 +55,7 @@ class TestLimits:
             world.time.pass_by(days=1)
         assert receiver.events[0]["data"]["object"]["name"] == "Baker"
 
-    def test_concurrent_refusals_are_told_once(
+    def test_concurrent_refusals_are_reported_once(
         self, bot: Bot, inbox: Inbox, world: World, add_webhook: AddWebhook, receiver: Receiver
     ) -> None:
         add_webhook("bot.limit_reached")
@@ -71,7 +71,7 @@ class TestLimits:
         assert inbox.subjects == ["Бот достиг лимита расходов: Baker"]
         assert links(world, inbox) == [f"bots/{bot.id}/limits"]
 
-    def test_a_bot_that_its_owner_stopped_with_a_limit_of_0_is_not_told(
+    def test_a_bot_stopped_with_a_limit_of_0_is_not_reported(
         self, bot: Bot, inbox: Inbox, world: World
     ) -> None:
         in_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=0)
@@ -102,7 +102,7 @@ class TestHalfOfALimit:
         inbox.clear()
         return bot
 
-    def test_owners_and_managers_are_told_once_a_day(
+    def test_owners_and_managers_are_notified_once_a_day(
         self, bot: Bot, inbox: Inbox, world: World
     ) -> None:
         for day in range(2):
@@ -124,7 +124,7 @@ class TestHalfOfALimit:
         run_until_idle()
         assert inbox.kinds == ["limit_half"] * 2
 
-    def test_plain_members_are_not_told(self, bot: Bot, inbox: Inbox, world: World) -> None:
+    def test_plain_members_are_not_notified(self, bot: Bot, inbox: Inbox, world: World) -> None:
         as_operator("remove_member", workspaceId=world.workspace_id, email=MEMBER)
         world.member("member")
         run_until_idle()
@@ -146,7 +146,7 @@ class TestBalance:
         top_up(bot.account_id, 10_001 - bot.money[0])
         return bot
 
-    def test_a_low_balance_is_told_once_until_it_has_risen(
+    def test_a_low_balance_is_reported_once_until_it_has_risen(
         self, bot: Bot, inbox: Inbox, world: World
     ) -> None:
         for _ in range(3):
@@ -159,7 +159,7 @@ class TestBalance:
         run_until_idle()
         assert inbox.kinds == ["balance"] * 2
 
-    def test_a_balance_below_ten_rubles_is_told_again(
+    def test_a_balance_below_ten_rubles_is_reported_again(
         self, bot: Bot, inbox: Inbox, world: World
     ) -> None:
         self.spend(bot)
@@ -175,7 +175,7 @@ class TestBalance:
         run_until_idle()
         assert inbox.kinds == ["balance"] * 2
 
-    def test_a_balance_that_has_risen_again_is_not_told(
+    def test_a_balance_that_has_risen_again_is_not_reported(
         self, bot: Bot, inbox: Inbox, world: World
     ) -> None:
         self.spend(bot)
@@ -185,7 +185,7 @@ class TestBalance:
 
 
 class TestKeysAndMembers:
-    def test_a_new_key_is_told_without_its_token(self, inbox: Inbox, world: World) -> None:
+    def test_a_new_key_is_reported_without_its_token(self, inbox: Inbox, world: World) -> None:
         body = {"name": "Cash desk", "scopes": ["crm:read", "crm:write"]}
         key = as_operator("create_key", workspaceId=world.workspace_id, **body)
         run_until_idle()
@@ -196,7 +196,7 @@ class TestKeysAndMembers:
         assert "Число прав: 2" in text
         assert links(world, inbox) == ["keys"]
 
-    def test_a_connected_app_is_told_with_its_host_and_its_account(
+    def test_a_connected_app_is_reported_with_its_host_and_account(
         self, inbox: Inbox, world: World
     ) -> None:
         connect(world.owner.workspace)
@@ -208,19 +208,21 @@ class TestKeysAndMembers:
         assert address(world) in text
         assert links(world, inbox) == ["apps"]
 
-    def test_refreshes_of_a_connected_app_are_not_told(self, inbox: Inbox, world: World) -> None:
+    def test_refreshes_of_a_connected_app_are_not_reported(
+        self, inbox: Inbox, world: World
+    ) -> None:
         connect(world.owner.workspace).refreshed().refreshed()
         run_until_idle()
         assert inbox.kinds == ["app_connected"]
 
-    def test_a_key_that_is_revoked_again_is_told_once(self, inbox: Inbox, world: World) -> None:
+    def test_revoking_a_key_twice_is_reported_once(self, inbox: Inbox, world: World) -> None:
         key = world.new_key()
         for _ in range(2):
             as_operator("revoke_key", id=key)
         run_until_idle()
         assert inbox.kinds == ["key_created", "key_revoked"]
 
-    def test_a_member_who_is_removed_with_keys_is_one_message(
+    def test_removing_a_member_with_keys_sends_one_message(
         self, inbox: Inbox, world: World
     ) -> None:
         world.member("manager")
@@ -237,7 +239,7 @@ class TestKeysAndMembers:
         run_until_idle()
         assert inbox.kinds == ["key_created", "member_added", "member_removed"]
 
-    def test_the_same_role_again_is_not_told(self, inbox: Inbox, world: World) -> None:
+    def test_setting_the_same_role_is_not_reported(self, inbox: Inbox, world: World) -> None:
         for _ in range(2):
             world.member("manager")
         run_until_idle()
@@ -262,7 +264,7 @@ class TestKeysAndMembers:
 
 class TestHandover:
     @pytest.mark.parametrize("earlier", [0, 2])
-    def test_a_request_for_a_person_is_told_at_any_point_of_a_dialog(
+    def test_a_handover_request_is_reported_at_any_point_of_a_dialog(
         self, earlier: int, inbox: Inbox, world: World, add_webhook: AddWebhook, receiver: Receiver
     ) -> None:
         add_webhook("dialog.handover_requested")

@@ -79,7 +79,7 @@ class TestUpdateFolder:
         assert (back["name"], back["parentId"]) == ("Б", None)
         folder(api, "b")
 
-    def test_a_cycle_a_taken_name_and_too_deep_a_place_are_refused(self, api: Api) -> None:
+    def test_cycles_taken_names_and_too_deep_folders_are_refused(self, api: Api) -> None:
         top = folder(api, "top")
         chain = [top]
         for number in range(folders.MAX_DEPTH - 1):

@@ -90,9 +90,7 @@ def test_a_file_type_is_recognised_by_its_first_bytes(body: bytes, mime_type: st
     ("name", "mime_type"),
     [("a.CSV", "text/csv"), ("a.b.md", "text/markdown"), ("csv", "text/csv"), ("a.exe", None)],
 )
-def test_the_type_of_a_plain_text_is_that_of_its_extension(
-    name: str, mime_type: str | None
-) -> None:
+def test_the_type_of_plain_text_follows_its_extension(name: str, mime_type: str | None) -> None:
     assert file_type(b"a,b", name) == (mime_type or "text/plain")
     assert file_type(b"<html>", name) == "text/html"
 

@@ -126,9 +126,7 @@ class TestUpload:
             ('filename="a;b=c.csv"', "a;b=c.csv"),
         ],
     )
-    def test_a_forms_file_name_arrives_as_it_was_sent(
-        self, header: str, name: str, api: Api
-    ) -> None:
+    def test_a_forms_file_name_is_kept_as_sent(self, header: str, name: str, api: Api) -> None:
         body, headers = form((f'name="file"; {header}', b"a;b"))
         assert api._ok(api.call("POST", UPLOAD, body, headers))["file"]["name"] == name
 
@@ -238,7 +236,9 @@ class TestUpload:
         assert file["thumbnailUrl"].endswith(".webp")
         assert Image.open(io.BytesIO(small)).convert("RGBA").getpixel((5, 5))[3] == 0  # type: ignore[index]
 
-    def test_a_photo_without_its_last_bytes_is_stored_if_its_rows_are_whole(self, api: Api) -> None:
+    def test_a_photo_without_its_last_bytes_is_stored_if_its_rows_are_complete(
+        self, api: Api
+    ) -> None:
         file = upload(api, "a.jpg", photo()[:-2])
         assert (file["width"], file["height"]) == (640, 480)
         content = base64.b64encode(photo()[: len(photo()) // 2]).decode()
@@ -383,7 +383,7 @@ class TestTwoSteps:
         api.post(DELETE, {"id": first["file"]["id"]})
         assert api.refused("POST", COMPLETE, body).status == 404
 
-    def test_a_folder_deleted_meanwhile_leaves_the_file_at_the_root(self, api: Api) -> None:
+    def test_a_folder_deleted_during_the_upload_leaves_the_file_at_the_root(self, api: Api) -> None:
         place = folder(api, "f")
         announced = announce(api, 3, folderId=place["id"])
         put(announced, b"abc")

@@ -188,7 +188,7 @@ class TestProducts:
         copy = api.post("/api/products/duplicate", {"id": loaf["id"]})["product"]
         assert [one["fileId"] for one in copy["images"]] == [stays["id"]]
 
-    def test_imported_images_are_in_use_at_once(self, api: Api, net: Internet) -> None:
+    def test_imported_images_are_in_use_immediately(self, api: Api, net: Internet) -> None:
         net.serve(IMAGE_SERVER, http_response(png(), content_type="image/png"))
         body = {"name": "Roll", "price": 1, "images": [{"url": f"{IMAGE_SERVER}/1.png"}]}
         roll = api.post("/api/products/create", body)["product"]
@@ -204,7 +204,7 @@ class TestProducts:
         assert [rows(owner, file) for file in files] == [[]] * 10
 
     @pytest.mark.store
-    def test_twenty_products_that_start_to_show_one_file_concurrently_all_do(
+    def test_twenty_products_may_start_to_show_one_file_concurrently(
         self, api: Api, owner: Owner
     ) -> None:
         file = image(api)
@@ -247,7 +247,7 @@ class TestPages:
         assert len(files) == count
         assert all(rows(owner, file) == [f"PAGE#{answer['page']['id']}"] for file in files)
 
-    def test_uses_that_do_not_fit_the_transaction_can_be_written_by_the_runner(
+    def test_the_runner_writes_uses_that_do_not_fit_the_transaction(
         self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         files, about = page_with_late_uses(api, monkeypatch)
@@ -259,7 +259,7 @@ class TestPages:
         save(api, about, "")
         assert [len(rows(owner, file)) for file in files] == [0] * 60
 
-    def test_uses_written_by_the_runner_are_those_of_the_latest_version(
+    def test_the_runner_writes_the_uses_of_the_latest_version(
         self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The page is saved without the files between the reads and the commit of the job."""

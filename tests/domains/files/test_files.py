@@ -223,7 +223,7 @@ class TestQuota:
 class TestKilled:
     """A process that dies between storing a file and the commit leaves nothing permanently."""
 
-    def test_objects_of_a_process_killed_before_the_commit_go_within_the_hour(
+    def test_objects_of_a_process_killed_before_the_commit_are_removed(
         self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def die(*_: Any) -> None:
@@ -240,7 +240,9 @@ class TestKilled:
         run_jobs()
         assert kept() == objects_before
 
-    def test_objects_of_a_process_killed_after_the_commit_stay(self, time: Time, api: Api) -> None:
+    def test_objects_of_a_process_killed_after_the_commit_are_kept(
+        self, time: Time, api: Api
+    ) -> None:
         objects_before = kept()
         file, gone = upload(api, "a.jpg", photo()), upload(api, "b.jpg", photo())
         api.post(DELETE, {"id": gone["id"]})

@@ -61,7 +61,7 @@ class TestSearchCardImages:
         photo_ids = [photo["id"] for page in pages for photo in page["images"]]
         assert photo_ids == [one["id"] for one in openverse.images]
 
-    def test_a_search_can_ask_for_an_orientation(self, openverse: FakeOpenverse, api: Api) -> None:
+    def test_a_search_may_filter_by_orientation(self, openverse: FakeOpenverse, api: Api) -> None:
         search(api, orientation="portrait")
         assert openverse.requests[0].query["aspect_ratio"] == "tall"
 

@@ -87,7 +87,7 @@ STEPS = [reserving, settling, releasing, crediting, reserving_free, settling_fre
 
 
 @matrix("step, fault, when, times", STEPS, FAULTS, TIMES, [1, 3])
-def test_lost_answers_do_not_repeat_a_step(
+def test_lost_responses_do_not_repeat_a_step(
     step: Callable[[], Step], fault: Fault, when: str, times: int
 ) -> None:
     top_up(1000)
@@ -101,7 +101,7 @@ def test_lost_answers_do_not_repeat_a_step(
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_step_whose_answers_are_all_lost_is_a_503_and_happens_at_most_once(
+def test_a_step_with_only_lost_responses_is_503_and_happens_at_most_once(
     step: Callable[[], Step],
 ) -> None:
     top_up(1000)
@@ -116,7 +116,7 @@ def test_a_step_whose_answers_are_all_lost_is_a_503_and_happens_at_most_once(
 
 
 @pytest.mark.parametrize("step", [reserving, settling, releasing])
-def test_a_step_whose_first_answer_was_lost_stays_unknown_if_all_later_ones_are_refusals(
+def test_a_step_is_unknown_if_only_refusals_follow_a_lost_response(
     step: Callable[[], Step],
 ) -> None:
     top_up(1000)
@@ -135,7 +135,7 @@ def test_a_step_whose_first_answer_was_lost_stays_unknown_if_all_later_ones_are_
     assert not isinstance(caught.value, OutcomeUnknownError)
 
 
-def test_a_lost_answer_is_unknown_although_the_deadline_passes_after_a_refusal(
+def test_a_step_is_unknown_if_the_deadline_passes_after_a_lost_response(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The deadline passes while the second attempt looks for the outcome of the first."""
@@ -159,7 +159,7 @@ def test_a_lost_answer_is_unknown_although_the_deadline_passes_after_a_refusal(
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_conflict_after_a_lost_answer_finds_the_step_done(step: Callable[[], Step]) -> None:
+def test_a_conflict_after_a_lost_response_finds_the_step_done(step: Callable[[], Step]) -> None:
     top_up(1000)
     charge_step = step()
     with faulty(TRANSACTION, crashed, "after", 1) as requests, conflicting(requests):
@@ -346,9 +346,7 @@ class TestABotWhoseOwnerChanges:
             charging.reserve(TERMS, "r", 10, 100, other)
         assert used() == (120, 120, 120)
 
-    def test_an_old_hold_returns_nothing_to_a_window_that_another_wallet_began(
-        self, time: Time
-    ) -> None:
+    def test_an_old_hold_returns_nothing_to_another_wallets_window(self, time: Time) -> None:
         hold = reserve()
 
         def next_day() -> None:
@@ -360,7 +358,7 @@ class TestABotWhoseOwnerChanges:
         assert money() == (990, 0)
 
 
-def test_a_conflict_after_a_lost_answer_may_be_the_steps_own() -> None:
+def test_a_conflict_may_come_from_the_steps_own_lost_request() -> None:
     """A session that is busy may be locked by the very request whose answer was lost."""
     top_up(1000)
 

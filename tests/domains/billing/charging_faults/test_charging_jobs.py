@@ -206,9 +206,7 @@ def test_the_job_of_a_hold_that_was_never_written_recovers_nothing(
     assert not noted("unknown")
 
 
-def test_a_hold_is_left_to_its_request_for_ten_minutes(
-    usages: dict[str, TokenUsage], time: Time
-) -> None:
+def test_the_job_ignores_a_hold_for_ten_minutes(usages: dict[str, TokenUsage], time: Time) -> None:
     top_up(1000)
     reserve()
     time.pass_by(minutes=9, seconds=59)

@@ -16,7 +16,7 @@ from tests.domains.bookings.slots.cases import (
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in CASES.items()])
-def test_slots_of_a_range_of_days(case: Case) -> None:
+def test_slots_and_booking_checks_match_the_table(case: Case) -> None:
     service = EVER._replace(**case.service)
     resource = calendar(case.zone, *case.rules, **case.more)
     query = days(case.zone, *case.days, now=case.now)

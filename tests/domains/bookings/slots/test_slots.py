@@ -60,7 +60,7 @@ def test_both_ends_of_a_range_are_included() -> None:
     assert starts(EVER, resource, narrow) == ["02-05T08:00"]
 
 
-def test_the_slots_of_a_service_open_day_and_night_do_not_depend_on_the_range() -> None:
+def test_round_the_clock_slots_do_not_depend_on_the_range() -> None:
     resource = calendar("Europe/Moscow", hours("00:00-24:00"))
     service = EVER._replace(step_min=100)
     all_starts = starts(service, resource, days("Europe/Moscow", "2027-02-01", "2027-02-14"))
@@ -79,7 +79,7 @@ def test_a_changed_zone_moves_hours_but_not_bookings() -> None:
     assert berlin_starts == expand("02-05T08:00 09:00 10:00")
 
 
-def test_a_closed_day_of_the_workspace_is_that_date_in_each_resources_zone() -> None:
+def test_a_closed_day_applies_in_each_resources_zone() -> None:
     day = date(2027, 2, 5)
     for zone in ("Pacific/Kiritimati", "Europe/Berlin", "Pacific/Pago_Pago"):
         off = [span_of_days(day, day, zone)]
@@ -165,7 +165,7 @@ class TestUnavailableReason:
             ([FULL, OPEN], MONDAY, {}, None),
         ],
     )
-    def test_the_reason_is_the_stage_that_removed_the_last_start_of_any_resource(
+    def test_the_reason_is_the_stage_that_removed_the_last_start(
         self, calendars: list[Calendar], query: Query, service: dict[str, int], reason: str | None
     ) -> None:
         union_slots = union(HOUR._replace(**service), calendars, query)
@@ -186,7 +186,7 @@ class TestUnavailableReason:
 
 
 class TestUnion:
-    def test_a_union_of_resources_names_the_free_seats_of_each_in_the_given_order(self) -> None:
+    def test_a_union_lists_free_seats_by_resource_in_the_given_order(self) -> None:
         first = calendar("Europe/Moscow", hours("09:00-11:00"), capacity=2)
         second = calendar("Europe/Berlin", hours("08:00-10:00"))._replace(resource_id="another")
         union_slots = union(EVER, [second, first], days("Europe/Moscow", "2027-02-05"))
@@ -230,7 +230,7 @@ class TestNextAvailable:
         assert next_available(HOUR, [resource], query) is None
         assert next_available(HOUR._replace(horizon_days=78), [resource], query) is not None
 
-    def test_both_ends_of_the_range_are_searched_for_the_next_available_time(self) -> None:
+    def test_the_next_available_time_is_searched_at_both_ends(self) -> None:
         resource = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-20"))
         start = ms("2027-04-20T06:00Z")
         query = Query(start, start, ms(LONG_AGO))

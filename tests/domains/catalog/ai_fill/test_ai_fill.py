@@ -72,7 +72,7 @@ class TestEmbeddedModel:
 
 
 class TestModel:
-    def test_the_model_receives_the_known_facts_and_the_workspaces_categories(
+    def test_the_model_receives_the_facts_and_categories(
         self, model: OpenAiApi, open_facts: list[OpenFacts], new_owner: Callable[..., Owner]
     ) -> None:
         category(new_owner().api(), "Theirs")
@@ -234,7 +234,7 @@ class TestModel:
         ("changes", "variable"),
         [({"llm_provider": "off"}, "LLM_PROVIDER"), ({"llm_model": ""}, "LLM_MODEL")],
     )
-    def test_without_a_configured_model_drafts_are_503_and_nothing_is_requested(
+    def test_without_a_model_drafts_are_503_and_nothing_is_requested(
         self,
         changes: dict[str, str],
         variable: str,

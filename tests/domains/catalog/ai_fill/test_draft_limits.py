@@ -128,7 +128,7 @@ class TestCap:
         assert api.post(PATH, {"name": "Bread"}, key="k") == first
         assert len(model.asked) == 1
 
-    def test_retrying_a_conflicting_commit_makes_no_request_and_does_not_count_again(
+    def test_a_retried_commit_makes_no_second_request_and_counts_once(
         self,
         set_cap: Callable[[int], None],
         model: OpenAiApi,
