@@ -1,4 +1,4 @@
-"""An auditor of the ledger, which recomputes every total from the entries alone."""
+"""Auditor of the ledger. It recomputes every total from the ledger's entries."""
 
 from collections import Counter, defaultdict
 
@@ -35,7 +35,7 @@ def check_prefixes(entries: list[LedgerEntryRow]) -> None:
 
 
 def check_requests(entries: list[LedgerEntryRow], rows: dict[str, HoldRow]) -> None:
-    """Check that each request has one reserve, then one settle or release at most."""
+    """Check that each request has one reserve entry, then at most one settle or release entry."""
     entries_by_request: defaultdict[str, list[LedgerEntryRow]] = defaultdict(list)
     for entry in entries:
         if entry.request_id:
@@ -60,7 +60,7 @@ def check_requests(entries: list[LedgerEntryRow], rows: dict[str, HoldRow]) -> N
 
 
 def check_budget(workspace_id: str, agent_id: str, rows: list[HoldRow]) -> None:
-    """Check that a bot's windows contain exactly the amounts charged and held in them."""
+    """Check that each window of a bot contains exactly its charged and held amounts."""
     used, held_amounts = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for row in rows:
         for window, key in zip(WINDOWS, ledger.hold_of(row).windows, strict=True):

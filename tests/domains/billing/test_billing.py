@@ -1,4 +1,4 @@
-"""Account balances: the operator credits and adjusts them, and the owner reads them."""
+"""Tests of account balances, which the operator changes and the owner reads."""
 
 import json
 from collections.abc import Callable
@@ -169,7 +169,7 @@ class TestStatement:
         return in_console(owner.workspace.id, "get_statement", **who, **arguments)
 
     def chat(self, owner: Owner, agent_id: str) -> None:
-        """Have a bot answer with 30 tokens to 10 tokens, at one kopeck each."""
+        """Charge a request with 10 input and 30 output tokens, at one kopeck each."""
         place = owner.workspace
         prices = Prices(10**6, 10**6)
         terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "large-model")

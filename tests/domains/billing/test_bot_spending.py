@@ -21,6 +21,7 @@ pytestmark = pytest.mark.store
 
 @pytest.fixture
 def payer(owner: Owner) -> Owner:
+    """An owner whose wallet has 1,000 rubles."""
     top_up(owner.workspace.owner_id, 100_000)
     return owner
 
@@ -32,7 +33,7 @@ def hold(owner: Owner, agent_id: str, price: int = 10**6) -> charging.Hold:
 
 
 def answer(owner: Owner, agent_id: str, tokens: int = 30) -> None:
-    """Have a bot answer at one kopeck a token."""
+    """Charge a request of a bot at one kopeck per token."""
     charging.settle(hold(owner, agent_id), TokenUsage(10, tokens))
 
 
@@ -116,7 +117,7 @@ class TestOutcomes:
         bot = new_bot(payer).id
         answer(payer, bot)
         charging.release(hold(payer, bot))
-        hold(payer, bot)  # An answer in progress has no outcome yet.
+        hold(payer, bot)  # A request in progress has no outcome yet.
         kinds = [line["kind"] for line in self.read(payer)["lines"]]
         assert kinds[:2] == ["release", "settle"]
         assert "reserve" not in kinds

@@ -1,4 +1,4 @@
-"""Charging of chats: reservation, cost, refusal, and steps that happen exactly once."""
+"""Tests that chats are reserved, charged, refused and released, each step exactly once."""
 
 import threading
 from collections.abc import Callable
@@ -344,7 +344,7 @@ def test_a_step_waits_for_another_step_only_until_its_deadline() -> None:
     with deadline.within(0.01), pytest.raises(UnavailableError):
         reserve("late")
     free = TERMS._replace(prices=Prices(0, 0))
-    assert reserve("free", terms=free).amount == 0  # it needs no wallet
+    assert reserve("free", terms=free).amount == 0  # A free model needs no wallet.
     may_end.set()
     slow.join()
     assert money() == (890, 110)

@@ -1,7 +1,7 @@
-"""Money under every interleaving of steps that begin, crash or lose their answers.
+"""Tests of money while steps start, crash or lose their responses in any order.
 
-Interruptions happen between two requests to the database. The process crashes, an answer is lost,
-or another process runs a whole step.
+Interruptions happen between two requests to the database. The process crashes, a response is
+lost, or another process runs a whole step.
 """
 
 from collections.abc import Callable, Iterator
@@ -57,7 +57,7 @@ class Interruption(NamedTuple):
     request: int
     is_after: bool
     what: Any
-    """``crash``, ``lose`` (the answer, so always after the request), or another action."""
+    """``crash``, ``lose`` (the response, so always after the request), or another action."""
 
 
 class Action(NamedTuple):
@@ -184,7 +184,7 @@ class World:
             budget = budgets.budget(self.workspace, self.agents[which % 2])
             budgets.set_limits(unit, budget, {window: None if lifted % 3 == 0 else kopecks})
 
-        # With an event, as operations have: a transaction whose answer is lost is sent again.
+        # With an event, as operations have. A transaction whose response is lost is sent again.
         run_unit(self.workspace, AuditEvent("set_bot_limits", "operator"), stage)
 
     def pass_time(self, hours: int, *_: int) -> None:

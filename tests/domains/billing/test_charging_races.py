@@ -94,7 +94,7 @@ def rejection(count: int) -> ClientError:
 
 
 def test_money_for_three_full_holds_admits_three_of_two_hundred_requests() -> None:
-    top_up(3 * 110 + 73)  # the rest of the balance is too small for an answer
+    top_up(3 * 110 + 73)  # The remainder is too small for a request.
 
     def act(number: int) -> str:
         return outcome(lambda: spend(number))
@@ -143,7 +143,7 @@ def test_two_hundred_concurrent_requests_are_all_served_and_charged_once() -> No
     top_up(10**6)
     with rejecting_overlaps() as seen:
         assert Counter(run_concurrently(MANY, charge)) == {"": MANY}
-    assert seen == {"sent": 2 * MANY}  # requests of one process wait for each other
+    assert seen == {"sent": 2 * MANY}  # Requests of one process wait for each other.
     check_charges(MANY)
 
 

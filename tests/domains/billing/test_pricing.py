@@ -1,4 +1,4 @@
-"""Prices: the cost of an answer, and the number of tokens that an amount pays for."""
+"""Tests of the cost of a request, and of the output tokens that an amount pays for."""
 
 from fractions import Fraction
 from math import ceil

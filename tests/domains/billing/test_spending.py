@@ -1,4 +1,4 @@
-"""Spending windows: days, ISO weeks and months of a time zone."""
+"""Tests of spending windows, which are days, ISO weeks and months of a time zone."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""The platform's blog: ADMIN accounts write it, and readers list it."""
+"""Tests of the platform's blog, which ADMIN accounts write and readers list."""
 
 import base64
 import json

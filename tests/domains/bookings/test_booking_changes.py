@@ -1,4 +1,4 @@
-"""Changes of bookings: status, holds, moves, lists and erasure."""
+"""Tests of the status, holds, moves, lists and erasure of bookings."""
 
 import pytest
 

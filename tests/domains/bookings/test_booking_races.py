@@ -1,4 +1,4 @@
-"""Concurrent bookings: no time is sold twice, and no possible booking fails."""
+"""Tests that concurrent bookings never sell a time twice, and that no possible booking fails."""
 
 import random
 from collections import Counter
@@ -45,9 +45,8 @@ def _late_answers(database: None) -> Iterator[None]:
     On a busy machine some of twenty concurrent requests wait longer than the service would wait for
     AWS.
     """
-    pools = (
-        connection().client._endpoint.http_session._manager.pools
-    )  # there is no public option for this
+    # botocore has no public option for the timeouts of open pools.
+    pools = connection().client._endpoint.http_session._manager.pools
     timeouts = {key: pools[key].timeout for key in pools.keys()}  # noqa: SIM118  not a mapping
     for key in timeouts:
         pools[key].timeout = Timeout(connect=PATIENCE, read=PATIENCE)

@@ -1,4 +1,4 @@
-"""Tokens of bookings: each permits one action on one booking, and has one spelling."""
+"""Tests that a booking's token permits one action on one booking, and has one spelling."""
 
 import pytest
 from hypothesis import given

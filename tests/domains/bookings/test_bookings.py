@@ -1,4 +1,4 @@
-"""New bookings, the orders of people, and time zones."""
+"""Tests of new bookings, of time zones, and of a client's purchases."""
 
 from datetime import date
 from typing import Any

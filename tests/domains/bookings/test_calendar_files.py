@@ -1,4 +1,4 @@
-"""Calendar files: the whole text of a file, as calendar programs read it."""
+"""Tests of complete calendar files, as calendar programs read them."""
 
 from datetime import UTC, datetime
 

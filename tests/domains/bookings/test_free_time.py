@@ -1,4 +1,4 @@
-"""Free time of a resource: what is left of its opening hours between bookings and closures."""
+"""Tests of a resource's free time between bookings and closures in its opening hours."""
 
 from chalicelib.domains.bookings.rules.slots import clip, gaps
 from chalicelib.lib.spans import Span

@@ -1,4 +1,4 @@
-"""Rows of resources, their hours and time off: how they are read, and what raises a version."""
+"""Tests of how rows of resources, hours and time off are read, and what raises a version."""
 
 from datetime import date, timedelta
 from typing import Any
@@ -124,7 +124,7 @@ def test_a_booking_conflicts_with_later_time_off_of_the_workspace(
 
     lock = time_off.read_lock(WORKSPACE)
     commit(lock)
-    commit(lock)  # bookings do not conflict with each other
+    commit(lock)  # Bookings do not conflict with each other.
     make_time_off(moments=Span(0, HOUR))
     with pytest.raises(ConcurrentUpdateError):
         commit(lock)

@@ -264,7 +264,7 @@ class TestDelete:
     def test_deleting_a_resource_of_many_services_takes_effect_immediately(
         self, count: int, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The deletion alone ends its slots. The runner finishes what a killed process left."""
+        """The deletion itself ends its slots. The runner finishes the work of a killed process."""
         resource = make_resource(api)
         ids = [make_service(api, str(n), resourceIds=[resource["id"]])["id"] for n in range(count)]
         assert len(read(api, resource)["serviceIds"]) == count

@@ -1,4 +1,4 @@
-"""Opening hours: valid rules in any spelling become one schedule; errors name the problem."""
+"""Tests of opening hours. Valid rules in any spelling become one schedule; errors name the rule."""
 
 from datetime import date
 from typing import Any
@@ -26,7 +26,7 @@ def rule(*intervals: str, **more: Any) -> Rule:
 
 
 def format_rules(*rules: Rule) -> list[str]:
-    """Return canonical rules as text."""
+    """Return canonical rules as strings."""
     return [
         f"{day.weekday or day.date}: " + " ".join(map("-".join, day.intervals or ()))
         for day in canonical(parse(rules))

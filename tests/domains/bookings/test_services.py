@@ -1,4 +1,4 @@
-"""Operations on services: create, update, list, delete and draft with AI."""
+"""Tests of creating, updating, listing, deleting and drafting services."""
 
 import io
 from typing import Any

@@ -1,4 +1,4 @@
-"""The calendar of the staff: days in zones, hours, time off, free time, and what it reads."""
+"""Tests of the staff calendar with its zones, hours, time off, free time and reads."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -222,7 +222,7 @@ class TestDelete:
 class TestList:
     @pytest.fixture
     def resource_off(self, api: Api, resource: str) -> str:
-        """Return a resource that has time off, as do another resource and the workspace."""
+        """A resource with time off. Another resource and the workspace have time off as well."""
         other = make_resource(api, "Boris")["id"]
         create(api, "2027-05-03T10:00", "2027-05-03T12:00", resourceId=resource, reason="own")
         create(api, "2027-05-01", "2027-05-02", reason="all")
@@ -318,9 +318,9 @@ def test_a_booking_is_checked_again_after_a_concurrent_closure(
     resource: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The closure is committed after the booking has read time off, and before its commit.
+    """The closure is committed between the booking's read of time off and the booking's commit.
 
-    A booking reads resources side by side with time off: before the closure, or after it.
+    A booking reads resources and time off in parallel, before the closure or after the closure.
     """
     service = make_service(api, resourceIds=[resource])["id"]
     rules = [{"weekdays": list(range(7)), "start": "11:00", "end": "13:00"}]
@@ -371,7 +371,7 @@ def test_a_booking_is_checked_again_after_a_concurrent_closure(
 def test_a_booking_with_outdated_hours_is_refused(
     api: Api, resource: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch of reads is no snapshot: the hours may be read before a change, the rest after it."""
+    """A batch read is not a snapshot. Hours may be read before a change, other rows afterwards."""
     service = make_service(api, resourceIds=[resource])["id"]
     every_day = {"weekdays": list(range(7)), "start": "00:00", "end": "24:00"}
     hours = {"resourceId": resource, "rules": [every_day]}
@@ -402,7 +402,7 @@ def test_a_booking_with_outdated_hours_is_refused(
 def test_a_booking_concurrent_with_a_closure_is_reported_or_refused(
     change: str, round_: int, api: Api, resource: str
 ) -> None:
-    """A booking in closed hours is either refused or listed in the closure's answer."""
+    """A booking in closed hours is either refused or listed in the closure's response."""
     service = make_service(api, resourceIds=[resource])["id"]
     every_day = {"weekdays": list(range(7)), "start": "00:00", "end": "24:00"}
     hours = {"resourceId": resource, "rules": [every_day]}

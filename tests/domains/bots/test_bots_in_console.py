@@ -1,4 +1,4 @@
-"""Bots in the console: their keys and their spending."""
+"""Tests of bots in the console, with their keys and their spending."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -92,7 +92,7 @@ class Money:
         self.terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "model")
 
     def hold(self, tokens: int) -> Hold:
-        """Reserve money for an answer. ``tokens`` are the most it may use, question included."""
+        """Reserve money for at most this many tokens, ten of which are input."""
         return charging.reserve(self.terms, new_id(), 10, tokens - 10)
 
     def spend(self, tokens: int) -> None:

@@ -1,4 +1,4 @@
-"""Rules of bots: the estimated cost of answers, and what a set of capabilities includes."""
+"""Tests of the estimated cost of a bot's messages, and of sets of capabilities."""
 
 import pytest
 

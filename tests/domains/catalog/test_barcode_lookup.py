@@ -1,4 +1,4 @@
-"""Barcode lookups over REST and as a tool: in the workspace's catalogue, then in open databases."""
+"""Tests of barcode lookups in the workspace's catalogue, then in open databases."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Categories: one tree for products, one for services."""
+"""Tests of the trees of categories, one for products and one for services."""
 
 from collections import Counter
 from typing import Any

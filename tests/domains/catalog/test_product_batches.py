@@ -1,4 +1,4 @@
-"""Many products in one call: reordering and bulk changes."""
+"""Tests of reordering and changing many products in one call."""
 
 import itertools
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A product's images: copied into the workspace, and kept if they cannot be replaced."""
+"""Tests that a product's images are copied, and kept if they cannot be replaced."""
 
 from dataclasses import replace
 from typing import Any

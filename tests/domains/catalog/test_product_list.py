@@ -1,4 +1,4 @@
-"""Lists of products: sorting, filters, pages and truncated descriptions."""
+"""Tests of sorting, filters, pages and truncated descriptions in lists of products."""
 
 from typing import Any
 from urllib.parse import urlencode

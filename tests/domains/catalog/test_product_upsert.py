@@ -1,4 +1,4 @@
-"""Upserts: many products by their SKUs in one call."""
+"""Tests of creating and updating many products by their SKUs in one call."""
 
 import itertools
 from collections import Counter

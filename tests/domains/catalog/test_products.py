@@ -1,4 +1,4 @@
-"""Products: created, updated, deleted and duplicated."""
+"""Tests of creating, updating, deleting and duplicating products."""
 
 from typing import Any
 

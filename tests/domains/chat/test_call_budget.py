@@ -1,4 +1,4 @@
-"""The money of an answer, divided among the calls to its model, in exact numbers."""
+"""Tests of how the money of a request is divided among the calls to its model."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Cards of proposals: all that a visitor is shown before confirming a booking or an order."""
+"""Tests of the cards that a visitor confirms before a booking or an order."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Chats whose process dies between two steps: a job ends each exactly once."""
+"""Tests that a job ends each chat exactly once if its process dies between two steps."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ class Killed(BaseException):
 
 
 class Process:
-    """Counts the writes of a process, and ends it before or after one of them."""
+    """Counts the writes of a process, and ends the process before or after one write."""
 
     def __init__(self) -> None:
         self.writes: list[str] = []
@@ -172,7 +172,7 @@ def test_a_crash_at_any_step_charges_at_most_once(
 
 
 def recover(bot: Bot, time: Time) -> list[str]:
-    """Let the service end the answers of processes that died; return the ledger's entries."""
+    """Run the job that ends the answers of dead processes. Return the ledger's entries."""
     time.pass_by(minutes=10, seconds=1)
     schedules.run_jobs()
     return check_ledger(bot)
@@ -247,7 +247,7 @@ NEVER = 10_000.0
 
 @pytest.fixture
 def no_timer(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Disable checkpoints by time. Pings are sent at once, and no reading ahead takes place."""
+    """Disable checkpoints by time. Pings are sent immediately, and nothing is read ahead."""
     monkeypatch.setattr(chat_answer, "CHECKPOINT_SECONDS", NEVER)
     monkeypatch.setattr(chat_answer, "FIRST_PAUSE", NEVER)
     monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.01)

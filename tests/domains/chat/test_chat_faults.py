@@ -25,7 +25,7 @@ MOST_BYTES = 5_000_000
 
 @pytest.fixture(autouse=True)
 def paused_seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Record the seconds spent in pauses. Each pause takes its longest, without real waiting."""
+    """Record the seconds spent in pauses. Each pause takes its maximum, without real waiting."""
     passed = [0.0]
 
     def pause(longest: float) -> None:

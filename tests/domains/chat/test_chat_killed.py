@@ -1,4 +1,4 @@
-"""A real process that is killed during an answer: the words shown are stored and charged."""
+"""Test that the words shown by a killed process are stored and charged, with a real process."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Concurrent messages: one answer at a time per session, every chat counted, no money left held."""
+"""Tests of concurrent messages, which a session answers one at a time and which are all charged."""
 
 from collections import Counter
 from threading import Event, Semaphore

@@ -1,4 +1,4 @@
-"""Links in answers: which keep their addresses, and how they look without them."""
+"""Tests of which links in a bot's messages keep their addresses, and how the others look."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Tools with which a bot looks up what every visitor can read."""
+"""Tests of the tools with which a bot reads what every visitor can read."""
 
 import json
 from dataclasses import replace

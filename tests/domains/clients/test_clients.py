@@ -1,4 +1,4 @@
-"""Operations on clients, the rule that each person has one, and the erasure of a client."""
+"""Tests of clients, of how a visitor is recognised as one client, and of erasures."""
 
 from typing import Any
 from urllib.parse import urlencode

@@ -1,7 +1,7 @@
-"""An erasure leaves no word of a person, whichever field it was entered in.
+"""Test that an erasure removes every word that a visitor entered, from every field.
 
 The sweep fills every text field of every call that writes a client, a lead, a booking or a dialog.
-A field or a call that is new is part of it. A call with text fields needs valid arguments here.
+New fields and calls are included. A call with text fields needs valid arguments here.
 """
 
 import json
@@ -38,12 +38,12 @@ RECORDS = ("LEAD_ID", "CLIENT_ID", "BOOKING_ID", "DIALOG_ID")
 NOUNS = {"lead", "client", "booking", "dialog"}
 DOMAINS = re.compile(r"\.domains\.(leads|bookings|clients|chat|contacts)\.")
 TYPED = re.compile(r"(id|ids|at|token|key|timezone|workspace|features)$", re.IGNORECASE)
-"""Names of fields that hold no text of a person."""
+"""Names of fields that hold no text that a visitor writes."""
 FIXED = {
     "email": EMAIL,
     "phone": PHONE,
     "source": EMAIL,  # The statistics keep the source of a campaign, unless it is a contact.
-    "referrer": "https://search.example/",  # They keep its host, which the browser has sent.
+    "referrer": "https://search.example/",  # The statistics keep the host.
 }
 END = ProviderUsage(10, 5)
 
@@ -94,7 +94,7 @@ class Words:
 
 
 def writes_person(operation: Operation) -> bool:
-    """Whether a call writes a record of a person."""
+    """Whether a call writes a visitor's record."""
     is_public = Audience.PUBLIC in operation.audience
     names_record = any(record_id in str(operation.example) for record_id in RECORDS)
     returns_record = bool(NOUNS & set(operation.output.model_fields))
@@ -104,14 +104,14 @@ def writes_person(operation: Operation) -> bool:
 
 @dataclass
 class Person:
-    """A person whose records lie in a workspace, and who enters words everywhere."""
+    """A visitor with records in a workspace, who enters words in every field."""
 
     world: World
     words: Words = field(default_factory=Words)
     cards: list[ChatReply] = field(default_factory=list)
 
     def arguments(self) -> dict[str, Callable[[], dict[str, Any]]]:
-        """Return valid arguments of each call that has text fields, and that writes a person."""
+        """Return valid arguments of each call with text fields that writes a visitor's record."""
         api, things = self.world.api, self.world.things
         day = iter(range(1, 28))
 
@@ -153,7 +153,7 @@ class Person:
         }
 
     def call_all(self) -> set[str]:
-        """Make every call that writes a person. Return the names of those with text fields."""
+        """Make every call that writes a visitor's record. Return the calls with text fields."""
         arguments, called_names = self.arguments(), set()
         self.chat()
         for operation in sorted(filter(writes_person, REGISTRY), key=lambda o: o.title):
@@ -185,7 +185,7 @@ class Person:
         assert json.loads(reply.body)["data"]["status"] is True
 
     def chat(self) -> None:
-        """Write to a bot that proposes an order, and asks for a person of the business."""
+        """Write to a bot that proposes an order, and request a member of staff."""
         world, things = self.world, self.world.things
         product = world.api.get(f"/api/products/{things.product}")["product"]["name"]
         lines = {"items": [{"product": product, "quantity": 1}]}
@@ -203,7 +203,7 @@ class Person:
 
 
 def left_of(texts: list[str]) -> dict[str, list[str]]:
-    """Return the rows and objects that contain each text, for texts that are anywhere."""
+    """Return the keys of rows and objects by the stored text that they contain."""
     folder = Path(settings().object_store.removeprefix("file://"))
     contents = {key: f"{key} {row}" for key, row in all_rows().items()}
     contents |= {
@@ -220,7 +220,7 @@ def left_of(texts: list[str]) -> dict[str, list[str]]:
 def person(
     owner: Owner, api: Api, things: Things, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> Person:
-    """A person in a workspace whose webhooks fail with a reply that repeats the event."""
+    """A visitor of a workspace whose webhooks fail with a reply that repeats the event."""
     receiver = Receiver(answer=lambda request: status(500, request.body))
     monkeypatch.setattr(post, "post", receiver.post)
     as_operator("create_webhook", workspaceId=owner.workspace.id, url="https://echo.example/")

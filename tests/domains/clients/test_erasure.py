@@ -1,7 +1,7 @@
-"""Random histories of people who submit forms, chat and book, and of the erasure of one of them.
+"""Test of random histories in which visitors submit forms, chat and book, and one is erased.
 
-The model treats contacts in one record as one person's. The operator does the same: after a dry
-run, each contact that it shows is erased as well.
+The model assigns contacts in one record to one visitor. The operator does the same. Each contact
+that a dry run shows is erased as well.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ PEOPLE = (
     ("zoe@home.example", "zoe@work.example", "89161110001", "89161110002"),
     ("bob@home.example", "bob@work.example", "89162220001", "89162220002"),
 )
-"""No two people share a contact."""
+"""No two visitors share a contact."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class History:
     world: World
     groups: list[set[str]] = field(default_factory=list)
     events: list[tuple[str, str]] = field(default_factory=list)
-    """For each event, a word that occurs only in it, and one of its contacts."""
+    """For each event, a word that only this event contains, and one of its contacts."""
     sessions: dict[int, str] = field(default_factory=dict)
     last_contact: dict[int, str] = field(default_factory=dict)
 
@@ -169,7 +169,7 @@ class History:
         return next(group for group in self.groups if contact in group)
 
     def erase(self, contact: str) -> None:
-        """Erase the person behind a contact as the operator does, after reading a dry run."""
+        """Erase the visitor with a contact as the operator does, after reading a dry run."""
         pending, erased_contacts = [contact], set[str]()
         while pending:
             current = pending.pop()
@@ -207,7 +207,7 @@ def _digits_of(record: Any) -> set[str]:
 
 @dataclass(frozen=True)
 class Step:
-    """An action of a person, and the contacts that it uses."""
+    """An action of a visitor, and the contacts that the action uses."""
 
     kind: str
     person: int

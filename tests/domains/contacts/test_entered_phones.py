@@ -1,4 +1,4 @@
-"""Phone numbers with words beside them, as people type and paste them at every entrance."""
+"""Tests of phone numbers that visitors and callers enter together with other words."""
 
 import re
 import unicodedata
@@ -44,7 +44,7 @@ NO_NUMBERS = ["1-800-FLOWERS", "8 800 FLOWERS", "MAX", "звонить посл�
 
 
 def clean(text: str) -> str:
-    """Return an entered text without what is invisible, with plain spaces."""
+    """Return an entered phone without invisible characters, with plain spaces."""
     visible = "".join(character for character in text if unicodedata.category(character) != "Cf")
     return " ".join(visible.split())
 

@@ -1,4 +1,4 @@
-"""Rows of the last release, which stored e-mail addresses folded, and of a rollback to it."""
+"""Tests of rows whose e-mail addresses the last release folded, and of a rollback."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ from tests.factories.salon import Salon
 pytestmark = pytest.mark.usefixtures("database")
 TYPED, FOLDED = "chief@ёлка.рф", "chief@елка.рф"
 PAIRS = [(TYPED, FOLDED), ("ada@faß.de", "ada@fass.de")]
-"""What people typed, and what the last release made of it: with and without other letters."""
+"""Addresses as entered and as the last release folded them, with and without other letters."""
 NOON = "2027-03-03T12:00:00Z"
 PASSWORD = "correct horse"
 Former = Callable[[], Any]

@@ -1,4 +1,4 @@
-"""Spellings of phone numbers and e-mail addresses, as people write them."""
+"""Tests of spellings of phone numbers and e-mail addresses."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Fixtures for tests of all events: receivers and mails together."""
+"""Fixture for tests of all events, with webhook receivers and an inbox."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every type of events is emitted, and reaches those who are to learn of it."""
+"""Tests that every type of event is emitted and reaches its recipients."""
 
 import pytest
 

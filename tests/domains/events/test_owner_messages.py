@@ -1,4 +1,4 @@
-"""Messages about money, keys and members, and what keeps them rare."""
+"""Tests of messages about money, keys and members, and of how often they are sent."""
 
 import pytest
 
@@ -22,7 +22,7 @@ OWNER_ONLY = {name for name, kind in MESSAGE_KINDS.items() if kind.owner_only}
 
 
 def links(world: World, inbox: Inbox) -> list[str]:
-    """Return the links of the only mail to pages of the workspace, without the settings."""
+    """Return the links of the only e-mail to pages of the workspace, without the settings."""
     start = f"/console/w/{world.owner.workspace.slug}/"
     words = text_of(inbox.only()).split()
     paths = [word.partition(start)[2] for word in words if start in word]
@@ -38,7 +38,7 @@ def address(world: World) -> str:
 class TestLimits:
     @pytest.fixture
     def bot(self, inbox: Inbox, world: World) -> Bot:
-        """A bot with a limit a day that no answer fits in."""
+        """A bot with a daily limit that is too low for any request."""
         bot = world.priced_bot("Hello.", END)
         in_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=1)
         return bot
@@ -136,7 +136,7 @@ class TestHalfOfALimit:
 
 class TestBalance:
     def spend(self, bot: Bot) -> None:
-        """Ask for an answer that costs 6 kopecks."""
+        """Send a message that costs 6 kopecks."""
         assert ask(bot, "Hi").status == 200
 
     @pytest.fixture

@@ -1,4 +1,4 @@
-"""Folders of files: a tree whose folders are created, moved and deleted."""
+"""Tests of a tree of folders that are created, moved and deleted."""
 
 from collections import Counter
 from typing import Any

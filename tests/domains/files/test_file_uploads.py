@@ -1,4 +1,4 @@
-"""Uploads, in one step or in two."""
+"""Tests of uploads in one step and in two steps."""
 
 import base64
 import http.client

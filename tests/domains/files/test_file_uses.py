@@ -1,4 +1,4 @@
-"""Uses of files: deletions of files that records show."""
+"""Tests of deleting files that records show."""
 
 import io
 from typing import Any

@@ -1,4 +1,4 @@
-"""Files: listed, searched, renamed and deleted, within the quota."""
+"""Tests of listing, searching, renaming and deleting files within the quota."""
 
 import base64
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Images from untrusted sources: decoded, cleaned and re-encoded."""
+"""Tests of images from untrusted sources, which are decoded, cleaned and re-encoded."""
 
 from typing import Any
 

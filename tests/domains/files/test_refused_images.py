@@ -146,7 +146,7 @@ class TestRefusedImages:
 
 
 class TestDecompressionBombs:
-    """Small files that declare a huge size are refused before memory is allocated for them."""
+    """Small files that declare a huge size are refused before any memory is allocated."""
 
     @pytest.mark.parametrize(
         "body",

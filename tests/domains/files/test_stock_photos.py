@@ -1,4 +1,4 @@
-"""Stock photos over REST and as a tool, with a provider that answers well, badly or not at all."""
+"""Tests of stock photos over REST and as a tool, with working and failing providers."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Notes that the tests store beside a charge, and the prices of a free model."""
+"""Notes that the tests store with a charge, and the prices of a free model."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Charging despite lost answers, crashes and ending windows: each step happens once."""
+"""Tests that each step of charging happens once despite lost responses, crashes and new windows."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
 @dataclass
 class Step:
-    """A step of charging, and the state of the account after it."""
+    """A step of charging, and the resulting state of the account."""
 
     act: Callable[[], Any]
     money: tuple[int, int]
@@ -359,7 +359,7 @@ class TestABotWhoseOwnerChanges:
 
 
 def test_a_conflict_may_come_from_the_steps_own_lost_request() -> None:
-    """A session that is busy may be locked by the very request whose answer was lost."""
+    """A busy session may be locked by the same request, whose response was lost."""
     top_up(1000)
 
     def lock_session(unit: UnitOfWork) -> None:

@@ -49,7 +49,7 @@ def run_jobs() -> dict[str, int]:
 
 @pytest.mark.parametrize("reads", [2, 3])
 class TestALateTransaction:
-    """A transaction that is carried out after its answer was lost, once the next one is prepared.
+    """A transaction whose response was lost is carried out while the next one is prepared.
 
     This happens right after the search for the first transaction failed, or right after the wallet
     was read again.

@@ -233,7 +233,7 @@ CASES = {
         more={
             "capacity": 2,
             "busy": [
-                # Two bookings overlap the first, but never both at once within a slot.
+                # Two bookings overlap the first, but never both in the same minute of a slot.
                 booking("2027-02-05T09:00+03:00", "2027-02-05T09:30+03:00"),
                 booking("2027-02-05T09:30+03:00", "2027-02-05T10:00+03:00"),
             ],
@@ -340,7 +340,7 @@ CASES = {
 
 
 def expand(text: str) -> list[str]:
-    """Return the times of ``02-05T06:00 07:00`` in full: each has the date of the one before it."""
+    """Return the full times of ``02-05T06:00 07:00``. The previous date holds for bare times."""
     times: list[str] = []
     for word in text.split():
         times.append(word if "T" in word else f"{times[-1][:5]}T{word}")

@@ -1,4 +1,4 @@
-"""Slot calculation: typical cases, and cases near their limits, listed in a table."""
+"""Tests of slot calculation against a table of typical cases and of cases near limits."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Slot calculation: ranges, capacity, reasons, and the next available time."""
+"""Tests of ranges, capacity, reasons and the next available time of slots."""
 
 from datetime import UTC, date, datetime
 

@@ -13,7 +13,7 @@ CARD = {"name": "Bread", "description": "It is baked daily.", "categoryId": None
 
 
 def model_response(**changes: Any) -> Answering:
-    """Answer with the usual card, with some fields changed."""
+    """Return a response with the usual card, with some fields changed."""
     return openai_api.saying(json.dumps({**CARD, **changes}))
 
 
