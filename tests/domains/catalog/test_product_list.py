@@ -270,7 +270,7 @@ class TestListProducts:
         error = refused_field(api, UPDATE, {"id": long["id"], **listed_items[0]})
         assert error["field"] == "description"
         dry = api.post("/api/products/upsert", {"items": listed_items, "dryRun": True})
-        assert [result["status"] for result in dry["results"]] == [400, 200]
+        assert [row["status"] for row in dry["results"]] == [400, 200]
 
     @pytest.mark.parametrize("text", ["ж" * 499, "ж" * 500, "ж" * 498 + "…", "ё" * 499 + "…", "…"])
     def test_a_new_description_that_only_looks_truncated_replaces_a_long_one(
