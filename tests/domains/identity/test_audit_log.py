@@ -19,9 +19,9 @@ from tests.factories.examples import FORM, submit
 @pytest.fixture
 def quiet(new_owner: Callable[..., Owner], time: Time) -> Owner:
     """A workspace that was created yesterday. Nothing has changed in it today."""
-    made = new_owner()
+    owner = new_owner()
     time.pass_by(days=1)
-    return made
+    return owner
 
 
 def log(owner: Owner, **arguments: Any) -> Any:
@@ -29,7 +29,7 @@ def log(owner: Owner, **arguments: Any) -> Any:
 
 
 def entries(owner: Owner, **arguments: Any) -> list[Any]:
-    return [each["operation"] for each in log(owner, **arguments)["entries"]]
+    return [entry["operation"] for entry in log(owner, **arguments)["entries"]]
 
 
 def write(owner: Owner, count: int, time: Time, actor: str = "operator") -> None:
@@ -45,11 +45,11 @@ class TestEntry:
         token = quiet.token()
         time.pass_by(minutes=1)
         site = Api(token).post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
-        (changed, made, *_) = log(quiet)["entries"]
+        (site_entry, key_entry, *_) = log(quiet)["entries"]
         account = accounts.get(quiet.workspace.owner_id)
         (key,) = in_console(quiet.workspace.id, "list_keys")["keys"]
-        assert changed | {"clientIp": None, "requestId": "r"} == {
-            "id": changed["id"],
+        assert site_entry | {"clientIp": None, "requestId": "r"} == {
+            "id": site_entry["id"],
             "at": "2027-01-16T12:01:00.000Z",
             "actor": {
                 "kind": "account",
@@ -68,18 +68,19 @@ class TestEntry:
             "fields": ["title"],
             "requestId": "r",
         }
-        assert changed["requestId"]
+        assert site_entry["requestId"]
         nobody = {"kind": "operator", "id": None, "name": None, "email": None}
-        assert (made["operation"], made["actor"], made["key"]) == ("create_key", nobody, None)
-        assert made["resources"] == [
+        assert (key_entry["operation"], key_entry["key"]) == ("create_key", None)
+        assert key_entry["actor"] == nobody
+        assert key_entry["resources"] == [
             {"type": "key", "id": key["id"], "name": "test", "exists": True, "within": None}
         ]
         assert token not in str(log(quiet))
 
     def test_entry_of_a_console_user_has_no_key(self, quiet: Owner) -> None:
         home, who = quiet.workspace.id, quiet.workspace.owner_id
-        made = in_console(home, "create_key", account_id=who, name="x", scopes=["crm:read"])
-        in_console(home, "revoke_key", account_id=who, id=made["keyId"])
+        key = in_console(home, "create_key", account_id=who, name="x", scopes=["crm:read"])
+        in_console(home, "revoke_key", account_id=who, id=key["keyId"])
         for entry in log(quiet)["entries"][:2]:
             assert (entry["actor"]["id"], entry["key"], entry["area"]) == (who, None, "identity")
 
@@ -88,18 +89,18 @@ class TestEntry:
         time.pass_by(seconds=1)
         submit(form, visitor="hash-of-the-day", name="Ada", email="ada@example.com")
         audit.row(quiet.workspace.id, AuditEvent.by_job("site-deletion")).save()
-        shown = log(quiet)["entries"][:2]
-        kinds = {entry["actor"]["kind"]: entry for entry in shown}
+        entries_shown = log(quiet)["entries"][:2]
+        kinds = {entry["actor"]["kind"]: entry for entry in entries_shown}
         assert kinds.keys() == {"visitor", "job"}
         assert kinds["job"]["title"] is None
         assert kinds["visitor"]["title"] == REGISTRY["submit_form"].title
-        assert "hash-of-the-day" not in str(shown)
+        assert "hash-of-the-day" not in str(entries_shown)
 
     def test_entry_names_a_revoked_key_and_a_removed_member(self, quiet: Owner) -> None:
         home = quiet.workspace.id
-        made = as_operator("create_account", email="bob@example.com", password="long enough")
+        account = as_operator("create_account", email="bob@example.com", password="long enough")
         as_operator("add_member", workspaceId=home, email="bob@example.com", role="manager")
-        who = {"account_id": made["accountId"], "membership": "manager"}
+        who = {"account_id": account["accountId"], "membership": "manager"}
         key = in_console(home, "create_key", **who, name="Laptop", scopes=["*:write"])
         Api(key["token"]).post("/api/projects/create", {"title": "Bakery"})
         as_operator("remove_member", workspaceId=home, email="bob@example.com")
@@ -110,7 +111,7 @@ class TestEntry:
         from chalicelib.domains.identity.operations import audit_log
 
         areas = audit_log._areas()
-        assert None not in {areas[each.name] for each in REGISTRY}
+        assert None not in {areas[operation.name] for operation in REGISTRY}
         assert {"identity", "pages", "billing"} <= set(areas.values())
 
 
@@ -118,12 +119,12 @@ class TestEntry:
 class TestPages:
     def test_pages_go_from_newest_to_oldest_without_a_gap(self, quiet: Owner, time: Time) -> None:
         write(quiet, 7, time)
-        pages, before = [], None
+        pages, position = [], None
         while True:
-            page = log(quiet, limit=3, before=before)
+            page = log(quiet, limit=3, before=position)
             pages.append([entry["operation"] for entry in page["entries"]])
-            before = page["next"]
-            if before is None:
+            position = page["next"]
+            if position is None:
                 break
         assert pages == [
             ["change-6", "change-5", "change-4"],
@@ -138,13 +139,13 @@ class TestPages:
 
     def test_later_pages_are_stable_while_changes_are_added(self, quiet: Owner, time: Time) -> None:
         write(quiet, 4, time)
-        before = log(quiet, limit=2)["next"]
+        position = log(quiet, limit=2)["next"]
         write(quiet, 1, time)
-        assert entries(quiet, limit=2, before=before) == ["change-1", "change-0"]
+        assert entries(quiet, limit=2, before=position) == ["change-1", "change-0"]
 
-    @pytest.mark.parametrize("before", ["0", "~~", "01HZZZZZZZZZZZZZZZZZZZZZZZ", "ё"])
-    def test_any_text_is_accepted_as_a_position(self, before: str, quiet: Owner) -> None:
-        assert entries(quiet, before=before) in ([], ["create_workspace"])
+    @pytest.mark.parametrize("position", ["0", "~~", "01HZZZZZZZZZZZZZZZZZZZZZZZ", "ё"])
+    def test_any_text_is_accepted_as_a_position(self, position: str, quiet: Owner) -> None:
+        assert entries(quiet, before=position) in ([], ["create_workspace"])
 
     def test_entries_older_than_ninety_days_are_left_out(self, quiet: Owner, time: Time) -> None:
         time.pass_by(days=88)
@@ -164,8 +165,8 @@ class TestFilters:
     def test_filter_by_actor(self, quiet: Owner, time: Time) -> None:
         quiet.api().post("/api/projects/create", {"title": "Bakery"})
         write(quiet, 1, time, actor="visitor:x")
-        own = quiet.workspace.owner_id
-        assert entries(quiet, actor=own) == ["create_site"]
+        owner_id = quiet.workspace.owner_id
+        assert entries(quiet, actor=owner_id) == ["create_site"]
         assert entries(quiet, actor="visitor") == ["change-0"]
         assert set(entries(quiet, actor="operator")) == {"create_key", "create_workspace"}
         assert entries(quiet, actor="nobody") == []
@@ -178,9 +179,9 @@ class TestFilters:
 
     def test_filter_by_days_in_the_workspaces_zone(self, quiet: Owner, time: Time) -> None:
         write(quiet, 1, time)
-        for day, shown in (("15", ["create_workspace"]), ("16", ["change-0"]), ("17", [])):
+        for day, operations in (("15", ["create_workspace"]), ("16", ["change-0"]), ("17", [])):
             date = f"2027-01-{day}"
-            assert entries(quiet, **{"from": date, "to": date}) == shown
+            assert entries(quiet, **{"from": date, "to": date}) == operations
         moscow = {"from": "2027-01-16T15:00", "to": "2027-01-16T15:00:01"}
         assert entries(quiet, **moscow) == ["change-0"]
         assert entries(quiet, to="2027-01-16T14:59:59") == ["create_workspace"]
@@ -203,9 +204,9 @@ class TestFilters:
         write(quiet, 5, time, actor="job")
         first = log(quiet, actor="job", limit=3)
         assert [e["operation"] for e in first["entries"]] == ["change-4", "change-3", "change-2"]
-        rest = log(quiet, actor="job", limit=3, before=first["next"])
-        assert [entry["operation"] for entry in rest["entries"]] == ["change-1", "change-0"]
-        assert rest["next"] is None
+        second = log(quiet, actor="job", limit=3, before=first["next"])
+        assert [entry["operation"] for entry in second["entries"]] == ["change-1", "change-0"]
+        assert second["next"] is None
 
 
 class TestAccess:
@@ -222,13 +223,13 @@ class TestAccess:
         assert entries(quiet, membership="manager") == ["create_workspace"]
         with pytest.raises(ForbiddenError, match="expected the role manager"):
             entries(quiet, membership="member")
-        found = as_operator("list_audit_log", workspaceId=quiet.workspace.id)
-        assert [entry["operation"] for entry in found["entries"]] == ["create_workspace"]
+        page = as_operator("list_audit_log", workspaceId=quiet.workspace.id)
+        assert [entry["operation"] for entry in page["entries"]] == ["create_workspace"]
         with pytest.raises(NotFoundError, match="No workspace has the id"):
             as_operator("list_audit_log", workspaceId="nobody")
 
 
 def test_reading_the_log_adds_no_entry(quiet: Owner) -> None:
-    before = sum(1 for _ in AuditTableRow.scan())
+    entry_count = sum(1 for _ in AuditTableRow.scan())
     log(quiet)
-    assert sum(1 for _ in AuditTableRow.scan()) == before
+    assert sum(1 for _ in AuditTableRow.scan()) == entry_count

@@ -51,9 +51,9 @@ def does_not_work(token: str) -> bool:
     failures = set()
     reader = Account.made(f"reader{len(all_rows())}")
     for use in (look_at, accept_as_new, reader.accept):
-        for each in (token, "A" * 43):
+        for candidate in (token, "A" * 43):
             with pytest.raises(NotFoundError) as caught:
-                use(each)
+                use(candidate)
             failures.add((caught.value.code, caught.value.message))
     return len(failures) == 1
 
@@ -84,10 +84,10 @@ class TestWhoMayInvite:
             accept_as_new(invite(person, home, IVY, invited))
             assert Account(accounts.require_by_email(IVY).id, IVY).role_in(home) == invited
             return
-        before = stored()
+        rows_before = stored()
         with pytest.raises(ForbiddenError):
             invite(person, home, IVY, invited)
-        assert stored() == before
+        assert stored() == rows_before
 
     @pytest.mark.parametrize("role", ["owner", "account", "admin", ""])
     def test_nobody_is_invited_to_another_role(self, home: str, boss: Account, role: str) -> None:
@@ -105,16 +105,17 @@ class TestWhoMayInvite:
         self, home: str, boss: Account, new_owner: Callable[..., Owner]
     ) -> None:
         other = new_owner().workspace.id
-        made = boss.call(home, "invite_member", email=IVY, workspaceId=other)
-        assert look_at(made["url"].rpartition("/")[2])["workspace"] == workspaces.get(home).name
+        invitation = boss.call(home, "invite_member", email=IVY, workspaceId=other)
+        token = invitation["url"].rpartition("/")[2]
+        assert look_at(token)["workspace"] == workspaces.get(home).name
         assert invitations.open_ones(other) == []
 
     def test_an_invitation_of_the_operator_is_the_owners(self, home: str, boss: Account) -> None:
-        made = as_operator("invite_member", workspaceId=home, email=IVY, role="manager")
-        (listed,) = boss.call(home, "list_invitations")["invitations"]
-        assert listed["inviter"] == accounts.get(boss.id).name
-        assert listed["works"]
-        accept_as_new(made["url"].rpartition("/")[2])
+        invitation = as_operator("invite_member", workspaceId=home, email=IVY, role="manager")
+        (listed_invitation,) = boss.call(home, "list_invitations")["invitations"]
+        assert listed_invitation["inviter"] == accounts.get(boss.id).name
+        assert listed_invitation["works"]
+        accept_as_new(invitation["url"].rpartition("/")[2])
         assert IVY in joined(home)
 
     def test_a_member_is_not_invited_again(self, home: str, boss: Account) -> None:
@@ -170,9 +171,10 @@ class TestLink:
     def test_a_link_works_for_seven_days(self, home: str, boss: Account, time: Time) -> None:
         token = invite(boss, home, IVY)
         time.pass_by(days=7, seconds=-1)
-        shown = look_at(token)
-        assert shown["expiresAt"] == "2027-01-22T12:00:00.000Z"
-        assert (shown["email"], shown["role"], shown["hasAccount"]) == (IVY, "member", False)
+        invitation = look_at(token)
+        assert invitation["expiresAt"] == "2027-01-22T12:00:00.000Z"
+        assert (invitation["email"], invitation["role"]) == (IVY, "member")
+        assert invitation["hasAccount"] is False
         time.pass_by(seconds=1)
         assert does_not_work(token)
         assert boss.call(home, "list_invitations")["invitations"] == []
@@ -185,11 +187,11 @@ class TestLink:
 
     def test_a_revoked_link_does_not_work(self, home: str, boss: Account, manager: Account) -> None:
         token = invite(boss, home, IVY, "manager")
-        (listed,) = boss.call(home, "list_invitations")["invitations"]
-        manager.call(home, "revoke_invitation", id=listed["id"])
+        (invitation,) = boss.call(home, "list_invitations")["invitations"]
+        manager.call(home, "revoke_invitation", id=invitation["id"])
         assert does_not_work(token)
         with pytest.raises(NotFoundError):
-            manager.call(home, "revoke_invitation", id=listed["id"])
+            manager.call(home, "revoke_invitation", id=invitation["id"])
 
     def test_a_new_link_for_an_address_ends_the_earlier_one(self, home: str, boss: Account) -> None:
         first, second = invite(boss, home, IVY), invite(boss, home, IVY, "manager")
@@ -215,8 +217,8 @@ class TestLink:
             case "disabled":
                 as_operator("disable_account", email=manager.email)
         assert does_not_work(token)
-        (listed,) = boss.call(home, "list_invitations")["invitations"]
-        assert listed["works"] is False
+        (invitation,) = boss.call(home, "list_invitations")["invitations"]
+        assert invitation["works"] is False
         assert IVY not in joined(home)
 
     @pytest.mark.parametrize("loss", ["removed", "demoted"])
@@ -230,8 +232,8 @@ class TestLink:
             manager.joins(home, "member")
         manager.joins(home, "manager")
         assert does_not_work(token)
-        (listed,) = boss.call(home, "list_invitations")["invitations"]
-        assert listed["works"] is False
+        (invitation,) = boss.call(home, "list_invitations")["invitations"]
+        assert invitation["works"] is False
         assert look_at(invite(manager, home, IVY))["role"] == "member"
 
     def test_a_role_that_is_set_again_ends_no_link(self, home: str, manager: Account) -> None:
@@ -257,24 +259,24 @@ class TestLink:
         assert does_not_work(token)
 
     def test_reading_an_invitation_changes_nothing(self, home: str, boss: Account) -> None:
-        token, before = invite(boss, home, IVY), None
+        token, rows_before = invite(boss, home, IVY), None
         for _ in range(3):
-            before = before or stored()
+            rows_before = rows_before or stored()
             look_at(token)
-        assert stored() == before
+        assert stored() == rows_before
 
 
 class TestAccept:
     def test_a_new_account_joins_and_is_signed_in(self, home: str, boss: Account) -> None:
-        made = accept_as_new(invite(boss, home, IVY), name="  Ivy  ")
+        session = accept_as_new(invite(boss, home, IVY), name="  Ivy  ")
         account = accounts.require_by_email(IVY)
-        assert (account.name, account.role, account.id) == ("Ivy", "user", made["accountId"])
-        assert made["slug"] == workspaces.get(home).slug
+        assert (account.name, account.role, account.id) == ("Ivy", "user", session["accountId"])
+        assert session["slug"] == workspaces.get(home).slug
         assert begun(IVY, PASSWORD)
         (entry, *_) = audit.latest(home)
         assert entry.operation == "create_invited_account"
         assert f"account:{account.id}" in entry.resources
-        assert any(each.startswith("invitation:") for each in entry.resources)
+        assert any(resource.startswith("invitation:") for resource in entry.resources)
 
     def test_the_account_of_the_address_joins(self, home: str, boss: Account) -> None:
         ivy = Account.made("ivy")
@@ -287,19 +289,19 @@ class TestAccept:
 
     def test_another_account_is_refused(self, home: str, boss: Account) -> None:
         thief, token = Account.made("thief"), invite(boss, home, IVY)
-        before = stored()
+        rows_before = stored()
         with pytest.raises(ForbiddenError, match=f"is for {IVY}"):
             thief.accept(token)
-        assert stored() == before
+        assert stored() == rows_before
         accept_as_new(token)
 
     def test_no_second_account_is_made_for_an_address(self, home: str, boss: Account) -> None:
         token = invite(boss, home, IVY)
         Account.made("ivy")
-        before = stored()
+        rows_before = stored()
         with pytest.raises(ConflictError):
             accept_as_new(token, password="another password")
-        assert stored() == before
+        assert stored() == rows_before
 
     def test_a_person_who_is_a_member_by_then_keeps_the_role(
         self, home: str, boss: Account
@@ -322,10 +324,10 @@ class TestAccept:
 
     def test_acceptance_is_one_transaction(self, home: str, boss: Account) -> None:
         token = invite(boss, home, IVY)
-        before = stored()
+        rows_before = stored()
         with transactions_failing_after(0), pytest.raises(UnavailableError):
             accept_as_new(token)
-        assert stored() == before
+        assert stored() == rows_before
         with metering() as usage:
             accept_as_new(token)
         assert usage.calls.count("TransactWriteItems") == 1
@@ -336,15 +338,16 @@ class TestAccept:
 class TestAtTheSameMoment:
     def test_one_of_two_acceptances_makes_the_account(self, home: str, boss: Account) -> None:
         token = invite(boss, home, IVY)
-        made = list(filter(None, run_concurrently(4, lambda _: attempt(accept_as_new, token))))
-        assert len(made) == 1
+        sessions = list(filter(None, run_concurrently(4, lambda _: attempt(accept_as_new, token))))
+        assert len(sessions) == 1
         assert joined(home).count(IVY) == 1
-        assert [each.operation for each in audit.latest(home)].count("create_invited_account") == 1
+        operations = [event.operation for event in audit.latest(home)]
+        assert operations.count("create_invited_account") == 1
 
     def test_one_account_that_accepts_twice_joins_once(self, home: str, boss: Account) -> None:
         ivy, token = Account.made("ivy"), invite(boss, home, IVY)
-        made = list(filter(None, run_concurrently(4, lambda _: attempt(ivy.accept, token))))
-        assert len(made) == 1
+        memberships = list(filter(None, run_concurrently(4, lambda _: attempt(ivy.accept, token))))
+        assert len(memberships) == 1
         assert joined(home).count(IVY) == 1
 
     def test_two_workspaces_make_one_account_for_an_address(
@@ -353,21 +356,21 @@ class TestAtTheSameMoment:
         other = new_owner().workspace
         there = Account(other.owner_id, "")
         tokens = [invite(boss, home, IVY), invite(there, other.id, IVY)]
-        made = run_concurrently(2, lambda number: attempt(accept_as_new, tokens[number]))
-        assert len(list(filter(None, made))) == 1
+        sessions = run_concurrently(2, lambda number: attempt(accept_as_new, tokens[number]))
+        assert len(list(filter(None, sessions))) == 1
         assert (IVY in joined(home)) is not (IVY in joined(other.id))
 
     def test_acceptance_and_revocation_exclude_each_other(self, home: str, boss: Account) -> None:
         for number in range(4):
             email = f"p{number}@example.com"
             token = invite(boss, home, email)
-            (listed,) = boss.call(home, "list_invitations")["invitations"]
+            (invitation,) = boss.call(home, "list_invitations")["invitations"]
 
-            def act(turn: int, token: str = token, listed: Any = listed) -> Any:
+            def act(turn: int, token: str = token, invitation: Any = invitation) -> Any:
                 if turn:
                     return attempt(accept_as_new, token)
                 return attempt(
-                    lambda _: boss.call(home, "revoke_invitation", id=listed["id"]), token
+                    lambda _: boss.call(home, "revoke_invitation", id=invitation["id"]), token
                 )
 
             revoked, accepted = run_concurrently(2, act)

@@ -32,8 +32,10 @@ class Member:
     def __init__(self, workspace_id: str, role: str, name: str = "") -> None:
         self.workspace_id, self.role = workspace_id, role
         self.email = f"{name or role}@example.com"
-        made = as_operator("create_account", email=self.email, password="long enough", name="Mara")
-        self.id: str = made["accountId"]
+        account = as_operator(
+            "create_account", email=self.email, password="long enough", name="Mara"
+        )
+        self.id: str = account["accountId"]
         self.join(workspace_id)
 
     def join(self, workspace_id: str, role: str | None = None) -> None:
@@ -74,7 +76,7 @@ def theirs(new_owner: Callable[..., Owner]) -> Owner:
     return new_owner()
 
 
-def listed(owner: Owner) -> Any:
+def list_keys(owner: Owner) -> Any:
     return in_console(owner.workspace.id, "list_keys")
 
 
@@ -82,13 +84,13 @@ class TestListKeys:
     def test_key_list_shows_all_fields_except_the_token(self, theirs: Owner, time: Time) -> None:
         manager = Member(theirs.workspace.id, "manager")
         expires = time.now + timedelta(days=30)
-        made = manager.call("create_key", **KEY, expires=expires.isoformat())
-        found = listed(theirs)
-        assert found["keys"] == [
+        key = manager.call("create_key", **KEY, expires=expires.isoformat())
+        page = list_keys(theirs)
+        assert page["keys"] == [
             {
-                "id": made["keyId"],
+                "id": key["keyId"],
                 "name": "Laptop",
-                "masked": f"svc_live_…{made['token'][-4:]}",
+                "masked": f"svc_live_…{key['token'][-4:]}",
                 "scopes": ["*:write", "crm:read"],
                 "state": "live",
                 "account": {"id": manager.id, "name": "Mara", "email": "manager@example.com"},
@@ -98,45 +100,45 @@ class TestListKeys:
                 "lastUsedAt": None,
             }
         ]
-        assert (found["live"], found["most"]) == (1, 50)
-        assert made["token"] not in str(found)
+        assert (page["live"], page["most"]) == (1, 50)
+        assert key["token"] not in str(page)
 
     def test_key_list_is_newest_first_with_the_state_of_each(
         self, theirs: Owner, time: Time
     ) -> None:
         soon = (time.now + timedelta(minutes=1)).isoformat()
-        made = []
+        key_ids = []
         for expires in (None, soon, soon, None):
-            made.append(make(theirs, expires=expires))
+            key_ids.append(make(theirs, expires=expires))
             time.pass_by(seconds=1)
-        for key_id in (made[0], made[2]):
+        for key_id in (key_ids[0], key_ids[2]):
             in_console(theirs.workspace.id, "revoke_key", id=key_id)
         time.pass_by(minutes=1)
-        found = listed(theirs)
-        states = [(key["id"], key["state"]) for key in found["keys"]]
+        page = list_keys(theirs)
+        states = [(key["id"], key["state"]) for key in page["keys"]]
         names = ("live", "revoked", "expired", "revoked")
-        assert states == list(zip(made[::-1], names, strict=True))
-        assert found["live"] == 1
+        assert states == list(zip(key_ids[::-1], names, strict=True))
+        assert page["live"] == 1
 
     def test_key_list_shows_the_time_of_last_use(self, theirs: Owner, time: Time) -> None:
         api = theirs.api()
         time.pass_by(hours=1)
         api.get("/api/workspaces/list")
-        assert listed(theirs)["keys"][0]["lastUsedAt"] == "2027-01-15T13:00:00.000Z"
+        assert list_keys(theirs)["keys"][0]["lastUsedAt"] == "2027-01-15T13:00:00.000Z"
 
     def test_key_list_takes_three_requests_for_any_number_of_keys(self, theirs: Owner) -> None:
         for _ in range(12):
             make(theirs)
         with metering() as usage:
-            assert len(listed(theirs)["keys"]) == 12
+            assert len(list_keys(theirs)["keys"]) == 12
         assert usage.round_trips == 3, usage.calls
 
 
 def make(owner: Owner, *, expires: str | None = None) -> str:
     """Create a key as the workspace's owner, and return its id."""
     who = {"account_id": owner.workspace.owner_id}
-    made = in_console(owner.workspace.id, "create_key", **who, **KEY, expires=expires)
-    key_id: str = made["keyId"]
+    key = in_console(owner.workspace.id, "create_key", **who, **KEY, expires=expires)
+    key_id: str = key["keyId"]
     return key_id
 
 
@@ -146,11 +148,11 @@ class TestCreateKey:
         self, plan: str, new_owner: Callable[..., Owner]
     ) -> None:
         poor = new_owner(plan)
-        before = all_rows()
+        rows_before = all_rows()
         with pytest.raises(PlanRequiredError, match=f"is on {plan}. Upgrade") as caught:
             make(poor)
         assert (caught.value.status, caught.value.code) == (403, "plan_required")
-        assert all_rows() == before
+        assert all_rows() == rows_before
 
     def test_creating_a_key_works_right_after_an_upgrade(
         self, new_owner: Callable[..., Owner]
@@ -168,17 +170,17 @@ class TestCreateKey:
         manager = Member(theirs.workspace.id, "manager")
         manager.call("create_key", **KEY)
         make(theirs)
-        owners = [key["account"]["id"] for key in listed(theirs)["keys"]]
+        owners = [key["account"]["id"] for key in list_keys(theirs)["keys"]]
         assert owners == [theirs.workspace.owner_id, manager.id]
 
     def test_form_sent_twice_creates_one_key_and_names_it(self, theirs: Owner) -> None:
         who = {"account_id": theirs.workspace.owner_id}
-        made = in_console(theirs.workspace.id, "create_key", **who, key="form-1", **KEY)
+        key = in_console(theirs.workspace.id, "create_key", **who, key="form-1", **KEY)
         with pytest.raises(ConflictError) as caught:
             in_console(theirs.workspace.id, "create_key", **who, key="form-1", **KEY)
         assert caught.value.code == "already_created"
-        assert caught.value.details["keyId"] == made["keyId"]
-        assert len(listed(theirs)["keys"]) == 1
+        assert caught.value.details["keyId"] == key["keyId"]
+        assert len(list_keys(theirs)["keys"]) == 1
 
     def test_number_of_live_keys_is_limited(
         self, theirs: Owner, monkeypatch: pytest.MonkeyPatch
@@ -187,8 +189,8 @@ class TestCreateKey:
             monkeypatch.setattr(module, "MAX_LIVE_KEYS", 2)
         make(theirs)
         make(theirs)
-        found = listed(theirs)
-        assert found["live"] == found["most"] == 2
+        page = list_keys(theirs)
+        assert page["live"] == page["most"] == 2
         with pytest.raises(ConflictError, match="Revoke one first"):
             make(theirs)
 
@@ -198,7 +200,7 @@ class TestRevokeKey:
         key_id = make(theirs)
         manager = Member(theirs.workspace.id, "manager")
         assert manager.call("revoke_key", id=key_id)["keyId"] == key_id
-        assert listed(theirs)["keys"][0]["state"] == "revoked"
+        assert list_keys(theirs)["keys"][0]["state"] == "revoked"
 
 
 def test_key_of_a_removed_member_stays_in_the_list(
@@ -208,7 +210,7 @@ def test_key_of_a_removed_member_stays_in_the_list(
     manager.call("create_key", **KEY)
     email = accounts.get(manager.id).email
     as_operator("remove_member", workspaceId=theirs.workspace.id, email=email)
-    (key,) = listed(theirs)["keys"]
+    (key,) = list_keys(theirs)["keys"]
     assert (key["state"], key["account"]["email"]) == ("revoked", email)
 
 
@@ -217,18 +219,18 @@ def works(token: str) -> bool:
 
 
 class TestExpiry:
-    @pytest.mark.parametrize(("days", "taken"), [(36_525, True), (36_526, False), (365_000, False)])
+    @pytest.mark.parametrize(("days", "valid"), [(36_525, True), (36_526, False), (365_000, False)])
     def test_expiry_is_at_most_a_hundred_years_ahead(
-        self, days: int, taken: bool, theirs: Owner, time: Time
+        self, days: int, valid: bool, theirs: Owner, time: Time
     ) -> None:
         expires = (time.now + timedelta(days=days)).isoformat()
-        if taken:
+        if valid:
             assert make(theirs, expires=expires)
             return
         with pytest.raises(ValidationError, match="at most 100 years ahead, received ") as caught:
             make(theirs, expires=expires)
         assert [error.field for error in caught.value.errors] == ["expires"]
-        assert listed(theirs)["keys"] == []
+        assert list_keys(theirs)["keys"] == []
 
     def test_expiry_at_the_end_of_the_calendar_is_refused(self, theirs: Owner) -> None:
         with pytest.raises(ValidationError, match=r"received 9999-12-31T23:59:59\.000Z"):
@@ -245,11 +247,11 @@ class TestKeysOfALostMembership:
     ) -> None:
         manager, other = (Member(theirs.workspace.id, "manager", name) for name in ("eve", "bob"))
         tokens = [manager.create_key() for _ in range(3)]
-        kept = other.create_key()
+        other_key = other.create_key()
         loses(manager)
         assert not any(map(works, filter(None, tokens)))
-        assert kept
-        assert works(kept)
+        assert other_key
+        assert works(other_key)
 
     @each_loss
     def test_no_key_is_created_after_the_right_is_lost(
@@ -257,10 +259,10 @@ class TestKeysOfALostMembership:
     ) -> None:
         manager = Member(theirs.workspace.id, "manager")
         loses(manager)
-        before = all_rows()
+        rows_before = all_rows()
         with pytest.raises((ForbiddenError, ConflictError)):
             manager.call("create_key", **KEY)
-        assert all_rows() == before
+        assert all_rows() == rows_before
 
     @each_loss
     def test_right_lost_during_creation_refuses_the_key(
@@ -280,7 +282,7 @@ class TestKeysOfALostMembership:
         monkeypatch.setattr(tokens, "generate", late)
         with pytest.raises((ForbiddenError, ConflictError)):
             manager.call("create_key", **KEY)
-        assert listed(theirs)["keys"] == []
+        assert list_keys(theirs)["keys"] == []
 
     @each_loss
     def test_key_created_during_the_loss_is_revoked(
@@ -291,18 +293,18 @@ class TestKeysOfALostMembership:
     ) -> None:
         """The key is created after the keys were read and before their revocation is committed."""
         manager = Member(theirs.workspace.id, "manager")
-        made = [manager.create_key()]
+        tokens = [manager.create_key()]
         stage = memberships.stage_revocations
 
         def late(*args: Any, **kwargs: Any) -> Any:
-            if len(made) == 1:
-                made.append(manager.create_key())
+            if len(tokens) == 1:
+                tokens.append(manager.create_key())
             return stage(*args, **kwargs)
 
         for module in (memberships, accounts_domain):
             monkeypatch.setattr(module, "stage_revocations", late)
         loses(manager)
-        assert len(made) == 2
+        assert len(tokens) == 2
         assert api_keys.live(theirs.workspace.id) == []
 
     @each_loss
@@ -311,13 +313,13 @@ class TestKeysOfALostMembership:
     ) -> None:
         for number in range(4):
             manager = Member(theirs.workspace.id, "manager", f"m{number}")
-            made = [manager.create_key()]
+            tokens = [manager.create_key()]
 
             def act(turn: int, manager: Member = manager) -> str | None:
                 return manager.create_key() if turn else str(loses(manager) or "")
 
-            made += run_concurrently(5, act)[1:]
-            assert not any(works(token) for token in made if token)
+            tokens += run_concurrently(5, act)[1:]
+            assert not any(works(token) for token in tokens if token)
             assert api_keys.live(theirs.workspace.id) == []
 
     def test_demotion_keeps_keys_of_other_workspaces(self, theirs: Owner, owner: Owner) -> None:
@@ -344,24 +346,24 @@ class TestKeysOfALostMembership:
         manager = Member(theirs.workspace.id, "manager")
         manager.is_removed()
         row = memberships.workspaces.membership_row
-        made: list[str | None] = []
+        tokens: list[str | None] = []
 
         def late(*args: Any, **kwargs: Any) -> Any:
-            if not made:
-                made.append(None)
+            if not tokens:
+                tokens.append(None)
                 manager.join(theirs.workspace.id)
-                made[0] = manager.create_key()
+                tokens[0] = manager.create_key()
             return row(*args, **kwargs)
 
         monkeypatch.setattr(memberships.workspaces, "membership_row", late)
         manager.is_demoted()
-        assert made[0]
-        assert not works(made[0])
+        assert tokens[0]
+        assert not works(tokens[0])
 
     def test_demotion_is_audited_with_the_revoked_keys(self, theirs: Owner) -> None:
         manager = Member(theirs.workspace.id, "manager")
         manager.create_key()
-        (key,) = listed(theirs)["keys"]
+        (key,) = list_keys(theirs)["keys"]
         manager.is_demoted()
         (entry, *_) = audit.latest(theirs.workspace.id)
         assert (entry.operation, entry.actor) == ("add_member", "operator")
@@ -374,18 +376,18 @@ class TestDisableAccount:
     ) -> None:
         manager = Member(theirs.workspace.id, "manager")
         homes = [theirs.workspace.id, *(new_owner().workspace.id for _ in range(2))]
-        made: dict[str, set[str]] = {}
+        key_ids_by_workspace: dict[str, set[str]] = {}
         for home, count in zip(homes, (1, 2, 0), strict=True):
             manager.join(home)
             who = {"account_id": manager.id}
-            made[home] = {
+            key_ids_by_workspace[home] = {
                 in_console(home, "create_key", **who, **KEY)["keyId"] for _ in range(count)
             }
         assert manager.is_disabled()["revokedKeys"] == 3
-        for home, key_ids in made.items():
-            told = [e for e in audit.latest(home) if e.operation == "disable_account"]
-            assert [(set(e.resources), e.actor) for e in told] == (
-                [({*(f"key:{each}" for each in key_ids), f"account:{manager.id}"}, "operator")]
+        for home, key_ids in key_ids_by_workspace.items():
+            events = [e for e in audit.latest(home) if e.operation == "disable_account"]
+            assert [(set(e.resources), e.actor) for e in events] == (
+                [({*(f"key:{key_id}" for key_id in key_ids), f"account:{manager.id}"}, "operator")]
                 if key_ids
                 else []
             )
@@ -407,8 +409,8 @@ class TestDisableAccount:
             since = accounts.get(manager.id).disabled_at
             assert since == (time.now if allowed else None)
             time.pass_by(hours=1)
-            again = manager.is_disabled()
-            assert again["revokedKeys"] == min(3, 4 - allowed)
+            response = manager.is_disabled()
+            assert response["revokedKeys"] == min(3, 4 - allowed)
             assert accounts.get(manager.id).disabled_at == (since or time.now)
             assert [key for home in homes for key in api_keys.live(home, manager.id)] == []
 
@@ -416,10 +418,10 @@ class TestDisableAccount:
         manager = Member(theirs.workspace.id, "manager")
         manager.create_key()
         first = manager.is_disabled()
-        before = all_rows()
+        rows_before = all_rows()
         time.pass_by(hours=1)
         assert manager.is_disabled() == {**first, "revokedKeys": 0}
-        assert all_rows() == before
+        assert all_rows() == rows_before
 
     def test_operator_cannot_create_a_key_for_a_disabled_owner(self, theirs: Owner) -> None:
         email = accounts.get(theirs.workspace.owner_id).email

@@ -17,9 +17,9 @@ class TestWorkspace:
         manager.joins(home, "manager")
         changes = {"name": "Salon", "timezone": "Europe/Berlin", "country": "DE"}
         assert manager.call(home, "set_workspace", **changes)["name"] == "Salon"
-        shown = manager.call(home, "get_workspace")
-        assert {name: shown[name] for name in changes} == changes
-        assert shown["slug"] == owner.workspace.slug
+        settings = manager.call(home, "get_workspace")
+        assert {name: settings[name] for name in changes} == changes
+        assert settings["slug"] == owner.workspace.slug
         (entry, *_) = audit.latest(home)
         assert (entry.operation, entry.actor) == ("set_workspace", manager.id)
 
@@ -36,16 +36,16 @@ class TestWorkspace:
         self, owner: Owner, plan: str, has_api: bool, gigabytes: float
     ) -> None:
         as_operator("set_plan", workspaceId=owner.workspace.id, plan=plan)
-        shown = in_console(owner.workspace.id, "get_workspace")
-        assert (shown["plan"], shown["includes"]["hasApi"]) == (plan, has_api)
-        assert shown["includes"]["storageBytes"] == gigabytes * 10**9
+        settings = in_console(owner.workspace.id, "get_workspace")
+        assert (settings["plan"], settings["includes"]["hasApi"]) == (plan, has_api)
+        assert settings["includes"]["storageBytes"] == gigabytes * 10**9
 
 
 class TestAccount:
     def test_a_person_changes_name_and_language(self, owner: Owner) -> None:
         boss = Account(owner.workspace.owner_id, "")
-        shown = boss.call(owner.workspace.id, "update_account", name=" Ada ", language="en")
-        assert (shown["account"]["name"], shown["account"]["language"]) == ("Ada", "en")
+        response = boss.call(owner.workspace.id, "update_account", name=" Ada ", language="en")
+        assert (response["account"]["name"], response["account"]["language"]) == ("Ada", "en")
         assert (accounts.get(boss.id).name, accounts.get(boss.id).language) == ("Ada", "en")
 
     @pytest.mark.parametrize("change", [{}, {"language": "de"}, {"name": " "}, {"name": "x" * 201}])

@@ -15,15 +15,15 @@ pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
 def make_account(email: str = "ada@example.com", **more: str) -> str:
     """Create an account, and return its id."""
-    made = as_operator("create_account", email=email, password="long enough", **more)
-    account_id: str = made["accountId"]
+    account = as_operator("create_account", email=email, password="long enough", **more)
+    account_id: str = account["accountId"]
     return account_id
 
 
 def make_workspace(owner: str, **more: str) -> str:
     """Create a workspace, and return its id."""
-    made = as_operator("create_workspace", owner=owner, **{"name": "Bakery", **more})
-    workspace_id: str = made["workspaceId"]
+    workspace = as_operator("create_workspace", owner=owner, **{"name": "Bakery", **more})
+    workspace_id: str = workspace["workspaceId"]
     return workspace_id
 
 
@@ -37,8 +37,8 @@ class TestGetAccount:
         time.pass_by(days=1)
         as_operator("set_password", email="ada@example.com", password="longer still")
         for place in (PLATFORM, make_workspace("ada@example.com")):
-            shown = in_console(place, "get_account", account_id=account, membership="account")
-            assert shown["account"] == {
+            response = in_console(place, "get_account", account_id=account, membership="account")
+            assert response["account"] == {
                 "id": account,
                 "email": "ada@example.com",
                 "name": "Ada",
@@ -57,15 +57,17 @@ class TestGetAccount:
 class TestListMyWorkspaces:
     def test_workspaces_of_an_account_are_listed_oldest_first(self, time: Time) -> None:
         account, boss = make_account(), make_account("bob@example.com")
-        own = make_workspace("ada@example.com", plan="free", timezone="Asia/Tomsk")
+        workspace_id = make_workspace("ada@example.com", plan="free", timezone="Asia/Tomsk")
         time.pass_by(seconds=1)
         other = make_workspace("bob@example.com", name="Mill")
         join(other, "ada@example.com", "manager")
         make_workspace("bob@example.com", name="Not hers")
-        shown = in_console(PLATFORM, "list_my_workspaces", account_id=account, membership="account")
-        assert shown["workspaces"] == [
+        response = in_console(
+            PLATFORM, "list_my_workspaces", account_id=account, membership="account"
+        )
+        assert response["workspaces"] == [
             {
-                "id": own,
+                "id": workspace_id,
                 "name": "Bakery",
                 "slug": "bakery",
                 "logoUrl": None,
@@ -98,16 +100,16 @@ class TestListMyWorkspaces:
 
 
 class TestListMembers:
-    def listed(self, workspace_id: str) -> Any:
+    def list_members(self, workspace_id: str) -> Any:
         return in_console(workspace_id, "list_members", membership="member")["members"]
 
     def test_members_are_listed_in_the_order_of_joining(self, time: Time) -> None:
         owner, home = make_account(name="Ada"), make_workspace("ada@example.com")
-        made = [make_account(f"m{n}@example.com", name=f"M{n}") for n in (1, 2)]
+        member_ids = [make_account(f"m{n}@example.com", name=f"M{n}") for n in (1, 2)]
         for name, role in (("m2", "manager"), ("m1", "member")):
             time.pass_by(days=1)
             join(home, f"{name}@example.com", role)
-        assert self.listed(home) == [
+        assert self.list_members(home) == [
             {
                 "accountId": account,
                 "name": name,
@@ -117,8 +119,8 @@ class TestListMembers:
             }
             for account, name, email, role, day in (
                 (owner, "Ada", "ada", "owner", 15),
-                (made[1], "M2", "m2", "manager", 16),
-                (made[0], "M1", "m1", "member", 17),
+                (member_ids[1], "M2", "m2", "manager", 16),
+                (member_ids[0], "M1", "m1", "member", 17),
             )
         ]
 
@@ -128,18 +130,18 @@ class TestListMembers:
         make_account("bob@example.com")
         for role in ("member", "manager"):
             join(home, "bob@example.com", role)
-            assert [member["role"] for member in self.listed(home)] == ["owner", role]
+            assert [member["role"] for member in self.list_members(home)] == ["owner", role]
         as_operator("remove_member", workspaceId=home, email="bob@example.com")
-        assert [member["role"] for member in self.listed(home)] == ["owner"]
+        assert [member["role"] for member in self.list_members(home)] == ["owner"]
 
     def test_member_list_takes_two_requests(self, new_owner: Callable[..., Owner]) -> None:
         home = new_owner().workspace.id
         with metering() as usage:
-            self.listed(home)
+            self.list_members(home)
         assert usage.calls == ["Query", "BatchGetItem"]
 
     def test_operator_can_list_members(self, new_owner: Callable[..., Owner]) -> None:
         home = new_owner().workspace.id
-        assert as_operator("list_members", workspaceId=home)["members"] == self.listed(home)
+        assert as_operator("list_members", workspaceId=home)["members"] == self.list_members(home)
         with pytest.raises(NotFoundError, match="No workspace has the id"):
             as_operator("list_members", workspaceId="nobody")

@@ -26,20 +26,20 @@ def home(owner: Owner) -> str:
 def people(owner: Owner) -> dict[str, Account]:
     """A person of each role, and a stranger."""
     boss = accounts.get(owner.workspace.owner_id)
-    made = {"owner": Account(boss.id, boss.email)}
+    members = {"owner": Account(boss.id, boss.email)}
     for name in ("manager", "member", "other-manager", "other-member"):
-        made[name] = Account.made(name)
-        made[name].joins(owner.workspace.id, name.rpartition("-")[2])
-    return made | {"stranger": Account.made("stranger")}
+        members[name] = Account.made(name)
+        members[name].joins(owner.workspace.id, name.rpartition("-")[2])
+    return members | {"stranger": Account.made("stranger")}
 
 
-def refused(call: Callable[[], Any]) -> bool:
+def is_refused(call: Callable[[], Any]) -> bool:
     """Whether a call is refused and changes nothing."""
-    before = all_rows()
+    rows_before = all_rows()
     try:
         call()
     except (ConflictError, ForbiddenError, NotFoundError):
-        assert all_rows() == before
+        assert all_rows() == rows_before
         return True
     return False
 
@@ -51,7 +51,7 @@ def test_the_owner_alone_changes_roles(
 ) -> None:
     for role in ("manager", "member"):
         arguments = {"email": people[target].email, "role": role}
-        was_refused = refused(partial(people[caller].call, home, "set_member_role", **arguments))
+        was_refused = is_refused(partial(people[caller].call, home, "set_member_role", **arguments))
         assert was_refused is (caller != "owner" or target in {"owner", "stranger"})
         if not was_refused:
             assert people[target].role_in(home) == role
@@ -68,14 +68,14 @@ def test_people_remove_members_of_lower_roles(
         ("manager", "other-member"),
     }
     email = people[target].email
-    assert refused(lambda: people[caller].call(home, "remove_member", email=email)) is not may
+    assert is_refused(lambda: people[caller].call(home, "remove_member", email=email)) is not may
     if may:
         assert people[target].role_in(home) is None
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_everyone_but_the_owner_can_leave(home: str, people: dict[str, Account], role: str) -> None:
-    assert refused(lambda: people[role].call(home, "leave_workspace")) is (role == "owner")
+    assert is_refused(lambda: people[role].call(home, "leave_workspace")) is (role == "owner")
     assert people[role].role_in(home) == ("owner" if role == "owner" else None)
 
 
@@ -96,7 +96,7 @@ def test_keys_and_apps_end_with_the_role(
         case "left":
             manager.call(home, "leave_workspace")
     assert {key.account_id for key in api_keys.live(home)} == {boss.id}
-    assert {each.account_id for each in connections.live(home)} == {boss.id}
+    assert {connection.account_id for connection in connections.live(home)} == {boss.id}
 
 
 def test_a_manager_does_not_learn_whether_an_account_exists(
@@ -162,6 +162,6 @@ def test_a_person_who_is_removed_and_promoted_at_once_is_not_half_a_member(
             pass
 
     run_concurrently(4, act)
-    listed = [each.account.id for each in workspaces.members(home)]
+    account_ids = [member.account.id for member in workspaces.members(home)]
     assert member.role_in(home) is None
-    assert member.id not in listed
+    assert member.id not in account_ids

@@ -34,8 +34,8 @@ HASHER = passwords.hasher
 @pytest.fixture
 def account(database: None) -> str:
     """The id of an account."""
-    made: str = as_operator("create_account", email=EMAIL, password=PASSWORD)["accountId"]
-    return made
+    account_id: str = as_operator("create_account", email=EMAIL, password=PASSWORD)["accountId"]
+    return account_id
 
 
 @pytest.fixture
@@ -51,11 +51,11 @@ def limited(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
 
 def live(token: str) -> ConsoleSessionRow | None:
     """Return the live session of a token, or None."""
-    found = console_sessions.find(token)
-    return found if found and found.lives(accounts.get(found.account_id)) else None
+    session = console_sessions.find(token)
+    return session if session and session.lives(accounts.get(session.account_id)) else None
 
 
-def as_person(token: str, operation: str, /, **arguments: Any) -> Any:
+def call_signed_in(token: str, operation: str, /, **arguments: Any) -> Any:
     """Run an operation as the signed-in account."""
     session = live(token)
     assert session
@@ -83,14 +83,14 @@ class TestSignIn:
     def test_every_failed_sign_in_gets_the_same_answer(self, account: str) -> None:
         as_operator("create_account", email="off@example.com", password=PASSWORD)
         as_operator("disable_account", email="off@example.com")
-        told = [
+        errors = [
             refusal("nobody@example.com"),
             refusal(password="correct horsf"),
             refusal("off@example.com"),
             refusal("off@example.com", "correct horsf"),
         ]
-        assert {type(error) for error in told} == {UnauthorizedError}
-        assert len({(error.message, error.status, str(error.details)) for error in told}) == 1
+        assert {type(error) for error in errors} == {UnauthorizedError}
+        assert len({(error.message, error.status, str(error.details)) for error in errors}) == 1
 
     def test_unknown_addresses_take_as_long_as_known_ones(
         self, account: str, monkeypatch: pytest.MonkeyPatch
@@ -127,23 +127,23 @@ class TestSignIn:
 
     def test_only_a_hash_of_the_session_token_is_stored(self, account: str) -> None:
         token = begun(EMAIL, browser="Firefox")
-        stored = json.dumps(all_rows(), default=str)
-        assert "Firefox" in stored
-        assert token not in stored
-        assert PASSWORD not in stored
+        stored_json = json.dumps(all_rows(), default=str)
+        assert "Firefox" in stored_json
+        assert token not in stored_json
+        assert PASSWORD not in stored_json
 
     def test_sign_in_rehashes_a_password_with_outdated_parameters(
         self, account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        before = accounts.get(account).password_hash
+        old_hash = accounts.get(account).password_hash
         begun(EMAIL)
-        assert accounts.get(account).password_hash == before
+        assert accounts.get(account).password_hash == old_hash
         stronger = PasswordHasher(time_cost=2, memory_cost=16, parallelism=1)
         monkeypatch.setattr(passwords, "hasher", lambda: stronger)
         token = begun(EMAIL)
-        after = accounts.get(account).password_hash
-        assert after != before
-        assert "t=2" in after
+        new_hash = accounts.get(account).password_hash
+        assert new_hash != old_hash
+        assert "t=2" in new_hash
         assert live(token)
         assert begun(EMAIL)
 
@@ -159,9 +159,9 @@ class TestThrottle:
     def test_ten_attempts_are_allowed_in_fifteen_minutes(self, account: str, time: Time) -> None:
         for _ in range(10):
             assert isinstance(refusal(password="wrong"), UnauthorizedError)
-        told = refusal()  # the right one
-        assert isinstance(told, RateLimitedError)
-        assert int(told.headers["Retry-After"]) == 900
+        error = refusal()  # the right one
+        assert isinstance(error, RateLimitedError)
+        assert int(error.headers["Retry-After"]) == 900
         time.pass_by(minutes=14, seconds=59)
         assert isinstance(refusal(), RateLimitedError)
         time.pass_by(seconds=1)
@@ -176,8 +176,8 @@ class TestThrottle:
         assert live(begun("eve@example.com", visitor="attacker"))
 
     def test_attempts_for_unknown_addresses_are_limited_too(self, account: str, time: Time) -> None:
-        told = [type(refusal("nobody@example.com", "x")) for _ in range(11)]
-        assert told == [UnauthorizedError] * 10 + [RateLimitedError]
+        error_types = [type(refusal("nobody@example.com", "x")) for _ in range(11)]
+        assert error_types == [UnauthorizedError] * 10 + [RateLimitedError]
 
     def test_spellings_of_one_address_share_a_limit(self, account: str, time: Time) -> None:
         for number in range(10):
@@ -185,17 +185,17 @@ class TestThrottle:
         assert isinstance(refusal(), RateLimitedError)
 
     def test_one_visitor_may_try_a_hundred_addresses(self, database: None, time: Time) -> None:
-        told = [type(refusal(f"a{number}@example.com", "x")) for number in range(101)]
-        assert told == [UnauthorizedError] * 100 + [RateLimitedError]
+        error_types = [type(refusal(f"a{number}@example.com", "x")) for number in range(101)]
+        assert error_types == [UnauthorizedError] * 100 + [RateLimitedError]
 
     @pytest.mark.parametrize("email", [EMAIL, "nobody@example.com"])
     def test_fifty_failures_in_an_hour_lock_an_account(
         self, email: str, account: str, time: Time
     ) -> None:
-        told = [refusal(email, "x", visitor=f"v{number % 7}") for number in range(51)]
-        assert {type(error) for error in told[:50]} == {UnauthorizedError}
-        assert isinstance(told[50], RateLimitedError)
-        assert told[50].message == (
+        errors = [refusal(email, "x", visitor=f"v{number % 7}") for number in range(51)]
+        assert {type(error) for error in errors[:50]} == {UnauthorizedError}
+        assert isinstance(errors[50], RateLimitedError)
+        assert errors[50].message == (
             "Too many requests: 50 failed attempts to sign in to an account within an hour are "
             "allowed. Try again in 3,600 s."
         )
@@ -217,17 +217,17 @@ class TestThrottle:
         for number in range(60):
             assert begun(EMAIL, visitor=f"v{number % 8}")
         for number in range(50):
-            told = refusal(password="x", visitor=f"w{number % 7}")
-            assert isinstance(told, UnauthorizedError)
+            error = refusal(password="x", visitor=f"w{number % 7}")
+            assert isinstance(error, UnauthorizedError)
 
     def test_concurrent_attempts_do_not_exceed_the_limit_of_an_account(
         self, account: str, time: Time
     ) -> None:
-        told = run_concurrently(
+        error_types = run_concurrently(
             60, lambda number: type(refusal(password="x", visitor=f"v{number}"))
         )
-        assert told.count(UnauthorizedError) == 50
-        assert told.count(RateLimitedError) == 10
+        assert error_types.count(UnauthorizedError) == 50
+        assert error_types.count(RateLimitedError) == 10
 
     def test_limit_counter_does_not_store_the_address(self, account: str) -> None:
         refusal("nobody@example.com")
@@ -235,12 +235,12 @@ class TestThrottle:
 
     def test_password_guesses_within_a_session_are_limited(self, account: str, time: Time) -> None:
         token = begun(EMAIL)
-        wanted = {"password": "another one"}
+        new_password = {"password": "another one"}
         for _ in range(10):
             with pytest.raises(ValidationError):
-                as_person(token, "change_password", current="guess", **wanted)
+                call_signed_in(token, "change_password", current="guess", **new_password)
         with pytest.raises(RateLimitedError):
-            as_person(token, "change_password", current=PASSWORD, **wanted)
+            call_signed_in(token, "change_password", current=PASSWORD, **new_password)
 
 
 class TestSessionLifetime:
@@ -270,9 +270,9 @@ class TestSessionLifetime:
             session = live(token)
             assert session
             console_sessions.touch(session)
-            found = live(token)
-            assert found
-            assert (found.seen_at - began).total_seconds() == seen * 60
+            used_session = live(token)
+            assert used_session
+            assert (used_session.seen_at - began).total_seconds() == seen * 60
 
     def test_write_of_last_use_does_not_restore_an_ended_session(
         self, account: str, time: Time
@@ -280,7 +280,7 @@ class TestSessionLifetime:
         token = begun(EMAIL)
         session = live(token)
         assert session
-        as_person(token, "end_session", id=session.session_id)
+        call_signed_in(token, "end_session", id=session.session_id)
         time.pass_by(minutes=11)
         console_sessions.touch(session)
         assert console_sessions.find(token) is None
@@ -305,51 +305,55 @@ class TestOwnSessions:
         first = begun(EMAIL, browser="Firefox")
         time.pass_by(minutes=1)
         begun(EMAIL, browser="Chrome")
-        found = as_person(first, "list_sessions")["sessions"]
-        shown = [(each["browser"], each["current"], each["createdAt"]) for each in found]
-        assert shown == [
+        sessions = call_signed_in(first, "list_sessions")["sessions"]
+        rows = [
+            (session["browser"], session["current"], session["createdAt"]) for session in sessions
+        ]
+        assert rows == [
             ("Chrome", False, "2027-01-15T12:01:00.000Z"),
             ("Firefox", True, "2027-01-15T12:00:00.000Z"),
         ]
-        assert first not in json.dumps(found)
+        assert first not in json.dumps(sessions)
         time.pass_by(hours=11, minutes=59, seconds=30)
         third = begun(EMAIL)
-        assert len(as_person(third, "list_sessions")["sessions"]) == 2
+        assert len(call_signed_in(third, "list_sessions")["sessions"]) == 2
 
     def test_ending_one_session_keeps_the_others(self, account: str) -> None:
         first, second = begun(EMAIL), begun(EMAIL)
         session = live(second)
         assert session
-        as_person(first, "end_session", id=session.session_id)
+        call_signed_in(first, "end_session", id=session.session_id)
         assert live(first)
         assert not live(second)
         with pytest.raises(NotFoundError):
-            as_person(first, "end_session", id=session.session_id)
+            call_signed_in(first, "end_session", id=session.session_id)
 
     def test_session_of_another_account_cannot_be_ended(self, account: str) -> None:
         as_operator("create_account", email="eve@example.com", password=PASSWORD)
-        own, token = begun(EMAIL), begun("eve@example.com")
+        own_token, token = begun(EMAIL), begun("eve@example.com")
         theirs = live(token)
         assert theirs
         with pytest.raises(NotFoundError) as foreign:
-            as_person(own, "end_session", id=theirs.session_id)
+            call_signed_in(own_token, "end_session", id=theirs.session_id)
         with pytest.raises(NotFoundError) as unknown:
-            as_person(own, "end_session", id="01KDVDNA00B3S3R1913KPENF65")
+            call_signed_in(own_token, "end_session", id="01KDVDNA00B3S3R1913KPENF65")
         assert str(foreign.value) == str(unknown.value)
         assert live(token)
 
     def test_sign_out_everywhere_ends_all_sessions(self, account: str) -> None:
         tokens = [begun(EMAIL) for _ in range(3)]
-        as_person(tokens[0], "sign_out_everywhere")
+        call_signed_in(tokens[0], "sign_out_everywhere")
         assert not any(map(live, tokens))
         assert live(begun(EMAIL))
 
     def test_password_change_ends_all_sessions_and_starts_a_new_one(self, account: str) -> None:
-        own, other = begun(EMAIL, browser="Firefox"), begun(EMAIL)
-        made = as_person(own, "change_password", current=PASSWORD, password="a new password")
-        assert not live(own)
+        own_token, other = begun(EMAIL, browser="Firefox"), begun(EMAIL)
+        response = call_signed_in(
+            own_token, "change_password", current=PASSWORD, password="a new password"
+        )
+        assert not live(own_token)
         assert not live(other)
-        session = live(made["token"])
+        session = live(response["token"])
         assert session
         assert session.browser == "Firefox"
         assert isinstance(refusal(), UnauthorizedError)
@@ -367,12 +371,12 @@ class TestOwnSessions:
         self, field: str, arguments: dict[str, str], account: str
     ) -> None:
         token = begun(EMAIL)
-        before = accounts.get(account).attribute_values
+        attributes_before = accounts.get(account).attribute_values
         with pytest.raises(ValidationError) as caught:
-            as_person(token, "change_password", **arguments)
+            call_signed_in(token, "change_password", **arguments)
         assert [error.field for error in caught.value.errors] == [field]
         assert not any(secret in str(caught.value.errors) for secret in ("wrong", 'short"'))
-        assert accounts.get(account).attribute_values == before
+        assert accounts.get(account).attribute_values == attributes_before
         assert live(token)
 
 
@@ -383,11 +387,11 @@ class TestRaces:
     ) -> None:
         """The password changes after it was checked and before the session is committed."""
         require = sessions.begin_session
-        changed: list[str] = []
+        changes: list[str] = []
 
         def late(ctx: Any, row: AccountRow, browser: str) -> str:
-            if not changed:
-                changed.append("now")
+            if not changes:
+                changes.append("now")
                 as_operator("set_password", email=EMAIL, password="a new password")
             return require(ctx, row, browser)
 
@@ -400,17 +404,17 @@ class TestRaces:
     ) -> None:
         token = begun(EMAIL)
         hashed = passwords.hashed
-        changed: list[str] = []
+        changes: list[str] = []
 
         def late(password: str) -> str:
-            if not changed:
-                changed.append("now")
+            if not changes:
+                changes.append("now")
                 as_operator("set_password", email=EMAIL, password="the operator's")
             return hashed(password)
 
         monkeypatch.setattr(passwords, "hashed", late)
         with pytest.raises(ValidationError):
-            as_person(token, "change_password", current=PASSWORD, password="the thief's")
+            call_signed_in(token, "change_password", current=PASSWORD, password="the thief's")
         assert live(begun(EMAIL, "the operator's"))
 
     def test_concurrent_sign_ins_leave_no_session_of_the_old_password(self, account: str) -> None:
@@ -418,15 +422,17 @@ class TestRaces:
 
         def act(number: int) -> str:
             if number == 0:
-                made = as_person(owner, "change_password", current=PASSWORD, password="another one")
-                return str(made["token"])
+                response = call_signed_in(
+                    owner, "change_password", current=PASSWORD, password="another one"
+                )
+                return str(response["token"])
             try:
                 return begun(EMAIL, visitor=str(number))
             except UnauthorizedError:
                 return ""
 
-        own, *others = run_concurrently(6, act)
-        assert live(own)
+        owner_token, *others = run_concurrently(6, act)
+        assert live(owner_token)
         assert not any(live(token) for token in others if token)
 
     def test_concurrent_sign_ins_leave_no_session_of_a_disabled_account(self, account: str) -> None:
@@ -447,14 +453,16 @@ class TestRaces:
         tokens = [begun(EMAIL), begun(EMAIL)]
 
         def change(number: int) -> str | None:
-            wanted = {"current": PASSWORD, "password": f"password {number}"}
+            new_password = {"current": PASSWORD, "password": f"password {number}"}
             try:
-                return str(as_person(tokens[number], "change_password", **wanted)["token"])
+                return str(
+                    call_signed_in(tokens[number], "change_password", **new_password)["token"]
+                )
             except (ValidationError, AssertionError):  # refused, or its session has just ended
                 return None
 
-        made = run_concurrently(2, change)
-        assert sum(token is not None for token in made) == 1
-        won = next(number for number, token in enumerate(made) if token)
-        assert live(made[won])
+        new_tokens = run_concurrently(2, change)
+        assert sum(token is not None for token in new_tokens) == 1
+        won = next(number for number, token in enumerate(new_tokens) if token)
+        assert live(new_tokens[won])
         assert live(begun(EMAIL, f"password {won}"))

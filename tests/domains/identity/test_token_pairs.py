@@ -45,16 +45,16 @@ def test_a_refresh_token_is_valid_for_60_days() -> None:
 
 def test_a_refresh_replaces_its_token_and_leaves_the_other_pairs() -> None:
     one, two = pair("x", 500), pair("y", 400)
-    found = rotate([one, two], "r-x", NEW, is_family=True)
-    assert found == [one._replace(replaced_at=NOW), two, NEW]
+    pairs = rotate([one, two], "r-x", NEW, is_family=True)
+    assert pairs == [one._replace(replaced_at=NOW), two, NEW]
 
 
 def test_a_token_that_was_replaced_within_two_minutes_gets_an_access_token_and_its_successor() -> (
     None
 ):
     used, successor = pair("x", 500, replaced=REUSE_SECONDS - 1), pair("new", REUSE_SECONDS - 1)
-    again = rotate([used, successor], "r-x", NEW._replace(access="a-2"), is_family=True)
-    assert again == [used, successor, TokenPair("a-2", "", NOW, 1)]
+    pairs = rotate([used, successor], "r-x", NEW._replace(access="a-2"), is_family=True)
+    assert pairs == [used, successor, TokenPair("a-2", "", NOW, 1)]
     gone = successor._replace(replaced_at=NOW - 1)
     assert rejected([used, gone, pair("another")], "r-x") == "refused"
 
@@ -81,11 +81,11 @@ def test_ten_tokens_are_replaced_within_two_minutes_and_no_more() -> None:
 
 def test_a_pair_is_kept_while_one_of_its_tokens_may_be_used() -> None:
     live = pair("live", ACCESS_SECONDS)
-    kept = pair("access", ACCESS_SECONDS - 1, replaced=REUSE_SECONDS)
+    replaced_pair = pair("access", ACCESS_SECONDS - 1, replaced=REUSE_SECONDS)
     gone = pair("gone", ACCESS_SECONDS, replaced=REUSE_SECONDS)
-    assert rotate([live, kept, gone, pair("x")], "r-x", NEW, is_family=True) == [
+    assert rotate([live, replaced_pair, gone, pair("x")], "r-x", NEW, is_family=True) == [
         live,
-        kept,
+        replaced_pair,
         pair("x", replaced=0),
         NEW,
     ]
@@ -98,5 +98,5 @@ def test_access_tokens_of_the_oldest_replaced_pairs_end_when_there_are_too_many(
     live = pair("live", 800)
     replaced = [pair(str(n), 600 - n, replaced=REUSE_SECONDS + 9) for n in range(MAX_KEPT - 3)]
     more = [pair(f"more-{n}", 700 - n, replaced=REUSE_SECONDS + 9) for n in range(surplus)]
-    found = rotate([live, *more, *replaced, pair("x")], "r-x", NEW, is_family=True)
-    assert found == [live, *replaced, pair("x", replaced=0), NEW]
+    pairs = rotate([live, *more, *replaced, pair("x")], "r-x", NEW, is_family=True)
+    assert pairs == [live, *replaced, pair("x", replaced=0), NEW]

@@ -80,8 +80,8 @@ class TestListWorkspaces:
         as_operator(
             "add_member", workspaceId=owner.workspace.id, email=account.email, role="manager"
         )
-        shown = {w["id"]: w for w in member.api().get(LIST)["workspaces"]}[owner.workspace.id]
-        assert (shown["role"], shown["joinedAt"]) == ("manager", "2027-01-16T12:00:00.000Z")
+        workspace = {w["id"]: w for w in member.api().get(LIST)["workspaces"]}[owner.workspace.id]
+        assert (workspace["role"], workspace["joinedAt"]) == ("manager", "2027-01-16T12:00:00.000Z")
 
     def test_key_with_any_scope_can_list_workspaces(self, owner: Owner) -> None:
         for scope in ("files:read", "blog:write", "pages:write"):
@@ -113,5 +113,6 @@ class TestListWorkspaces:
     def test_names_are_returned_unchanged(self, owner: Owner) -> None:
         email = accounts.get(owner.workspace.owner_id).email
         as_operator("create_workspace", owner=email, name="  Пекарня «Ёж» 🦔 ")
-        shown = owner.api().get(LIST)["workspaces"][1]
-        assert (shown["name"], shown["slug"]) == ("Пекарня «Ёж» 🦔", "pekarnya-ezh-hedgehog")
+        workspace = owner.api().get(LIST)["workspaces"][1]
+        assert workspace["name"] == "Пекарня «Ёж» 🦔"
+        assert workspace["slug"] == "pekarnya-ezh-hedgehog"

@@ -29,17 +29,17 @@ class Bot:
 
     def source(self, source_id: str) -> dict[str, Any]:
         """Return a source as the list shows it."""
-        (found,) = [each for each in self.sources if each["id"] == source_id]
-        return found
+        (source,) = [source for source in self.sources if source["id"] == source_id]
+        return source
 
     @property
     def sources(self) -> list[dict[str, Any]]:
         """All sources."""
-        found: list[dict[str, Any]] = self.api.get(self.path)["sources"]
-        return found
+        sources: list[dict[str, Any]] = self.api.get(self.path)["sources"]
+        return sources
 
     @property
-    def stored(self) -> list[Path]:
+    def stored_files(self) -> list[Path]:
         """The files of its texts and indexes in the object store."""
         folder = self.store / self.workspace_id / "knowledge" / self.id
         return sorted(path for path in folder.rglob("*") if path.is_file())

@@ -21,7 +21,7 @@ def upload(api: Api, name: str, body: bytes) -> str:
     return file
 
 
-def added(bot: Bot, name: str, body: bytes) -> dict[str, object]:
+def add_file(bot: Bot, name: str, body: bytes) -> dict[str, object]:
     """Add a file as a source, and return the source after the job has read it."""
     source = bot.add("File", fileId=upload(bot.api, name, body))
     assert (source["kind"], source["status"], source["chars"]) == ("file", "pending", 0)
@@ -41,17 +41,17 @@ def added(bot: Bot, name: str, body: bytes) -> dict[str, object]:
     ids=["utf-8", "cp1251", "markdown", "csv", "html"],
 )
 def test_a_file_is_read_and_found(bot: Bot, name: str, body: bytes) -> None:
-    source = added(bot, name, body)
+    source = add_file(bot, name, body)
     assert (source["status"], source["error"]) == ("ready", None)
     assert bot.finds("Доставляете по субботам?") == ["File"]
 
 
 def test_a_pdf_is_read_and_found(bot: Bot) -> None:
-    source = added(bot, "menu.pdf", pdf("Rye bread costs 240 rubles.", "Cakes on order."))
+    source = add_file(bot, "menu.pdf", pdf("Rye bread costs 240 rubles.", "Cakes on order."))
     assert (source["status"], source["error"]) == ("ready", None)
-    (found,) = bot.find("How much does rye bread cost?")
-    assert "Rye bread costs 240 rubles." in found.text
-    assert "Cakes on order." in found.text
+    (passage,) = bot.find("How much does rye bread cost?")
+    assert "Rye bread costs 240 rubles." in passage.text
+    assert "Cakes on order." in passage.text
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_pdf_is_read_and_found(bot: Bot) -> None:
 def test_a_file_without_readable_text_fails_with_a_reason(
     bot: Bot, name: str, body: bytes, error: str
 ) -> None:
-    source = added(bot, name, body)
+    source = add_file(bot, name, body)
     assert (source["status"], source["error"], source["chars"]) == ("failed", error, 0)
     assert bot.run_jobs(days=2)["knowledge-fetch"] == 0, "a file is not read again"
 
@@ -107,14 +107,14 @@ def test_a_file_that_does_not_fit_beside_the_other_sources_fails(
 ) -> None:
     monkeypatch.setattr(quotas, "MAX_BOT_BYTES", 20)
     bot.add(text="a" * 15)
-    source = added(bot, "a.txt", b"bread and cake")
+    source = add_file(bot, "a.txt", b"bread and cake")
     assert source["status"] == "failed"
     assert "use 15 of 20 bytes" in str(source["error"])
 
 
 def test_a_parser_that_takes_too_long_is_ended(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "SECONDS", 0.01)
-    source = added(bot, "a.txt", b"bread")
+    source = add_file(bot, "a.txt", b"bread")
     assert source["status"] == "failed"
     assert "longer than 20 seconds" in str(source["error"])
 
@@ -123,7 +123,7 @@ def test_a_parser_that_needs_too_much_memory_fails_alone(
     bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexing, "_PARSER", "tests.factories.isolated:take_memory")
-    source = added(bot, "a.txt", b"bread")
+    source = add_file(bot, "a.txt", b"bread")
     assert source["status"] == "failed"
     assert "too much memory" in str(source["error"])
 
@@ -138,9 +138,9 @@ def test_a_file_in_use_is_deleted_only_by_force_and_is_no_longer_found(bot: Bot)
     assert answer.data["usedBy"] == [{"type": "knowledge", "id": source["id"], "name": "File"}]
     bot.api.post("/api/files/delete", {"id": file, "force": True})
     assert bot.find("bread") == []
-    after = bot.source(source["id"])
-    assert (after["status"], after["chars"]) == ("failed", 0)
-    assert "The file was deleted" in after["error"]
+    stored_source = bot.source(source["id"])
+    assert (stored_source["status"], stored_source["chars"]) == ("failed", 0)
+    assert "The file was deleted" in stored_source["error"]
 
 
 def test_a_file_that_vanished_before_it_was_read_fails(bot: Bot) -> None:
@@ -166,4 +166,4 @@ def test_a_source_deleted_while_it_is_read_stays_deleted(
     bot.run_jobs()
     assert (bot.sources, bot.find("bread")) == ([], [])
     bot.run_jobs(hours=2)
-    assert bot.stored == []
+    assert bot.stored_files == []

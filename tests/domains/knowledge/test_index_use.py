@@ -19,11 +19,11 @@ from tests.support.patience import PATIENCE
 @pytest.fixture(autouse=True)
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> IndexCache:
     """The cache of a process that has just started, with room for three files."""
-    made = IndexCache(tmp_path)
-    monkeypatch.setattr(search, "index_cache", lambda: made)
+    index_cache = IndexCache(tmp_path)
+    monkeypatch.setattr(search, "index_cache", lambda: index_cache)
     monkeypatch.setattr(search, "LOADING_SECONDS", PATIENCE)
     monkeypatch.setattr(search, "MAX_FILES", 3)
-    return made
+    return index_cache
 
 
 def test_an_index_is_loaded_once(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,15 +128,15 @@ def test_no_question_makes_a_search_fail(built: Path, question: str) -> None:
 
 @given(texts=st.lists(TEXTS, max_size=5))
 def test_any_text_can_be_indexed(texts: list[str]) -> None:
-    whole = [passages.normal_form(text) for text in texts]
-    search.build(Passage("s", text, "", text) for text in whole)
+    normal_texts = [passages.normal_form(text) for text in texts]
+    search.build(Passage("s", text, "", text) for text in normal_texts)
 
 
 @given(text=st.text(alphabet="ab .!\n", max_size=5000))
 def test_passages_are_short_and_lose_nothing(text: str) -> None:
-    found = list(passages.split(text))
-    assert "".join("".join(found).split()) == "".join(text.split())
-    assert all(0 < len(passage) <= passages.MAX_LENGTH for passage in found)
+    parts = list(passages.split(text))
+    assert "".join("".join(parts).split()) == "".join(text.split())
+    assert all(0 < len(passage) <= passages.MAX_LENGTH for passage in parts)
 
 
 def test_a_platform_without_full_text_search_scans_the_passages(

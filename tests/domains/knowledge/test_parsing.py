@@ -11,7 +11,7 @@ from chalicelib.domains.knowledge.rules.parsing import UnreadableError, parser_f
 from tests.factories.pdf import pdf
 
 
-def with_empty_password(body: bytes) -> bytes:
+def encrypt_with_empty_password(body: bytes) -> bytes:
     """Return a PDF that everybody can read, but only its owner may change."""
     writer = pypdf.PdfWriter(clone_from=io.BytesIO(body))
     writer.encrypt("", "owner", algorithm="RC4-128")
@@ -28,7 +28,7 @@ def with_empty_password(body: bytes) -> bytes:
         ("html", b"<title>T</title><p>Rye<br>bread<ul><li>Cake</ul>", None, "Rye\nbread\n\n• Cake"),
         ("html", "<p>Хлеб".encode("koi8-r"), "koi8-r", "Хлеб"),
         ("pdf", pdf("Rye bread", "Cake"), None, "Rye bread\n\nCake"),
-        ("pdf", with_empty_password(pdf("Rye bread")), None, "Rye bread"),
+        ("pdf", encrypt_with_empty_password(pdf("Rye bread")), None, "Rye bread"),
         ("pdf", pdf(*["x"] * parsing.MAX_PAGES), None, "\n\n".join("x" * parsing.MAX_PAGES)),
     ],
 )
@@ -61,8 +61,8 @@ def test_a_file_without_text_is_refused_with_the_reason(
     ("error", "problem"),
     [
         (DependencyError, parsing.ENCRYPTED),
-        *((each, parsing.BROKEN_PDF) for each in (PdfReadError, ValueError, KeyError, TypeError)),
-        *((each, parsing.BROKEN_PDF) for each in (AttributeError, IndexError)),
+        *((error, parsing.BROKEN_PDF) for error in (PdfReadError, ValueError, KeyError, TypeError)),
+        *((error, parsing.BROKEN_PDF) for error in (AttributeError, IndexError)),
     ],
 )
 def test_an_error_of_the_pdf_library_is_a_reason_for_the_owner(

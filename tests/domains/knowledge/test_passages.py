@@ -36,24 +36,24 @@ def test_a_short_text_is_one_passage(length: int) -> None:
 
 def test_passages_end_where_the_last_sentence_within_the_limit_does() -> None:
     text = (SENTENCE * 60).strip()
-    found = [*split(text)]
-    assert " ".join(found) == text
-    whole = MAX_LENGTH // len(SENTENCE)
-    assert found[0] == (SENTENCE * whole).strip()
-    assert found[1] == found[0]
+    parts = [*split(text)]
+    assert " ".join(parts) == text
+    sentence_count = MAX_LENGTH // len(SENTENCE)
+    assert parts[0] == (SENTENCE * sentence_count).strip()
+    assert parts[1] == parts[0]
 
 
 def test_a_passage_without_a_sentence_ends_at_the_last_space() -> None:
     word = "x" * 99 + " "
-    found = [*split(word * 20)]
-    assert found == [(word * 8).strip(), (word * 8).strip(), (word * 4).strip()]
+    parts = [*split(word * 20)]
+    assert parts == [(word * 8).strip(), (word * 8).strip(), (word * 4).strip()]
 
 
 def test_a_passage_without_a_space_ends_at_the_limit() -> None:
     text = "x" * MIN_LENGTH + " " + "y" * 2_000
-    found = [*split(text)]
-    assert found[0] == "x" * MIN_LENGTH
-    assert found[1] == "y" * MAX_LENGTH
+    parts = [*split(text)]
+    assert parts[0] == "x" * MIN_LENGTH
+    assert parts[1] == "y" * MAX_LENGTH
     for early in ("x" * (MIN_LENGTH - 1) + " ", "Short. "):
         assert len(next(split(early + "y" * 2_000))) == MAX_LENGTH
 
@@ -82,7 +82,7 @@ def test_an_index_is_built_again_when_a_document_changes() -> None:
     one = Document("s", "Title", "https://example.com", "k")
     known = passages.fingerprint([one])
     assert known == passages.fingerprint([one])
-    changed = [one._replace(**{field: "other"}) for field in Document._fields]
-    assert len({known, *(passages.fingerprint([each]) for each in changed)}) == 5
+    changed_documents = [one._replace(**{field: "other"}) for field in Document._fields]
+    assert len({known, *(passages.fingerprint([document]) for document in changed_documents)}) == 5
     assert passages.is_page(passages.page_source("p"))
     assert not passages.is_page("p")

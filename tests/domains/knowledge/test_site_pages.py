@@ -25,11 +25,11 @@ def test_a_published_page_is_found_with_its_url(bot: Bot, site: str) -> None:
     page = pages.create(bot.api, site, "О нас", slug="about")
     pages.save(bot.api, page, HTML)
     bot.run_jobs()
-    (found,) = bot.find("С какого года вы печёте?")
-    assert found.title == "О нас"
-    assert found.url.endswith("/about")
-    assert "Печём хлеб с 1998 года." in found.text
-    assert "<" not in found.text
+    (passage,) = bot.find("С какого года вы печёте?")
+    assert passage.title == "О нас"
+    assert passage.url.endswith("/about")
+    assert "Печём хлеб с 1998 года." in passage.text
+    assert "<" not in passage.text
 
 
 def test_every_bot_of_the_workspace_finds_a_page(
@@ -94,12 +94,12 @@ def test_a_change_that_commits_while_its_job_runs_is_not_lost(
     build = indexing._refresh
 
     def build_and_change(*arguments: Any) -> bool:
-        done = build(*arguments)
+        outcome = build(*arguments)
         monkeypatch.setattr(indexing, "_refresh", build)
-        after, bot.time.now = bot.time.now, due
+        time_before, bot.time.now = bot.time.now, due
         pages.save(bot.api, page, "<p>Печём торты.</p>")
-        bot.time.now = after
-        return done
+        bot.time.now = time_before
+        return outcome
 
     monkeypatch.setattr(indexing, "_refresh", build_and_change)
     bot.run_jobs()
@@ -111,14 +111,14 @@ def test_one_bot_whose_index_fails_does_not_keep_others_from_theirs(
     make_bot: Callable[..., Bot], bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = make_bot("Other")
-    for each in (bot, other):
-        each.add(text="We sell bread.")
+    for bot_to_fill in (bot, other):
+        bot_to_fill.add(text="We sell bread.")
     build = indexing._refresh
 
-    def refuse(workspace_id: str, bot_id: str, *rest: Any) -> bool:
+    def refuse(workspace_id: str, bot_id: str, *arguments: Any) -> bool:
         if bot_id == bot.id:
             raise AppError("no")
-        return build(workspace_id, bot_id, *rest)
+        return build(workspace_id, bot_id, *arguments)
 
     with monkeypatch.context() as broken:
         broken.setattr(indexing, "_refresh", refuse)
@@ -138,10 +138,10 @@ def test_an_index_of_older_pages_does_not_replace_one_that_was_published_meanwhi
     def read_before_another_process(workspace_id: str) -> Any:
         monkeypatch.setattr(indexing, "_published", read)
         monkeypatch.setattr(indexing, "_LOCKS", [Lock()])  # those of another process
-        found = read(workspace_id)
+        published_pages = read(workspace_id)
         pages.save(bot.api, page, "<p>Печём торты.</p>")
         indexing.refresh(workspace_id, [bot.id])
-        return found
+        return published_pages
 
     monkeypatch.setattr(indexing, "_published", read_before_another_process)
     bot.run_jobs()
@@ -157,7 +157,7 @@ def test_many_changes_at_once_build_an_index_once(
         pages.save(bot.api, pages.create(bot.api, site, f"Page {number}"), HTML)
     built: list[object] = []
     build = search.build
-    monkeypatch.setattr(search, "build", lambda found: built.append(1) or build(found))
+    monkeypatch.setattr(search, "build", lambda parts: built.append(1) or build(parts))
     assert bot.run_jobs()["knowledge-stale"] > 1
     assert len(built) == 1
     assert len(bot.find("хлеб", limit=20)) == 12

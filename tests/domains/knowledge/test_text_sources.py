@@ -72,12 +72,12 @@ def test_a_deleted_source_is_no_longer_found_before_the_next_index(bot: Bot) -> 
 def test_deletion_leaves_no_object_behind(bot: Bot) -> None:
     source = bot.add(text="We deliver on weekdays.")
     bot.run_jobs()
-    assert len(bot.stored) == 2, "the text and the index"
+    assert len(bot.stored_files) == 2, "the text and the index"
     bot.delete(source["id"])
-    assert len(bot.stored) == 1, "the text goes at once"
+    assert len(bot.stored_files) == 1, "the text goes at once"
     bot.run_jobs()
     bot.run_jobs(hours=2)
-    assert bot.stored == []
+    assert bot.stored_files == []
 
 
 def test_a_replaced_index_is_removed_after_its_readers_are_done(bot: Bot) -> None:
@@ -85,19 +85,19 @@ def test_a_replaced_index_is_removed_after_its_readers_are_done(bot: Bot) -> Non
     bot.run_jobs()
     bot.add("Two", text="Two loafs.")
     bot.run_jobs()
-    assert len(bot.stored) == 4
+    assert len(bot.stored_files) == 4
     bot.run_jobs(hours=2)
-    assert len(bot.stored) == 3
+    assert len(bot.stored_files) == 3
     assert sorted(bot.finds("loaf")) == ["One", "Two"]
 
 
 def test_an_index_is_not_built_again_if_nothing_has_changed(bot: Bot) -> None:
     bot.add(text="We deliver on weekdays.")
     bot.run_jobs()
-    before = bot.stored
+    files_before = bot.stored_files
     bot.api.call("PUT", f"/api/agents/{bot.id}", {"name": "Miller"})
     assert bot.run_jobs()["knowledge-stale"] >= 1
-    assert bot.stored == before
+    assert bot.stored_files == files_before
 
 
 @pytest.mark.parametrize(
@@ -149,14 +149,14 @@ def test_concurrent_texts_do_not_exceed_the_quota(
     answers = run_concurrently(6, lambda _: bot.api.call("POST", bot.path, body).status)
     assert sorted(answers) == [200] * 3 + [409] * 3
     assert len(bot.sources) == 3
-    assert len(bot.stored) == 3, "refused calls leave no text"
+    assert len(bot.stored_files) == 3, "refused calls leave no text"
 
 
 def test_a_text_whose_record_was_not_written_is_removed(bot: Bot) -> None:
     with faulty(TRANSACTION, closed, "before"):
         bot.api.refused("POST", bot.path, {"title": "T", "text": "Bread."})
     bot.run_jobs(hours=2)
-    assert (bot.sources, bot.stored) == ([], [])
+    assert (bot.sources, bot.stored_files) == ([], [])
 
 
 def test_a_process_killed_before_its_index_is_published_leaves_the_old_one(
@@ -172,7 +172,7 @@ def test_a_process_killed_before_its_index_is_published_leaves_the_old_one(
     bot.run_jobs(minutes=10)
     assert sorted(bot.finds("loaf")) == ["One", "Two"]
     bot.run_jobs(hours=2)
-    assert len(bot.stored) == 3, "two texts and one index"
+    assert len(bot.stored_files) == 3, "two texts and one index"
 
 
 def test_sources_of_another_bot_or_workspace_are_not_found(

@@ -42,8 +42,9 @@ def test_a_page_is_read_and_found_with_its_url(bot: Bot, net: Internet) -> None:
     assert (source["kind"], source["status"]) == ("url", "pending")
     bot.run_jobs()
     assert bot.source(source["id"])["status"] == "ready"
-    (found,) = bot.find("Когда доставка?")
-    assert (found.title, found.url, found.text) == ("Page", URL, "Доставка\n\nВезём по субботам.")
+    (passage,) = bot.find("Когда доставка?")
+    assert (passage.title, passage.url) == ("Page", URL)
+    assert passage.text == "Доставка\n\nВезём по субботам."
     assert server.paths == ["/delivery"]
 
 
@@ -52,7 +53,7 @@ def test_the_servers_charset_decides_about_a_page(bot: Bot, net: Internet) -> No
     net.serve(URL, http_response(body, content_type='text/html; charset="windows-1251"'))
     bot.add("Page", url=URL)
     bot.run_jobs()
-    assert [found.text for found in bot.find("везём")] == ["Везём всё"]
+    assert [passage.text for passage in bot.find("везём")] == ["Везём всё"]
 
 
 def test_a_pdf_is_read_from_a_url(bot: Bot, net: Internet) -> None:
@@ -75,17 +76,17 @@ def test_a_page_is_read_again_after_a_day_and_asks_whether_it_has_changed(
     bot.add("Page", url=URL)
     bot.run_jobs()
     assert "If-None-Match" not in server.requests[0]
-    stored = bot.stored
+    files_before = bot.stored_files
     bot.run_jobs(hours=23)
     assert len(server.requests) == 1
     bot.run_jobs(hours=1)
     assert 'If-None-Match: "one"\r\n' in server.requests[1]
     assert "If-Modified-Since: Fri, 15 Jan 2027 00:00:00 GMT\r\n" in server.requests[1]
-    assert [found.text for found in bot.find("bread")] == ["Old bread"]
-    assert bot.stored == stored
+    assert [passage.text for passage in bot.find("bread")] == ["Old bread"]
+    assert bot.stored_files == files_before
     bot.run_jobs(hours=25)
     bot.run_jobs()
-    assert [found.text for found in bot.find("bread")] == ["New bread"]
+    assert [passage.text for passage in bot.find("bread")] == ["New bread"]
     bot.run_jobs(hours=25)
     assert 'If-None-Match: "two"\r\n' in server.requests[3]
     assert "If-Modified-Since" not in server.requests[3]
@@ -120,10 +121,10 @@ def test_a_failed_refresh_keeps_the_former_text_and_says_so(bot: Bot, net: Inter
     source = bot.add("Page", url=URL)
     bot.run_jobs()
     bot.run_jobs(hours=25)
-    after = bot.source(source["id"])
-    assert (after["status"], after["chars"]) == ("ready", len("Bread"))
-    assert "answered with status 404" in after["error"]
-    assert "still answers from the text that was read before" in after["error"]
+    refreshed = bot.source(source["id"])
+    assert (refreshed["status"], refreshed["chars"]) == ("ready", len("Bread"))
+    assert "answered with status 404" in refreshed["error"]
+    assert "still answers from the text that was read before" in refreshed["error"]
     assert bot.finds("bread") == ["Page"]
 
 
@@ -135,9 +136,9 @@ def test_a_page_that_fails_7_times_in_a_row_is_not_read_again(bot: Bot, net: Int
         bot.run_jobs(hours=25)
         assert bot.source(source["id"])["status"] == "ready"
     bot.run_jobs(hours=25)
-    after = bot.source(source["id"])
-    assert after["status"] == "failed"
-    assert "failed 7 times in a row and is not read again" in after["error"]
+    refreshed = bot.source(source["id"])
+    assert refreshed["status"] == "failed"
+    assert "failed 7 times in a row and is not read again" in refreshed["error"]
     assert bot.finds("bread") == ["Page"], "the former text goes on answering"
     for _ in range(3):
         bot.run_jobs(hours=25)
@@ -154,9 +155,9 @@ def test_a_host_inside_or_without_an_address_fails_with_a_reason(
     net.names["bakery.example.com"] = [address] if address else []
     source = bot.add("Page", url=URL)
     bot.run_jobs()
-    after = bot.source(source["id"])
-    assert after["status"] == "failed"
-    assert reason in after["error"]
+    refreshed = bot.source(source["id"])
+    assert refreshed["status"] == "failed"
+    assert reason in refreshed["error"]
     assert net.connections == []
 
 
@@ -164,9 +165,9 @@ def test_a_redirect_that_leads_inside_is_refused(bot: Bot, net: Internet) -> Non
     net.serve(URL, to("http://169.254.169.254/latest/meta-data/"))
     source = bot.add("Page", url=URL)
     bot.run_jobs()
-    after = bot.source(source["id"])
-    assert after["status"] == "failed"
-    assert "expected an address on the public internet" in after["error"]
+    refreshed = bot.source(source["id"])
+    assert refreshed["status"] == "failed"
+    assert "expected an address on the public internet" in refreshed["error"]
     assert len(net.connections) == 1
 
 
@@ -223,7 +224,7 @@ def test_a_read_whose_transaction_has_no_answer_is_recorded_once(
     assert bot.source(source["id"])["status"] == "ready"
     assert bot.finds("bread") == ["Page"]
     bot.run_jobs(hours=2)
-    assert len(bot.stored) == 2, "one text and one index"
+    assert len(bot.stored_files) == 2, "one text and one index"
     requests = len(server.requests)
     bot.run_jobs(hours=25)
     assert len(server.requests) == requests + 1, "one read a day"
@@ -232,7 +233,7 @@ def test_a_read_whose_transaction_has_no_answer_is_recorded_once(
 def test_reads_of_pages_are_not_in_the_audit_log(bot: Bot, net: Internet) -> None:
     net.serve(URL, http_response(b"<p>Bread"))
     bot.add("Page", url=URL)
-    before = [row.operation for row in audit.AuditRow.scan()]
-    assert "add_knowledge" in before
+    operations_before = [row.operation for row in audit.AuditRow.scan()]
+    assert "add_knowledge" in operations_before
     bot.run_jobs()
-    assert [row.operation for row in audit.AuditRow.scan()] == before
+    assert [row.operation for row in audit.AuditRow.scan()] == operations_before

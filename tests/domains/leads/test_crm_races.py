@@ -25,8 +25,8 @@ pytestmark = pytest.mark.store
 
 @pytest.fixture
 def form(api: Api) -> str:
-    made: str = api.post("/api/forms/create", FORM)["form"]["id"]
-    return made
+    form_id: str = api.post("/api/forms/create", FORM)["form"]["id"]
+    return form_id
 
 
 def today(owner: Owner) -> metrics.DayCounts:
@@ -47,9 +47,9 @@ def test_thirty_concurrent_submissions_of_one_person_make_one_client(
 
     ids = run_concurrently(30, act)
     assert len(set(ids)) == 30
-    found = api.get("/api/clients/list")
-    (client,) = found["clients"]
-    assert (found["total"], client["leadsCount"]) == (1, 30)
+    page = api.get("/api/clients/list")
+    (client,) = page["clients"]
+    assert (page["total"], client["leadsCount"]) == (1, 30)
     assert client["email"].lower() == "ada@example.com"
     leads = api.get("/api/forms/collection-list?size=500")["collections"]
     assert {lead["id"] for lead in leads} == set(ids)
@@ -89,14 +89,14 @@ def test_concurrent_submissions_beyond_a_daily_cap_are_refused_and_count_nowhere
             return submit(form, name=f"Ada {number}")
         return None
 
-    stored = [each for each in run_concurrently(12, act) if each is not None]
-    assert len(stored) == 5
+    stored_ids = [lead_id for lead_id in run_concurrently(12, act) if lead_id is not None]
+    assert len(stored_ids) == 5
     assert api.get("/api/forms/collection-list")["total"] == 5
     monkeypatch.setattr(submissions, "FORM_SUBMISSIONS_PER_DAY", cap)
     monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 6)
     later = [submit(form, name=name) for name in ("Bob", "Eve")]
-    found = [api.get(f"/api/forms/collection/{each}")["lead"]["overQuota"] for each in later]
-    assert found == [False, True]
+    leads = [api.get(f"/api/forms/collection/{lead_id}")["lead"] for lead_id in later]
+    assert [lead["overQuota"] for lead in leads] == [False, True]
 
 
 def test_concurrent_leads_with_an_email_and_a_phone_do_not_duplicate_a_client(
@@ -114,8 +114,8 @@ def test_concurrent_leads_with_an_email_and_a_phone_do_not_duplicate_a_client(
         values = [client[field] for client in clients if client[field]]
         assert len(set(values)) == len(values)
     leads = api.get("/api/forms/collection-list?size=500")["collections"]
-    held = Counter(lead["clientId"] for lead in leads)
-    assert held == {client["id"]: client["leadsCount"] for client in clients}
+    leads_per_client = Counter(lead["clientId"] for lead in leads)
+    assert leads_per_client == {client["id"]: client["leadsCount"] for client in clients}
 
 
 def test_a_clients_own_changes_survive_concurrent_leads(api: Api, owner: Owner, form: str) -> None:
@@ -130,9 +130,9 @@ def test_a_clients_own_changes_survive_concurrent_leads(api: Api, owner: Owner, 
             submit(form, **values)
 
     run_concurrently(16, act)
-    after = api.get(f"/api/clients/{client}")["client"]
-    assert (after["leadsCount"], after["tags"]) == (13, ["vip"])
-    assert after["notes"] in {"0", "4", "8", "12"}
+    updated = api.get(f"/api/clients/{client}")["client"]
+    assert (updated["leadsCount"], updated["tags"]) == (13, ["vip"])
+    assert updated["notes"] in {"0", "4", "8", "12"}
 
 
 def test_counters_match_the_leads_after_concurrent_status_changes(
@@ -147,9 +147,9 @@ def test_counters_match_the_leads_after_concurrent_status_changes(
 
     run_concurrently(16, act)
     leads = api.get("/api/forms/collection-list")["collections"]
-    counted = Counter(lead["status"] for lead in leads)
+    leads_per_status = Counter(lead["status"] for lead in leads)
     stats = api.get("/api/crm/stats")
-    assert +Counter(stats["byStatus"]) == counted
+    assert +Counter(stats["byStatus"]) == leads_per_status
     for lead_id in ids:
         history = api.get(f"/api/forms/collection/{lead_id}")["history"]
         changes = [event["change"] for event in history[1:]]
@@ -171,8 +171,8 @@ def test_an_erasure_during_submissions_leaves_no_partial_data(
     run_concurrently(6, act)
     leads = api.get("/api/forms/collection-list?size=500")["collections"]
     clients = api.get("/api/clients/list")["clients"]
-    held = Counter(lead["clientId"] for lead in leads)
+    leads_per_client = Counter(lead["clientId"] for lead in leads)
     assert len(leads) == 6
-    assert held == {
+    assert leads_per_client == {
         client["id"]: client["leadsCount"] for client in clients if client["leadsCount"]
     }

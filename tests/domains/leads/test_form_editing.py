@@ -13,8 +13,8 @@ from tests.factories.examples import FORM, submit
 
 @pytest.fixture
 def form(api: Api) -> str:
-    made: str = api.post("/api/forms/create", FORM)["form"]["id"]
-    return made
+    form_id: str = api.post("/api/forms/create", FORM)["form"]["id"]
+    return form_id
 
 
 def read(owner: Owner, form: str) -> Any:
@@ -27,25 +27,25 @@ def update(owner: Owner, form: str, **changes: Any) -> Any:
 
 class TestUpdateForm:
     def test_only_what_is_sent_changes(self, owner: Owner, form: str) -> None:
-        before = read(owner, form)
-        changed = update(owner, form, title="Write to us", redirectUrl="https://bakery.example")
-        assert changed["title"] == "Write to us"
-        assert changed["redirectUrl"] == "https://bakery.example"
-        assert changed["fields"] == before["fields"]
-        assert changed["version"] == before["version"] + 1
+        form_before = read(owner, form)
+        updated = update(owner, form, title="Write to us", redirectUrl="https://bakery.example")
+        assert updated["title"] == "Write to us"
+        assert updated["redirectUrl"] == "https://bakery.example"
+        assert updated["fields"] == form_before["fields"]
+        assert updated["version"] == form_before["version"] + 1
         assert update(owner, form, redirectUrl=None)["redirectUrl"] is None
 
     def test_a_new_field_gets_a_name_from_its_label(self, owner: Owner, form: str) -> None:
         fields = [*read(owner, form)["fields"], {"label": "Дата торта", "type": "date"}]
-        changed = update(owner, form, fields=[*fields, {"label": "Дата торта"}])
-        assert [field["name"] for field in changed["fields"][-2:]] == ["data_torta", "data_torta_2"]
+        updated = update(owner, form, fields=[*fields, {"label": "Дата торта"}])
+        assert [field["name"] for field in updated["fields"][-2:]] == ["data_torta", "data_torta_2"]
 
     def test_leads_keep_the_values_of_a_field_that_is_removed(
         self, api: Api, owner: Owner, form: str
     ) -> None:
         lead = submit(form, name="Ada", email="ada@example.com")
-        kept = [field for field in read(owner, form)["fields"] if field["name"] != "name"]
-        update(owner, form, fields=[{**field, "label": "New label"} for field in kept])
+        fields = [field for field in read(owner, form)["fields"] if field["name"] != "name"]
+        update(owner, form, fields=[{**field, "label": "New label"} for field in fields])
         data = api.get(f"/api/forms/collection/{lead}")["lead"]["data"]
         assert data == {"name": "Ada", "email": "ada@example.com"}
         assert submit(form, email="eve@example.com") != lead
@@ -87,14 +87,13 @@ def test_a_preview_has_neither_script_nor_url(owner: Owner, form: str) -> None:
 def test_every_template_is_a_valid_form(template: str, language: str, owner: Owner) -> None:
     fields = form_fields.fields(template, language)
     title = form_fields.title(template, language)
-    made = in_console(owner.workspace.id, "create_form", title=title, fields=fields)["form"]
-    assert f'lang="{language}"' in made["embedHtml"]
-    assert made["fields"] == [{**each, "options": each["options"] or None} for each in fields]
-    assert [each.name for each in form_fields.TEMPLATES[template] if each.required] == [
-        each["name"] for each in made["fields"] if each["required"]
-    ]
-    assert not {each["name"] for each in fields} & {each["label"] for each in made["fields"]}
-    assert made["fields"][-1]["type"] == "consent"
+    created = in_console(owner.workspace.id, "create_form", title=title, fields=fields)["form"]
+    assert f'lang="{language}"' in created["embedHtml"]
+    assert created["fields"] == [{**field, "options": field["options"] or None} for field in fields]
+    required = [field.name for field in form_fields.TEMPLATES[template] if field.required]
+    assert required == [field["name"] for field in created["fields"] if field["required"]]
+    assert not {field["name"] for field in fields} & {field["label"] for field in created["fields"]}
+    assert created["fields"][-1]["type"] == "consent"
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def refusal(kind: str, value: Any, spoken: str = "en", *, required: bool = False
 
 class TestValues:
     @pytest.mark.parametrize(
-        ("kind", "typed", "kept"),
+        ("kind", "entered", "expected"),
         [
             ("text", "  Анна \r\n Каренина\0 ", "Анна Каренина"),
             ("text", 79991234567, "79991234567"),
@@ -83,11 +83,13 @@ class TestValues:
             ("date", "31.1.2030", "2030-01-31"),
         ],
     )
-    def test_values_are_stored_in_a_normal_form(self, kind: str, typed: Any, kept: Any) -> None:
-        assert cleaned(kind, typed) == kept
+    def test_values_are_stored_in_a_normal_form(
+        self, kind: str, entered: Any, expected: Any
+    ) -> None:
+        assert cleaned(kind, entered) == expected
 
     @pytest.mark.parametrize(
-        ("typed", "spoken", "number"),
+        ("entered", "spoken", "number"),
         [
             ("12", "ru", 12),
             ("12.0", "ru", 12),
@@ -108,11 +110,11 @@ class TestValues:
         ],
     )
     def test_numbers_are_read_in_common_spellings(
-        self, typed: Any, spoken: str, number: float
+        self, entered: Any, spoken: str, number: float
     ) -> None:
-        found = cleaned("number", typed, spoken)
-        assert found == number
-        assert type(found) is type(number)
+        number_read = cleaned("number", entered, spoken)
+        assert number_read == number
+        assert type(number_read) is type(number)
 
     @pytest.mark.parametrize("kind", TYPES)
     @pytest.mark.parametrize("nothing", [None, "", "  \r\n ", "\u200b"])
@@ -228,8 +230,8 @@ class TestRefusals:
     ) -> None:
         data, errors = validate([field(kind)], {"a": value}, spoken)
         assert not (data and errors)
-        again, refused = validate([field(kind)], data, spoken)
-        assert (again, refused) == (data, [])  # Cleaning a cleaned value changes nothing.
+        # Cleaning a cleaned value changes nothing.
+        assert validate([field(kind)], data, spoken) == (data, [])
 
 
 class TestLanguage:

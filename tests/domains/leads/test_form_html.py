@@ -62,9 +62,9 @@ class Parsed(HTMLParser):
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
 
-    def named(self, name: str) -> dict[str, str | None]:
-        (found,) = (attributes for _, attributes in self.tags if attributes.get("name") == name)
-        return found
+    def find_by_name(self, name: str) -> dict[str, str | None]:
+        (tag,) = (attributes for _, attributes in self.tags if attributes.get("name") == name)
+        return tag
 
     @property
     def shape(self) -> list[Any]:
@@ -90,12 +90,12 @@ class TestEmbedCode:
         assert (form["lang"], form["accept-charset"]) == ("ru", "utf-8")
 
     def test_every_visible_field_has_a_label(self) -> None:
-        found = embedded()
+        html = embedded()
         seen = [field for field in ALL_TYPES if field.type != "hidden"]
-        assert len(found.all("label")) == len(seen)
+        assert len(html.all("label")) == len(seen)
         for field in seen:
-            assert field.label + (" *" if field.required else "") in found.text
-            assert ("required" in found.named(field.name)) is field.required
+            assert field.label + (" *" if field.required else "") in html.text
+            assert ("required" in html.find_by_name(field.name)) is field.required
 
     @pytest.mark.parametrize(
         ("name", "type_", "completed"),
@@ -113,18 +113,18 @@ class TestEmbedCode:
     def test_fields_declare_their_type_and_limits(
         self, name: str, type_: str, completed: str | None
     ) -> None:
-        field = embedded().named(name)
+        field = embedded().find_by_name(name)
         assert (field["type"], field.get("autocomplete")) == (type_, completed)
 
     def test_number_fields_accept_fractions_and_selects_offer_their_options(self) -> None:
-        found = embedded("en")
-        assert found.named("guests")["step"] == "any"
-        assert [option.get("value") for option in found.all("option")] == ["", None, None]
-        assert "Choose…МедовикНаполеон" in found.text
+        html = embedded("en")
+        assert html.find_by_name("guests")["step"] == "any"
+        assert [option.get("value") for option in html.all("option")] == ["", None, None]
+        assert "Choose…МедовикНаполеон" in html.text
 
     def test_the_honeypot_is_hidden_from_people_screen_readers_and_autofill(self) -> None:
         html = embed_html("Заявка", ALL_TYPES, URL, "ru")
-        trap = Parsed(html).named(HONEYPOT)
+        trap = Parsed(html).find_by_name(HONEYPOT)
         assert (trap["tabindex"], trap["autocomplete"]) == ("-1", "off")
         assert f'<div hidden><input name="{HONEYPOT}"' in html
         assert "[hidden]{display:none!important}" in html
@@ -136,7 +136,7 @@ class TestEmbedCode:
         ]
         (style,) = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
         for selector in re.findall(r"([^{}]+)\{", style):
-            assert all(each.strip().startswith(".svc-form") for each in selector.split(","))
+            assert all(part.strip().startswith(".svc-form") for part in selector.split(","))
 
     def test_the_only_script_contains_no_text_of_the_form(self) -> None:
         (one,) = re.findall(
@@ -168,14 +168,14 @@ class TestErrorPage:
             "_url": "",
             "other": "dropped",
         }
-        found = self.page(values)
+        html = self.page(values)
         for name in ("name", "email", "guests", "day", "promo", "items", "_page"):
-            assert found.named(name)["value"] == str(values[name])
-        assert "checked" in found.named("news")
-        assert "checked" not in found.named("agree")
-        assert [("selected" in option) for option in found.all("option")] == [False, False, True]
-        assert "\n\nпервая\nвторая" in found.texts  # The parser drops the first of two line breaks.
-        assert "dropped" not in found.text
+            assert html.find_by_name(name)["value"] == str(values[name])
+        assert "checked" in html.find_by_name("news")
+        assert "checked" not in html.find_by_name("agree")
+        assert [("selected" in option) for option in html.all("option")] == [False, False, True]
+        assert "\n\nпервая\nвторая" in html.texts  # The parser drops the first of two line breaks.
+        assert "dropped" not in html.text
 
     def test_an_error_stands_inside_its_fields_label(self) -> None:
         html = error_page(
@@ -185,10 +185,10 @@ class TestErrorPage:
         assert len(Parsed(html).all("em")) == 1
 
     def test_the_error_page_posts_to_the_same_url_without_script(self) -> None:
-        found = self.page({})
-        (form,) = found.all("form")
+        html = self.page({})
+        (form,) = html.all("form")
         assert "action" not in form
-        assert not found.all("script")
+        assert not html.all("script")
 
     @pytest.mark.parametrize("value", [["a"], {"a": "b"}, None, 1.5, True, False])
     def test_the_error_page_accepts_any_submitted_values(self, value: object) -> None:
@@ -206,11 +206,11 @@ class TestPages:
         ],
     )
     def test_pages_are_readable_and_not_indexed(self, html: str) -> None:
-        found = Parsed(html)
-        assert found.all("html") == [{"lang": "ru"}]
-        assert {"name": "robots", "content": "noindex"} in found.all("meta")
-        assert "width=device-width" in str(found.named("viewport")["content"])
-        assert [len(found.all(tag)) for tag in ("h1", "main", "title")] == [1, 1, 1]
+        parsed = Parsed(html)
+        assert parsed.all("html") == [{"lang": "ru"}]
+        assert {"name": "robots", "content": "noindex"} in parsed.all("meta")
+        assert "width=device-width" in str(parsed.find_by_name("viewport")["content"])
+        assert [len(parsed.all(tag)) for tag in ("h1", "main", "title")] == [1, 1, 1]
 
     def test_the_policy_allows_only_the_pages_own_style(self) -> None:
         (style,) = re.findall(r"<style>(.*?)</style>", thanks_page("A", "en", None), re.DOTALL)
@@ -264,9 +264,9 @@ class TestHostileTexts:
     )
     def test_hostile_texts_stay_texts(self, text: str) -> None:
         for hostile, plain in zip(_documents(text), _documents("a"), strict=True):
-            found = Parsed(hostile)
-            assert found.shape == Parsed(plain).shape
-            assert found.ended == Parsed(plain).ended
+            parsed = Parsed(hostile)
+            assert parsed.shape == Parsed(plain).shape
+            assert parsed.ended == Parsed(plain).ended
 
 
 def test_jinja_is_imported_when_the_first_form_is_rendered() -> None:
@@ -279,7 +279,7 @@ before = "jinja2" in sys.modules
 form_html.thanks_page("Bye", "en", None)
 print(before, "jinja2" in sys.modules)
 """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True
     )
-    assert done.stdout == "False True\n"
+    assert process.stdout == "False True\n"

@@ -13,13 +13,13 @@ def test_every_text_of_forms_is_used_and_every_used_text_exists() -> None:
     folder = Path(leads.__file__).parent
     files = [file for file in folder.rglob("*") if file.suffix in {".py", ".html"}]
     sources = "\n".join(file.read_text() for file in files)
-    named = re.findall(
+    keys_by_call = re.findall(
         r'\btext\([\w.]+, "(\w+)"|translate\("(\w+)"\)|_InvalidValueError\("(\w+)"', sources
     )
     form_fields.catalogue.cache_clear()  # so that the files are read here
     keys = set(form_fields.catalogue("en").texts)
     assert keys == set(form_fields.catalogue("ru").texts)
-    assert {key for keys_of_call in named for key in keys_of_call if key} <= keys
+    assert {key for keys_of_call in keys_by_call for key in keys_of_call if key} <= keys
     assert set(form_fields._FAILURES.values()) <= keys
     quoted = set(re.findall(r'"(\w+)"', sources))
     assert {re.sub("^(cart|label|template)_", "", key) for key in keys} <= quoted

@@ -25,18 +25,18 @@ ORDER_FORM = {"title": "Заказ", "fields": [{"name": "phone", "label": "Те
 
 @pytest.fixture
 def site(api: Api) -> str:
-    made: str = api.post("/api/projects/create", {"title": "Bakery", "slug": "bakery"})["project"][
-        "id"
-    ]
-    return made
+    site_id: str = api.post("/api/projects/create", {"title": "Bakery", "slug": "bakery"})[
+        "project"
+    ]["id"]
+    return site_id
 
 
 @pytest.fixture
 def form(api: Api) -> str:
-    return made(api)
+    return new_form(api)
 
 
-def made(api: Api, **fields: Any) -> str:
+def new_form(api: Api, **fields: Any) -> str:
     form_id: str = api.post("/api/forms/create", FORM | fields)["form"]["id"]
     return form_id
 
@@ -75,7 +75,7 @@ class TestCreateForm:
     ) -> None:
         options = [f"{n} {'ж' * 190}" for n in range(100)]
         fields = [{"name": f"f{n}", "type": "select", "options": options} for n in range(30)]
-        before = len(api.get("/api/forms/list")["forms"])
+        count_before = len(api.get("/api/forms/list")["forms"])
         answer = api.refused("POST", "/api/forms/create", {"title": "T", "fields": fields})
         assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
         (error,) = answer.data["errors"]
@@ -84,12 +84,12 @@ class TestCreateForm:
         failed, result = api.tool("svc_create_form", title="T", fields=fields)
         assert failed
         assert "payload_too_large" in str(result)
-        assert len(api.get("/api/forms/list")["forms"]) == before
+        assert len(api.get("/api/forms/list")["forms"]) == count_before
 
     def test_a_form_just_below_the_size_of_a_row_is_stored(self, api: Api) -> None:
         options = [f"{n:02} {'x' * 125}" for n in range(100)]
         fields = [{"name": f"f{n}", "type": "select", "options": options} for n in range(30)]
-        assert made(api, fields=fields)
+        assert new_form(api, fields=fields)
 
     def test_a_label_is_the_name_unless_given(self, api: Api) -> None:
         form = api.post("/api/forms/create", {"title": "T", "fields": [{"name": "city"}]})["form"]
@@ -125,18 +125,18 @@ class TestListForms:
     def test_forms_are_listed_newest_first_with_counts_and_filtered_by_site(
         self, api: Api, site: str
     ) -> None:
-        first, second = made(api, projectId=site), made(api)
+        first, second = new_form(api, projectId=site), new_form(api)
         submit(first, name="Ada", email="ada@example.com")
         submit(first, name="Bob", email="bob@example.com")
-        found = api.get("/api/forms/list")
-        assert [f["id"] for f in found["forms"]] == [second, first]
-        assert [f["submissions"] for f in found["forms"]] == [0, 2]
-        assert found["total"] == 2
+        page = api.get("/api/forms/list")
+        assert [f["id"] for f in page["forms"]] == [second, first]
+        assert [f["submissions"] for f in page["forms"]] == [0, 2]
+        assert page["total"] == 2
         assert [f["id"] for f in api.get(f"/api/forms/list?projectId={site}")["forms"]] == [first]
         assert api.get(f"/api/forms/list?projectId={new_id()}")["total"] == 0
 
     def test_a_form_of_a_suspended_site_is_not_active(self, api: Api, site: str) -> None:
-        form = made(api, projectId=site)
+        form = new_form(api, projectId=site)
         as_operator("suspend_site", id=site)
         assert api.get("/api/forms/list")["forms"][0]["isActive"] is False
         with pytest.raises(NotFoundError):
@@ -152,8 +152,8 @@ class TestDeleteForm:
         lead_id = submit(form, name="Ada", email="ada@example.com")
         dry = api.post("/api/forms/delete", {"id": form, "dryRun": True})
         assert (dry["deleted"], dry["leadsKept"]) == (False, 1)
-        done = api.post("/api/forms/delete", {"id": form})
-        assert (done["deleted"], done["leadsKept"]) == (True, 1)
+        response = api.post("/api/forms/delete", {"id": form})
+        assert (response["deleted"], response["leadsKept"]) == (True, 1)
         assert lead(api, lead_id)["formId"] == form
         assert api.get(f"/api/forms/collection-list?formId={form}")["total"] == 1
         assert api.get(f"/api/crm/stats?formId={form}")["created"] == 1
@@ -164,8 +164,8 @@ class TestDeleteForm:
         assert api.get("/api/forms/list")["total"] == 0
 
     def test_a_form_is_deleted_with_its_site_and_its_leads_stay(self, api: Api, site: str) -> None:
-        forms = [made(api, projectId=site) for _ in range(27)]
-        other = made(api)
+        forms = [new_form(api, projectId=site) for _ in range(27)]
+        other = new_form(api)
         lead_id = submit(forms[0], name="Ada")
         dry = api.post("/api/projects/delete", {"id": site, "dryRun": True})
         assert dry["cascade"]["forms"] == 27
@@ -181,26 +181,28 @@ class TestSubmit:
     def test_a_submission_creates_a_lead_and_a_client(self, api: Api, form: str) -> None:
         values = {"name": " Ада ", "email": "Ada@Example.com", "phone": "8 (495) 123-45-67"}
         lead_id = submit(form, **values, message="Хлеб?", unknown="dropped")
-        found = lead(api, lead_id)
-        assert found["data"] == {
+        stored_lead = lead(api, lead_id)
+        assert stored_lead["data"] == {
             "name": "Ада",
-            "email": found["data"]["email"],
+            "email": stored_lead["data"]["email"],
             "phone": "8 (495) 123-45-67",
             "message": "Хлеб?",
         }
-        contact = (found["name"], found["email"], found["phone"])
+        contact = (stored_lead["name"], stored_lead["email"], stored_lead["phone"])
         assert contact == ("Ада", "Ada@example.com", "+74951234567")
-        assert (found["status"], found["truncated"], found["tags"]) == ("new", False, [])
-        client = api.get(f"/api/clients/{found['clientId']}")
+        assert (stored_lead["status"], stored_lead["tags"]) == ("new", [])
+        assert stored_lead["truncated"] is False
+
+        client = api.get(f"/api/clients/{stored_lead['clientId']}")
         assert client["client"]["leadsCount"] == 1
-        assert [each["id"] for each in client["leads"]] == [lead_id]
+        assert [client_lead["id"] for client_lead in client["leads"]] == [lead_id]
 
     def test_the_thanks_are_in_the_forms_language_or_its_own_words(
         self, api: Api, form: str
     ) -> None:
-        russian = made(api, title="Заявка")
-        own = made(api, successMessage="Ждём вас!")
-        messages = [public_form(each).success_message for each in (form, russian, own)]
+        russian = new_form(api, title="Заявка")
+        worded = new_form(api, successMessage="Ждём вас!")
+        messages = [public_form(form_id).success_message for form_id in (form, russian, worded)]
         assert messages == [
             form_fields.form_text("en", "received"),
             form_fields.form_text("ru", "received"),
@@ -208,9 +210,9 @@ class TestSubmit:
         ]
 
     def test_values_that_do_not_fit_the_fields_are_refused(self, api: Api, form: str) -> None:
-        with pytest.raises(ValidationError) as refused:
+        with pytest.raises(ValidationError) as caught:
             submit(form, email="ada@example.com")
-        assert [error.field for error in refused.value.errors] == ["name"]
+        assert [error.field for error in caught.value.errors] == ["name"]
         assert leads(api) == []
 
     def test_a_submission_without_email_and_phone_creates_no_client(
@@ -222,12 +224,12 @@ class TestSubmit:
     def test_a_consent_is_stored_with_its_text_and_time(self, api: Api, time: Time) -> None:
         label = "Согласен на обработку данных"
         fields = [{"name": "ok", "label": label, "type": "consent", "required": True}]
-        form = made(api, fields=fields)
-        kept = lead(api, submit(form, ok="on"))["data"]
-        assert kept == {"ok": {"label": label, "at": "2027-01-15T12:00:00.000Z"}}
+        form = new_form(api, fields=fields)
+        stored_data = lead(api, submit(form, ok="on"))["data"]
+        assert stored_data == {"ok": {"label": label, "at": "2027-01-15T12:00:00.000Z"}}
 
     def test_the_visitors_origin_is_stored(self, api: Api, site: str) -> None:
-        form = made(api, projectId=site)
+        form = new_form(api, projectId=site)
         page = api.post("/api/pages/create", {"projectId": site, "title": "Order"})["page"]
         arguments = {
             "id": form,
@@ -242,9 +244,9 @@ class TestSubmit:
             lambda: arguments,
             request_id="r",
         )
-        (found,) = leads(api)
-        assert (found["projectId"], found["pageId"]) == (site, page["id"])
-        assert found["source"] == {
+        (stored_lead,) = leads(api)
+        assert (stored_lead["projectId"], stored_lead["pageId"]) == (site, page["id"])
+        assert stored_lead["source"] == {
             "name": "news",
             "page": "http://127.0.0.1:8000/s/bakery/order",
             "referrer": "search.example",
@@ -267,9 +269,9 @@ class TestSubmit:
         time.pass_by(minutes=9, seconds=59)
         assert submit(form, "visitor", name="Ada", message="Hi") == first
         time.pass_by(seconds=1)
-        again = submit(form, "visitor", name="Ada", message="Hi")
-        assert again != first
-        assert submit(form, "visitor", name="Ada", message="Hi") == again
+        second = submit(form, "visitor", name="Ada", message="Hi")
+        assert second != first
+        assert submit(form, "visitor", name="Ada", message="Hi") == second
         assert api.get("/api/crm/stats")["created"] == 4
 
     def test_a_replay_with_an_idempotency_key_returns_the_same_lead(
@@ -298,9 +300,9 @@ class TestSubmit:
         submit(form, name="Bob")
         lead_id = submit(form, name="Ada", message=message)
         assert lead(api, lead_id)["data"]["message"] == message
-        listed, _ = leads(api)
-        assert listed["truncated"]
-        assert len(json.dumps(listed["data"], ensure_ascii=False).encode()) <= 4096
+        listed_lead, _ = leads(api)
+        assert listed_lead["truncated"]
+        assert len(json.dumps(listed_lead["data"], ensure_ascii=False).encode()) <= 4096
         assert api.get("/api/forms/collection-list?search=NEEDLE")["total"] == 1
         ranged = "/api/forms/collection-list?search=needle&from=2020-01-01"
         assert api.get(ranged)["total"] == 1
@@ -335,7 +337,7 @@ class TestLimits:
     def test_a_visitor_submits_a_form_thirty_times_a_minute(
         self, api: Api, form: str, time: Time
     ) -> None:
-        other = made(api)
+        other = new_form(api)
         for number in range(30):
             submit(form, "visitor", name=f"Ada {number}")
         with pytest.raises(RateLimitedError):
@@ -367,7 +369,7 @@ class TestLimits:
         cap = lead_quota.VISITOR_LEADS_PER_DAY
         monkeypatch.setattr(lead_quota, "VISITOR_LEADS_PER_DAY", replace(cap, max_requests=2))
         submit(form, "visitor", name="Ada")
-        submit(made(api), "visitor", name="Ada")
+        submit(new_form(api), "visitor", name="Ada")
         with pytest.raises(RateLimitedError):
             submit(form, "visitor", name="Eve")
         submit(form, "another", name="Eve")
@@ -398,7 +400,7 @@ class TestLimits:
         monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 6)
         monkeypatch.setattr(lead_quota, "LEAST_SHARE", 1)
         flood = [submit(form, f"{number}", network="a", name="Spam") for number in range(5)]
-        assert [lead(api, each)["overQuota"] for each in flood] == [False] * 3 + [True] * 2
+        assert [lead(api, lead_id)["overQuota"] for lead_id in flood] == [False] * 3 + [True] * 2
         assert lead(api, submit(form, "another", name="Ada"))["overQuota"] is False
 
     @pytest.mark.parametrize("refusing", ["VISITOR", "FORM"])
@@ -409,13 +411,13 @@ class TestLimits:
             "VISITOR": (lead_quota, "VISITOR_LEADS_PER_DAY"),
             "FORM": (submissions, "FORM_SUBMISSIONS_PER_DAY"),
         }
-        caps = {each: getattr(*place) for each, place in places.items()}
+        caps = {cap_name: getattr(*place) for cap_name, place in places.items()}
         monkeypatch.setattr(*places[refusing], replace(caps[refusing], max_requests=1))
         submit(form, "visitor", name="Ada")
         with pytest.raises(RateLimitedError):
             submit(form, "visitor", name="Eve")
-        for each, place in places.items():
-            monkeypatch.setattr(*place, replace(caps[each], max_requests=2))
+        for cap_name, place in places.items():
+            monkeypatch.setattr(*place, replace(caps[cap_name], max_requests=2))
         monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 2)
         lead_id = submit(form, "visitor", name="Eve")
         assert lead(api, lead_id)["overQuota"] is False
@@ -431,7 +433,7 @@ class TestLimits:
         with pytest.raises(ValidationError):
             submit(form, email="Ada")
         ids = [submit(form, name=name) for name in ("Bob", "Eve")]
-        assert [lead(api, each)["overQuota"] for each in ids] == [False, True]
+        assert [lead(api, lead_id)["overQuota"] for lead_id in ids] == [False, True]
 
     def test_a_visitor_uses_up_only_a_share_of_the_leads_that_the_plan_includes(
         self, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
@@ -439,7 +441,7 @@ class TestLimits:
         monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 4)
         monkeypatch.setattr(lead_quota, "LEAST_SHARE", 3)
         flood = [submit(form, "visitor", name=f"Spam {number}") for number in range(6)]
-        assert [lead(api, each)["overQuota"] for each in flood] == [False] * 3 + [True] * 3
+        assert [lead(api, lead_id)["overQuota"] for lead_id in flood] == [False] * 3 + [True] * 3
         assert lead(api, submit(form, "another", name="Ada"))["overQuota"] is False
 
     def test_leads_beyond_the_plan_are_stored_marked_and_counted(
@@ -448,22 +450,22 @@ class TestLimits:
         monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 2)
         for name in ("Ada", "Bob"):
             submit(form, name=name)
-        ids = [submit(made(api), name="Eve", email="eve@example.com"), submit(form, name="Zoe")]
-        found = {each["id"]: each["overQuota"] for each in leads(api)}
-        assert found.pop(ids[0]) is found.pop(ids[1]) is True
-        assert list(found.values()) == [False, False]
-        kept = lead(api, ids[0])
-        assert (kept["overQuota"], kept["email"]) == (True, "eve@example.com")
+        ids = [submit(new_form(api), name="Eve", email="eve@example.com"), submit(form, name="Zoe")]
+        over_quota = {listed_lead["id"]: listed_lead["overQuota"] for listed_lead in leads(api)}
+        assert over_quota.pop(ids[0]) is over_quota.pop(ids[1]) is True
+        assert list(over_quota.values()) == [False, False]
+        stored_lead = lead(api, ids[0])
+        assert (stored_lead["overQuota"], stored_lead["email"]) == (True, "eve@example.com")
         stats = api.get("/api/crm/stats")
         assert (stats["created"], stats["overQuota"]) == (4, 2)
         assert api.get(f"/api/crm/stats?formId={form}")["overQuota"] == 1
-        shown = in_console(owner.workspace.id, "get_overview")
-        assert (shown["leadsIncluded"], shown["leadsOverQuota"]) == (2, 2)
+        overview = in_console(owner.workspace.id, "get_overview")
+        assert (overview["leadsIncluded"], overview["leadsOverQuota"]) == (2, 2)
 
 
 class TestOrderSubmission:
     def test_names_and_prices_come_from_the_catalogue(self, api: Api) -> None:
-        form, rye = made(api, **ORDER_FORM), product(api)
+        form, rye = new_form(api, **ORDER_FORM), product(api)
         line = {"productId": rye, "quantity": 3, "name": "Gold", "price": 1}
         lead_id = submit(form, phone="8 916 123-45-67", items=[line])
         api.post("/api/products/update", {"id": rye, "price": 1, "name": "New"})
@@ -473,7 +475,7 @@ class TestOrderSubmission:
     def test_order_lines_are_accepted_as_json_text_from_a_form_without_script(
         self, api: Api
     ) -> None:
-        form, rye = made(api, **ORDER_FORM), product(api)
+        form, rye = new_form(api, **ORDER_FORM), product(api)
         lines = json.dumps([{"productId": rye, "quantity": "2"}, {"productId": rye}])
         items = lead(api, submit(form, items=lines))["data"]["items"]
         assert [item["quantity"] for item in items] == [2, 1]
@@ -498,10 +500,10 @@ class TestOrderSubmission:
     )
     def test_an_invalid_order_is_refused(self, items: Any, field: str, api: Api) -> None:
         rye, off = product(api), product(api, status="inactive")
-        sent = json.loads(json.dumps(items).replace("{rye}", rye).replace("{off}", off))
-        with pytest.raises(ValidationError) as refused:
-            submit(made(api, **ORDER_FORM), items=sent)
-        (error,) = refused.value.errors
+        sent_items = json.loads(json.dumps(items).replace("{rye}", rye).replace("{off}", off))
+        with pytest.raises(ValidationError) as caught:
+            submit(new_form(api, **ORDER_FORM), items=sent_items)
+        (error,) = caught.value.errors
         assert error.field == field
         assert leads(api) == []
 
@@ -510,4 +512,4 @@ class TestOrderSubmission:
     ) -> None:
         theirs = product(new_owner().api())
         with pytest.raises(ValidationError):
-            submit(made(api, **ORDER_FORM), items=[{"productId": theirs}])
+            submit(new_form(api, **ORDER_FORM), items=[{"productId": theirs}])

@@ -38,8 +38,8 @@ def test_a_lead_counts_under_its_campaign_or_else_under_its_referring_host(
 
 
 def test_query_and_fragment_of_a_page_are_not_stored() -> None:
-    kept = source_of(PAGE, "https://example.org/private/path", {"term": "rye"})
-    assert kept == {
+    source = source_of(PAGE, "https://example.org/private/path", {"term": "rye"})
+    assert source == {
         "name": "example.org",
         "page": "https://bakery.example/order",
         "referrer": "example.org",

@@ -12,5 +12,5 @@ LIST, GET, FIND, ORDERS, STATUS, UPDATE = (
 
 
 def new_form(api: Api, **fields: Any) -> str:
-    made: str = api.post("/api/forms/create", FORM | fields)["form"]["id"]
-    return made
+    form_id: str = api.post("/api/forms/create", FORM | fields)["form"]["id"]
+    return form_id

@@ -114,16 +114,16 @@ class TestStatsOfRandomHistories:
         owner: Owner = new_owner(timezone=zone)
         api = owner.api()
         forms = [new_form(api), new_form(api, title="Other")]
-        now, made = start, []
+        now, lead_ids = start, []
         with clock.using(lambda: now):
             for act, number, status, source in steps:
                 if act == "wait":
                     now += timedelta(seconds=number % 7200)
-                elif act == "submit" or not made:
+                elif act == "submit" or not lead_ids:
                     email = f"{number % 5}@example.com" if number % 2 else None
-                    made.append(_submit(forms[number % 2], email, source))
+                    lead_ids.append(_submit(forms[number % 2], email, source))
                 else:
-                    api.post(STATUS, {"id": made[number % len(made)], "status": status})
+                    api.post(STATUS, {"id": lead_ids[number % len(lead_ids)], "status": status})
             first, last = (start + timedelta(days=n) for n in (-2, 2))
             period = {"from": f"{first:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
             for form in (None, *forms):
@@ -161,23 +161,23 @@ def _recount(
     def day(record: dict[str, Any]) -> date:
         return datetime.fromisoformat(record["createdAt"]).astimezone(ZoneInfo(zone)).date()
 
-    within = [row for row in rows if first <= day(row) <= last]
-    states = Counter(row["status"] for row in within)
-    sources = Counter(row["source"]["name"] for row in within)
-    created = Counter(day(row) for row in within)
-    completed = Counter(day(row) for row in within if row["status"] == "completed")
+    in_period = [row for row in rows if first <= day(row) <= last]
+    states = Counter(row["status"] for row in in_period)
+    sources = Counter(row["source"]["name"] for row in in_period)
+    created = Counter(day(row) for row in in_period)
+    completed = Counter(day(row) for row in in_period if row["status"] == "completed")
     clients = api.get("/api/clients/list?size=100")["clients"]
     assert Counter({s["source"]: s["count"] for s in reported["bySource"]}) == sources
     return {
         "status": True,
         "total": len(rows),
         "byStatus": {status: states[status] for status in STATUSES},
-        "created": len(within),
+        "created": len(in_period),
         "overQuota": 0,
-        "conversion": states["completed"] / len(within) if within else 0.0,
+        "conversion": states["completed"] / len(in_period) if in_period else 0.0,
         "series": [
-            {"date": f"{each}", "created": created[each], "completed": completed[each]}
-            for each in days
+            {"date": f"{date}", "created": created[date], "completed": completed[date]}
+            for date in days
         ],
         "bySource": reported["bySource"],
         "clients": {

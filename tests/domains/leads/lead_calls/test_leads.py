@@ -12,10 +12,10 @@ from tests.domains.leads.lead_calls.helpers import FIND, GET, LIST, ORDERS, STAT
 from tests.factories.examples import submit
 
 
-def listed(api: Api, **query: Any) -> list[str]:
-    found = api.get(f"{LIST}?{urlencode(query)}")
-    assert found["total"] == len(found["collections"])
-    return [lead["id"] for lead in found["collections"]]
+def list_lead_ids(api: Api, **query: Any) -> list[str]:
+    page = api.get(f"{LIST}?{urlencode(query)}")
+    assert page["total"] == len(page["collections"])
+    return [lead["id"] for lead in page["collections"]]
 
 
 def lead(api: Api, lead_id: str) -> Any:
@@ -31,13 +31,13 @@ class TestListLeads:
         first, second = submit(form, name="Ada"), submit(other, name="Bob")
         third = submit(form, name="Eve")
         api.post(STATUS, {"id": third, "status": "rejected"})
-        assert listed(api) == [third, second, first]
-        assert listed(api, status="new") == [second, first]
-        assert listed(api, formId=form) == [third, first]
-        assert listed(api, formId=form, status="rejected") == [third]
-        assert listed(api, projectId=site) == [second]
-        assert listed(api, formId=form, projectId=site) == []
-        assert listed(api, formId=new_id()) == []
+        assert list_lead_ids(api) == [third, second, first]
+        assert list_lead_ids(api, status="new") == [second, first]
+        assert list_lead_ids(api, formId=form) == [third, first]
+        assert list_lead_ids(api, formId=form, status="rejected") == [third]
+        assert list_lead_ids(api, projectId=site) == [second]
+        assert list_lead_ids(api, formId=form, projectId=site) == []
+        assert list_lead_ids(api, formId=new_id()) == []
 
     @pytest.mark.parametrize(
         "search",
@@ -57,10 +57,11 @@ class TestListLeads:
         self, search: str, api: Api, owner: Owner, form: str
     ) -> None:
         ids = [
-            submit(form, name="Ёж", phone=f"{each}21") for each in ("+792176543", "8(921)765-43-")
+            submit(form, name="Ёж", phone=f"{spelling}21")
+            for spelling in ("+792176543", "8(921)765-43-")
         ]
         submit(form, name="Ada", phone="8 903 111-22-33")
-        assert listed(api, search=search) == ids[::-1]
+        assert list_lead_ids(api, search=search) == ids[::-1]
         exported = in_console(owner.workspace.id, "export_leads", search=search)
         assert len(exported["rows"]) == 2
 
@@ -68,9 +69,9 @@ class TestListLeads:
     def test_a_date_or_an_amount_is_searched_as_it_is_written(
         self, search: str, api: Api, form: str
     ) -> None:
-        found = submit(form, name="Ada", message=f"on {search}")
+        lead_id = submit(form, name="Ada", message=f"on {search}")
         submit(form, name="Bob", message="20270115 15012027 1955")
-        assert listed(api, search=search) == [found]
+        assert list_lead_ids(api, search=search) == [lead_id]
 
     @pytest.mark.parametrize(
         "search", ["ёжик", "ЕЖИК", "колючий", "ADA@", "1234567", "street", "перезвон", "日本"]
@@ -78,7 +79,7 @@ class TestListLeads:
     def test_the_search_covers_all_submitted_values_and_the_notes(
         self, search: str, api: Api, form: str
     ) -> None:
-        found = submit(
+        lead_id = submit(
             form,
             name="Ёжик",
             email="Ada@Example.com",
@@ -86,8 +87,8 @@ class TestListLeads:
             message="Колючий, 5th Street, 日本語",
         )
         submit(form, name="Nobody")
-        api.post(UPDATE, {"id": found, "notes": "Перезвонить"})
-        assert listed(api, search=search) == [found]
+        api.post(UPDATE, {"id": lead_id, "notes": "Перезвонить"})
+        assert list_lead_ids(api, search=search) == [lead_id]
 
     def test_dates_are_days_of_the_workspace_and_times_may_have_an_offset(
         self, api: Api, form: str, time: Time
@@ -97,11 +98,11 @@ class TestListLeads:
         for moment in moments:
             time.now = datetime.fromisoformat(moment)
             ids.append(submit(form, name="Ada"))
-        assert listed(api, **{"from": "2027-03-10", "to": "2027-03-10"}) == ids[:0:-1]
-        assert listed(api, to="2027-03-09") == ids[:1]
-        assert listed(api, **{"from": "2027-03-10T00:00:00"}) == ids[:0:-1]
-        assert listed(api, **{"from": "2027-03-09T21:00:00.001Z"}) == ids[2:]
-        assert listed(api, to="2027-03-10T02:00:00+05:00") == ids[1::-1]
+        assert list_lead_ids(api, **{"from": "2027-03-10", "to": "2027-03-10"}) == ids[:0:-1]
+        assert list_lead_ids(api, to="2027-03-09") == ids[:1]
+        assert list_lead_ids(api, **{"from": "2027-03-10T00:00:00"}) == ids[:0:-1]
+        assert list_lead_ids(api, **{"from": "2027-03-09T21:00:00.001Z"}) == ids[2:]
+        assert list_lead_ids(api, to="2027-03-10T02:00:00+05:00") == ids[1::-1]
 
     @pytest.mark.parametrize("when", ["yesterday", "0001-01-01", "9999-12-31", "2027-02-30", "1"])
     def test_an_invalid_date_is_refused(self, when: str, api: Api) -> None:
@@ -112,8 +113,8 @@ class TestListLeads:
     def test_pages_of_up_to_500_are_allowed(self, api: Api, form: str) -> None:
         for number in range(3):
             submit(form, name=f"Ada {number}")
-        found = api.get(f"{LIST}?size=2&page=2")
-        assert (len(found["collections"]), found["total"]) == (1, 3)
+        page = api.get(f"{LIST}?size=2&page=2")
+        assert (len(page["collections"]), page["total"]) == (1, 3)
         assert api.get(f"{LIST}?size=500")["total"] == 3
         assert api.refused("GET", f"{LIST}?size=501").status == 400
 
@@ -121,10 +122,10 @@ class TestListLeads:
 class TestFindLead:
     @pytest.mark.parametrize("phone", ["8 (495) 123-45-67", "+74951234567", "4951234567"])
     def test_a_phone_is_found_in_any_spelling(self, phone: str, api: Api, form: str) -> None:
-        found = submit(form, name="Ada", phone="+7 495 123 45 67")
+        lead_id = submit(form, name="Ada", phone="+7 495 123 45 67")
         submit(form, name="Bob", phone="+7 495 123 45 68")
         answer = api.get(f"{FIND}?{urlencode({'phone': phone})}")
-        assert [each["id"] for each in answer["leads"]] == [found]
+        assert [found_lead["id"] for found_lead in answer["leads"]] == [lead_id]
         assert (answer["total"], answer["client"]["phone"]) == (1, "+74951234567")
 
     def test_an_extension_is_another_phone(self, api: Api, form: str) -> None:
@@ -132,7 +133,7 @@ class TestFindLead:
         inner = submit(form, name="Bob", phone="8 495 123-45-67 доб. 5")
         for phone, lead_id in (("84951234567", plain), ("84951234567 ext 5", inner)):
             answer = api.get(f"{FIND}?{urlencode({'phone': phone})}")
-            assert [each["id"] for each in answer["leads"]] == [lead_id]
+            assert [found_lead["id"] for found_lead in answer["leads"]] == [lead_id]
         assert lead(api, plain)["clientId"] != lead(api, inner)["clientId"]
 
     def test_of_phone_and_email_either_may_match_and_the_email_selects_the_client(
@@ -141,7 +142,7 @@ class TestFindLead:
         ada = submit(form, name="Ada", email="ada@example.com")
         bob = submit(form, name="Bob", phone="84951234567")
         answer = api.get(f"{FIND}?email=ADA@example.com&phone=84951234567")
-        assert [each["id"] for each in answer["leads"]] == [bob, ada]
+        assert [found_lead["id"] for found_lead in answer["leads"]] == [bob, ada]
         assert answer["client"]["id"] == lead(api, ada)["clientId"]
 
     @pytest.mark.parametrize("query", ["email=nobody@example.com", "phone=call me", "email=x"])
@@ -162,7 +163,7 @@ class TestFindLead:
     def test_the_newest_fifty_leads_are_returned(self, api: Api, form: str) -> None:
         ids = [submit(form, name="Ada", email="ada@example.com") for _ in range(52)]
         answer = api.get(f"{FIND}?email=ada@example.com")
-        assert [each["id"] for each in answer["leads"]] == ids[:1:-1]
+        assert [found_lead["id"] for found_lead in answer["leads"]] == ids[:1:-1]
         assert answer["total"] == 52
 
     def test_phones_are_read_by_the_workspaces_country(self, new_owner: Any) -> None:
@@ -170,8 +171,8 @@ class TestFindLead:
         owner.workspace.country = "US"
         owner.workspace.save()
         api = owner.api()
-        found = submit(new_form(api), name="Ada", phone="(212) 555-0123")
-        assert lead(api, found)["phone"] == "+12125550123"
+        lead_id = submit(new_form(api), name="Ada", phone="(212) 555-0123")
+        assert lead(api, lead_id)["phone"] == "+12125550123"
         assert api.get(f"{FIND}?phone=1-212-555-0123")["total"] == 1
 
 
@@ -194,12 +195,12 @@ class TestSetStatus:
 
     def test_the_same_status_changes_nothing(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada")
-        before = _without_keys(all_rows())
+        rows_before = _drop_keys(all_rows())
         assert api.post(STATUS, {"id": lead_id, "status": "new"})["lead"]["id"] == lead_id
-        assert _without_keys(all_rows()) == before
+        assert _drop_keys(all_rows()) == rows_before
 
 
-def _without_keys(rows: dict[str, Any]) -> dict[str, Any]:
+def _drop_keys(rows: dict[str, Any]) -> dict[str, Any]:
     return {key: row for key, row in rows.items() if not key.startswith("identity/")}
 
 
@@ -208,15 +209,15 @@ class TestUpdateLead:
         lead_id, other = submit(form, name="Ada"), submit(form, name="Eve")
         api.post(UPDATE, {"id": lead_id, "tags": ["VIP", "b2b"]})
         api.post(UPDATE, {"id": other, "tags": ["vip guest"]})
-        for tag, found in (
+        for tag, expected_ids in (
             ("vip", [lead_id]),
             ("b2b", [lead_id]),
             ("vi", []),
             ("vip guest", [other]),
         ):
             leads = api.get(f"{LIST}?{urlencode({'tag': tag})}")
-            assert [lead["id"] for lead in leads["collections"]] == found
-            assert leads["total"] == len(found)
+            assert [lead["id"] for lead in leads["collections"]] == expected_ids
+            assert leads["total"] == len(expected_ids)
         api.post(UPDATE, {"id": lead_id, "tags": []})
         assert api.get(f"{LIST}?tag=b2b")["total"] == 0
 
@@ -225,8 +226,8 @@ class TestUpdateLead:
     ) -> None:
         lead_id = submit(form, name="Ada")
         body = {"id": lead_id, "notes": "Call", "tags": ["vip", "vip", " b2b "]}
-        changed = api.post(UPDATE, body)["lead"]
-        assert (changed["notes"], changed["tags"]) == ("Call", ["vip", "b2b"])
+        updated = api.post(UPDATE, body)["lead"]
+        assert (updated["notes"], updated["tags"]) == ("Call", ["vip", "b2b"])
         api.post(UPDATE, body)
         history = api.get(f"{GET}/{lead_id}")["history"]
         assert [event["change"] for event in history] == ["created", "changed: notes, tags"]
@@ -246,9 +247,9 @@ class TestUpdateLead:
     )
     def test_invalid_values_are_refused(self, change: dict[str, Any], api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada", message="Hi")
-        before = lead(api, lead_id)
+        lead_before = lead(api, lead_id)
         assert api.refused("POST", UPDATE, {"id": lead_id, **change}).status == 400
-        assert lead(api, lead_id) == before
+        assert lead(api, lead_id) == lead_before
 
     def test_writing_a_listed_lead_back_loses_no_data(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada", message="m" * 9000)
@@ -257,32 +258,32 @@ class TestUpdateLead:
             UPDATE,
             {"id": lead_id, "notes": "n" * 5000, "data": {"rows": rows, "a": {"b": "c" * 5000}}},
         )
-        before = lead(api, lead_id)
-        (shown,) = api.get(LIST)["collections"]
-        assert shown["truncated"]
+        lead_before = lead(api, lead_id)
+        (listed_lead,) = api.get(LIST)["collections"]
+        assert listed_lead["truncated"]
         for change, field in (
-            ({"notes": shown["notes"]}, "notes"),
-            ({"data": {"message": shown["data"]["message"]}}, "data.message"),
-            ({"data": {"rows": shown["data"]["rows"]}}, "data.rows"),
-            ({"data": {"a": shown["data"]["a"]}}, "data.a.b"),
+            ({"notes": listed_lead["notes"]}, "notes"),
+            ({"data": {"message": listed_lead["data"]["message"]}}, "data.message"),
+            ({"data": {"rows": listed_lead["data"]["rows"]}}, "data.rows"),
+            ({"data": {"a": listed_lead["data"]["a"]}}, "data.a.b"),
         ):
-            refused = api.refused("POST", UPDATE, {"id": lead_id, **change})
-            assert (refused.status, refused.data["errors"][0]["field"]) == (400, field)
-            assert "leave the field out" in refused.data["message"]
-        assert lead(api, lead_id) == before
-        kept = {"id": lead_id, "notes": before["notes"], "data": before["data"]}
-        assert api.post(UPDATE, kept)["lead"] == before
+            refusal = api.refused("POST", UPDATE, {"id": lead_id, **change})
+            assert (refusal.status, refusal.data["errors"][0]["field"]) == (400, field)
+            assert "leave the field out" in refusal.data["message"]
+        assert lead(api, lead_id) == lead_before
+        untruncated = {"id": lead_id, "notes": lead_before["notes"], "data": lead_before["data"]}
+        assert api.post(UPDATE, untruncated)["lead"] == lead_before
 
     def test_an_update_patches_the_data_and_the_search_follows(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada", message="Hi", phone="84951234567")
         patch = {"message": None, "phone": "8 495 123-45-68", "extra": {"a": 1}}
-        changed = api.post(UPDATE, {"id": lead_id, "data": patch})["lead"]
-        assert changed["data"] == {"name": "Ada", "phone": "8 495 123-45-68", "extra": {"a": 1}}
-        assert changed["phone"] == "+74951234568"
+        updated = api.post(UPDATE, {"id": lead_id, "data": patch})["lead"]
+        assert updated["data"] == {"name": "Ada", "phone": "8 495 123-45-68", "extra": {"a": 1}}
+        assert updated["phone"] == "+74951234568"
         assert api.get(f"{FIND}?phone=84951234567")["total"] == 0
         assert api.get(f"{FIND}?phone=84951234568")["total"] == 1
-        again = api.post(UPDATE, {"id": lead_id, "data": {"extra": {"b": 2}}})["lead"]
-        assert again["data"]["extra"] == {"a": 1, "b": 2}
+        patched = api.post(UPDATE, {"id": lead_id, "data": {"extra": {"b": 2}}})["lead"]
+        assert patched["data"]["extra"] == {"a": 1, "b": 2}
 
     def test_the_total_size_of_the_data_is_limited(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada")
@@ -307,16 +308,17 @@ class TestUpdateLead:
     def test_data_of_a_deleted_form_can_be_patched(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada")
         api.post("/api/forms/delete", {"id": form})
-        changed = api.post(UPDATE, {"id": lead_id, "data": {"city": "Paris"}})["lead"]
-        assert changed["data"] == {"name": "Ada", "city": "Paris"}
+        updated = api.post(UPDATE, {"id": lead_id, "data": {"city": "Paris"}})["lead"]
+        assert updated["data"] == {"name": "Ada", "city": "Paris"}
 
     def test_new_contacts_find_or_create_another_client(self, api: Api, form: str) -> None:
         ada = submit(form, name="Ada", email="ada@example.com")
         bob = submit(form, name="Bob", email="bob@example.com")
-        bobs, adas = (lead(api, each)["clientId"] for each in (bob, ada))
-        moved = api.post(UPDATE, {"id": bob, "email": "ADA@example.com"})["lead"]
-        assert moved["clientId"] == adas
-        counts = [api.get(f"/api/clients/{each}")["client"]["leadsCount"] for each in (adas, bobs)]
+        bobs, adas = (lead(api, lead_id)["clientId"] for lead_id in (bob, ada))
+        updated = api.post(UPDATE, {"id": bob, "email": "ADA@example.com"})["lead"]
+        assert updated["clientId"] == adas
+        clients = [api.get(f"/api/clients/{client_id}")["client"] for client_id in (adas, bobs)]
+        counts = [client["leadsCount"] for client in clients]
         assert counts == [2, 0]
         alone = api.post(UPDATE, {"id": bob, "email": "eve@example.com"})["lead"]
         assert alone["clientId"] not in {adas, bobs}
@@ -326,9 +328,9 @@ class TestUpdateLead:
 
     def test_an_invalid_phone_is_stored_but_matches_no_client(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada", phone="84951234567")
-        changed = api.post(UPDATE, {"id": lead_id, "phone": "only evenings"})["lead"]
-        assert (changed["phone"], changed["clientId"]) == ("only evenings", None)
-        assert listed(api, search="evenings") == [lead_id]
+        updated = api.post(UPDATE, {"id": lead_id, "phone": "only evenings"})["lead"]
+        assert (updated["phone"], updated["clientId"]) == ("only evenings", None)
+        assert list_lead_ids(api, search="evenings") == [lead_id]
 
 
 class TestOrders:
@@ -342,13 +344,13 @@ class TestOrders:
         plain = submit(form, **ada)
         submit(form, name="Bob", email="bob@example.com", items=[{"productId": bun}])
         second = submit(form, **ada, items=[{"productId": bun}])
-        found = api.get(f"{ORDERS}?id={plain}")
-        assert [(o["id"], o["kind"], o["status"]) for o in found["orders"]] == [
+        response = api.get(f"{ORDERS}?id={plain}")
+        assert [(o["id"], o["kind"], o["status"]) for o in response["orders"]] == [
             (second, "order", "new"),
             (first, "order", "new"),
         ]
-        assert [order["total"] for order in found["orders"]] == [4500, 24300]
-        assert found["orders"][1]["items"][0] == {
+        assert [order["total"] for order in response["orders"]] == [4500, 24300]
+        assert response["orders"][1]["items"][0] == {
             "productId": rye,
             "serviceId": None,
             "name": "Rye",
@@ -363,13 +365,13 @@ class TestOrders:
         order = submit(form, name="Ada", items=[{"productId": rye}] * 50)
         plain = submit(form, name="Ada")
         assert api.get(f"{ORDERS}?id={plain}")["total"] == 0
-        (found,) = api.get(f"{ORDERS}?id={order}")["orders"]
-        assert (len(found["items"]), found["total"]) == (50, 50)
+        (found_order,) = api.get(f"{ORDERS}?id={order}")["orders"]
+        assert (len(found_order["items"]), found_order["total"]) == (50, 50)
         assert api.get(f"{ORDERS}?id={order}&page=2")["orders"] == []
 
     def test_long_orders_of_a_client_are_returned_in_full(self, api: Api, form: str) -> None:
         rye = api.post("/api/products/create", {"name": "R" * 200, "price": 1})["product"]["id"]
         ada = {"name": "Ada", "email": "ada@example.com"}
         order = submit(form, **ada, items=[{"productId": rye}] * 50)
-        (found,) = api.get(f"{ORDERS}?id={order}")["orders"]
-        assert len(found["items"]) == 50
+        (found_order,) = api.get(f"{ORDERS}?id={order}")["orders"]
+        assert len(found_order["items"]) == 50
