@@ -20,9 +20,9 @@ def book(salon: Salon, start: str, email: str = ADA, **fields: Any) -> Any:
 
 def mails_to(inbox: Inbox, email: str = ADA) -> list[EmailMessage]:
     """Return the mails to an address, in the order in which they were sent."""
-    return [each for each in inbox.mails if each["To"] == email]
+    return [message for message in inbox.mails if message["To"] == email]
 
 
 def subjects_to(inbox: Inbox, email: str = ADA) -> list[str]:
     """Return the subjects of the mails to an address."""
-    return sorted(str(each["Subject"]) for each in mails_to(inbox, email))
+    return sorted(str(message["Subject"]) for message in mails_to(inbox, email))

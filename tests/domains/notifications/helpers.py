@@ -41,10 +41,10 @@ def answer_to(content: dict[str, Any]) -> str:
 def new_code(owner: Owner, account_id: str | None = None, membership: str = "owner") -> str:
     """Create a code in the console."""
     account_id = account_id or owner.workspace.owner_id
-    made = in_console(
+    link = in_console(
         owner.workspace.id, "link_telegram", account_id=account_id, membership=membership
     )
-    return str(made["code"])
+    return str(link["code"])
 
 
 def link(owner: Owner, chat_id: int, account_id: str | None = None) -> None:

@@ -24,12 +24,12 @@ class Inbox:
 
     @property
     def subjects(self) -> list[str]:
-        return sorted(str(each["Subject"]) for each in self.mails)
+        return sorted(str(message["Subject"]) for message in self.mails)
 
     @property
     def kinds(self) -> list[str]:
         """The kinds of the messages to members, from their links to unsubscribe."""
-        links = " ".join(str(each["List-Unsubscribe"]) for each in self.mails)
+        links = " ".join(str(message["List-Unsubscribe"]) for message in self.mails)
         return sorted(re.findall(r"/unsubscribe/\w+\.\w+\.(\w+)\.", links))
 
     def clear(self) -> None:
@@ -37,8 +37,8 @@ class Inbox:
             path.unlink()
 
     def only(self) -> EmailMessage:
-        (found,) = self.mails
-        return found
+        (message,) = self.mails
+        return message
 
 
 def text_of(message: EmailMessage, kind: str = "plain") -> str:
@@ -52,7 +52,7 @@ def choose(
     owner: Owner, account_id: str, membership: str, language: str = "en", **kinds: list[str]
 ) -> None:
     """Change a member's choices: by kind, the channels."""
-    changed = [
+    choices = [
         {"kind": kind, "mail": "mail" in channels, "telegram": "telegram" in channels}
         for kind, channels in kinds.items()
     ]
@@ -62,5 +62,5 @@ def choose(
         account_id=account_id,
         membership=membership,
         language=language,
-        choices=changed,
+        choices=choices,
     )

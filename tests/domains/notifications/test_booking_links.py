@@ -47,9 +47,9 @@ def ask_for(salon: Salon, start: str = DAYS[5], email: str = EVE, **fields: Any)
 def link(inbox: Inbox, email: str = EVE) -> str:
     """Return the path of the newest link that books, in the mails to an address."""
     run_until_idle()
-    texts = [text_of(each) for each in inbox.mails if each["To"] == email]
-    found = [re.search(r"/booking/confirm/[\w=-]{64}", each) for each in texts]
-    (*_, last) = filter(None, found)
+    texts = [text_of(message) for message in inbox.mails if message["To"] == email]
+    matches = [re.search(r"/booking/confirm/[\w=-]{64}", body) for body in texts]
+    (*_, last) = filter(None, matches)
     return last[0]
 
 
@@ -60,8 +60,8 @@ def follow(path: str) -> Answer:
 
 def clients_of(salon: Salon) -> list[str]:
     """Return the e-mail addresses of all bookings of a salon."""
-    found = salon.api.get(f"/api/bookings/list?serviceId={salon.service}&size=100")["bookings"]
-    return sorted(each["client"]["email"] or "" for each in found)
+    bookings = salon.api.get(f"/api/bookings/list?serviceId={salon.service}&size=100")["bookings"]
+    return sorted(booking["client"]["email"] or "" for booking in bookings)
 
 
 class TestRequests:
@@ -109,11 +109,11 @@ class TestRequests:
         assert (first.status, first.data) == (second.status, second.data)
         assert second.headers["Idempotency-Replayed"] == "true"
         run_until_idle()
-        assert len([each for each in inbox.mails if each["To"] == EVE]) == 1
+        assert len([message for message in inbox.mails if message["To"] == EVE]) == 1
 
     def test_a_visitor_causes_at_most_ten_mails_a_day(self, salon: Salon, time: Time) -> None:
         emails = [f"v{number}@example.com" for number in range(11)]
-        statuses = [ask_for(salon, email=each).status for each in emails]
+        statuses = [ask_for(salon, email=email).status for email in emails]
         assert statuses == [202] * 10 + [429]
 
     def test_the_answer_does_not_depend_on_the_contacts_bookings(self, salon: Salon) -> None:
@@ -126,9 +126,9 @@ class TestRequests:
         who = {"name": "Win http evil", "email": EVE}
         visitor.call("POST", BOOK, salon.order(DAYS[5], notes="evil") | {"client": who})
         run_until_idle()
-        (sent,) = [each for each in inbox.mails if each["To"] == EVE]
-        assert "Haircut" in text_of(sent)
-        assert "evil" not in str(sent)
+        (message,) = [mail for mail in inbox.mails if mail["To"] == EVE]
+        assert "Haircut" in text_of(message)
+        assert "evil" not in str(message)
 
 
 class TestLink:
@@ -140,8 +140,8 @@ class TestLink:
     def test_opening_it_books_nothing(self, salon: Salon, path: str) -> None:
         answer = visitor.call("GET", path)
         assert answer.status == 200
-        for shown in ("Haircut", "Confirm the booking", "1,500"):
-            assert shown in text(answer)
+        for expected in ("Haircut", "Confirm the booking", "1,500"):
+            assert expected in text(answer)
         for hidden in ("Eve", "eve@"):
             assert hidden not in text(answer)
         assert answer.headers["X-Frame-Options"] == "DENY"
@@ -160,7 +160,7 @@ class TestLink:
 
     def test_concurrent_presses_book_once(self, salon: Salon, path: str) -> None:
         answers = run_concurrently(4, lambda _: follow(path))
-        assert {each.status for each in answers} == {303}
+        assert {response.status for response in answers} == {303}
         assert clients_of(salon).count(EVE) == 1
 
     def test_it_works_for_half_an_hour(self, salon: Salon, path: str, time: Time) -> None:
@@ -235,10 +235,10 @@ class TestLink:
         """The person opens the link after the records were traced."""
         find = bookings.naming_awaited
 
-        def find_and_follow(*asked: Any) -> Any:
-            found = find(*asked)
+        def find_and_follow(*arguments: Any) -> Any:
+            stored_hold = find(*arguments)
             assert follow(path).status == 303
-            return found
+            return stored_hold
 
         with monkeypatch.context() as meanwhile:
             meanwhile.setattr(bookings, "naming_awaited", find_and_follow)
@@ -294,9 +294,10 @@ class TestProposals:
         assert self.state(api, bot) == "awaiting_mail"
         assert follow(link(inbox, "grace@example.com")).status == 303
         assert self.state(api, bot) == "done"
-        done = visitor.call("POST", *confirmed)
-        assert done.status == 200
-        assert (done.data["state"], done.data["booking"]["serviceName"]) == ("done", "Haircut")
+        response = visitor.call("POST", *confirmed)
+        assert response.status == 200
+        assert response.data["state"] == "done"
+        assert response.data["booking"]["serviceName"] == "Haircut"
         assert clients_of(salon).count("grace@example.com") == 1
 
     def test_a_proposal_whose_link_ends_is_expired(

@@ -30,9 +30,9 @@ def path(inbox: Inbox, salon: Salon) -> str:
     """The path of the link in the mail about a new booking."""
     book(salon, NOON, notes="Decaf, please")
     run_until_idle()
-    found = re.search(r"/booking/[\w=-]+", text_of(mails_to(inbox)[0]))
-    assert found
-    return found[0]
+    match = re.search(r"/booking/[\w=-]+", text_of(mails_to(inbox)[0]))
+    assert match
+    return match[0]
 
 
 def page(path: str, method: str = "GET", headers: dict[str, str] | None = None) -> Answer:
@@ -40,8 +40,8 @@ def page(path: str, method: str = "GET", headers: dict[str, str] | None = None) 
 
 
 def status_of(owner: Owner) -> Any:
-    found = owner.api().get("/api/bookings/list")["bookings"]
-    return next(each["status"] for each in found if each["client"]["email"] == ADA)
+    bookings = owner.api().get("/api/bookings/list")["bookings"]
+    return next(booking["status"] for booking in bookings if booking["client"]["email"] == ADA)
 
 
 def test_the_page_shows_the_booking_without_contacts_and_changes_nothing(
@@ -50,14 +50,14 @@ def test_the_page_shows_the_booking_without_contacts_and_changes_nothing(
     answer = page(path)
     text = answer.body.decode()
     assert answer.status == 200
-    for shown in (
+    for expected in (
         "Your booking is confirmed",
         "Haircut",
         "Grace",
         "Wednesday, 3 March 2027, 13:00\u201314:00",
         "Europe/Berlin, UTC+1",
     ):
-        assert shown in text
+        assert expected in text
     for hidden in (ADA, "Ada", "Decaf"):
         assert hidden not in text
     assert "<form" not in text
@@ -89,32 +89,33 @@ def test_a_booking_that_has_begun_cannot_be_cancelled(path: str, owner: Owner, t
 
 
 def test_its_calendar_file_is_that_of_the_booking(path: str) -> None:
-    found = re.search(r"/api/public/bookings/[\w=-]+\.ics", page(path).body.decode())
-    assert found
-    (event,) = Calendar.from_ical(visitor.call("GET", found[0]).body).walk("VEVENT")
+    match = re.search(r"/api/public/bookings/[\w=-]+\.ics", page(path).body.decode())
+    assert match
+    (event,) = Calendar.from_ical(visitor.call("GET", match[0]).body).walk("VEVENT")
     assert event["SUMMARY"] == "Haircut (Grace)"
 
 
 def test_head_and_options_are_answered_and_other_methods_are_refused(path: str) -> None:
     assert page(path, "HEAD").status == 200
     assert page(path, "OPTIONS").status == 204
-    refused = page(path, "DELETE")
-    assert (refused.status, refused.headers["Allow"]) == (405, "GET, HEAD, POST")
+    refusal = page(path, "DELETE")
+    assert (refusal.status, refusal.headers["Allow"]) == (405, "GET, HEAD, POST")
 
 
 def test_tokens_for_other_purposes_and_forged_ones_are_not_found(
     path: str, salon: Salon, owner: Owner
 ) -> None:
-    made = book(salon, "2027-03-03T14:00:00Z")
-    calendar = re.sub(r".*/|\.ics$", "", made["icsUrl"])
+    response = book(salon, "2027-03-03T14:00:00Z")
+    calendar = re.sub(r".*/|\.ics$", "", response["icsUrl"])
     token = path.removeprefix("/booking/")
     swapped = token[:-3] + ("AA==" if token[-3:-1] != "AA" else "BB==")
-    for each in (made["cancelToken"], calendar, "x" * booking_tokens.LENGTH, swapped[:64], "x"):
+    tokens = (response["cancelToken"], calendar, "x" * booking_tokens.LENGTH, swapped[:64], "x")
+    for wrong_token in tokens:
         for method in ("GET", "POST"):
-            answer = page(f"/booking/{each}", method, FORM)
+            answer = page(f"/booking/{wrong_token}", method, FORM)
             assert answer.status == 404
             assert answer.headers["Referrer-Policy"] == "no-referrer"
-    assert {each["status"] for each in owner.api().get("/api/bookings/list")["bookings"]} == {
+    assert {booking["status"] for booking in owner.api().get("/api/bookings/list")["bookings"]} == {
         "confirmed"
     }
 

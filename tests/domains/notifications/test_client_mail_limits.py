@@ -31,8 +31,10 @@ def salon(api: Api, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, reload_settin
 
 def withheld(owner: Owner) -> dict[str, int]:
     """Return how many mails were withheld today, by reason."""
-    shown = in_console(owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id)
-    return {reason: count for reason, count in shown["withheld"].items() if count}
+    response = in_console(
+        owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id
+    )
+    return {reason: count for reason, count in response["withheld"].items() if count}
 
 
 class TestAnAddress:
@@ -44,14 +46,14 @@ class TestAnAddress:
         ):
             book(salon, hour, address)
         run_until_idle()
-        sent = [each for each in inbox.mails if "ada" in each["To"].lower()]
-        assert len(sent) == 3
+        to_ada = [message for message in inbox.mails if "ada" in message["To"].lower()]
+        assert len(to_ada) == 3
         assert withheld(owner) == {"byAddress": 1}
         time.pass_by(days=1)
         assert withheld(owner) == {}
         book(salon, HOURS[4], ADA)
         run_until_idle()
-        assert len([each for each in inbox.mails if "ada" in each["To"].lower()]) == 4
+        assert len([message for message in inbox.mails if "ada" in message["To"].lower()]) == 4
 
     def test_gets_three_mails_a_day_from_all_workspaces_together(
         self, inbox: Inbox, salon: Salon, new_owner: Callable[..., Owner]
@@ -74,13 +76,13 @@ class TestAnAddress:
         assert withheld(owner) == {"byBounce": 1}
 
     def test_is_stored_nowhere_by_its_mails(self, inbox: Inbox, salon: Salon) -> None:
-        before = set(all_rows())
+        keys_before = set(all_rows())
         book(salon, HOURS[0])
         run_until_idle()
-        rows = {key: row for key, row in all_rows().items() if key not in before}
-        own = [row for row in rows.values() if "MAIL" in row["pk"]["S"].upper()]
-        assert own
-        assert all(ADA not in str(row) for row in own)
+        rows = {key: row for key, row in all_rows().items() if key not in keys_before}
+        mail_rows = [row for row in rows.values() if "MAIL" in row["pk"]["S"].upper()]
+        assert mail_rows
+        assert all(ADA not in str(row) for row in mail_rows)
 
 
 class TestAWorkspace:
@@ -91,8 +93,10 @@ class TestAWorkspace:
         for hour, name in zip(HOURS, "abcd", strict=False):
             book(salon, hour, f"{name}@example.com")
         run_until_idle()
-        sent = [each for each in inbox.mails if len(each["To"]) == len("a@example.com")]
-        assert len(sent) == 2
+        to_visitors = [
+            message for message in inbox.mails if len(message["To"]) == len("a@example.com")
+        ]
+        assert len(to_visitors) == 2
         assert withheld(owner) == {"byPlan": 2}
 
     def test_sends_none_while_its_mails_are_paused(
@@ -116,8 +120,8 @@ class TestARepeatedJob:
         book(salon, HOURS[0])
         jobs.run({VISITOR_EVENTS: JOB_HANDLERS[VISITOR_EVENTS]}, queue=Queue.EVENTS)
         waiting = jobs.read_workspace_jobs(owner.workspace.id)
-        (found,) = [each for each in waiting if each.kind == MAIL_CLIENT]
-        return found
+        (mail_job,) = [job for job in waiting if job.kind == MAIL_CLIENT]
+        return mail_job
 
     def test_sends_no_second_mail_and_counts_none(
         self, job: jobs.JobRow, inbox: Inbox, salon: Salon

@@ -88,8 +88,8 @@ def test_the_facts_of_a_booking_leave_out_what_is_empty() -> None:
 def test_names_in_a_mail_are_short_and_have_one_line() -> None:
     long = "a\n" + "b" * 200
     names = FACTS._replace(service=long, resource=long, workspace=long)
-    mail, shown = client_mails.mail("en", "confirmed", names), "a " + "b" * (MAX_TITLE - 2)
-    assert mail.subject == f"Booking confirmed: {shown}, 20.01 14:30"
-    assert mail.text.count(f"“{shown}”") == 2
+    mail, short_name = client_mails.mail("en", "confirmed", names), "a " + "b" * (MAX_TITLE - 2)
+    assert mail.subject == f"Booking confirmed: {short_name}, 20.01 14:30"
+    assert mail.text.count(f"“{short_name}”") == 2
     values = dict(client_mails.fact_pairs("en", names))
-    assert (values["Service"], values["Staff"]) == (shown, shown)
+    assert (values["Service"], values["Staff"]) == (short_name, short_name)

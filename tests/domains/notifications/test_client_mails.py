@@ -30,29 +30,29 @@ def salon(api: Api, owner: Owner, inbox: Inbox) -> Salon:
 def calendar_event(mail: Any) -> Any:
     (attached,) = mail.iter_attachments()
     assert attached.get_content_type() == "text/calendar"
-    method, found = calendar_files.check(attached.get_payload(decode=True))
+    method, event = calendar_files.check(attached.get_payload(decode=True))
     assert attached.get_param("method") == method
-    assert found["ORGANIZER"] == f"mailto:{parseaddr(mail['From'])[1]}"
-    return found
+    assert event["ORGANIZER"] == f"mailto:{parseaddr(mail['From'])[1]}"
+    return event
 
 
 def test_a_visitor_gets_a_confirmation_with_a_calendar_file(
     inbox: Inbox, salon: Salon, owner: Owner
 ) -> None:
-    made = book(salon, NOON)
+    response = book(salon, NOON)
     run_until_idle()
-    (found,) = mails_to(inbox)
-    assert found["Subject"] == "Booking confirmed: Haircut, 03.03 13:00"
-    assert found["From"].startswith(f"{owner.workspace.name} via ")
-    assert found["Reply-To"] is None
-    text = text_of(found)
+    (message,) = mails_to(inbox)
+    assert message["Subject"] == "Booking confirmed: Haircut, 03.03 13:00"
+    assert message["From"].startswith(f"{owner.workspace.name} via ")
+    assert message["Reply-To"] is None
+    text = text_of(message)
     assert "Wednesday, 3 March 2027, 13:00 (Europe/Berlin, UTC+01:00)" in text
     assert "Staff: Grace" in text
     assert "1,500.00" in text
     assert "/booking/" in text
-    assert "/booking/" in text_of(found, "html")
-    event = calendar_event(found)
-    assert event["UID"].startswith(made["booking"]["id"])
+    assert "/booking/" in text_of(message, "html")
+    event = calendar_event(message)
+    assert event["UID"].startswith(response["booking"]["id"])
     assert (event["STATUS"], event["SEQUENCE"]) == ("CONFIRMED", 0)
     assert event["DTSTART"].dt.isoformat() == "2027-03-03T12:00:00+00:00"
 
@@ -61,8 +61,8 @@ def test_a_mail_has_nothing_that_the_visitor_wrote(inbox: Inbox, salon: Salon) -
     who = {"name": "Win a prize at evil.example", "email": ADA, "phone": "+74951234567"}
     book(salon, NOON, client=who, notes="Send money to evil.example")
     run_until_idle()
-    (found,) = mails_to(inbox)
-    for part in (str(found), text_of(found), text_of(found, "html")):
+    (message,) = mails_to(inbox)
+    for part in (str(message), text_of(message), text_of(message, "html")):
         assert "evil.example" not in part
         assert "4951234567" not in part
 
@@ -71,23 +71,24 @@ def test_a_service_name_is_one_line_without_markup(inbox: Inbox, salon: Salon, a
     api.post("/api/services/update", {"id": salon.service, "name": "<b>Cut</b>"})
     book(salon, NOON)
     run_until_idle()
-    (found,) = mails_to(inbox)
-    assert "<b>Cut" not in text_of(found, "html")
+    (message,) = mails_to(inbox)
+    assert "<b>Cut" not in text_of(message, "html")
 
 
 def test_a_booking_that_the_owner_makes_is_confirmed_as_well(inbox: Inbox, salon: Salon) -> None:
     salon.book(NOON, "Bob")
     run_until_idle()
-    (found,) = mails_to(inbox, "bob@example.com")
-    assert found["Subject"].startswith("Booking confirmed: ")
-    assert "/booking/" in text_of(found)
+    (message,) = mails_to(inbox, "bob@example.com")
+    assert message["Subject"].startswith("Booking confirmed: ")
+    assert "/booking/" in text_of(message)
 
 
 def test_a_client_without_an_email_gets_nothing(inbox: Inbox, salon: Salon, owner: Owner) -> None:
     client = {"name": "Bob", "phone": "+74951234567"}
     salon.api.post("/api/bookings/create", salon.order(NOON) | {"client": client})
     run_until_idle()
-    assert {each["To"] for each in inbox.mails} == {accounts.get(owner.workspace.owner_id).email}
+    owner_email = accounts.get(owner.workspace.owner_id).email
+    assert {message["To"] for message in inbox.mails} == {owner_email}
 
 
 def test_a_move_and_a_cancellation_are_told_and_replace_the_calendar_entry(
@@ -104,11 +105,11 @@ def test_a_move_and_a_cancellation_are_told_and_replace_the_calendar_entry(
         "Booking changed: Haircut, 03.03 16:00",
         "Booking confirmed: Haircut, 03.03 13:00",
     ]
-    events = sorted(map(calendar_event, mails_to(inbox)), key=lambda each: int(each["SEQUENCE"]))
-    assert len({each["UID"] for each in events}) == 1
-    assert [each["SEQUENCE"] for each in events] == [0, 1, 2]
+    events = sorted(map(calendar_event, mails_to(inbox)), key=lambda event: int(event["SEQUENCE"]))
+    assert len({event["UID"] for event in events}) == 1
+    assert [event["SEQUENCE"] for event in events] == [0, 1, 2]
     assert events[2]["STATUS"] == "CANCELLED"
-    assert [each.get("ATTENDEE") for each in events] == [None, None, f"mailto:{ADA}"]
+    assert [event.get("ATTENDEE") for event in events] == [None, None, f"mailto:{ADA}"]
 
 
 def test_a_held_booking_is_told_as_unpaid_and_then_as_cancelled(
@@ -131,7 +132,7 @@ def test_a_booking_that_is_restored_is_confirmed_again(inbox: Inbox, salon: Salo
     for status in ("cancelled", "confirmed"):
         salon.set_status(booking, status)
         run_until_idle()
-    assert [each.partition(":")[0] for each in subjects_to(inbox)] == [
+    assert [subject.partition(":")[0] for subject in subjects_to(inbox)] == [
         "Booking cancelled",
         "Booking confirmed",
         "Booking confirmed",
@@ -154,9 +155,9 @@ def test_nothing_is_told_of_a_past_booking_or_one_that_took_place(
 
 def test_a_service_can_send_no_mails(inbox: Inbox, salon: Salon, api: Api, time: Time) -> None:
     api.post("/api/services/update", {"id": salon.service, "visitorMails": False})
-    made = book(salon, NOON)
+    response = book(salon, NOON)
     run_until_idle()
-    visitor.post(CANCEL, {"token": made["cancelToken"]})
+    visitor.post(CANCEL, {"token": response["cancelToken"]})
     time.pass_by(days=47)
     run_until_idle()
     assert mails_to(inbox) == []

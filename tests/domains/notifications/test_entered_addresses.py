@@ -52,7 +52,7 @@ def salon(api: Api, inbox: Inbox) -> Salon:
 
 def recipients(inbox: Inbox) -> set[str]:
     run_until_idle()
-    return {str(each["To"]) for each in inbox.mails}
+    return {str(message["To"]) for message in inbox.mails}
 
 
 def signed_in(email: str, password: str = PASSWORD) -> str:
@@ -62,7 +62,7 @@ def signed_in(email: str, password: str = PASSWORD) -> str:
     return str(session.account_id)
 
 
-def stored(entered: str) -> str:
+def as_stored(entered: str) -> str:
     """Return the value of an entered address: its domain is in lower case."""
     local, _, domain = entered.strip("\u2068\u2069\u200b").rpartition("@")
     return f"{local}@{domain.lower()}"
@@ -73,10 +73,10 @@ class TestEveryEntrance:
     def test_a_visitors_booking_is_mailed_to_the_entered_mailbox(
         self, entered: str, salon: Salon, inbox: Inbox, api: Api
     ) -> None:
-        made = book(salon, NOON, entered)["booking"]
+        booking = book(salon, NOON, entered)["booking"]
         assert MAILBOXES[entered] in recipients(inbox)
-        shown = api.get(f"/api/bookings/{made['id']}")["booking"]["client"]
-        assert shown["email"] == stored(entered)
+        client = api.get(f"/api/bookings/{booking['id']}")["booking"]["client"]
+        assert client["email"] == as_stored(entered)
 
     def test_a_booking_of_the_business_is_mailed_to_the_entered_mailbox(
         self, entered: str, salon: Salon, inbox: Inbox
@@ -87,8 +87,8 @@ class TestEveryEntrance:
     def test_an_invitation_is_mailed_to_the_entered_mailbox(
         self, entered: str, inbox: Inbox, owner: Owner
     ) -> None:
-        made = as_operator("invite_member", workspaceId=owner.workspace.id, email=entered)
-        assert made["email"] == stored(entered)
+        invitation = as_operator("invite_member", workspaceId=owner.workspace.id, email=entered)
+        assert invitation["email"] == as_stored(entered)
         assert MAILBOXES[entered] in recipients(inbox)
 
     def test_a_form_a_chat_and_a_client_keep_what_was_entered(
@@ -96,51 +96,51 @@ class TestEveryEntrance:
     ) -> None:
         form = api.post("/api/forms/create", FORM)["form"]["id"]
         lead = submit(form, name="Ada", email=entered)
-        found = api.get(f"/api/forms/collection/{lead}")["lead"]
-        assert found["email"] == found["data"]["email"] == stored(entered)
+        stored_lead = api.get(f"/api/forms/collection/{lead}")["lead"]
+        assert stored_lead["email"] == stored_lead["data"]["email"] == as_stored(entered)
         ask(new_bot(owner), f"Write to {entered} please")
         chats = api.get("/api/forms/collection-list?size=1")["collections"]
-        assert chats[0]["email"] == stored(entered)
-        assert chats[0]["clientId"] == found["clientId"]
-        changed = {"id": found["clientId"], "email": entered}
-        assert api.post("/api/clients/update", changed)["client"]["email"] == stored(entered)
+        assert chats[0]["email"] == as_stored(entered)
+        assert chats[0]["clientId"] == stored_lead["clientId"]
+        body = {"id": stored_lead["clientId"], "email": entered}
+        assert api.post("/api/clients/update", body)["client"]["email"] == as_stored(entered)
 
     def test_an_account_signs_in_in_any_case_of_ascii_letters(
         self, entered: str, owner: Owner
     ) -> None:
-        made = as_operator("create_account", email=entered, password=PASSWORD)
-        assert made["email"] == stored(entered)
-        for typed in (entered, entered.swapcase() if entered.isascii() else entered):
-            assert signed_in(typed) == made["accountId"]
+        account = as_operator("create_account", email=entered, password=PASSWORD)
+        assert account["email"] == as_stored(entered)
+        for spelling in (entered, entered.swapcase() if entered.isascii() else entered):
+            assert signed_in(spelling) == account["accountId"]
 
 
 @pytest.mark.parametrize(("one", "other"), [*NEIGHBOURS, *(pair[::-1] for pair in NEIGHBOURS)])
 class TestNeighbours:
     def test_are_two_clients(self, one: str, other: str, api: Api) -> None:
         form = api.post("/api/forms/create", FORM)["form"]["id"]
-        leads = [submit(form, name=each, email=each) for each in (one, other, one, other)]
-        ids = [api.get(f"/api/forms/collection/{each}")["lead"]["clientId"] for each in leads]
+        leads = [submit(form, name=email, email=email) for email in (one, other, one, other)]
+        ids = [api.get(f"/api/forms/collection/{lead_id}")["lead"]["clientId"] for lead_id in leads]
         assert ids[:2] == ids[2:]
         assert ids[0] != ids[1]
         for client, email in zip(ids, (one, other), strict=False):
-            found = api.get(f"/api/forms/collection-find?email={email}")
-            assert {each["email"] for each in found["leads"]} == {email}
-            assert (found["total"], found["client"]["id"]) == (2, client)
+            page = api.get(f"/api/forms/collection-find?email={email}")
+            assert {listed_lead["email"] for listed_lead in page["leads"]} == {email}
+            assert (page["total"], page["client"]["id"]) == (2, client)
 
     def test_are_two_accounts(self, one: str, other: str) -> None:
-        made = as_operator("create_account", email=one, password=PASSWORD)
+        account = as_operator("create_account", email=one, password=PASSWORD)
         with pytest.raises(UnauthorizedError):
             begun(other, PASSWORD)
         second = as_operator("create_account", email=other, password="other horse")
-        assert signed_in(one) == made["accountId"]
+        assert signed_in(one) == account["accountId"]
         assert signed_in(other, "other horse") == second["accountId"]
 
     def test_are_erased_apart(self, one: str, other: str, api: Api, owner: Owner) -> None:
         form = api.post("/api/forms/create", FORM)["form"]["id"]
-        leads = [submit(form, name=each, email=each, message=each) for each in (one, other)]
+        leads = [submit(form, name=email, email=email, message=email) for email in (one, other)]
         as_operator("erase_client", workspaceId=owner.workspace.id, email=one)
-        found = [api.get(f"/api/forms/collection/{each}")["lead"]["email"] for each in leads]
-        assert found == [None, other]
+        emails = [api.get(f"/api/forms/collection/{lead_id}")["lead"]["email"] for lead_id in leads]
+        assert emails == [None, other]
 
     def test_are_suppressed_apart(self, one: str, other: str) -> None:
         suppressions.suppress(one, "complaint")
@@ -154,8 +154,8 @@ class TestNeighbours:
     ) -> None:
         for email in (one, other, one):
             as_operator("invite_member", workspaceId=owner.workspace.id, email=email)
-        listed = in_console(owner.workspace.id, "list_invitations")["invitations"]
-        assert [each["email"] for each in listed] == [one, other]
+        invitations = in_console(owner.workspace.id, "list_invitations")["invitations"]
+        assert [invitation["email"] for invitation in invitations] == [one, other]
 
 
 def test_a_second_contact_with_the_address_of_a_client_is_refused(api: Api) -> None:
@@ -164,11 +164,11 @@ def test_a_second_contact_with_the_address_of_a_client_is_refused(api: Api) -> N
         api.get(f"/api/forms/collection/{submit(form, name='A', email=email)}")["lead"]["clientId"]
         for email in ("ada@faß.de", "ada@fass.de")
     ]
-    for client, taken in zip(ids, ("ADA@FASS.DE", "Ada@Faß.de"), strict=True):
-        answer = api.refused("POST", "/api/clients/update", {"id": client, "email": taken})
+    for client, taken_email in zip(ids, ("ADA@FASS.DE", "Ada@Faß.de"), strict=True):
+        answer = api.refused("POST", "/api/clients/update", {"id": client, "email": taken_email})
         assert answer.data["code"] == "duplicate_client"
-    moved = api.post("/api/clients/update", {"id": ids[0], "email": "ada@ελλάς.gr"})["client"]
-    assert moved["email"] == "ada@ελλάς.gr"
+    updated = api.post("/api/clients/update", {"id": ids[0], "email": "ada@ελλάς.gr"})["client"]
+    assert updated["email"] == "ada@ελλάς.gr"
     freed = api.post("/api/clients/update", {"id": ids[1], "email": "ada@faß.de"})["client"]
     assert freed["email"] == "ada@faß.de"
 
@@ -178,12 +178,12 @@ def ses(
     salon: Salon, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
 ) -> Iterator[list[str]]:
     """Send mail through SES after the salon has opened, and return the recipients."""
-    sent: list[str] = []
-    monkeypatch.setattr(provider, "send", lambda mail: sent.append(mail.recipient))
+    recipients: list[str] = []
+    monkeypatch.setattr(provider, "send", lambda mail: recipients.append(mail.recipient))
     monkeypatch.setenv("MAIL", "ses")
     monkeypatch.setenv("MAIL_FROM", "mail@example.com")
     reload_settings()
-    yield sent
+    yield recipients
     monkeypatch.undo()
     reload_settings()
 
@@ -193,16 +193,18 @@ def test_mail_to_letters_that_ses_does_not_take_is_withheld_as_unsupported(
 ) -> None:
     addresses = {"ада@пример.рф": "withheld", "ada@пример.рф": "waiting"}
     for start, address in zip((NOON, ONE), addresses, strict=True):
-        made = book(salon, start, address)["booking"]
-        assert api.get(f"/api/bookings/{made['id']}")["booking"]["client"]["email"] == address
+        booking = book(salon, start, address)["booking"]
+        assert api.get(f"/api/bookings/{booking['id']}")["booking"]["client"]["email"] == address
     for address, state in addresses.items():
         invited = as_operator("invite_member", workspaceId=owner.workspace.id, email=address)
         assert (invited["mail"], invited["email"]) == (state, address)
     run_until_idle()
-    assert [each for each in ses if each.isascii()] == ses
+    assert [recipient for recipient in ses if recipient.isascii()] == ses
     assert ses.count("ada@xn--e1afmkfd.xn--p1ai") == 2
-    shown = in_console(owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id)
-    assert {reason for reason, count in shown["withheld"].items() if count} == {"unsupported"}
+    response = in_console(
+        owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id
+    )
+    assert {reason for reason, count in response["withheld"].items() if count} == {"unsupported"}
 
 
 LABELS = st.text(
@@ -217,14 +219,14 @@ def test_mail_goes_to_the_address_that_was_typed(local: str, label: str, top: st
     value = emails.find_email(f"{local}@{label}.{top}")
     if value is None:
         return
-    typed = local.translate(dict.fromkeys(map(ord, "\ufeff\u2060")))
+    entered_local = local.translate(dict.fromkeys(map(ord, "\ufeff\u2060")))
     visible = label.replace("\u202e", "")
     a_label = idna.encode(f"{visible}.{top}", uts46=True).decode()
-    assert value.rpartition("@")[0] == typed
+    assert value.rpartition("@")[0] == entered_local
     assert idna.encode(value.rpartition("@")[2], uts46=True).decode() == a_label
     raw = message.build(
         Mail(id="1", recipient=value, content=RenderedMail("", "", "")), "a@b.example"
     )
-    assert raw.recipient == f"{typed}@{a_label}"
+    assert raw.recipient == f"{entered_local}@{a_label}"
     assert emails.find_email(value) == value
     assert emails.key(emails.mailbox(value)) == emails.key(value)

@@ -56,7 +56,7 @@ def failing_write(number: int, fault: Callable[..., None], when: str) -> Iterato
     def hits(name: str) -> bool:
         return name in WRITES and len(seen) == number
 
-    def before(model: Any, **_: Any) -> None:
+    def begin_write(model: Any, **_: Any) -> None:
         if fault is kill and (len(seen) > number or (len(seen) == number and when == "after")):
             raise Killed
         if model.name in WRITES:
@@ -64,18 +64,18 @@ def failing_write(number: int, fault: Callable[..., None], when: str) -> Iterato
         if when == "before" and hits(model.name):
             fault(None, {})
 
-    def after(model: Any, **_: Any) -> None:
+    def end_write(model: Any, **_: Any) -> None:
         if when == "after" and hits(model.name):
             fault(None, {})
 
     events = connection().client.meta.events
-    events.register_first("before-call.dynamodb", before)
-    events.register_first("after-call.dynamodb", after)
+    events.register_first("before-call.dynamodb", begin_write)
+    events.register_first("after-call.dynamodb", end_write)
     try:
         yield seen
     finally:
-        events.unregister("before-call.dynamodb", before)
-        events.unregister("after-call.dynamodb", after)
+        events.unregister("before-call.dynamodb", begin_write)
+        events.unregister("after-call.dynamodb", end_write)
 
 
 @pytest.fixture(autouse=True)
@@ -97,8 +97,8 @@ def kinds_of_jobs(owner: Owner) -> set[str]:
 
 
 def names_of_leads(api: Api) -> list[str]:
-    found = api.get("/api/forms/collection-list?size=100")["collections"]
-    return [each["name"] for each in found]
+    rows = api.get("/api/forms/collection-list?size=100")["collections"]
+    return [lead["name"] for lead in rows]
 
 
 @every_third_write
@@ -144,7 +144,7 @@ def test_held_back_messages_are_told_whichever_write_fails(
         time.pass_by(minutes=11)
         for _ in range(2):
             submit(things.form, name="Ada", email="ada@example.com")
-        before = len(lead_inbox.mails)
+        count_before = len(lead_inbox.mails)
         with failing_write(number, fault, when) as seen, suppress(Killed):
             run_until_idle()
             time.pass_by(minutes=11)
@@ -152,8 +152,8 @@ def test_held_back_messages_are_told_whichever_write_fails(
         time.pass_by(minutes=11)
         run_until_idle()
         new = lead_inbox.subjects
-        assert len(new) >= before + 2, (number, seen)
-        assert any("1 more" in each or "2 more" in each for each in new)
+        assert len(new) >= count_before + 2, (number, seen)
+        assert any("1 more" in subject or "2 more" in subject for subject in new)
         for path in lead_inbox.folder.glob("*.eml"):
             path.unlink()
         if len(seen) < number:
@@ -202,7 +202,7 @@ class TestWaits:
         time.pass_by(seconds=1)
         run_until_idle()
         assert lead_inbox.only()["Message-ID"].startswith(f"<{attempts[0].id}@")
-        levels = {each.levelno for each in caplog.records if "message" in each.getMessage()}
+        levels = {record.levelno for record in caplog.records if "message" in record.getMessage()}
         assert levels == {logging.INFO}
 
     def test_a_chat_waits_as_long_as_telegram_asks(
@@ -242,10 +242,10 @@ class TestWaits:
             time.pass_by(hours=1)
         assert 4 <= len(attempts) <= 12
         assert [
-            each for each in jobs.read_workspace_jobs(owner.workspace.id) if "notify" in each.kind
+            job for job in jobs.read_workspace_jobs(owner.workspace.id) if "notify" in job.kind
         ] == []
-        severe = [each for each in caplog.records if each.levelno >= logging.WARNING]
-        assert [each.getMessage() for each in severe] == ["a message to a member was given up"]
+        severe = [record for record in caplog.records if record.levelno >= logging.WARNING]
+        assert [record.getMessage() for record in severe] == ["a message to a member was given up"]
 
 
 class TestFormerMembers:

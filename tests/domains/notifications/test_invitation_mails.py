@@ -25,41 +25,39 @@ def invite(owner: Owner, email: str = IVY) -> Any:
 
 def mailed(inbox: Inbox, email: str = IVY) -> list[Any]:
     run_until_idle()
-    return [each for each in inbox.mails if each["To"] == email]
+    return [message for message in inbox.mails if message["To"] == email]
 
 
-def token_in(found: Any) -> str:
+def token_in(message: Any) -> str:
     """Return the token of the link in a mail."""
-    return re.findall(r"/invitations/(\S+)", text_of(found))[0]
+    return re.findall(r"/invitations/(\S+)", text_of(message))[0]
 
 
-def listed(owner: Owner) -> list[Any]:
+def mail_states(owner: Owner) -> list[Any]:
     """Return what the list of invitations says of their mails."""
     rows = in_console(owner.workspace.id, "list_invitations")["invitations"]
-    return [(each["isMailed"], each["mail"], each["mailReason"]) for each in rows]
+    return [(row["isMailed"], row["mail"], row["mailReason"]) for row in rows]
 
 
 def test_an_invitation_is_mailed_with_its_link(inbox: Inbox, owner: Owner) -> None:
-    made = invite(owner)
-    assert (made["isMailed"], made["mail"]) == (False, "waiting")
-    (found,) = mailed(inbox)
-    assert listed(owner) == [(True, "sent", None)]
-    assert owner.workspace.name in found["Subject"]
-    assert found["From"].startswith(f"{owner.workspace.name} via ")
-    token = token_in(found)
-    assert token in text_of(found, "html")
-    assert token not in made["url"]
-    assert look_at(token) == look_at(made["url"].rpartition("/")[2])
+    invitation = invite(owner)
+    assert (invitation["isMailed"], invitation["mail"]) == (False, "waiting")
+    (message,) = mailed(inbox)
+    assert mail_states(owner) == [(True, "sent", None)]
+    assert owner.workspace.name in message["Subject"]
+    assert message["From"].startswith(f"{owner.workspace.name} via ")
+    token = token_in(message)
+    assert token in text_of(message, "html")
+    assert token not in invitation["url"]
+    assert look_at(token) == look_at(invitation["url"].rpartition("/")[2])
 
 
 def test_the_job_has_neither_the_link_nor_the_address(inbox: Inbox, owner: Owner) -> None:
-    made = invite(owner)
+    invitation = invite(owner)
     (job,) = [
-        each
-        for each in jobs.read_workspace_jobs(owner.workspace.id)
-        if each.kind == MAIL_INVITATION
+        job for job in jobs.read_workspace_jobs(owner.workspace.id) if job.kind == MAIL_INVITATION
     ]
-    assert job.payload == {"invitationId": made["id"]}
+    assert job.payload == {"invitationId": invitation["id"]}
 
 
 def test_without_mail_the_link_is_only_shown(owner: Owner) -> None:
@@ -72,8 +70,8 @@ def test_without_mail_the_link_is_only_shown(owner: Owner) -> None:
 def test_a_revoked_or_replaced_invitation_is_not_mailed(inbox: Inbox, owner: Owner) -> None:
     invite(owner)
     second = invite(owner)
-    (found,) = mailed(inbox)
-    assert look_at(token_in(found))["email"] == second["email"]
+    (message,) = mailed(inbox)
+    assert look_at(token_in(message))["email"] == second["email"]
 
 
 def test_an_expired_invitation_is_not_mailed(inbox: Inbox, owner: Owner, time: Time) -> None:
@@ -89,7 +87,7 @@ def test_an_address_that_is_suppressed_gets_no_mail(
     invite(owner)
     invite(owner, "ivo@example.com")
     assert mailed(inbox) == []
-    assert (False, "withheld", "by_bounce") in listed(owner)
+    assert (False, "withheld", "by_bounce") in mail_states(owner)
     assert len(mailed(inbox, "ivo@example.com")) == 1
 
 
@@ -102,7 +100,7 @@ def test_an_address_gets_five_mails_an_hour_and_the_sixth_in_the_next(
         last = invite(owner, "ivy+tag@example.com")
         run_until_idle()
     assert len(mailed(inbox, "ivy+tag@example.com")) == 5
-    assert listed(owner) == [(False, "waiting", "by_address")]
+    assert mail_states(owner) == [(False, "waiting", "by_address")]
     time.pass_by(hours=1)
     assert len(mailed(inbox, "ivy+tag@example.com")) == 6
     assert look_at(last["url"].rpartition("/")[2])["email"] == "ivy+tag@example.com"
@@ -115,15 +113,13 @@ def test_a_job_that_runs_again_sends_nothing_more(
 ) -> None:
     invite(owner)
     (job,) = [
-        each
-        for each in jobs.read_workspace_jobs(owner.workspace.id)
-        if each.kind == MAIL_INVITATION
+        job for job in jobs.read_workspace_jobs(owner.workspace.id) if job.kind == MAIL_INVITATION
     ]
-    sent: list[str] = []
-    monkeypatch.setattr(mail, "send", lambda each: sent.append(each.id))
+    sent_ids: list[str] = []
+    monkeypatch.setattr(mail, "send", lambda message: sent_ids.append(message.id))
     for _ in range(2):
         JOB_HANDLERS[MAIL_INVITATION](job)
-    assert len(sent) == 1
+    assert len(sent_ids) == 1
 
 
 def test_a_mail_that_is_delayed_is_sent_later(
@@ -136,6 +132,6 @@ def test_a_mail_that_is_delayed_is_sent_later(
     with monkeypatch.context() as while_busy:
         while_busy.setattr(mail, "send", busy)
         assert mailed(inbox) == []
-        assert listed(owner) == [(False, "waiting", "by_server")]
+        assert mail_states(owner) == [(False, "waiting", "by_server")]
     time.pass_by(minutes=2)
     assert len(mailed(inbox)) == 1

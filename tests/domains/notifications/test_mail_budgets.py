@@ -33,11 +33,11 @@ def book_often(salon: Salon, time: Time) -> Callable[..., Any]:
     count = itertools.count(1)
 
     def booked(start: str, email: str = ADA, **fields: Any) -> Any:
-        made = book(salon, start, email, **fields)
+        response = book(salon, start, email, **fields)
         run_until_idle()
         if next(count) % 3 == 0:
             time.pass_by(minutes=61)
-        return made
+        return response
 
     return booked
 
@@ -49,31 +49,31 @@ def cancel(salon: Salon, booking_id: str) -> None:
 
 def made_by_the_salon(salon: Salon, start: str, email: str = ADA) -> str:
     client = {"name": "Ada", "email": email}
-    made = salon.api.post(CREATE, salon.order(start) | {"client": client})["booking"]
-    return str(made["id"])
+    booking = salon.api.post(CREATE, salon.order(start) | {"client": client})["booking"]
+    return str(booking["id"])
 
 
 def mails(salon: Salon, booking_id: str) -> list[tuple[str, str, str | None]]:
     """Return what the API says of the mails to a booking's client."""
-    shown = salon.api.get(f"/api/bookings/{booking_id}")["booking"]["mails"]
-    return [(each["kind"], each["state"], each["reason"]) for each in shown]
+    sent_mails = salon.api.get(f"/api/bookings/{booking_id}")["booking"]["mails"]
+    return [(mail["kind"], mail["state"], mail["reason"]) for mail in sent_mails]
 
 
 def inbox_of_ada(inbox: Inbox) -> list[Any]:
     """Return the mails to the mailbox of Ada, in any spelling."""
-    return [each for each in inbox.mails if str(each["To"]).startswith("ada")]
+    return [message for message in inbox.mails if str(message["To"]).startswith("ada")]
 
 
 def is_told_of_cancellation(inbox: Inbox, email: str = ADA) -> bool:
-    return any("отменена" in each.lower() for each in subjects_to(inbox, email))
+    return any("отменена" in subject.lower() for subject in subjects_to(inbox, email))
 
 
 @pytest.fixture
 def victims(salon: Salon) -> str:
     """A booking that the salon has made for the victim."""
-    made = made_by_the_salon(salon, HOURS[0])
+    booking_id = made_by_the_salon(salon, HOURS[0])
     run_until_idle()
-    return made
+    return booking_id
 
 
 class TestAStranger:
@@ -93,8 +93,8 @@ class TestAStranger:
     ) -> None:
         inbox.clear()
         for hour in HOURS[1:13]:
-            made = book_often(hour)
-            visitor.post("/api/public/bookings/cancel", {"token": made["cancelToken"]})
+            response = book_often(hour)
+            visitor.post("/api/public/bookings/cancel", {"token": response["cancelToken"]})
             run_until_idle()
         assert len(mails_to(inbox)) == 3
         inbox.clear()
@@ -117,31 +117,33 @@ class TestAStranger:
             strict=False,
         ):
             book_often(hour, address)
-        sent = [each for each in inbox.mails if "g" in str(each["To"]).lower().partition("@")[2]]
-        assert len([each for each in sent if "mail.com" in str(each["To"]).lower()]) == 3
+        hosts = [str(message["To"]).lower().partition("@")[2] for message in inbox.mails]
+        assert len([host for host in hosts if "g" in host and "mail.com" in host]) == 3
 
     def test_is_withheld_and_the_booking_says_so(
         self, salon: Salon, inbox: Inbox, book_often: Callable[..., Any]
     ) -> None:
-        made = [book_often(hour)["booking"]["id"] for hour in HOURS[:4]]
-        shown = [mails(salon, each) for each in made]
-        assert shown.count([("confirmed", "withheld", "by_address")]) == 1
-        assert shown.count([("confirmed", "sent", None)]) == 3
+        booking_ids = [book_often(hour)["booking"]["id"] for hour in HOURS[:4]]
+        mails_of_bookings = [mails(salon, booking_id) for booking_id in booking_ids]
+        assert mails_of_bookings.count([("confirmed", "withheld", "by_address")]) == 1
+        assert mails_of_bookings.count([("confirmed", "sent", None)]) == 3
 
 
 def test_a_family_of_four_books_and_still_gets_the_salons_cancellations(
     salon: Salon, inbox: Inbox, book_often: Callable[..., Any]
 ) -> None:
-    made = [
+    booking_ids = [
         book_often(hour, client={"name": name, "email": ADA})["booking"]["id"]
         for hour, name in zip(HOURS, ["Anna", "Boris", "Vera", "Gleb"], strict=False)
     ]
     run_until_idle()
     inbox.clear()
-    for each in made:
-        cancel(salon, each)
+    for booking_id in booking_ids:
+        cancel(salon, booking_id)
     assert len(mails_to(inbox)) == 4
-    assert all(mails(salon, each)[-1] == ("cancelled", "sent", None) for each in made)
+    assert all(
+        mails(salon, booking_id)[-1] == ("cancelled", "sent", None) for booking_id in booking_ids
+    )
 
 
 class TestABusiness:
@@ -201,12 +203,12 @@ def test_a_budget_folds_what_leads_to_one_mailbox_and_nothing_else() -> None:
 
 def remind_of_the_salon_last(salon: Salon, time: Time) -> list[tuple[str, str, str | None]]:
     """Let the day before HOURS[:9] pass, and return what became of the mails to the victim."""
-    made = made_by_the_salon(salon, HOURS[8])
+    booking_id = made_by_the_salon(salon, HOURS[8])
     run_until_idle()
     for hour in range(6, 15):
         time.now = time.now.replace(month=3, day=2, hour=hour, minute=1)
         run_until_idle()
-    return mails(salon, made)
+    return mails(salon, booking_id)
 
 
 class TestAnotherBusiness:

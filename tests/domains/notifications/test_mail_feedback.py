@@ -38,25 +38,25 @@ pytestmark = pytest.mark.usefixtures("database", "time")
 def report(*bodies: Any) -> list[str]:
     """Let Lambda pass reports to the function, and return the ids that the queue keeps."""
     answer = app.run_events(batch(*bodies), None)
-    return [each["itemIdentifier"] for each in answer["batchItemFailures"]]
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
 def send_many(workspace: str, number: int) -> None:
-    assert report(*(sent(f"sent-{each}", workspace) for each in range(number))) == []
+    assert report(*(sent(f"sent-{index}", workspace) for index in range(number))) == []
 
 
 def bounce_many(workspace: str, number: int) -> None:
-    assert report(*(bounced(f"sent-{each}", workspace) for each in range(number))) == []
+    assert report(*(bounced(f"sent-{index}", workspace) for index in range(number))) == []
 
 
 class TestSuppressions:
     @pytest.mark.parametrize("wrapped", [in_envelope, dict])
-    @pytest.mark.parametrize("made", [bounced, complained])
+    @pytest.mark.parametrize("make_report", [bounced, complained])
     def test_a_permanent_bounce_and_a_complaint_suppress_the_address(
-        self, made: Callable[[str], dict[str, Any]], wrapped: Callable[[Any], Any]
+        self, make_report: Callable[[str], dict[str, Any]], wrapped: Callable[[Any], Any]
     ) -> None:
         assert not mail_gate.is_suppressed(VISITOR)
-        assert report(wrapped(made("one"))) == []
+        assert report(wrapped(make_report("one"))) == []
         assert mail_gate.is_suppressed(f" {VISITOR.upper()}")
         assert not mail_gate.is_suppressed("bob@example.com")
 
@@ -89,9 +89,11 @@ class TestSuppressions:
         assert row.pk.endswith(hashlib.sha256(VISITOR.encode()).hexdigest())
         assert "ada" not in str(row.serialize())
 
-    @pytest.mark.parametrize(("made", "days"), [(bounced, 90), (complained, 730)])
-    def test_a_suppression_ends(self, made: Callable[[str], Any], days: int, time: Time) -> None:
-        assert report(made("one")) == []
+    @pytest.mark.parametrize(("make_report", "days"), [(bounced, 90), (complained, 730)])
+    def test_a_suppression_ends(
+        self, make_report: Callable[[str], Any], days: int, time: Time
+    ) -> None:
+        assert report(make_report("one")) == []
         time.pass_by(days=days - 1)
         assert mail_gate.is_suppressed(VISITOR)
         time.pass_by(days=1)
@@ -158,21 +160,22 @@ class TestPauses:
 
     def test_the_same_report_counts_once(self) -> None:
         send_many("ws", 20)
-        again = complained("sent-1", "ws")
-        assert report(again, again, in_envelope(again)) == []
+        complaint = complained("sent-1", "ws")
+        assert report(complaint, complaint, in_envelope(complaint)) == []
         assert not mail_gate.is_paused("ws")
 
     def test_a_mail_that_ses_did_not_try_to_deliver_does_not_count(self) -> None:
         send_many("ws", 50)
         skipped = (
-            bounced(f"sent-{each}", "ws", subtype="OnAccountSuppressionList") for each in range(50)
+            bounced(f"sent-{index}", "ws", subtype="OnAccountSuppressionList")
+            for index in range(50)
         )
         assert report(*skipped) == []
         assert not mail_gate.is_paused("ws")
 
     def test_mails_to_members_do_not_count(self) -> None:
-        assert report(*(sent(f"sent-{each}") for each in range(50))) == []
-        assert report(*(complained(f"sent-{each}") for each in range(50))) == []
+        assert report(*(sent(f"sent-{index}") for index in range(50))) == []
+        assert report(*(complained(f"sent-{index}") for index in range(50))) == []
         assert not [row.pk for row in ControlRow.scan() if "#MAIL-DAYS" in row.pk]
 
     def test_mails_of_more_than_thirty_days_ago_do_not_count(self, time: Time) -> None:

@@ -38,52 +38,53 @@ SENDERS = {
 def uses(path: Path) -> set[tuple[str, str]]:
     """Return what a module takes from the mail gateway and from the gate: (module, name)."""
     tree = ast.parse(path.read_text())
-    names, found = {}, set()
+    names, used_names = {}, set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            for each in node.names:
-                whole = f"{node.module}.{each.name}"
-                if whole.endswith(("gateways.mail", "flows.mail_gate")):
-                    names[each.asname or each.name] = each.name
+            for alias in node.names:
+                full_name = f"{node.module}.{alias.name}"
+                if full_name.endswith(("gateways.mail", "flows.mail_gate")):
+                    names[alias.asname or alias.name] = alias.name
                 elif str(node.module).endswith(("gateways.mail", "flows.mail_gate")):
-                    found.add((str(node.module).rpartition(".")[2], each.name))
+                    used_names.add((str(node.module).rpartition(".")[2], alias.name))
         elif isinstance(node, ast.Import):
-            found |= {(each.name, "*") for each in node.names if "gateways.mail" in each.name}
+            imported = {alias.name for alias in node.names}
+            used_names |= {(name, "*") for name in imported if "gateways.mail" in name}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             module = names.get(node.value.id)
             if module is not None:
-                found.add((module, node.attr))
-    return found
+                used_names.add((module, node.attr))
+    return used_names
 
 
 def test_only_the_gate_gives_mails_to_the_gateway_and_every_sender_is_listed() -> None:
     """A new sender is added to ``SENDERS``, and calls the gate."""
-    sends, gated, made = set(), {}, set()
+    sends, gated, builders = set(), {}, set()
     for path in PACKAGE.rglob("*.py"):
         place = path.relative_to(PACKAGE).as_posix()
         if place.startswith("gateways/mail/"):
             continue
-        found = uses(path)
-        assert not {each for each in found if each[1] == "*"}, place
-        sends |= {place} if ("mail", "send") in found else set()
-        made |= {place} if ("mail", "Mail") in found else set()
-        called = {name for module, name in found if module == "mail_gate"}
+        used_names = uses(path)
+        assert not {used_name for used_name in used_names if used_name[1] == "*"}, place
+        sends |= {place} if ("mail", "send") in used_names else set()
+        builders |= {place} if ("mail", "Mail") in used_names else set()
+        called = {name for module, name in used_names if module == "mail_gate"}
         if called & {"deliver", "admit"}:
             gated[place] = called & {"deliver", "admit"}
     assert sends == {GATE}
     assert gated == SENDERS
-    assert made == {*SENDERS, GATE}
+    assert builders == {*SENDERS, GATE}
 
 
 def test_nothing_outside_the_gateway_sends_by_other_means() -> None:
     means = ("smtplib", "sesv2", "send_email")
-    found = {
+    places = {
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")
         if any(word in path.read_text() for word in means)
     }
-    assert {each for each in found if not each.startswith("gateways/mail/")} == set()
+    assert {place for place in places if not place.startswith("gateways/mail/")} == set()
 
 
 CAUSES: dict[str, Callable[[Api, Owner], object]] = {
@@ -105,19 +106,19 @@ def test_no_mail_of_a_class_leaves_when_the_gate_refuses_it(
     seen: list[str] = []
     real = mail_gate.admit
 
-    def refuse(address: str, workspace_id: Any, own: Any, **rest: Any) -> Verdict:
-        seen.append(own)
-        if own == mail_class:
+    def refuse(address: str, workspace_id: Any, actual_class: Any, **options: Any) -> Verdict:
+        seen.append(actual_class)
+        if actual_class == mail_class:
             return Verdict("withheld", "by_address")
-        return real(address, workspace_id, own, **rest)
+        return real(address, workspace_id, actual_class, **options)
 
     monkeypatch.setattr(mail_gate, "admit", refuse)
-    sent: list[str] = []
-    monkeypatch.setattr(mail, "send", lambda each: sent.append(each.id))
+    sent_ids: list[str] = []
+    monkeypatch.setattr(mail, "send", lambda message: sent_ids.append(message.id))
     CAUSES[mail_class](api, owner)
     run_until_idle()
     assert mail_class in seen
-    assert len(sent) == sum(each != mail_class for each in seen)
+    assert len(sent_ids) == sum(seen_class != mail_class for seen_class in seen)
 
 
 class TestAnUnprovedAccount:
@@ -127,13 +128,13 @@ class TestAnUnprovedAccount:
 
     @pytest.fixture
     def account(self, inbox: Inbox, owner: Owner) -> str:
-        made = as_operator("invite_member", workspaceId=owner.workspace.id, email=self.VICTIM)
-        joined = accept_as_new(made["url"].rpartition("/")[2])
+        invitation = as_operator("invite_member", workspaceId=owner.workspace.id, email=self.VICTIM)
+        joined = accept_as_new(invitation["url"].rpartition("/")[2])
         return str(joined["accountId"])
 
     def mails(self, inbox: Inbox) -> list[Any]:
         run_until_idle()
-        return [each for each in inbox.mails if each["To"] == self.VICTIM]
+        return [message for message in inbox.mails if message["To"] == self.VICTIM]
 
     def test_gets_one_mail_without_a_text_of_anybody_and_nothing_else(
         self, account: str, inbox: Inbox, owner: Owner, api: Api
@@ -161,8 +162,8 @@ class TestAnUnprovedAccount:
         (proof,) = self.mails(inbox)
         token = text_of(proof).partition("/account/proof/")[2].split()[0]
         who = {"account_id": account, "membership": "member"}
-        shown = in_console(owner.workspace.id, "get_account", **who)["account"]
-        assert shown["emailVerifiedAt"] is None
+        shown_account = in_console(owner.workspace.id, "get_account", **who)["account"]
+        assert shown_account["emailVerifiedAt"] is None
         proved = in_console(owner.workspace.id, "prove_email", **who, token=token)["account"]
         assert proved["emailVerifiedAt"] is not None
         choice = {"kind": "lead", "mail": True, "telegram": False}
@@ -208,10 +209,12 @@ class TestAnUnprovedAccount:
 
 
 def test_a_forged_mailed_token_is_unknown(inbox: Inbox, owner: Owner) -> None:
-    made = as_operator("invite_member", workspaceId=owner.workspace.id, email="ivy@example.com")
-    shown = made["url"].rpartition("/")[2]
-    place = hashlib.sha256(shown.encode()).hexdigest()
-    for token in (f"{place}.", f"{place}.{'A' * 22}", f"{place}.{shown[:22]}", "."):
+    invitation = as_operator(
+        "invite_member", workspaceId=owner.workspace.id, email="ivy@example.com"
+    )
+    shown_token = invitation["url"].rpartition("/")[2]
+    place = hashlib.sha256(shown_token.encode()).hexdigest()
+    for token in (f"{place}.", f"{place}.{'A' * 22}", f"{place}.{shown_token[:22]}", "."):
         with pytest.raises(NotFoundError):
             look_at(token)
 
@@ -221,8 +224,8 @@ def test_the_mailed_link_proves_the_address_and_no_mail_asks_for_it(
 ) -> None:
     as_operator("invite_member", workspaceId=owner.workspace.id, email="ivy@example.com")
     run_until_idle()
-    (invitation,) = [each for each in inbox.mails if each["To"] == "ivy@example.com"]
+    (invitation,) = [message for message in inbox.mails if message["To"] == "ivy@example.com"]
     joined = accept_as_new(text_of(invitation).partition("/invitations/")[2].split()[0])
     assert accounts.get(joined["accountId"]).is_proved
     run_until_idle()
-    assert len([each for each in inbox.mails if each["To"] == "ivy@example.com"]) == 1
+    assert len([message for message in inbox.mails if message["To"] == "ivy@example.com"]) == 1

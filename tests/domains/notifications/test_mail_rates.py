@@ -6,7 +6,7 @@ from chalicelib.domains.notifications.rules.mail_budgets import Counts
 
 
 @pytest.mark.parametrize(
-    ("sent", "bounced", "complained", "pause"),
+    ("sent_count", "bounced", "complained", "pause"),
     [
         (0, 0, 0, None),
         (49, 49, 0, None),
@@ -24,6 +24,6 @@ from chalicelib.domains.notifications.rules.mail_budgets import Counts
     ],
 )
 def test_mails_are_paused_above_a_rate_that_endangers_the_whole_service(
-    sent: int, bounced: int, complained: int, pause: str | None
+    sent_count: int, bounced: int, complained: int, pause: str | None
 ) -> None:
-    assert Counts(sent, bounced, complained).pause == pause
+    assert Counts(sent_count, bounced, complained).pause == pause

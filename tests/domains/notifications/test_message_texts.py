@@ -142,8 +142,8 @@ MANAGER = [("account", "Account", "bob@example.com"), ("role", "Role", "manager"
 def test_a_message_has_the_facts_of_its_record(
     kind: str, record: dict[str, Any], title: str, facts: list[tuple[str, str, str]], page: str
 ) -> None:
-    made = messages.message("en", kind, record)
-    assert (made.kind, made.title, made.facts, made.page) == (kind, title, facts, page)
+    message = messages.message("en", kind, record)
+    assert (message.kind, message.title, message.facts, message.page) == (kind, title, facts, page)
 
 
 def test_the_role_of_a_member_is_in_the_language_of_the_message() -> None:
@@ -208,9 +208,9 @@ def test_a_message_as_text_has_what_may_leave(
     kind: str, record: dict[str, Any], lines: list[str]
 ) -> None:
     text = messages.to_text(messages.message("en", kind, record), "My\nbakery", CONSOLE)
-    found = text.split("\n")
-    assert [each for each in lines if each not in found] == []
-    assert found[-1] == "My bakery"
+    text_lines = text.split("\n")
+    assert [line for line in lines if line not in text_lines] == []
+    assert text_lines[-1] == "My bakery"
 
 
 VISITOR = ("name", "phone", "email", "notes", "handoverReason", "pageUrl", "text", "day", "who")
@@ -234,9 +234,9 @@ def test_nothing_that_a_visitor_has_written_is_in_a_text(
     """The message is the same whatever the visitor has written, so nothing of it leaves."""
 
     def entered(values: dict[str, Any], word: str) -> dict[str, Any]:
-        written = {name: word for name in VISITOR if name in values}
+        visitor_values = {name: word for name in VISITOR if name in values}
         inner = {n: entered(v, word) for n, v in values.items() if isinstance(v, dict)}
-        return values | written | inner
+        return values | visitor_values | inner
 
     def text(word: str) -> str:
         return messages.to_text(

@@ -74,7 +74,7 @@ class TestALink:
             assert api.refused("POST", path, body).status == 400, path
         account = Account.made("ada")
         token = invite(Account(owner.workspace.owner_id, ""), owner.workspace.id, "i@example.com")
-        for refused in (
+        for call in (
             lambda: in_console(
                 owner.workspace.id, "set_workspace", workspaceId=owner.workspace.id, name=name
             ),
@@ -83,7 +83,7 @@ class TestALink:
             lambda: as_operator("create_workspace", owner=account.email, name=name),
         ):
             with pytest.raises(ValidationError):
-                refused()
+                call()
 
     def test_that_is_stored_or_a_visitors_is_no_link_in_a_mail(
         self, name: str, api: Api, owner: Owner, inbox: Inbox
@@ -98,10 +98,10 @@ class TestALink:
         run_unit(owner.workspace.id, None, rename)
         book(salon, "2027-03-03T12:00:00Z")
         run_until_idle()
-        (found,) = mails_to(inbox)
-        assert unlinked(name).split()[-1] in text_of(found)
-        assert name not in text_of(found)
-        assert name not in str(found["Subject"])
+        (message,) = mails_to(inbox)
+        assert unlinked(name).split()[-1] in text_of(message)
+        assert name not in text_of(message)
+        assert name not in str(message["Subject"])
         inbox.clear()
         form = api.post("/api/forms/create", FORM)["form"]["id"]
         submit(form, name=name, email="a@example.com")

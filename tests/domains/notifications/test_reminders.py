@@ -28,13 +28,14 @@ def salon(api: Api, owner: Owner, inbox: Inbox) -> Salon:
 
 
 def reminders(inbox: Inbox) -> list[str]:
-    return [str(each["Subject"]) for each in mails_to(inbox) if "reminder" in each["Subject"]]
+    subjects = [str(message["Subject"]) for message in mails_to(inbox)]
+    return [subject for subject in subjects if "reminder" in subject]
 
 
 def waiting(owner: Owner) -> list[datetime]:
     """Return when the reminders that wait are due."""
-    found = jobs.read_workspace_jobs(owner.workspace.id)
-    return sorted(job.due_at for job in found if job.kind == REMIND_CLIENT)
+    waiting_jobs = jobs.read_workspace_jobs(owner.workspace.id)
+    return sorted(job.due_at for job in waiting_jobs if job.kind == REMIND_CLIENT)
 
 
 def pass_until(time: Time, moment: datetime) -> None:
@@ -82,8 +83,8 @@ def test_hours_are_absolute_over_a_change_of_clocks(
     book(salon, "2027-03-28T10:00:00+02:00")
     run_until_idle()
     pass_until(time, start - timedelta(hours=24))
-    (found,) = [each for each in mails_to(inbox) if "reminder" in each["Subject"]]
-    assert "28 March 2027, 10:00 (Europe/Berlin, UTC+02:00)" in text_of(found)
+    (message,) = [message for message in mails_to(inbox) if "reminder" in message["Subject"]]
+    assert "28 March 2027, 10:00 (Europe/Berlin, UTC+02:00)" in text_of(message)
     assert waiting(owner) == [start - timedelta(hours=2)]
 
 
@@ -204,7 +205,7 @@ def test_a_kill_at_any_call_loses_neither_a_mail_nor_the_next_reminder(
     run_until_idle()
     time.now = AT - timedelta(hours=24)
     (job,) = [
-        each for each in jobs.read_workspace_jobs(owner.workspace.id) if each.kind == REMIND_CLIENT
+        job for job in jobs.read_workspace_jobs(owner.workspace.id) if job.kind == REMIND_CLIENT
     ]
     steps = [
         (jobs, "schedule"),
@@ -227,7 +228,7 @@ def test_events_whose_job_runs_twice_make_one_mail_and_one_reminder(
 ) -> None:
     book(salon, NOON)
     (job,) = [
-        each for each in jobs.read_workspace_jobs(owner.workspace.id) if each.kind == VISITOR_EVENTS
+        job for job in jobs.read_workspace_jobs(owner.workspace.id) if job.kind == VISITOR_EVENTS
     ]
     client_events.make_mails(job)
     run_event_jobs()

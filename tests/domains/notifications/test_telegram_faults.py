@@ -35,19 +35,19 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def entries(owner: Owner, operation: str) -> int:
     """Return how often the audit log names an operation."""
     log = in_console(owner.workspace.id, "list_audit_log", limit=20)["entries"]
-    return sum(each["operation"] == operation for each in log)
+    return sum(log_entry["operation"] == operation for log_entry in log)
 
 
 def test_a_chat_is_linked_once_when_telegram_repeats_the_update(
     owner: Owner, fault: Fault, when: str, times: int
 ) -> None:
     start = update(10**6, 7, f"/start {new_code(owner)}")
-    before = entries(owner, "link_telegram")
+    entries_before = entries(owner, "link_telegram")
     with faulty(TRANSACTION, fault, when, times):
         assert post(start).status == (503 if times == ALWAYS else 200)
     assert answer_to(start).startswith(LINKED)
     assert is_linked(owner)
-    assert entries(owner, "link_telegram") == before + 1
+    assert entries(owner, "link_telegram") == entries_before + 1
 
 
 def test_a_chat_is_stopped_once_when_telegram_repeats_the_update(

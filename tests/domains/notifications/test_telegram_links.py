@@ -38,14 +38,15 @@ def chats(owner: Owner) -> list[int]:
 
 
 def test_a_member_links_the_chat_that_sends_the_code(owner: Owner) -> None:
-    made = in_console(owner.workspace.id, "link_telegram", account_id=owner.workspace.owner_id)
-    assert made["bot"] == NAME
-    assert made["url"] == f"https://t.me/{NAME}?start={made['code']}"
+    link = in_console(owner.workspace.id, "link_telegram", account_id=owner.workspace.owner_id)
+    assert link["bot"] == NAME
+    assert link["url"] == f"https://t.me/{NAME}?start={link['code']}"
     assert not is_linked(owner)
-    answer = send_text(7, f"/start {made['code']}", username="ada")
+    answer = send_text(7, f"/start {link['code']}", username="ada")
     assert answer.startswith(f"{LINKED} about the workspace “{owner.workspace.name}”")
-    shown = state(owner)
-    assert (shown["isConfigured"], shown["isLinked"], shown["name"]) == (True, True, "@ada")
+    link_state = state(owner)
+    assert link_state["isConfigured"] is True
+    assert (link_state["isLinked"], link_state["name"]) == (True, "@ada")
     assert chats(owner) == [7]
 
 
@@ -128,9 +129,9 @@ def test_a_used_code_is_wrong_for_another_chat_and_after_the_link_has_ended(owne
 
 def test_a_member_unlinks_in_the_console(owner: Owner) -> None:
     link(owner, 7)
-    own = {"account_id": owner.workspace.owner_id}
-    assert in_console(owner.workspace.id, "unlink_telegram", **own) == {"wasLinked": True}
-    assert in_console(owner.workspace.id, "unlink_telegram", **own) == {"wasLinked": False}
+    arguments = {"account_id": owner.workspace.owner_id}
+    assert in_console(owner.workspace.id, "unlink_telegram", **arguments) == {"wasLinked": True}
+    assert in_console(owner.workspace.id, "unlink_telegram", **arguments) == {"wasLinked": False}
     assert chats(owner) == []
 
 
@@ -140,7 +141,7 @@ def test_stop_ends_all_links_of_the_chat(owner: Owner, new_owner: Callable[..., 
     link(other, 7)
     link(third, 8)
     send_text(7, "/stop")
-    assert [is_linked(each) for each in (owner, other, third)] == [False, False, True]
+    assert [is_linked(member) for member in (owner, other, third)] == [False, False, True]
 
 
 def test_a_member_of_another_workspace_neither_sees_nor_ends_a_link(
@@ -265,12 +266,12 @@ def test_links_are_in_the_audit_log_of_the_workspace(owner: Owner) -> None:
     link(owner, 7)
     send_text(7, "/stop")
     entries = in_console(owner.workspace.id, "list_audit_log", limit=3)["entries"]
-    assert [(each["operation"], each["actor"]["id"]) for each in entries] == [
+    assert [(log_entry["operation"], log_entry["actor"]["id"]) for log_entry in entries] == [
         ("unlink_telegram", owner.workspace.owner_id),
         ("link_telegram", owner.workspace.owner_id),
         ("link_telegram", owner.workspace.owner_id),
     ]
-    assert {each["area"] for each in entries} == {"identity"}
+    assert {log_entry["area"] for log_entry in entries} == {"identity"}
 
 
 def test_a_code_needs_a_bot_that_answers(owner: Owner, telegram: FakeTelegram) -> None:

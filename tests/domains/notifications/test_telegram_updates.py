@@ -41,9 +41,9 @@ def test_a_message_has_a_command_and_its_argument(
 
 @pytest.mark.parametrize("chat_id", [MAX_ID, -MAX_ID])
 def test_the_id_of_a_chat_has_at_most_52_bits(chat_id: int) -> None:
-    found = parse(update(chat_id=chat_id))
-    assert found is not None
-    assert found.chat_id == chat_id
+    parsed = parse(update(chat_id=chat_id))
+    assert parsed is not None
+    assert parsed.chat_id == chat_id
     assert parse(update(chat_id=chat_id + (1 if chat_id > 0 else -1))) is None
 
 
@@ -60,18 +60,18 @@ def test_the_id_of_a_chat_has_at_most_52_bits(chat_id: int) -> None:
     ],
 )
 def test_a_message_has_the_name_that_telegram_shows(person: dict[str, Any], name: str) -> None:
-    found = parse(update(**person))
-    assert found is not None
-    assert found.name == name
+    parsed = parse(update(**person))
+    assert parsed is not None
+    assert parsed.name == name
 
 
 @pytest.mark.parametrize(
     ("code", "language"), [("ru", "ru"), ("RU-ru", "ru"), ("en", "en"), ("", "en"), (None, "en")]
 )
 def test_a_message_has_the_language_of_the_person(code: str | None, language: str) -> None:
-    found = parse(update(language_code=code))
-    assert found is not None
-    assert found.language == language
+    parsed = parse(update(language_code=code))
+    assert parsed is not None
+    assert parsed.language == language
 
 
 def test_answers_are_in_the_language_with_their_values() -> None:

@@ -127,9 +127,9 @@ def test_a_repeated_start_gets_the_same_answer_and_links_once(owner: Owner) -> N
     start = update(5, 7, f"/start {new_code(owner)}")
     assert answer_to(start).startswith(LINKED)
     send_text(7, "/stop")
-    before = all_rows()
+    rows_before = all_rows()
     assert answer_to(start).startswith(LINKED)
-    assert all_rows() == before
+    assert all_rows() == rows_before
     assert not is_linked(owner)
 
 

@@ -22,15 +22,17 @@ def path(inbox: Inbox, owner: Owner, things: Things) -> str:
     submit(things.form, name="Ada", email="ada@example.com")
     run_until_idle()
     header = inbox.only()["List-Unsubscribe"]
-    found = re.search(r"(/unsubscribe/[^>]+)>", header)
-    assert found
-    return found[1]
+    match = re.search(r"(/unsubscribe/[^>]+)>", header)
+    assert match
+    return match[1]
 
 
-def chosen(owner: Owner, kind: str) -> Any:
+def stored_choice(owner: Owner, kind: str) -> Any:
     """Return the owner's choice of a kind."""
-    shown = in_console(owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id)
-    return next(each for each in shown["choices"] if each["kind"] == kind)
+    response = in_console(
+        owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id
+    )
+    return next(choice for choice in response["choices"] if choice["kind"] == kind)
 
 
 def test_the_page_of_the_link_has_a_button_and_changes_nothing(path: str, owner: Owner) -> None:
@@ -39,23 +41,23 @@ def test_the_page_of_the_link_has_a_button_and_changes_nothing(path: str, owner:
     assert b'<form method="post">' in answer.body
     assert owner.workspace.name in answer.body.decode()
     assert answer.headers["Cache-Control"] == "no-store"
-    assert chosen(owner, "lead") == {"kind": "lead", "mail": True, "telegram": True}
+    assert stored_choice(owner, "lead") == {"kind": "lead", "mail": True, "telegram": True}
 
 
 def test_a_post_of_the_mail_program_ends_mails_of_the_kind_only(path: str, owner: Owner) -> None:
     for _ in range(2):
         answer = Api(None).call("POST", path, "List-Unsubscribe=One-Click", ONE_CLICK)
         assert answer.status == 200
-    assert chosen(owner, "lead") == {"kind": "lead", "mail": False, "telegram": True}
-    assert chosen(owner, "booking")["mail"] is True
+    assert stored_choice(owner, "lead") == {"kind": "lead", "mail": False, "telegram": True}
+    assert stored_choice(owner, "booking")["mail"] is True
 
 
 def test_a_forged_link_is_not_found(path: str, owner: Owner) -> None:
     forged = [path[:-1], path + "x", path.replace("lead", "order"), "/unsubscribe/a.b.lead.x"]
-    for each in forged:
-        assert Api(None).call("POST", each, "", ONE_CLICK).status == 404
-    assert chosen(owner, "lead")["mail"] is True
-    assert chosen(owner, "order")["mail"] is True
+    for forged_path in forged:
+        assert Api(None).call("POST", forged_path, "", ONE_CLICK).status == 404
+    assert stored_choice(owner, "lead")["mail"] is True
+    assert stored_choice(owner, "order")["mail"] is True
 
 
 def test_the_footer_tells_why_the_mail_came_and_how_to_end_it(

@@ -128,7 +128,7 @@ class TestCost:
         pairs = [app.refreshed() for _ in range(10)]
         assert pairs[0].works  # It writes the time of the last use.
         time.pass_by(minutes=2)
-        pairs = [each.refreshed(scopes=["blog:read", "blog:write"]) for each in pairs]
+        pairs = [pair.refreshed(scopes=["blog:read", "blog:write"]) for pair in pairs]
         row = connections.require(app.id)
         assert len(row.token_pairs) == 20
         assert item_bytes(row.serialize()) < 4_000
@@ -138,13 +138,13 @@ class TestCost:
 
     def test_last_use_is_written_once_in_ten_minutes(self, app: ConnectedApp, time: Time) -> None:
         newer = app.refreshed()
-        written = []
+        writes = []
         for _ in range(21):
             with metering() as usage:
                 assert newer.works
-            written.append("UpdateItem" in usage.calls)
+            writes.append("UpdateItem" in usage.calls)
             time.pass_by(minutes=1)
-        assert [n for n, each in enumerate(written) if each] == [0, 10, 20]
+        assert [n for n, is_written in enumerate(writes) if is_written] == [0, 10, 20]
 
 
 def item_bytes(item: dict[str, dict[str, Any]]) -> int:

@@ -62,12 +62,12 @@ def document(metadata: Any, **headers: str) -> Answer:
 @pytest.fixture
 def server(net: Internet) -> Server:
     """The client's server, with its document and its keys."""
-    made = net.serve(ID, document(METADATA))
-    made.pages["/oauth/keys.json"] = http_response(published(rsa()))
-    return made
+    server = net.serve(ID, document(METADATA))
+    server.pages["/oauth/keys.json"] = http_response(published(rsa()))
+    return server
 
 
-def refused(client_id: str) -> OAuthError:
+def read_refused(client_id: str) -> OAuthError:
     with pytest.raises(OAuthError) as refusal:
         clients.find(client_id)
     return refusal.value
@@ -113,7 +113,7 @@ class TestDocuments:
 
     def test_an_error_is_not_cached(self, net: Internet) -> None:
         net.serve(ID, http_response(b"", "503 Busy"), document(PUBLIC_METADATA))
-        assert refused(ID).error == "temporarily_unavailable"
+        assert read_refused(ID).error == "temporarily_unavailable"
         assert clients.find(ID).name == "Editor"
 
     @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ class TestDocuments:
         self, net: Internet, change: dict[str, Any]
     ) -> None:
         net.serve(ID, document({**PUBLIC_METADATA, **change}))
-        assert refused(ID).error == "invalid_client"
+        assert read_refused(ID).error == "invalid_client"
 
     def test_addresses_that_cannot_be_used_are_left_out(self, net: Internet) -> None:
         usable = PUBLIC_METADATA["redirect_uris"]
@@ -148,12 +148,12 @@ class TestDocuments:
     def test_the_methods_of_authentication_are_named(self, net: Internet) -> None:
         change = {"token_endpoint_auth_method": "client_secret_basic"}
         net.serve(ID, document({**PUBLIC_METADATA, **change}))
-        assert "expected none or private_key_jwt, received" in refused(ID).message
+        assert "expected none or private_key_jwt, received" in read_refused(ID).message
 
     @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 5_000, b"null"])
     def test_a_document_that_is_no_json_object_is_refused(self, net: Internet, body: bytes) -> None:
         net.serve(ID, http_response(body))
-        assert refused(ID).error == "invalid_client"
+        assert read_refused(ID).error == "invalid_client"
 
     @pytest.mark.parametrize(
         ("answer", "error"),
@@ -169,7 +169,7 @@ class TestDocuments:
         self, net: Internet, answer: Answer, error: str
     ) -> None:
         server = net.serve(ID, answer)
-        assert refused(ID).error == error
+        assert read_refused(ID).error == error
         assert len(server.requests) == len(net.connections) == 1
 
     def test_a_document_of_5_kilobytes_is_read(self, net: Internet) -> None:
@@ -207,11 +207,11 @@ class TestDocuments:
     ) -> None:
         net.names["inside.example.com"] = ["10.0.0.1"]
         net.names["chatgpt.example.com"] = ["93.184.216.34"]
-        assert refused(client_id).error == "invalid_client"
+        assert read_refused(client_id).error == "invalid_client"
         assert net.connections == []
 
     def test_the_refusal_says_what_is_wrong_with_the_address(self) -> None:
-        message = refused("https://chatgpt.example.com\\x/client.json").message
+        message = read_refused("https://chatgpt.example.com\\x/client.json").message
         assert message.startswith("client_id: expected a URL without backslashes")
 
 
@@ -228,8 +228,8 @@ def assertion(key: Any = None, algorithm: str = "RS256", **changes: Any) -> str:
         "iat": now,
     } | changes
     header = {"alg": algorithm, "kid": key.kid} if key.kid else {"alg": algorithm}
-    sent = {name: value for name, value in claims.items() if value is not None}
-    return jwt.encode(header, sent, key, algorithms=[algorithm])
+    present_claims = {name: value for name, value in claims.items() if value is not None}
+    return jwt.encode(header, present_claims, key, algorithms=[algorithm])
 
 
 def authenticate(signed: str, **form: str) -> None:
@@ -291,11 +291,11 @@ class TestAssertions:
         assert unauthenticated(assertion(**change)).error == "invalid_client"
 
     @pytest.mark.parametrize(
-        ("claim", "after"),
+        ("claim", "seconds"),
         [("exp", -31), ("exp", 631), ("iat", 31), ("nbf", 31)],
     )
-    def test_an_assertion_of_another_time_is_refused(self, claim: str, after: int) -> None:
-        moment: datetime = clock.now() + timedelta(seconds=after)
+    def test_an_assertion_of_another_time_is_refused(self, claim: str, seconds: int) -> None:
+        moment: datetime = clock.now() + timedelta(seconds=seconds)
         assert unauthenticated(assertion(**{claim: int(moment.timestamp())}))
 
     def test_a_signature_by_another_key_is_refused(self) -> None:

@@ -37,9 +37,9 @@ from tests.factories.oauth import (
 def member(owner: Owner, role: str) -> str:
     """Add an account to the owner's workspace, and return its id."""
     email = f"{role}@example.com"
-    made = as_operator("create_account", email=email, password="long enough")
+    account = as_operator("create_account", email=email, password="long enough")
     as_operator("add_member", workspaceId=owner.workspace.id, email=email, role=role)
-    return str(made["accountId"])
+    return str(account["accountId"])
 
 
 class TestConsent:
@@ -109,7 +109,7 @@ class TestConsent:
 
 class TestScopes:
     @pytest.mark.parametrize(
-        ("asked", "granted"),
+        ("requested", "expected"),
         [
             (["crm:write", "projects:read"], ["projects:read", "crm:write"]),
             (["claudeai", "offline_access", "crm:read", "crm:read"], ["crm:read"]),
@@ -117,11 +117,11 @@ class TestScopes:
         ],
     )
     def test_unknown_scopes_and_those_that_the_person_cannot_grant_are_left_out(
-        self, new_owner: Callable[..., Owner], asked: list[str], granted: list[str]
+        self, new_owner: Callable[..., Owner], requested: list[str], expected: list[str]
     ) -> None:
-        made = grant(new_owner().workspace, scopes=asked)
-        assert made["scopes"] == granted
-        assert exchange(made["code"])["scopes"] == granted
+        consent = grant(new_owner().workspace, scopes=requested)
+        assert consent["scopes"] == expected
+        assert exchange(consent["code"])["scopes"] == expected
 
     def test_patterns_become_the_scopes_of_the_person(
         self, new_owner: Callable[..., Owner]
@@ -131,13 +131,13 @@ class TestScopes:
         assert "crm:read" in by_user
         assert set(by_admin) - set(by_user) == {"blog:read"}
 
-    @pytest.mark.parametrize("asked", [[], ["offline_access"], ["blog:read", "blog:write"]])
+    @pytest.mark.parametrize("requested", [[], ["offline_access"], ["blog:read", "blog:write"]])
     def test_consent_without_a_grantable_scope_is_refused(
-        self, new_owner: Callable[..., Owner], asked: list[str]
+        self, new_owner: Callable[..., Owner], requested: list[str]
     ) -> None:
         workspace = new_owner().workspace
         with pytest.raises(OAuthError) as caught:
-            grant(workspace, scopes=asked)
+            grant(workspace, scopes=requested)
         assert caught.value.error == "invalid_scope"
 
 
@@ -217,8 +217,8 @@ class TestExchange:
         app = connect(owner.workspace)
         newer = app.refreshed()
         time.pass_by(minutes=5)
-        again = exchange_arguments(app.code, **wrong)
-        assert refusal("exchange_code", **again) == "invalid_grant"
+        arguments = exchange_arguments(app.code, **wrong)
+        assert refusal("exchange_code", **arguments) == "invalid_grant"
         assert not app.works
         assert not newer.works
         assert newer.refresh_refusal() == "invalid_grant"
@@ -231,15 +231,15 @@ class TestExchange:
 
     def test_malformed_codes_are_refused_without_a_read(self, owner: Owner) -> None:
         code = grant(owner.workspace)["code"]
-        for each in (malformed(code), "wsac_", code.lower(), "x", code[:-1], code + "é"):
+        for wrong_code in (malformed(code), "wsac_", code.lower(), "x", code[:-1], code + "é"):
             with metering() as usage:
-                assert refusal("exchange_code", **exchange_arguments(each)) == "invalid_grant"
+                assert refusal("exchange_code", **exchange_arguments(wrong_code)) == "invalid_grant"
             assert usage.reads == 0
         assert works(exchange(code)["accessToken"])
 
     def test_code_of_an_account_that_was_removed_meanwhile_is_refused(self, owner: Owner) -> None:
         manager = member(owner, "manager")
         code = grant(owner.workspace, manager)["code"]
-        removed = {"workspaceId": owner.workspace.id, "email": "manager@example.com"}
-        assert as_operator("remove_member", **removed)["endedConnections"] == 1
+        removal = {"workspaceId": owner.workspace.id, "email": "manager@example.com"}
+        assert as_operator("remove_member", **removal)["endedConnections"] == 1
         assert refusal("exchange_code", **exchange_arguments(code)) == "invalid_grant"

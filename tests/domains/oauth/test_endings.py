@@ -17,9 +17,9 @@ EMAIL = "manager@example.com"
 @pytest.fixture
 def manager(owner: Owner) -> str:
     """The account id of a manager of the owner's workspace."""
-    made = as_operator("create_account", email=EMAIL, password=PASSWORD)
+    account = as_operator("create_account", email=EMAIL, password=PASSWORD)
     as_operator("add_member", workspaceId=owner.workspace.id, email=EMAIL, role="manager")
-    return str(made["accountId"])
+    return str(account["accountId"])
 
 
 @pytest.fixture
@@ -41,17 +41,17 @@ class TestMembers:
     def test_leaving_or_demotion_ends_the_connections_in_this_workspace_only(
         self, owner: Owner, manager: str, elsewhere: ConnectedApp, loses: str
     ) -> None:
-        own, theirs = connect(owner.workspace), connect(owner.workspace, manager)
+        own_app, theirs = connect(owner.workspace), connect(owner.workspace, manager)
         pending = grant(owner.workspace, manager)["connectionId"]
         where = {"workspaceId": owner.workspace.id, "email": EMAIL}
-        done = as_operator(
+        response = as_operator(
             loses, **where, **({} if loses == "remove_member" else {"role": "member"})
         )
-        assert done.get("endedConnections", 2) == 2
+        assert response.get("endedConnections", 2) == 2
         assert not theirs.works
         assert theirs.refresh_refusal() == "invalid_grant"
         assert connections.require(pending).state == "ended"
-        assert own.works
+        assert own_app.works
         assert elsewhere.works
         (entry, *_) = audit.latest(owner.workspace.id)
         assert {f"connection:{theirs.id}", f"connection:{pending}"} <= set(entry.resources)
@@ -83,8 +83,8 @@ class TestMembers:
         monkeypatch.undo()
         as_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
         assert {c.plan for c in connections.live(owner.workspace.id)} == {"enterprise"}
-        done = as_operator("remove_member", workspaceId=owner.workspace.id, email=EMAIL)
-        assert (done["revokedKeys"], done["endedConnections"]) == (49, 40)
+        response = as_operator("remove_member", workspaceId=owner.workspace.id, email=EMAIL)
+        assert (response["revokedKeys"], response["endedConnections"]) == (49, 40)
         assert not any(app.works for app in apps)
 
 
@@ -93,11 +93,11 @@ class TestAccounts:
     def test_disabling_an_account_ends_its_connections_everywhere(
         self, owner: Owner, manager: str, elsewhere: ConnectedApp
     ) -> None:
-        own, theirs = connect(owner.workspace), connect(owner.workspace, manager)
+        own_app, theirs = connect(owner.workspace), connect(owner.workspace, manager)
         assert as_operator("disable_account", email=EMAIL)["endedConnections"] == 2
         assert not theirs.works
         assert not elsewhere.works
-        assert own.works
+        assert own_app.works
         (entry, *_) = audit.latest(owner.workspace.id)
         assert entry.operation == "disable_account"
         assert f"connection:{theirs.id}" in entry.resources
@@ -105,13 +105,13 @@ class TestAccounts:
     def test_signing_out_everywhere_ends_the_connections_of_the_account(
         self, owner: Owner, manager: str, elsewhere: ConnectedApp
     ) -> None:
-        own, theirs = connect(owner.workspace), connect(owner.workspace, manager)
+        own_app, theirs = connect(owner.workspace), connect(owner.workspace, manager)
         in_console(owner.workspace.id, "sign_out_everywhere", account_id=manager)
         (entry, *_) = audit.latest(owner.workspace.id)
         assert (entry.operation, entry.resources) == ("sign_out_everywhere", [f"account:{manager}"])
         assert not theirs.works
         assert not elsewhere.works
-        assert own.works
+        assert own_app.works
 
     @pytest.mark.parametrize("ends", [False, True])
     def test_changing_the_password_ends_connections_only_if_asked(
@@ -152,19 +152,19 @@ class TestDisconnecting:
     def test_managers_disconnect_any_app_of_the_workspace(
         self, owner: Owner, manager: str, time: Time
     ) -> None:
-        theirs, own = connect(owner.workspace, manager), connect(owner.workspace)
+        theirs, own_app = connect(owner.workspace, manager), connect(owner.workspace)
         ended = in_console(
             owner.workspace.id,
             "end_connection",
             account_id=manager,
-            id=own.id,
+            id=own_app.id,
             membership="manager",
         )
-        assert ended == {"connectionId": own.id, "endedAt": "2027-01-15T12:00:00.000Z"}
-        assert not own.works
+        assert ended == {"connectionId": own_app.id, "endedAt": "2027-01-15T12:00:00.000Z"}
+        assert not own_app.works
         assert theirs.works
         time.pass_by(hours=1)
-        assert as_operator("end_connection", id=own.id) == ended
+        assert as_operator("end_connection", id=own_app.id) == ended
 
     def test_plain_members_disconnect_nothing(self, owner: Owner) -> None:
         app = connect(owner.workspace)
@@ -187,7 +187,7 @@ class TestDisconnecting:
         time.pass_by(seconds=1)
         as_operator("end_connection", id=app.id)
         entries = in_console(owner.workspace.id, "list_audit_log")["entries"]
-        by_name = {each["operation"]: each for each in entries}
+        by_name = {entry["operation"]: entry for entry in entries}
         used = {"id": app.id, "name": "Claude", "masked": "wsat_…", "isApp": True}
         assert by_name["create_site"]["key"] == used
         (ended,) = by_name["end_connection"]["resources"]
@@ -203,9 +203,9 @@ class TestList:
         time.pass_by(minutes=1)
         assert app.works
         grant(owner.workspace)
-        listed = in_console(owner.workspace.id, "list_connections")
+        response = in_console(owner.workspace.id, "list_connections")
         account = accounts.get(owner.workspace.owner_id)
-        newest, oldest = listed["connections"]
+        newest, oldest = response["connections"]
         assert newest == {
             "id": app.id,
             "clientName": "ChatGPT",
@@ -219,30 +219,30 @@ class TestList:
             "endedAt": None,
         }
         assert (oldest["clientName"], oldest["lastUsedAt"]) == ("Claude", None)
-        assert (listed["live"], listed["most"]) == (3, 50)
+        assert (response["live"], response["most"]) == (3, 50)
 
     def test_managers_see_all_connections_and_plain_members_none(
         self, owner: Owner, manager: str
     ) -> None:
-        own, theirs = connect(owner.workspace), connect(owner.workspace, manager)
+        own_app, theirs = connect(owner.workspace), connect(owner.workspace, manager)
 
-        def listed(membership: str) -> set[str]:
+        def listed_ids(membership: str) -> set[str]:
             who = {"account_id": manager, "membership": membership}
-            found = in_console(owner.workspace.id, "list_connections", **who)["connections"]
-            return {each["id"] for each in found}
+            connections = in_console(owner.workspace.id, "list_connections", **who)["connections"]
+            return {connection["id"] for connection in connections}
 
         with pytest.raises(ForbiddenError):
-            listed("member")
-        assert listed("manager") == listed("owner") == {own.id, theirs.id}
+            listed_ids("member")
+        assert listed_ids("manager") == listed_ids("owner") == {own_app.id, theirs.id}
 
     def test_connection_without_use_for_60_days_is_listed_as_expired(
         self, owner: Owner, time: Time
     ) -> None:
         connect(owner.workspace)
         time.pass_by(days=60)
-        listed = in_console(owner.workspace.id, "list_connections")
-        assert [each["state"] for each in listed["connections"]] == ["expired"]
-        assert listed["live"] == 0
+        response = in_console(owner.workspace.id, "list_connections")
+        assert [connection["state"] for connection in response["connections"]] == ["expired"]
+        assert response["live"] == 0
 
     def test_rows_of_a_connection_expire_after_its_life(self, owner: Owner, time: Time) -> None:
         def expiries() -> list[float]:
@@ -250,13 +250,15 @@ class TestList:
             began = time.now.timestamp()
             return sorted((int(v["expires"]["N"]) - began) / 86_400 for v in rows.values())
 
-        granted = grant(owner.workspace)
+        consent = grant(owner.workspace)
         minute = 60 / 86_400
         assert expiries() == [1 + minute, 31 + minute, 31 + minute]
-        made = exchange(granted["code"])
+        tokens = exchange(consent["code"])
         assert expiries() == [61, 91, 91]
         time.pass_by(days=50)
-        app = ConnectedApp(granted["connectionId"], "", made["accessToken"], made["refreshToken"])
+        app = ConnectedApp(
+            consent["connectionId"], "", tokens["accessToken"], tokens["refreshToken"]
+        )
         app.refreshed()
         assert expiries() == [61, 91, 91]
         as_operator("end_connection", id=app.id)

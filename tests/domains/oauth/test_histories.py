@@ -78,25 +78,25 @@ class Model:
         if self.over(now):
             return False
         if pair.unused(now):
-            return sum(each.reusable(now) for each in self.pairs) < ROTATIONS
+            return sum(pair.reusable(now) for pair in self.pairs) < ROTATIONS
         if pair.reusable(now):
             return pair.successor is not None and pair.successor.unused(now)
         self.ended = pair.replaced is not None
         return False
 
-    def refresh(self, pair: Issued, made: ConnectedApp, now: int) -> None:
+    def refresh(self, pair: Issued, renewed: ConnectedApp, now: int) -> None:
         """Note the answer to a refresh. A repeated one has the same refresh token."""
         if pair.unused(now):
-            pair.replaced, pair.successor = now, self.issue(made, now)
+            pair.replaced, pair.successor = now, self.issue(renewed, now)
         else:
             assert pair.successor is not None
-            assert made.refresh == pair.successor.app.refresh
-            self.accesses.append(Access(made.access, now, None))
-        rows = [each for each in self.accesses if not each.forgotten]
+            assert renewed.refresh == pair.successor.app.refresh
+            self.accesses.append(Access(renewed.access, now, None))
+        rows = [access for access in self.accesses if not access.forgotten]
         needed = [e for e in rows if e.pair and (e.pair.unused(now) or e.pair.reusable(now))]
         others = [e for e in rows if e not in needed and e.callable(now)]
-        for each in others[: max(0, len(needed) + len(others) - KEPT)]:
-            each.forgotten = True
+        for access in others[: max(0, len(needed) + len(others) - KEPT)]:
+            access.forgotten = True
 
 
 numbers = st.integers(0, 30)
@@ -122,11 +122,11 @@ def test_random_histories_of_a_connection_match_the_model(
     model.issue(first, now())
     for step in [*steps, ("end", ending), *last]:
         take(step, model, time)
-    assert [works(each.token) for each in model.accesses] == [
-        not model.over(now()) and each.callable(now()) for each in model.accesses
+    assert [works(access.token) for access in model.accesses] == [
+        not model.over(now()) and access.callable(now()) for access in model.accesses
     ]
     as_operator("end_connection", id=first.id)
-    assert not any(works(each.token) for each in model.accesses)
+    assert not any(works(access.token) for access in model.accesses)
 
 
 def now() -> int:

@@ -39,22 +39,22 @@ class TestAtTheSameMoment:
     def test_code_that_is_used_twice_works_once_and_then_ends_the_connection(
         self, owner: Owner
     ) -> None:
-        granted = grant(owner.workspace)
-        arguments = exchange_arguments(granted["code"])
+        consent = grant(owner.workspace)
+        arguments = exchange_arguments(consent["code"])
         answers = run_concurrently(4, lambda _: attempt("exchange_code", **arguments))
-        (made,) = filter(None, answers)
-        assert not works(made["accessToken"])
-        assert connections.require(granted["connectionId"]).state == "ended"
+        (token_response,) = filter(None, answers)
+        assert not works(token_response["accessToken"])
+        assert connections.require(consent["connectionId"]).state == "ended"
 
     def test_refreshes_with_one_token_get_one_successor(self, owner: Owner, time: Time) -> None:
         app = connect(owner.workspace)
         arguments = {"refreshToken": app.refresh, "clientId": CLIENT_ID}
         answers = run_concurrently(10, lambda _: attempt("refresh_tokens", **arguments))
         assert all(answers)
-        assert len({made["accessToken"] for made in answers}) == 10
-        (successor,) = {made["refreshToken"] for made in answers}
+        assert len({response["accessToken"] for response in answers}) == 10
+        (successor,) = {response["refreshToken"] for response in answers}
         time.pass_by(minutes=5)
-        assert all(works(made["accessToken"]) for made in answers)
+        assert all(works(response["accessToken"]) for response in answers)
         assert ConnectedApp(app.id, app.code, app.access, successor).refreshed().works
 
     @pytest.mark.parametrize("ends", ["end_connection", "revoke_token", "sign_out_everywhere"])
@@ -77,7 +77,7 @@ class TestAtTheSameMoment:
 
             answers = run_concurrently(4, act)[1:]
             assert not app.works
-            assert not any(works(made["accessToken"]) for made in filter(None, answers))
+            assert not any(works(response["accessToken"]) for response in filter(None, answers))
 
     @pytest.mark.parametrize("ends", ["remove_member", "disable_account", "sign_out_everywhere"])
     def test_consent_during_the_loss_of_access_leaves_no_connection(
@@ -119,12 +119,12 @@ class TestAtTheSameMoment:
         assert session is not None
         email = accounts.get(owner.workspace.owner_id).email
         password = {"password": "battery staple"} if ends == "set_password" else {}
-        done: list[object] = []
+        removals: list[object] = []
         check = grants._check_limits
 
         def late(*arguments: Any) -> None:
-            if not done:
-                done.append(as_operator(ends, email=email, **password))
+            if not removals:
+                removals.append(as_operator(ends, email=email, **password))
             check(*arguments)
 
         monkeypatch.setattr(grants, "_check_limits", late)
@@ -136,7 +136,7 @@ class TestAtTheSameMoment:
         )
         with pytest.raises(AppError, match=r"disabled|session has ended"):
             invoke(REGISTRY["grant_access"], person, lambda: GRANT, request_id="r")
-        assert done
+        assert removals
         assert connections.live(owner.workspace.id) == []
 
     def test_consents_at_the_same_moment_keep_the_limit(
@@ -160,7 +160,7 @@ class TestAtTheSameMoment:
             return as_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
 
         run_concurrently(4, act)
-        plans = {each.plan for each in connections.live(owner.workspace.id)}
+        plans = {connection.plan for connection in connections.live(owner.workspace.id)}
         assert plans == {"enterprise"}
 
 
@@ -173,8 +173,8 @@ class TestLostAnswers:
     ) -> None:
         arguments = exchange_arguments(grant(owner.workspace)["code"])
         with faulty(TRANSACTION, fault, when, 3):
-            made = attempt("exchange_code", **arguments)
-        assert works(made["accessToken"])
+            response = attempt("exchange_code", **arguments)
+        assert works(response["accessToken"])
 
     def test_client_repeats_a_refresh_whose_answer_was_lost(
         self, fault: Fault, when: str, owner: Owner

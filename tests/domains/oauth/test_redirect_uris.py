@@ -62,7 +62,7 @@ def test_a_redirect_uri_that_could_give_the_code_away_is_refused(uri: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("uri", "shown"),
+    ("uri", "display_name"),
     [
         (CLAUDE, "claude.ai"),
         ("https://claude.ai:8443/callback?x=1", "claude.ai"),
@@ -77,8 +77,8 @@ def test_a_redirect_uri_that_could_give_the_code_away_is_refused(uri: str) -> No
         ("VSCode-Insiders://a/b", "vscode-insiders:"),
     ],
 )
-def test_a_redirect_uri_is_shown_by_where_it_leads(uri: str, shown: str) -> None:
-    assert redirect_uris.parse(uri).display_name == shown
+def test_a_redirect_uri_is_shown_by_where_it_leads(uri: str, display_name: str) -> None:
+    assert redirect_uris.parse(uri).display_name == display_name
 
 
 def test_the_longest_redirect_uri_is_accepted() -> None:
@@ -138,8 +138,8 @@ def test_no_two_texts_match_unless_they_are_equal_or_lead_to_the_users_machine(
 
 @given(st.sampled_from([CLAUDE, "cursor://a/b"]), st.integers(0, 60), st.characters())
 def test_a_changed_character_ends_the_match(uri: str, place: int, character: str) -> None:
-    changed = uri[:place] + character + uri[place + 1 :]
-    assert redirect_uris.matches(uri, changed) is (uri == changed)
+    changed_uri = uri[:place] + character + uri[place + 1 :]
+    assert redirect_uris.matches(uri, changed_uri) is (uri == changed_uri)
 
 
 def test_a_client_allows_each_of_its_uris() -> None:

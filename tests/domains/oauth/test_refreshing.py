@@ -68,9 +68,10 @@ class TestRotation:
         assert not works(last["accessToken"])
         newest = ConnectedApp(app.id, app.code, last["accessToken"], last["refreshToken"])
         assert newest.refresh_refusal() == "invalid_grant"
-        (listed,) = in_console(owner.workspace.id, "list_connections")["connections"]
-        assert (listed["state"], listed["endsAt"]) == ("expired", "2027-07-14T12:00:00.000Z")
-        assert listed["endedAt"] is None
+        (connection,) = in_console(owner.workspace.id, "list_connections")["connections"]
+        assert connection["state"] == "expired"
+        assert connection["endsAt"] == "2027-07-14T12:00:00.000Z"
+        assert connection["endedAt"] is None
         row = connections.require(app.id)
         assert row.expires == row.ends_at + connections.TTL_MARGIN
 
@@ -81,8 +82,8 @@ class TestRotation:
         assert app.refreshed().works
 
     def test_tokens_of_another_kind_are_refused(self, app: ConnectedApp) -> None:
-        for each in (app.access, app.code, forged(app.id, tokens.REFRESH_PREFIX)):
-            wrong = ConnectedApp(app.id, app.code, app.access, each)
+        for wrong_token in (app.access, app.code, forged(app.id, tokens.REFRESH_PREFIX)):
+            wrong = ConnectedApp(app.id, app.code, app.access, wrong_token)
             assert wrong.refresh_refusal() == "invalid_grant"
         assert not works(app.refresh)
         assert not works(app.code)
@@ -181,8 +182,8 @@ class TestParallelRefreshes:
         self, app: ConnectedApp, time: Time
     ) -> None:
         first, *_, newest = repeated = [app.refreshed() for _ in range(30)]
-        assert {each.refresh for each in repeated} == {newest.refresh}
-        working = [each.works for each in repeated[1:]]
+        assert {refreshed.refresh for refreshed in repeated} == {newest.refresh}
+        working = [refreshed.works for refreshed in repeated[1:]]
         assert working == sorted(working)
         assert working.count(True) == 18
         assert first.works  # Its pair has the refresh token that is still unused.
@@ -214,9 +215,9 @@ class TestParallelRefreshes:
         """A thief refreshes as often as allowed, so that the connection drops older pairs."""
         stolen = app
         for _ in range(5):
-            taken = [stolen.refreshed() for _ in range(5)]
+            stolen_pairs = [stolen.refreshed() for _ in range(5)]
             time.pass_by(minutes=2)
-            stolen = taken[-1]
+            stolen = stolen_pairs[-1]
         assert stolen.works
         assert app.refresh_refusal() == "invalid_grant"
         assert not stolen.works
@@ -233,9 +234,9 @@ class TestNarrowerScopes:
         assert not Api(wide.access).tool("svc_list_sites")[0]
 
     def test_scopes_that_were_not_granted_are_left_out(self, app: ConnectedApp) -> None:
-        asked = {"refreshToken": app.refresh, "clientId": CLIENT_ID}
+        arguments = {"refreshToken": app.refresh, "clientId": CLIENT_ID}
         scopes = ["crm:read", "products:read", "offline_access"]
-        assert call("refresh_tokens", **asked, scopes=scopes)["scopes"] == ["crm:read"]
+        assert call("refresh_tokens", **arguments, scopes=scopes)["scopes"] == ["crm:read"]
 
     def test_refresh_for_other_scopes_only_is_refused_and_leaves_the_token_usable(
         self, app: ConnectedApp
@@ -264,12 +265,12 @@ class TestRevocation:
     def test_revoking_unknown_tokens_changes_nothing_and_reveals_nothing(
         self, app: ConnectedApp
     ) -> None:
-        before = all_rows()
+        rows_before = all_rows()
         wrong = [forged(app.id, tokens.ACCESS_PREFIX), forged(app.id, tokens.REFRESH_PREFIX)]
         for token in (*wrong, malformed(app.access), "x", app.code, "svc_live_"):
             assert call("revoke_token", token=token, clientId=CLIENT_ID) == {"status": True}
         assert {k: v for k, v in all_rows().items() if "/LIMIT" not in k.upper()} == {
-            k: v for k, v in before.items() if "/LIMIT" not in k.upper()
+            k: v for k, v in rows_before.items() if "/LIMIT" not in k.upper()
         }
         assert app.works
 
@@ -282,7 +283,7 @@ class TestRevocation:
         call("revoke_token", token=app.refresh, clientId=CLIENT_ID)
         time.pass_by(hours=1)
         call("revoke_token", token=app.refresh, clientId=CLIENT_ID)
-        (listed,) = in_console(owner.workspace.id, "list_connections")["connections"]
-        assert listed["endedAt"] == "2027-01-15T12:00:00.000Z"
+        (connection,) = in_console(owner.workspace.id, "list_connections")["connections"]
+        assert connection["endedAt"] == "2027-01-15T12:00:00.000Z"
         ended = connections.require(app.id)
         assert ended.expires - ended.ended_at == connections.ENDED_LIFE

@@ -138,8 +138,8 @@ def test_a_name_is_shown_without_characters_that_hide_others() -> None:
         ({"redirect_uris": [CLAUDE], "grant_types": ["password"]}, "invalid_client_metadata"),
         ({"redirect_uris": [CLAUDE], "response_types": ["token"]}, "invalid_client_metadata"),
         *(
-            ({"redirect_uris": [CLAUDE], **asked}, "invalid_client_metadata")
-            for asked in (
+            ({"redirect_uris": [CLAUDE], **metadata}, "invalid_client_metadata")
+            for metadata in (
                 {"grant_types": "authorization_code"},
                 {"grant_types": 5},
                 {"response_types": "code"},
@@ -188,6 +188,6 @@ def test_an_id_that_registration_does_not_return_is_refused(client_id: str) -> N
 
 @given(st.binary(max_size=60), st.text(max_size=60))
 def test_no_id_causes_anything_but_a_refusal(data: bytes, text: str) -> None:
-    for each in ("dcr_" + base64.urlsafe_b64encode(data).decode(), "dcr_" + text):
+    for candidate in ("dcr_" + base64.urlsafe_b64encode(data).decode(), "dcr_" + text):
         with pytest.raises(OAuthError):
-            registration.read(each)
+            registration.read(candidate)

@@ -43,13 +43,13 @@ class Workspace:
         return self.overview()["days"][-1]["income"]
 
     def create_form(self) -> str:
-        made: str = self.api.post("/api/forms/create", FORM)["form"]["id"]
-        return made
+        form_id: str = self.api.post("/api/forms/create", FORM)["form"]["id"]
+        return form_id
 
     def create_bot(self, **fields: Any) -> str:
-        made: str = self.api.post("/api/agents/create", AGENT | fields)["agent"]["id"]
+        bot_id: str = self.api.post("/api/agents/create", AGENT | fields)["agent"]["id"]
         top_up(self.owner.workspace.owner_id, 100_000)
-        return made
+        return bot_id
 
     def create_site(self) -> tuple[str, str]:
         """Create a site with a page, and return their ids."""
@@ -70,9 +70,9 @@ def workspace(new_owner: Callable[..., Owner], time: Time) -> Workspace:
 
 
 def test_a_new_workspace_shows_zeros(workspace: Workspace) -> None:
-    shown = workspace.overview()
+    overview = workspace.overview()
     days = [f"2027-01-{day:02}" for day in range(2, 16)]
-    assert shown == {
+    assert overview == {
         "timezone": "Europe/Moscow",
         "days": [{"date": day, "income": NOTHING} for day in days],
         "total": NOTHING,
@@ -137,10 +137,11 @@ class TestTotals:
             for _ in range(count):
                 submit(form, name=new_id())
         # Submitted on days -29, -28, -15, -14 and 0.
-        shown = workspace.overview()
-        assert [day["income"]["leads"] for day in shown["days"]] == [0] * 13 + [5]
-        assert (shown["total"]["leads"], shown["totalBefore"]["leads"]) == (5, 7)
-        assert (shown["days"][0]["date"], shown["days"][-1]["date"]) == ("2027-01-31", "2027-02-13")
+        overview = workspace.overview()
+        assert [day["income"]["leads"] for day in overview["days"]] == [0] * 13 + [5]
+        assert (overview["total"]["leads"], overview["totalBefore"]["leads"]) == (5, 7)
+        dates = [day["date"] for day in overview["days"]]
+        assert (dates[0], dates[-1]) == ("2027-01-31", "2027-02-13")
 
     def test_days_are_in_the_workspaces_zone(self, workspace: Workspace) -> None:
         form = workspace.create_form()
@@ -169,9 +170,9 @@ class TestLeads:
             workspace.time.pass_by(minutes=1)
             ids.append(submit(form, name=f"N{number}", email=f"n{number}@example.com"))
         workspace.api.post("/api/forms/collection-status", {"id": ids[6], "status": "completed"})
-        shown = workspace.overview()
-        assert [lead["id"] for lead in shown["latestLeads"]] == ids[:1:-1]
-        assert shown["latestLeads"][0] == {
+        overview = workspace.overview()
+        assert [lead["id"] for lead in overview["latestLeads"]] == ids[:1:-1]
+        assert overview["latestLeads"][0] == {
             "id": ids[6],
             "status": "completed",
             "name": "N6",
@@ -180,7 +181,7 @@ class TestLeads:
             "sourceName": "direct",
             "createdAt": "2027-01-15T12:07:00.000Z",
         }
-        assert shown["newLeads"] == 6
+        assert overview["newLeads"] == 6
 
     def test_the_console_shows_the_leads_beyond_the_plan_with_advice(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
@@ -205,13 +206,16 @@ class TestBookings:
     ) -> None:
         salon = Salon.opened(workspace.api)
         starts = ("15T17:00", "16T09:00", "15T10:00", "21T17:00", "22T09:00", "29T09:00")
-        made = {each: salon.book(f"2027-01-{each}", ignoreSchedule=True)["id"] for each in starts}
-        shown = workspace.overview()
-        assert (shown["bookingsToday"], shown["bookingsWeek"]) == (1, 3)
+        booking_ids = {
+            start: salon.book(f"2027-01-{start}", ignoreSchedule=True)["id"] for start in starts
+        }
+        overview = workspace.overview()
+        assert (overview["bookingsToday"], overview["bookingsWeek"]) == (1, 3)
         coming = [starts[n] for n in (0, 1, 3, 4, 5)]
-        assert [booking["id"] for booking in shown["nextBookings"]] == [made[e] for e in coming]
-        assert shown["nextBookings"][0] == {
-            "id": made["15T17:00"],
+        listed_ids = [booking["id"] for booking in overview["nextBookings"]]
+        assert listed_ids == [booking_ids[start] for start in coming]
+        assert overview["nextBookings"][0] == {
+            "id": booking_ids["15T17:00"],
             "status": "confirmed",
             "serviceName": "Haircut",
             "resourceName": "Stylist 0",
@@ -225,22 +229,22 @@ class TestBookings:
         salon = Salon.opened(workspace.api)
         for hour in range(9, 17):
             salon.book(f"2027-01-16T{hour:02}:00")
-        shown = workspace.overview()
-        assert len(shown["nextBookings"]) == 5
-        assert (shown["bookingsToday"], shown["bookingsWeek"]) == (0, 8)
+        overview = workspace.overview()
+        assert len(overview["nextBookings"]) == 5
+        assert (overview["bookingsToday"], overview["bookingsWeek"]) == (0, 8)
 
     def test_cancelled_bookings_are_left_out(self, workspace: Workspace) -> None:
         salon = Salon.opened(workspace.api)
         for start, status in (("16T09:00", "cancelled"), ("25T09:00", "cancelled")):
             booking = salon.book(f"2027-01-{start}")["id"]
             workspace.api.post(STATUS, {"id": booking, "status": status})
-        shown = workspace.overview()
-        assert (shown["bookingsWeek"], shown["nextBookings"]) == (0, [])
+        overview = workspace.overview()
+        assert (overview["bookingsWeek"], overview["nextBookings"]) == (0, [])
 
     def test_an_unpaid_hold_is_shown_while_it_lasts(self, workspace: Workspace) -> None:
         salon = Salon.opened(workspace.api)
         workspace.api.post(CREATE, salon.order("2027-01-16T09:00", status="pending_payment"))
-        assert [each["status"] for each in workspace.overview()["nextBookings"]] == [
+        assert [booking["status"] for booking in workspace.overview()["nextBookings"]] == [
             "pending_payment"
         ]
 
@@ -253,8 +257,8 @@ class TestBotsAndSites:
         sites = [workspace.create_site()[0] for _ in range(3)]
         workspace.api.post("/api/projects/update", {"id": sites[0], "status": "inactive"})
         workspace.api.post("/api/projects/delete", {"id": sites[1]})
-        shown = workspace.overview()
-        assert (shown["activeBots"], shown["activeSites"]) == (2, 1)
+        overview = workspace.overview()
+        assert (overview["activeBots"], overview["activeSites"]) == (2, 1)
         workspace.api.call("PUT", f"/api/agents/{switched}", {"isActive": False})
         assert workspace.overview()["activeBots"] == 1
 
@@ -263,9 +267,9 @@ class TestBotsAndSites:
         for number in range(6):
             workspace.time.pass_by(minutes=1)
             talk(bot, f"Do  you sell\nbread № {number}?", ip=f"203.0.113.{number}")
-        shown = workspace.overview()["latestDialogs"]
-        assert [each["preview"][-2:] for each in shown] == ["5?", "4?", "3?", "2?", "1?"]
-        assert shown[0] | {"id": "d"} == {
+        dialogs = workspace.overview()["latestDialogs"]
+        assert [dialog["preview"][-2:] for dialog in dialogs] == ["5?", "4?", "3?", "2?", "1?"]
+        assert dialogs[0] | {"id": "d"} == {
             "id": "d",
             "agentId": bot,
             "channel": "api",
@@ -299,7 +303,7 @@ def test_another_workspaces_data_is_not_included(
     assert (bare["total"], bare["newLeads"], bare["bookingsWeek"]) == (NOTHING, 0, 0)
     assert (bare["activeBots"], bare["activeSites"]) == (0, 0)
     lists = ("latestLeads", "nextBookings", "latestDialogs")
-    assert [bare[each] for each in lists] == [[], [], []]
+    assert [bare[list_name] for list_name in lists] == [[], [], []]
 
 
 def count_a_month(workspace: Workspace) -> None:
@@ -328,12 +332,12 @@ def test_a_busy_workspace_is_read_in_a_dozen_requests_and_few_units(
     for number in range(3):
         talk(bot, "Do you sell bread? " * 100, ip=f"203.0.113.{number}")
     with metering() as usage:
-        shown = workspace.overview()
-    before = {"leads": 42, "bookings": 28, "dialogs": 28, "visitors": 28}
-    assert shown["totalBefore"] == before
-    assert shown["total"] == before | {"leads": 47, "bookings": 33, "dialogs": 31}
+        overview = workspace.overview()
+    totals_before = {"leads": 42, "bookings": 28, "dialogs": 28, "visitors": 28}
+    assert overview["totalBefore"] == totals_before
+    assert overview["total"] == totals_before | {"leads": 47, "bookings": 33, "dialogs": 31}
     lists = ("latestLeads", "nextBookings", "latestDialogs")
-    assert [len(shown[each]) for each in lists] == [5, 5, 3]
+    assert [len(overview[list_name]) for list_name in lists] == [5, 5, 3]
     assert usage.round_trips <= 12, usage.calls
     if on_dynamodb_local:
         assert usage.units <= 30, usage.units

@@ -75,17 +75,17 @@ class TestCounting:
         assert hit(referrer="https://www.search.example/find?q=bread").data["counted"] is True
         hit(page=things.page, referrer="")
         hit(ip="192.0.2.2", referrer="http://127.0.0.1:8000/s/bakery")
-        found = stats(api, things.site)
-        totals = found["totals"]
+        report = stats(api, things.site)
+        totals = report["totals"]
         assert (totals["views"], totals["visitors"], totals["bookings"]) == (3, 2, 0)
-        assert found["topPages"] == [
+        assert report["topPages"] == [
             {"pageId": things.home, "slug": "home", "title": "Home", "views": 2},
             {"pageId": things.page, "slug": "about", "title": "About", "views": 1},
         ]
-        assert found["referrers"] == [{"host": "search.example", "views": 1}]
-        assert (found["from"], found["to"]) == ("2026-12-17", "2027-01-15")
-        assert found["series"][-1] == {"date": "2027-01-15", "views": 3, "visitors": 2}
-        assert [span["views"] for span in found["series"][:-1]] == [0] * 29
+        assert report["referrers"] == [{"host": "search.example", "views": 1}]
+        assert (report["from"], report["to"]) == ("2026-12-17", "2027-01-15")
+        assert report["series"][-1] == {"date": "2027-01-15", "views": 3, "visitors": 2}
+        assert [span["views"] for span in report["series"][:-1]] == [0] * 29
 
     def test_counting_can_be_switched_off_and_history_stays(
         self, api: Api, things: Things, hit: Any
@@ -93,8 +93,8 @@ class TestCounting:
         hit()
         api.post("/api/projects/toggle-stats", {"id": things.site, "enabled": False})
         assert hit().data["counted"] is False
-        found = stats(api, things.site)
-        assert (found["statsEnabled"], found["totals"]["views"]) == (False, 1)
+        report = stats(api, things.site)
+        assert (report["statsEnabled"], report["totals"]["views"]) == (False, 1)
 
     @pytest.mark.parametrize(
         "browser",
@@ -125,12 +125,12 @@ class TestCounting:
     def test_no_data_of_the_visitor_is_stored_and_nothing_is_audited(
         self, owner: Owner, things: Things, hit: Any
     ) -> None:
-        before = len(audit.latest(owner.workspace.id))
+        entry_count = len(audit.latest(owner.workspace.id))
         assert hit(ip="203.0.113.77", referrer="https://a.example/confidential").status == 200
-        assert len(audit.latest(owner.workspace.id)) == before
-        kept = repr(all_rows())
-        assert "203.0.113.77" not in kept
-        assert "confidential" not in kept
+        assert len(audit.latest(owner.workspace.id)) == entry_count
+        rows = repr(all_rows())
+        assert "203.0.113.77" not in rows
+        assert "confidential" not in rows
 
     def test_a_visitor_counts_once_per_day_of_the_site(
         self, new_owner: Callable[..., Owner], time: Time
@@ -146,8 +146,8 @@ class TestCounting:
         for _ in range(3):
             assert Api(None).call("POST", "/api/public/hit", body, headers).status == 200
             time.pass_by(hours=4)
-        found = stats(api, site, **{"from": "2027-01-14", "to": "2027-01-15"})
-        assert [(s["views"], s["visitors"]) for s in found["series"]] == [(3, 1), (0, 0)]
+        report = stats(api, site, **{"from": "2027-01-14", "to": "2027-01-15"})
+        assert [(s["views"], s["visitors"]) for s in report["series"]] == [(3, 1), (0, 0)]
         time.pass_by(hours=3)
         Api(None).call("POST", "/api/public/hit", body, headers)
         assert stats(api, site)["totals"]["visitors"] == 2
@@ -165,15 +165,15 @@ class TestCounting:
 
         statuses = [s for _ in range(5) for s in run_concurrently(40, view)]
         assert Counter(statuses) == {200: 200}
-        found = stats(api, things.site)
-        assert found["totals"] | {"leads": 0} == {
+        report = stats(api, things.site)
+        assert report["totals"] | {"leads": 0} == {
             "views": 200,
             "visitors": 40,
             "leads": 0,
             "bookings": 0,
         }
-        assert [r["views"] for r in found["referrers"]] == [50] * 4
-        assert [p["views"] for p in found["topPages"]] == [200]
+        assert [r["views"] for r in report["referrers"]] == [50] * 4
+        assert [p["views"] for p in report["topPages"]] == [200]
 
     def test_views_of_one_visitor_are_rate_limited(
         self,
@@ -223,14 +223,14 @@ def begins(day: date, granularity: str, first: date) -> date:
 
 @examples(20)
 @given(
-    made=VISITS,
+    visits=VISITS,
     leads=st.lists(st.integers(0, 40), max_size=3),
     start=st.integers(-3, 20),
     length=st.integers(1, 50),
     granularity=st.sampled_from(["day", "week", "month"]),
 )
 def test_statistics_equal_a_naive_recount(
-    made: list[Visit],
+    visits: list[Visit],
     leads: list[int],
     start: int,
     length: int,
@@ -238,14 +238,14 @@ def test_statistics_equal_a_naive_recount(
     worlds: Callable[[], tuple[Api, str, str, list[str], str]],
 ) -> None:
     api, workspace, site, pages, form = worlds()
-    for each in made:
+    for visit in visits:
         site_visits.count(
             workspace,
             site,
-            FIRST + timedelta(days=each.day),
-            page_id=pages[each.page],
-            referrer=each.referrer,
-            visitor=f"v{each.visitor}",
+            FIRST + timedelta(days=visit.day),
+            page_id=pages[visit.page],
+            referrer=visit.referrer,
+            visitor=f"v{visit.visitor}",
         )
     for day in leads:
         noon = datetime(2027, 1, 20, 9, tzinfo=UTC) + timedelta(days=day)
@@ -254,10 +254,10 @@ def test_statistics_equal_a_naive_recount(
     first = FIRST + timedelta(days=start)
     last = first + timedelta(days=length - 1)
     query = {"from": f"{first}", "to": f"{last}", "granularity": granularity}
-    found = stats(api, site, **query)
+    report = stats(api, site, **query)
 
-    inside = [v for v in made if first <= FIRST + timedelta(days=v.day) <= last]
-    assert found["totals"] == {
+    inside = [v for v in visits if first <= FIRST + timedelta(days=v.day) <= last]
+    assert report["totals"] == {
         "views": len(inside),
         "visitors": len({(v.day, v.visitor) for v in inside}),
         "leads": len([d for d in leads if first <= FIRST + timedelta(days=d) <= last]),
@@ -269,7 +269,7 @@ def test_statistics_equal_a_naive_recount(
         spans[begins(day, granularity, first)] += [
             v for v in inside if FIRST + timedelta(days=v.day) == day
         ]
-    assert found["series"] == [
+    assert report["series"] == [
         {
             "date": f"{begin}",
             "views": len(of),
@@ -278,10 +278,10 @@ def test_statistics_equal_a_naive_recount(
         for begin, of in sorted(spans.items())
     ]
     by_page = Counter(pages[v.page] for v in inside)
-    assert {p["pageId"]: p["views"] for p in found["topPages"]} == by_page
+    assert {p["pageId"]: p["views"] for p in report["topPages"]} == by_page
     by_host = Counter(v.referrer for v in inside if v.referrer)
-    assert {r["host"]: r["views"] for r in found["referrers"]} == by_host
-    ranked = [p["views"] for p in found["topPages"]]
+    assert {r["host"]: r["views"] for r in report["referrers"]} == by_host
+    ranked = [p["views"] for p in report["topPages"]]
     assert ranked == sorted(ranked, reverse=True)
 
 
@@ -318,8 +318,8 @@ class TestReport:
                 "ignoreSchedule": True,
             }
             api.post("/api/bookings/create", order)
-        found = stats(api, things.site)
-        assert found["totals"]["bookings"] == 2
+        report = stats(api, things.site)
+        assert report["totals"]["bookings"] == 2
 
     def test_a_deleted_page_keeps_its_views(self, api: Api, things: Things, hit: Any) -> None:
         hit(page=things.page)
@@ -339,9 +339,9 @@ class TestReport:
                 referrer=f"h{number:02}.example",
                 visitor="v",
             )
-        found = stats(api, things.site)
-        assert len(found["topPages"]) == len(found["referrers"]) == 20
-        assert found["totals"]["views"] == 25
+        report = stats(api, things.site)
+        assert len(report["topPages"]) == len(report["referrers"]) == 20
+        assert report["totals"]["views"] == 25
 
     @pytest.mark.parametrize(
         ("query", "field"),

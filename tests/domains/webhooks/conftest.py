@@ -26,18 +26,18 @@ def add_webhook(owner: Owner, receiver: Receiver) -> AddWebhook:
     """Add a webhook of the workspace, and return its id and secret."""
 
     def add(*types: str, url: str = URL) -> dict[str, Any]:
-        chosen = {"types": list(types)} if types else {}
-        made: dict[str, Any] = as_operator(
-            "create_webhook", workspaceId=owner.workspace.id, url=url, **chosen
+        type_arguments = {"types": list(types)} if types else {}
+        webhook: dict[str, Any] = as_operator(
+            "create_webhook", workspaceId=owner.workspace.id, url=url, **type_arguments
         )
-        return made
+        return webhook
 
     return add
 
 
 def deliveries(webhook: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the deliveries of a webhook, newest first."""
-    found: list[dict[str, Any]] = as_operator(
+    listed_deliveries: list[dict[str, Any]] = as_operator(
         "list_webhook_deliveries", webhookId=webhook["webhookId"]
     )["deliveries"]
-    return found
+    return listed_deliveries

@@ -30,14 +30,14 @@ def webhook(add_webhook: AddWebhook, things: Things, time: Time) -> dict[str, An
 
 def send_test(webhook: dict[str, Any]) -> str:
     """Send a test event, and return its id."""
-    sent: str = as_operator("send_test_event", webhookId=webhook["webhookId"])["eventId"]
-    return sent
+    event_id: str = as_operator("send_test_event", webhookId=webhook["webhookId"])["eventId"]
+    return event_id
 
 
 def state(owner: Owner) -> tuple[str, str | None]:
     """Return the status of the workspace's only webhook, and why it is off."""
-    (found,) = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
-    return found["status"], found["offBecause"]
+    (webhook,) = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
+    return webhook["status"], webhook["offBecause"]
 
 
 class TestEvents:
@@ -49,12 +49,12 @@ class TestEvents:
         (request,) = receiver.requests
         assert request.event_id.startswith("evt_")
         assert request.headers["Content-Type"] == "application/json"
-        shown = api.get(f"/api/forms/collection/{lead}")["lead"]
+        stored_lead = api.get(f"/api/forms/collection/{lead}")["lead"]
         event = request.event
         assert event["type"] == "lead.created"
         assert event["timestamp"] == "2027-01-15T12:00:00.000Z"
-        assert event["data"]["object"] == shown
-        assert event["data"]["id"] == shown["id"]
+        assert event["data"]["object"] == stored_lead
+        assert event["data"]["id"] == stored_lead["id"]
         assert event["data"]["revision"] >= 1
 
     def test_two_events_of_one_change_have_different_ids_and_are_both_received(
@@ -129,7 +129,7 @@ class TestEvents:
         as_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
         run_until_idle()
         assert "client.erased" in receiver.types
-        assert all("ada@example.com" not in each.body.decode() for each in receiver.requests)
+        assert all("ada@example.com" not in request.body.decode() for request in receiver.requests)
 
     def test_a_repeated_call_with_an_idempotency_key_emits_once(
         self, webhook: dict[str, Any], receiver: Receiver, things: Things
@@ -323,7 +323,7 @@ class TestTurns:
         send_test(slow)
         send_test(quick)
         run_until_idle()
-        assert [each["state"] for each in deliveries(slow) + deliveries(quick)] == [
+        assert [delivery["state"] for delivery in deliveries(slow) + deliveries(quick)] == [
             "delivered",
             "delivered",
         ]

@@ -34,8 +34,8 @@ def webhook(add_webhook: AddWebhook, things: Things, time: Time) -> dict[str, An
 
 def send_test(webhook: dict[str, Any]) -> str:
     """Send a test event, and return its id."""
-    sent: str = as_operator("send_test_event", webhookId=webhook["webhookId"])["eventId"]
-    return sent
+    event_id: str = as_operator("send_test_event", webhookId=webhook["webhookId"])["eventId"]
+    return event_id
 
 
 def change(webhook: dict[str, Any], **values: Any) -> None:
@@ -56,7 +56,7 @@ def test_a_job_of_events_that_runs_twice_sends_each_event_once(
 ) -> None:
     submit(things.form, name="Ada", email="ada@example.com")
     (job,) = (
-        each for each in jobs.read_workspace_jobs(owner.workspace.id) if each.kind == WEBHOOK_EVENTS
+        job for job in jobs.read_workspace_jobs(owner.workspace.id) if job.kind == WEBHOOK_EVENTS
     )
     turns.make_deliveries(job)
     run_until_idle()
@@ -97,12 +97,12 @@ def test_a_webhook_that_is_switched_on_again_has_three_days_again(
         time.pass_by(hours=3)
     time.pass_by(hours=1)
     run_until_idle()
-    (found,) = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
-    assert found["offBecause"] == "failing"
+    (listed_webhook,) = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
+    assert listed_webhook["offBecause"] == "failing"
     change(webhook, status="active")
     run_until_idle()
-    (found,) = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
-    assert found["status"] == "active"
+    (listed_webhook,) = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
+    assert listed_webhook["status"] == "active"
 
 
 def test_a_turn_with_a_slow_receiver_ends_before_another_worker_can_take_it(
@@ -115,10 +115,10 @@ def test_a_turn_with_a_slow_receiver_ends_before_another_worker_can_take_it(
     started = time.now
     monkeypatch.setattr(deadline, "monotonic", lambda: time.now.timestamp())  # noqa: PLW0108  it moves
     monkeypatch.setattr(turns, "PARALLEL_REQUESTS", 1)
-    sent: list[timedelta] = []
+    send_times: list[timedelta] = []
 
     def answer(_request: Request) -> PostReply:
-        sent.append(time.now - started)
+        send_times.append(time.now - started)
         time.pass_by(seconds=14)
         return OK
 
@@ -126,7 +126,7 @@ def test_a_turn_with_a_slow_receiver_ends_before_another_worker_can_take_it(
     for _ in range(20):
         send_test(webhook)
     operations.deliver(turns.turn(owner.workspace.id, webhook["webhookId"], time.now))
-    assert max(sent) + timedelta(seconds=15) <= turns.TURN
+    assert max(send_times) + timedelta(seconds=15) <= turns.TURN
 
 
 def test_an_event_whose_outcome_is_not_stored_is_sent_once_a_turn_and_then_rests(
@@ -137,10 +137,12 @@ def test_an_event_whose_outcome_is_not_stored_is_sent_once_a_turn_and_then_rests
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(deliveries_store, "note_attempt", lambda *_, **__: None)
-    sent = [send_test(webhook) for _ in range(turns.BATCH + 1)]
+    event_ids = [send_test(webhook) for _ in range(turns.BATCH + 1)]
     turn = turns.turn(owner.workspace.id, webhook["webhookId"], time.now)
     operations.deliver(turn)
-    assert sorted(each.event_id for each in receiver.requests) == sorted(sent[: turns.BATCH])
+    received_ids = sorted(request.event_id for request in receiver.requests)
+    assert received_ids == sorted(event_ids[: turns.BATCH])
+
     operations.deliver(turn)
     assert len(receiver.requests) == turns.BATCH
     time.pass_by(seconds=turns.REST_AFTER_FAILURE.seconds)
@@ -169,8 +171,8 @@ def test_the_state_of_a_deleted_webhook_is_removed(
     send_test(webhook)
     run_until_idle()
     as_operator("delete_webhook", webhookId=webhook["webhookId"])
-    left = [row for row in all_rows().values() if "WEBHOOK-TURN" in row["pk"]["S"]]
-    assert all("expires" in row for row in left)
+    turn_rows = [row for row in all_rows().values() if "WEBHOOK-TURN" in row["pk"]["S"]]
+    assert all("expires" in row for row in turn_rows)
 
 
 def test_an_event_that_is_given_up_during_an_attempt_is_not_tried_again(
@@ -229,7 +231,9 @@ def test_three_secrets_are_valid_after_two_replacements(
     run_until_idle()
     (request,) = receiver.requests
     now = datetime.fromtimestamp(int(request.headers["webhook-timestamp"]), UTC)
-    sign = [Webhook(each).sign(request.event_id, now, request.body.decode()) for each in secrets]
+    sign = [
+        Webhook(secret).sign(request.event_id, now, request.body.decode()) for secret in secrets
+    ]
     assert request.headers["webhook-signature"].split() == sign[:0:-1]
 
 
@@ -266,14 +270,14 @@ def test_a_new_event_does_not_end_the_rest_that_a_receiver_asked_for(
     receiver.answer = lambda _: status(429, retry_after=600)
     submit(things.form, name="Ada", email="ada@example.com")
     run_until_idle()
-    sent = len(receiver.requests)
+    request_count = len(receiver.requests)
     submit(things.form, name="Bob", email="bob@example.com")
     run_until_idle()
-    assert len(receiver.requests) == sent
+    assert len(receiver.requests) == request_count
     time.pass_by(seconds=601)
     receiver.answer = lambda _: OK
     run_until_idle()
-    assert len(receiver.requests) > sent
+    assert len(receiver.requests) > request_count
 
 
 def test_a_visitor_is_not_told_apart(

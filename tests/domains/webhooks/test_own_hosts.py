@@ -20,7 +20,7 @@ from tests.support.sweep import sweep
 
 pytestmark = pytest.mark.usefixtures("database")
 SENDER = {"User-Agent": f"{USER_AGENT} (+https://app.example)"}
-PUBLIC = [each for each in REGISTRY.select(Audience.PUBLIC) if each.path]
+PUBLIC = [operation for operation in REGISTRY.select(Audience.PUBLIC) if operation.path]
 
 
 def test_an_event_that_reaches_a_form_of_this_service_makes_no_lead(
@@ -34,13 +34,13 @@ def test_an_event_that_reaches_a_form_of_this_service_makes_no_lead(
         return PostReply(answer.status, answer.body, None, 5)
 
     receiver.answer = arrive
-    before = api.get("/api/forms/collection-list")["total"]
+    total_before = api.get("/api/forms/collection-list")["total"]
     webhook = add_webhook("lead.created")
     submit(things.form, name="Ada", email="ada@example.com")
     for _ in range(5):
         run_until_idle()
         time.pass_by(minutes=1)
-    assert api.get("/api/forms/collection-list")["total"] == before + 1
+    assert api.get("/api/forms/collection-list")["total"] == total_before + 1
     (delivery,) = deliveries(webhook)
     assert (delivery["status"], "User-Agent" in delivery["reply"]) == (400, True)
 
@@ -51,12 +51,12 @@ def test_no_public_operation_accepts_a_request_of_this_service(
 ) -> None:
     arguments = example(operation, things) if operation.example else {}
     path = operation.path.format_map(dict.fromkeys(operation.path_parameters, things.form))
-    before = all_rows()
+    rows_before = all_rows()
     body = None if operation.reads_query else arguments
     answer = Api(None).call(operation.method, path, body, SENDER)
     assert (answer.status, answer.data["code"]) == (400, "validation_error")
     assert answer.data["message"].startswith("User-Agent: ")
-    assert all_rows() == before
+    assert all_rows() == rows_before
 
 
 @pytest.mark.parametrize("path", ["/console/sign-in", "/book/workspace/service"])

@@ -27,7 +27,7 @@ def echo(request: Request) -> Any:
 
 
 def replies(webhook: dict[str, Any]) -> str:
-    return str([each["reply"] for each in deliveries(webhook)])
+    return str([delivery["reply"] for delivery in deliveries(webhook)])
 
 
 def erase(owner: Owner) -> None:
@@ -44,7 +44,7 @@ def test_an_erasure_removes_replies_to_events_of_the_person_and_no_others(
     erase(owner)
     assert EMAIL not in replies(webhook)
     assert "bob@home.example" in replies(webhook)
-    assert {each["status"] for each in deliveries(webhook)} == {500}
+    assert {delivery["status"] for delivery in deliveries(webhook)} == {500}
 
 
 def test_a_reply_that_arrives_during_the_erasure_is_removed_soon(
@@ -73,8 +73,8 @@ def test_replies_to_a_webhook_that_is_deleted_are_removed_soon(
     as_operator("delete_webhook", webhookId=webhook["webhookId"])
     time.pass_by(minutes=1)
     run_jobs()
-    kept = store.latest(owner.workspace.id, webhook["webhookId"], 9)
-    assert [each.reply for each in kept] == [None]
+    stored_deliveries = store.latest(owner.workspace.id, webhook["webhookId"], 9)
+    assert [delivery.reply for delivery in stored_deliveries] == [None]
 
 
 def test_a_reply_of_a_success_replaces_that_of_a_failure_and_is_not_kept(

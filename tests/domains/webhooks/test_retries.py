@@ -11,13 +11,13 @@ NOW = datetime(2027, 1, 15, 12, tzinfo=UTC)
 
 @pytest.mark.parametrize("attempts", range(1, len(PAUSES) + 1))
 def test_each_pause_is_up_to_a_fifth_longer_than_stated(attempts: int) -> None:
-    stated, found = PAUSES[attempts - 1], set()
+    stated, pauses = PAUSES[attempts - 1], set()
     for _ in range(50):
         at = next_attempt(attempts, NOW, None)
         assert at is not None
         assert NOW + stated <= at <= NOW + 1.2 * stated
-        found.add(at)
-    assert len(found) > 1
+        pauses.add(at)
+    assert len(pauses) > 1
 
 
 def test_nothing_follows_the_last_attempt() -> None:

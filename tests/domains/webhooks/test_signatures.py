@@ -49,15 +49,15 @@ def test_receivers_with_the_old_or_the_new_secret_verify_a_webhook_during_a_rota
 
 
 @pytest.mark.parametrize(
-    ("changed", "body"),
+    ("changed_headers", "body"),
     [
         ({}, BODY + b" "),
         ({"webhook-id": "msg_2"}, BODY),
     ],
     ids=["body", "id"],
 )
-def test_a_receiver_refuses_a_changed_webhook(changed: dict[str, str], body: bytes) -> None:
-    headers = signed_headers([OLD], "msg_1", now(), BODY) | changed
+def test_a_receiver_refuses_a_changed_webhook(changed_headers: dict[str, str], body: bytes) -> None:
+    headers = signed_headers([OLD], "msg_1", now(), BODY) | changed_headers
     with pytest.raises(WebhookVerificationError, match="No matching signature"):
         Webhook(OLD).verify(body, headers)
 
@@ -94,5 +94,5 @@ def test_a_secret_depends_on_key_workspace_endpoint_and_version_alone() -> None:
         (MASTER_KEY, "ws2", "ep1", 1),
         (bytes(32), "ws1", "ep1", 1),
     ]
-    assert len({webhook_secret(*each) for each in inputs}) == len(inputs)
+    assert len({webhook_secret(*arguments) for arguments in inputs}) == len(inputs)
     assert webhook_secret(*inputs[0]) == OLD

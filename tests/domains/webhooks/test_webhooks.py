@@ -17,20 +17,20 @@ from tests.fakes.receiver import Receiver
 pytestmark = pytest.mark.usefixtures("database")
 
 
-def listed(owner: Owner) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
-    return found
+def list_webhooks(owner: Owner) -> list[dict[str, object]]:
+    webhooks: list[dict[str, object]] = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
+    return webhooks
 
 
 @pytest.mark.usefixtures("on_real_time")  # with which the verifying library compares
 def test_a_new_webhook_receives_signed_events(
     add_webhook: AddWebhook, receiver: Receiver, things: Things
 ) -> None:
-    made = add_webhook("lead.created")
+    webhook = add_webhook("lead.created")
     lead = submit(things.form, name="Ada", email="ada@example.com")
     run_until_idle()
     (request,) = receiver.requests
-    request.verify(made["secret"])
+    request.verify(webhook["secret"])
     assert request.url == URL
     assert request.event["type"] == "lead.created"
     assert request.event["data"]["id"] == lead
@@ -38,11 +38,11 @@ def test_a_new_webhook_receives_signed_events(
 
 
 def test_a_webhook_is_listed_without_its_secret(add_webhook: AddWebhook, owner: Owner) -> None:
-    made = add_webhook("lead.created", "order.created")
-    (shown,) = listed(owner)
-    assert shown.pop("createdAt")
-    assert shown == {
-        "id": made["webhookId"],
+    webhook = add_webhook("lead.created", "order.created")
+    (listed_webhook,) = list_webhooks(owner)
+    assert listed_webhook.pop("createdAt")
+    assert listed_webhook == {
+        "id": webhook["webhookId"],
         "url": URL,
         "types": ["lead.created", "order.created"],
         "status": "active",
@@ -82,12 +82,12 @@ def test_a_url_that_is_not_public_https_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Under make dev, too, where only http to this machine is a developer's receiver."""
-    chosen = replace(settings(), webhooks_to_loopback=to_loopback)
+    changed_settings = replace(settings(), webhooks_to_loopback=to_loopback)
     for module in (post, operations):
-        monkeypatch.setattr(module, "settings", lambda: chosen, raising=False)
-    with pytest.raises(ValidationError) as refused:
+        monkeypatch.setattr(module, "settings", lambda: changed_settings, raising=False)
+    with pytest.raises(ValidationError) as caught:
         add_webhook(url=url)
-    assert [each.field for each in refused.value.errors] == ["url"]
+    assert [error.field for error in caught.value.errors] == ["url"]
 
 
 def test_an_unknown_type_is_refused_with_the_known_ones(add_webhook: AddWebhook) -> None:
@@ -106,22 +106,22 @@ def test_of_many_concurrent_webhooks_ten_are_added(add_webhook: AddWebhook, owne
     for _ in range(7):
         add_webhook()
     assert sum(run_concurrently(6, add)) == 3
-    assert len(listed(owner)) == 10
+    assert len(list_webhooks(owner)) == 10
 
 
 def test_a_changed_webhook_receives_other_events_at_another_url(
     add_webhook: AddWebhook, receiver: Receiver, api: Api, things: Things
 ) -> None:
-    made = add_webhook("lead.created")
+    webhook = add_webhook("lead.created")
     other = "https://other.example/"
     as_operator(
-        "update_webhook", webhookId=made["webhookId"], url=other, types=["product.low_stock"]
+        "update_webhook", webhookId=webhook["webhookId"], url=other, types=["product.low_stock"]
     )
     submit(things.form, name="Ada", email="ada@example.com")
     product = api.post("/api/products/create", {"name": "Rye", "price": 1, "stock": 6})["product"]
     api.post("/api/products/update", {"id": product["id"], "stockDelta": -1})
     run_until_idle()
-    assert [(each.url, each.event["type"]) for each in receiver.requests] == [
+    assert [(request.url, request.event["type"]) for request in receiver.requests] == [
         (other, "product.low_stock")
     ]
 
@@ -129,38 +129,38 @@ def test_a_changed_webhook_receives_other_events_at_another_url(
 def test_a_deleted_webhook_receives_nothing(
     add_webhook: AddWebhook, receiver: Receiver, things: Things, owner: Owner
 ) -> None:
-    made = add_webhook("lead.created")
+    webhook = add_webhook("lead.created")
     submit(things.form, name="Ada", email="ada@example.com")
-    as_operator("delete_webhook", webhookId=made["webhookId"])
+    as_operator("delete_webhook", webhookId=webhook["webhookId"])
     submit(things.form, name="Bob", email="bob@example.com")
     run_until_idle()
-    assert (receiver.requests, listed(owner)) == ([], [])
+    assert (receiver.requests, list_webhooks(owner)) == ([], [])
     with pytest.raises(NotFoundError):
-        as_operator("delete_webhook", webhookId=made["webhookId"])
+        as_operator("delete_webhook", webhookId=webhook["webhookId"])
 
 
 class TestSecrets:
     def test_for_a_day_requests_are_signed_with_the_former_secret_too(
         self, add_webhook: AddWebhook, receiver: Receiver, time: Time
     ) -> None:
-        made = add_webhook()
-        renewed = as_operator("rotate_webhook_secret", webhookId=made["webhookId"])
-        assert renewed["secret"] != made["secret"]
+        webhook = add_webhook()
+        renewed = as_operator("rotate_webhook_secret", webhookId=webhook["webhookId"])
+        assert renewed["secret"] != webhook["secret"]
         signatures = []
         for hours in (0, 23, 2):
             time.pass_by(hours=hours)
-            as_operator("send_test_event", webhookId=made["webhookId"])
+            as_operator("send_test_event", webhookId=webhook["webhookId"])
             run_until_idle()
             signatures.append(len(receiver.requests[-1].headers["webhook-signature"].split()))
         assert signatures == [2, 2, 1]
 
     def test_a_secret_is_not_shown_again(self, owner: Owner) -> None:
         body = {"url": URL, "workspaceId": owner.workspace.id}
-        made = in_console(owner.workspace.id, "create_webhook", key="one", url=URL)
-        assert made["secret"].startswith("whsec_")
+        webhook = in_console(owner.workspace.id, "create_webhook", key="one", url=URL)
+        assert webhook["secret"].startswith("whsec_")
         with pytest.raises(AppError, match="has created it already"):
             in_console(owner.workspace.id, "create_webhook", key="one", url=URL)
-        assert body["url"] == listed(owner)[0]["url"]
+        assert body["url"] == list_webhooks(owner)[0]["url"]
 
     def test_each_webhook_has_its_own_secret(self, add_webhook: AddWebhook) -> None:
         assert add_webhook()["secret"] != add_webhook()["secret"]
@@ -170,11 +170,11 @@ class TestOff:
     def test_what_happens_while_a_webhook_is_off_is_not_sent(
         self, add_webhook: AddWebhook, receiver: Receiver, things: Things
     ) -> None:
-        made = add_webhook("lead.created")
-        as_operator("update_webhook", webhookId=made["webhookId"], status="off")
+        webhook = add_webhook("lead.created")
+        as_operator("update_webhook", webhookId=webhook["webhookId"], status="off")
         submit(things.form, name="Ada", email="ada@example.com")
         run_until_idle()
-        as_operator("update_webhook", webhookId=made["webhookId"], status="active")
+        as_operator("update_webhook", webhookId=webhook["webhookId"], status="active")
         run_until_idle()
         assert receiver.requests == []
 
@@ -187,14 +187,14 @@ class TestOff:
         receiver: Receiver,
         things: Things,
     ) -> None:
-        made = add_webhook("lead.created")
+        webhook = add_webhook("lead.created")
         submit(things.form, name="Ada", email="ada@example.com")
-        as_operator("update_webhook", webhookId=made["webhookId"], status="off")
+        as_operator("update_webhook", webhookId=webhook["webhookId"], status="off")
         run_until_idle()
         assert receiver.requests == []
         as_operator(
             "update_webhook",
-            webhookId=made["webhookId"],
+            webhookId=webhook["webhookId"],
             status="active",
             sendWaiting=send_waiting,
         )
@@ -205,8 +205,8 @@ class TestOff:
     def test_nothing_is_sent_by_hand_to_a_webhook_that_is_off(
         self, call: str, add_webhook: AddWebhook
     ) -> None:
-        made = add_webhook()
-        as_operator("update_webhook", webhookId=made["webhookId"], status="off")
+        webhook = add_webhook()
+        as_operator("update_webhook", webhookId=webhook["webhookId"], status="off")
         event = {"eventId": "evt_1"} if call == "resend_webhook_delivery" else {}
         with pytest.raises(ConflictError, match="Switch it on"):
-            as_operator(call, webhookId=made["webhookId"], **event)
+            as_operator(call, webhookId=webhook["webhookId"], **event)
