@@ -19,14 +19,14 @@ BARCODE = parse(NUTELLA)
 Servers = list[OpenFacts]
 
 
-def found(servers: Servers, **changed: Any) -> Found | None:
+def find_product(servers: Servers, **changes: Any) -> Found | None:
     """Look up a product with some fields changed."""
-    servers[0].products[NUTELLA] = {**nutella(), **changed}
+    servers[0].products[NUTELLA] = {**nutella(), **changes}
     return look_up(BARCODE)
 
 
-def must_find(servers: Servers, **changed: Any) -> Found:
-    answer = found(servers, **changed)
+def must_find(servers: Servers, **changes: Any) -> Found:
+    answer = find_product(servers, **changes)
     assert answer
     return answer
 
@@ -35,7 +35,7 @@ class TestFinding:
     def test_a_known_product_is_returned_in_russian_with_its_source(
         self, open_facts: Servers
     ) -> None:
-        assert found(open_facts) == Found(
+        assert find_product(open_facts) == Found(
             source="openfoodfacts",
             name="Нутелла",
             brand="Ferrero",
@@ -98,7 +98,7 @@ class TestFinding:
         assert product.source == "openbeautyfacts"
 
     @pytest.mark.parametrize(
-        ("asked", "kept"),
+        ("entered", "expected"),
         [
             ("3017624010701", "3017624010701"),
             ("03017624010701", "3017624010701"),
@@ -110,21 +110,21 @@ class TestFinding:
         ],
     )
     def test_each_form_of_a_number_is_queried_as_the_database_stores_it(
-        self, asked: str, kept: str, open_facts: Servers
+        self, entered: str, expected: str, open_facts: Servers
     ) -> None:
-        look_up(parse(asked))
-        assert open_facts[0].codes == [kept]
+        look_up(parse(entered))
+        assert open_facts[0].codes == [expected]
 
     def test_the_request_names_the_service_and_asks_for_few_fields(
         self, open_facts: Servers
     ) -> None:
         look_up(BARCODE)
-        asked = open_facts[0].requests[0]
-        assert asked.headers["user-agent"] == (
+        request = open_facts[0].requests[0]
+        assert request.headers["user-agent"] == (
             f"Workspace-Automation-API/{VERSION} (+http://127.0.0.1:8000)"
         )
-        assert "product_name_ru" in asked.query["fields"].split(",")
-        assert "nutriments" not in asked.query["fields"]
+        assert "product_name_ru" in request.query["fields"].split(",")
+        assert "nutriments" not in request.query["fields"]
 
 
 class TestUntrustedData:

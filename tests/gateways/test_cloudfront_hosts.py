@@ -42,13 +42,15 @@ def tenant(status: str = "inactive", *, enabled: bool = True, **more: Any) -> di
     return {"DistributionTenant": {**about, **more}, "ETag": "v1"}
 
 
-def found(stub: Stubber, answer: dict[str, Any] | None) -> None:
+def expect_lookup(stub: Stubber, answer: dict[str, Any] | None) -> None:
     """Let CloudFront answer with a tenant, or that there is none."""
-    asked = {"Identifier": NAME}
+    parameters = {"Identifier": NAME}
     if answer is None:
-        stub.add_client_error("get_distribution_tenant", "EntityNotFound", expected_params=asked)
+        stub.add_client_error(
+            "get_distribution_tenant", "EntityNotFound", expected_params=parameters
+        )
     else:
-        stub.add_response("get_distribution_tenant", answer, asked)
+        stub.add_response("get_distribution_tenant", answer, parameters)
 
 
 def certificate(stub: Stubber, **about: str) -> None:
@@ -58,7 +60,7 @@ def certificate(stub: Stubber, **about: str) -> None:
 
 class TestServe:
     def test_a_new_host_gets_a_tenant_with_a_certificate(self, stub: Stubber) -> None:
-        found(stub, None)
+        expect_lookup(stub, None)
         stub.add_response(
             "create_distribution_tenant",
             tenant(),
@@ -88,7 +90,7 @@ class TestServe:
     def test_a_host_that_cannot_be_created_yet_waits(
         self, code: str, state: str, reason: str, stub: Stubber
     ) -> None:
-        found(stub, None)
+        expect_lookup(stub, None)
         stub.add_client_error("create_distribution_tenant", code)
         answer = HOSTS.serve(HOST)
         assert answer.state == state
@@ -98,7 +100,7 @@ class TestServe:
     def test_a_refusal_that_is_not_the_hosts_fault_is_an_error(
         self, code: str, stub: Stubber, caplog: pytest.LogCaptureFixture
     ) -> None:
-        found(stub, None)
+        expect_lookup(stub, None)
         stub.add_client_error("create_distribution_tenant", code)
         with pytest.raises(UnavailableError):
             HOSTS.serve(HOST)
@@ -115,12 +117,12 @@ class TestServe:
             HOSTS.serve(HOST)
 
     def test_a_certificate_in_the_making_is_waited_for(self, stub: Stubber) -> None:
-        found(stub, tenant())
+        expect_lookup(stub, tenant())
         certificate(stub, CertificateStatus="pending-validation")
         assert HOSTS.serve(HOST).state == "certificate"
 
     def test_a_tenant_whose_certificate_is_not_known_yet_is_waited_for(self, stub: Stubber) -> None:
-        found(stub, tenant())
+        expect_lookup(stub, tenant())
         stub.add_client_error("get_managed_certificate_details", "EntityNotFound")
         assert HOSTS.serve(HOST).state == "certificate"
 
@@ -130,7 +132,7 @@ class TestServe:
     def test_an_issued_certificate_is_attached(
         self, status: str, state: str, stub: Stubber
     ) -> None:
-        found(stub, tenant(Customizations={"WebAcl": {"Action": "disable"}}))
+        expect_lookup(stub, tenant(Customizations={"WebAcl": {"Action": "disable"}}))
         certificate(stub, CertificateStatus="issued", CertificateArn=CERTIFICATE)
         stub.add_response(
             "update_distribution_tenant",
@@ -148,7 +150,7 @@ class TestServe:
         assert HOSTS.serve(HOST).state == state
 
     def test_an_attached_certificate_is_not_attached_again(self, stub: Stubber) -> None:
-        found(stub, tenant(Customizations={"Certificate": {"Arn": CERTIFICATE}}))
+        expect_lookup(stub, tenant(Customizations={"Certificate": {"Arn": CERTIFICATE}}))
         certificate(stub, CertificateStatus="issued", CertificateArn=CERTIFICATE)
         assert HOSTS.serve(HOST).state == "certificate"
 
@@ -156,7 +158,7 @@ class TestServe:
     def test_a_tenant_that_changed_meanwhile_is_updated_at_the_next_step(
         self, code: str, stub: Stubber
     ) -> None:
-        found(stub, tenant())
+        expect_lookup(stub, tenant())
         certificate(stub, CertificateStatus="issued", CertificateArn=CERTIFICATE)
         stub.add_client_error("update_distribution_tenant", code)
         assert HOSTS.serve(HOST).state == "certificate"
@@ -167,18 +169,18 @@ class TestServe:
     def test_a_certificate_that_was_not_made_fails_the_host(
         self, status: str, stub: Stubber
     ) -> None:
-        found(stub, tenant())
+        expect_lookup(stub, tenant())
         certificate(stub, CertificateStatus=status)
         answer = HOSTS.serve(HOST)
         assert answer.state == "failed"
         assert status in (answer.reason or "")
 
     def test_an_active_domain_is_active(self, stub: Stubber) -> None:
-        found(stub, tenant("active"))
+        expect_lookup(stub, tenant("active"))
         assert HOSTS.serve(HOST) == site_hosts.HostState("active")
 
     def test_a_tenant_on_its_way_out_is_enabled_again(self, stub: Stubber) -> None:
-        found(stub, tenant("active", enabled=False))
+        expect_lookup(stub, tenant("active", enabled=False))
         update = {"Id": "dt_1", "IfMatch": "v1", "Enabled": True}
         stub.add_response("update_distribution_tenant", tenant("active"), update)
         assert HOSTS.serve(HOST).state == "active"
@@ -186,7 +188,7 @@ class TestServe:
 
 class TestRelease:
     def test_a_tenant_is_disabled_and_deleted(self, stub: Stubber) -> None:
-        found(stub, tenant("active"))
+        expect_lookup(stub, tenant("active"))
         update = {"Id": "dt_1", "IfMatch": "v1", "Enabled": False}
         answer = tenant(enabled=False) | {"ETag": "v2"}
         stub.add_response("update_distribution_tenant", answer, update)
@@ -194,7 +196,7 @@ class TestRelease:
         assert HOSTS.release(HOST)
 
     def test_a_tenant_that_is_gone_is_released(self, stub: Stubber) -> None:
-        found(stub, None)
+        expect_lookup(stub, None)
         assert HOSTS.release(HOST)
 
     @pytest.mark.parametrize(
@@ -204,14 +206,14 @@ class TestRelease:
     def test_a_refused_deletion_is_tried_again_unless_the_tenant_is_gone(
         self, code: str, is_done: bool, stub: Stubber
     ) -> None:
-        found(stub, tenant(enabled=False))
+        expect_lookup(stub, tenant(enabled=False))
         stub.add_client_error("delete_distribution_tenant", code, expected_params=ANY_DELETION)
         assert HOSTS.release(HOST) is is_done
 
     def test_a_tenant_that_changed_meanwhile_is_disabled_at_the_next_step(
         self, stub: Stubber
     ) -> None:
-        found(stub, tenant())
+        expect_lookup(stub, tenant())
         stub.add_client_error("update_distribution_tenant", "PreconditionFailed")
         assert not HOSTS.release(HOST)
 

@@ -111,7 +111,7 @@ NO_NAME = code(dns.rcode.NXDOMAIN)
 
 
 @pytest.mark.parametrize(
-    ("a", "aaaa", "found"),
+    ("a", "aaaa", "expected"),
     [
         (records("A", "8.8.8.8"), records("AAAA", "2606::1"), ["8.8.8.8", "2606::1"]),
         (records("A", "8.8.8.8"), records("AAAA"), ["8.8.8.8"]),
@@ -123,13 +123,13 @@ NO_NAME = code(dns.rcode.NXDOMAIN)
     ],
 )
 def test_a_host_has_its_known_addresses_of_both_kinds(
-    a: Answering, aaaa: Answering, found: list[str], name_server: dict[str, Answering]
+    a: Answering, aaaa: Answering, expected: list[str], name_server: dict[str, Answering]
 ) -> None:
     name_server["answer"] = addresses(A=a, AAAA=aaaa)
     stretched(
         lambda seconds: gateway._lookup_addresses("x.example.com", seconds),
         0.5,
-        lambda addresses: addresses == found,
+        lambda addresses: addresses == expected,
     )
 
 
@@ -137,17 +137,17 @@ def test_a_host_has_its_known_addresses_of_both_kinds(
 def test_a_failed_query_is_not_mistaken_for_no_addresses_and_ends_in_time(
     answer: Answering, name_server: dict[str, Answering], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resolve, granted = dns.resolver.resolve, []
+    resolve, lifetimes = dns.resolver.resolve, []
 
     def granting(*args: Any, lifetime: float, **options: Any) -> Any:
-        granted.append(lifetime)
+        lifetimes.append(lifetime)
         return resolve(*args, lifetime=lifetime, **options)
 
     monkeypatch.setattr(dns.resolver, "resolve", granting)
     name_server["answer"] = answer
     with pytest.raises(gateway.DnsUnavailableError):
         gateway._lookup_addresses("x.example.com", 0.5)
-    assert 0 <= granted[1] < granted[0] <= 0.5
+    assert 0 <= lifetimes[1] < lifetimes[0] <= 0.5
 
 
 def test_the_local_hosts_file_is_not_used(

@@ -78,15 +78,15 @@ class TestResolving:
     ) -> None:
         net.serve(HTTP, http_response(b"outside"))
         answers = iter([[PUBLIC], ["127.0.0.1"], ["127.0.0.1"]])
-        asked = []
+        hosts = []
 
-        def rebinding(host: str, within: float) -> list[str]:
-            asked.append(host)
+        def rebinding(host: str, seconds: float) -> list[str]:
+            hosts.append(host)
             return next(answers)
 
         monkeypatch.setattr(dns, "lookup_addresses", rebinding)
         assert fetch.fetch(HTTP, allow_http=True).body == b"outside"
-        assert asked == ["files.example.com"]
+        assert hosts == ["files.example.com"]
         assert net.connections == [(PUBLIC, 80)]
 
     def test_a_redirect_to_the_same_host_is_checked_again(
@@ -108,18 +108,18 @@ class TestResolving:
     def test_at_most_three_addresses_are_tried_in_five_seconds(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        given: list[float] = []
+        timeouts: list[float] = []
 
         def refuse(place: tuple[str, int], timeout: float) -> socket.socket:
-            given.append(timeout)
+            timeouts.append(timeout)
             raise ConnectionRefusedError
 
         monkeypatch.setattr(public_http, "connect", refuse)
         net.names["files.example.com"] = [f"8.8.8.{n}" for n in range(200)]
         with pytest.raises(UpstreamError, match="does not accept the connection"):
             fetch.fetch(HTTPS)
-        assert len(given) == 3
-        assert sum(given) == pytest.approx(public_http.STEP_SECONDS)
+        assert len(timeouts) == 3
+        assert sum(timeouts) == pytest.approx(public_http.STEP_SECONDS)
 
     def test_a_dead_host_is_tried_once_for_all_fetches_of_one_task(self, net: Internet) -> None:
         net.names["dead.example.com"] = [PUBLIC]
@@ -149,8 +149,8 @@ class TestResolving:
     def test_an_unavailable_name_server_is_reported(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def unavailable(host: str, within: float) -> list[str]:
-            assert within == 1.5
+        def unavailable(host: str, seconds: float) -> list[str]:
+            assert seconds == 1.5
             raise dns.DnsUnavailableError
 
         monkeypatch.setattr(dns, "lookup_addresses", unavailable)
@@ -272,8 +272,8 @@ class TestRequest:
                 f"https://n{n}.example.com", answer(b"%d" % n * 100_000), address=f"8.8.8.{n}"
             )
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(fetch.fetch, (f"https://n{n}.example.com" for n in range(8))))
-        assert [f.body for f in found] == [b"%d" % n * 100_000 for n in range(8)]
+            responses = list(pool.map(fetch.fetch, (f"https://n{n}.example.com" for n in range(8))))
+        assert [f.body for f in responses] == [b"%d" % n * 100_000 for n in range(8)]
 
 
 class TestRedirects:
@@ -282,8 +282,8 @@ class TestRedirects:
         then = net.serve(
             HTTPS, to("//Files.example.com:443/d?e", "303 See"), http_response(b"there")
         )
-        found = fetch.fetch(HTTP + "/a", allow_http=True)
-        assert (found.url, found.body) == (HTTPS + "/d?e", b"there")
+        fetched = fetch.fetch(HTTP + "/a", allow_http=True)
+        assert (fetched.url, fetched.body) == (HTTPS + "/d?e", b"there")
         assert (first.paths, then.paths) == (["/a", "/b"], ["/c", "/d?e"])
         assert len(net.lookups) == 4
 

@@ -40,8 +40,8 @@ class TestAnswer:
         self, declared: str, net: Internet
     ) -> None:
         net.serve(HTTP, to("/b?c"), http_response(b"\x89PNG", content_type=declared))
-        found = fetch.fetch(HTTP, allow_http=True)
-        assert found == fetch.Fetched(
+        fetched = fetch.fetch(HTTP, allow_http=True)
+        assert fetched == fetch.Fetched(
             HTTP + "/b?c", declared, b"\x89PNG", Validators(HTTP + "/b?c")
         )
 
@@ -245,9 +245,9 @@ class TestSize:
     def test_an_answer_of_exactly_the_limit_is_read_into_memory_once(self, net: Internet) -> None:
         body = bytes(10 * MB)
         net.serve(HTTP, http_response(body))
-        found: list[bytes] = []
-        peak = peak_of(lambda: found.append(fetch.fetch(HTTP, allow_http=True).body))
-        assert found == [body]
+        bodies: list[bytes] = []
+        peak = peak_of(lambda: bodies.append(fetch.fetch(HTTP, allow_http=True).body))
+        assert bodies == [body]
         assert peak < 14 * MB
 
     @pytest.mark.parametrize("packed", [False, True])
@@ -275,12 +275,12 @@ class TestSize:
     ) -> None:
         net.serve(HTTP, ENDLESS[name]())
 
-        def refused() -> None:
+        def expect_refusal() -> None:
             with pytest.raises(FetchError) as refusal:
                 fetch.fetch(HTTP, allow_http=True, max_bytes=MB, timeout_seconds=1.5)
             assert isinstance(refusal.value, TooLargeError) or "too slow" in refusal.value.reason
 
-        assert peak_of(refused) < 8 * MB
+        assert peak_of(expect_refusal) < 8 * MB
 
 
 class TestTime:
@@ -361,8 +361,8 @@ class TestTime:
         net.serve(HTTP, http_response())
         now = [100.0]
 
-        def slowly(host: str, within: float) -> list[str]:
-            assert within == dns.TIMEOUT_SECONDS
+        def slowly(host: str, seconds: float) -> list[str]:
+            assert seconds == dns.TIMEOUT_SECONDS
             now[0] += 15.1
             return [PUBLIC]
 

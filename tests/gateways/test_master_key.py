@@ -113,9 +113,9 @@ class TestStoredKey:
         secrets.answers = [value(FIRST)]
         assert secrets.asked == []
         assert master_key() == master_key() == FIRST.encode()
-        (asked,) = secrets.asked
-        assert asked.headers["x-amz-target"] == "secretsmanager.GetSecretValue"
-        assert asked.body == {"SecretId": aws_calls.MASTER_KEY}
+        (request,) = secrets.asked
+        assert request.headers["x-amz-target"] == "secretsmanager.GetSecretValue"
+        assert request.body == {"SecretId": aws_calls.MASTER_KEY}
 
     def test_a_replaced_key_is_used_after_five_minutes(self, secrets: OpenAiApi) -> None:
         secrets.answers = [value(FIRST), value(SECOND)]

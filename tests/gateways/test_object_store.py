@@ -51,12 +51,12 @@ REGIONS = ["eu-central-1", "us-east-1", "eu-south-2", "il-central-1"]
 def bucket() -> Iterator[Bucket]:
     """An empty bucket."""
     with mock_aws():
-        made = Bucket(boto3.client("s3"), f"bucket-{next(_numbers)}")
-        made.client.create_bucket(
-            Bucket=made.name, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+        new_bucket = Bucket(boto3.client("s3"), f"bucket-{next(_numbers)}")
+        new_bucket.client.create_bucket(
+            Bucket=new_bucket.name, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
         )
         gateway._s3_client.cache_clear()
-        yield made
+        yield new_bucket
     gateway._s3_client.cache_clear()
 
 
@@ -71,8 +71,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
     """An empty store of each kind."""
     if request.param == "folder":
         return FolderStore(tmp_path / "objects")
-    made: S3Store = request.getfixturevalue("s3")
-    return made
+    s3_store: S3Store = request.getfixturevalue("s3")
+    return s3_store
 
 
 class TestObjectStore:
@@ -120,7 +120,7 @@ class TestUploadRequests:
     KEY = "w/uploads/u"
 
     @pytest.fixture(autouse=True)
-    def _at_a_time(self, time: Time) -> None:
+    def _set_time(self, time: Time) -> None:
         """Let folder stores use the service's clock."""
 
     def send(self, store: ObjectStore, url: str, body: bytes) -> int:
@@ -198,8 +198,8 @@ class TestUploadRequests:
             "a.b.c",
             "",
         ):
-            told = base64.urlsafe_b64encode(forged.encode()).decode()
-            assert store.put_upload(told, b"x") is False
+            forged_token = base64.urlsafe_b64encode(forged.encode()).decode()
+            assert store.put_upload(forged_token, b"x") is False
         for garbage in ("", "=", "Ё", token[:-4], token + "AAAA", "\x00", "%", token + "!"):
             assert store.put_upload(garbage, b"x") is False
         assert store.get(self.KEY) is None
@@ -320,10 +320,10 @@ class TestS3Store:
 
     def test_the_headers_for_serving_a_file_are_stored(self, bucket: Bucket, s3: S3Store) -> None:
         s3.put("w/1", b"<svg/>", "image/svg+xml", stored_files.headers("image/svg+xml"))
-        kept = bucket.client.head_object(Bucket=bucket.name, Key="w/1")
-        assert kept["ContentType"] == "image/svg+xml"
-        assert kept["ContentDisposition"] == "attachment"
-        assert "immutable" in kept["CacheControl"]
+        head = bucket.client.head_object(Bucket=bucket.name, Key="w/1")
+        assert head["ContentType"] == "image/svg+xml"
+        assert head["ContentDisposition"] == "attachment"
+        assert "immutable" in head["CacheControl"]
 
     def test_more_objects_than_one_request_takes_are_deleted(
         self, bucket: Bucket, s3: S3Store, monkeypatch: pytest.MonkeyPatch
@@ -441,8 +441,8 @@ class TestChoice:
         object_store.cache_clear()
 
     def choose(self, monkeypatch: pytest.MonkeyPatch, place: str) -> ObjectStore:
-        chosen = replace(gateway.settings(), object_store=place)
-        monkeypatch.setattr(gateway, "settings", lambda: chosen)
+        changed_settings = replace(gateway.settings(), object_store=place)
+        monkeypatch.setattr(gateway, "settings", lambda: changed_settings)
         return object_store()
 
     def test_a_bucket_is_used_on_aws(self, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

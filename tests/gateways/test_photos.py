@@ -18,9 +18,9 @@ from tests.fakes.openverse import FakeOpenverse, image
 from tests.support.patience import FOR_EVER
 
 
-def only_photo(server: FakeOpenverse, **changed: Any) -> Photo:
+def only_photo(server: FakeOpenverse, **changes: Any) -> Photo:
     """Return the photo made of an image with some fields changed."""
-    server.images = [image(1, **changed)]
+    server.images = [image(1, **changes)]
     (photo,) = photo_source().search("bread").photos
     return photo
 
@@ -49,16 +49,16 @@ class TestSearch:
         self, openverse: FakeOpenverse
     ) -> None:
         photo_source().search("хлеб & соль", page=2, size=5)
-        (asked,) = openverse.requests
-        assert asked.path == "/v1/images/"
-        assert asked.query == {
+        (request,) = openverse.requests
+        assert request.path == "/v1/images/"
+        assert request.query == {
             "q": "хлеб & соль",
             "license_type": "commercial,modification",
             "mature": "false",
             "page": "2",
             "page_size": "5",
         }
-        assert asked.headers["user-agent"] == (
+        assert request.headers["user-agent"] == (
             f"Workspace-Automation-API/{VERSION} (+http://127.0.0.1:8000)"
         )
 
@@ -80,8 +80,8 @@ class TestSearch:
             (45, 2, 20),
             (45, 3, 20),
         ]
-        found = [photo.id for page in pages for photo in page.photos]
-        assert found == [item["id"] for item in openverse.images]
+        photo_ids = [photo.id for page in pages for photo in page.photos]
+        assert photo_ids == [item["id"] for item in openverse.images]
 
     def test_page_twenty_is_the_last(self, openverse: FakeOpenverse) -> None:
         openverse.images = [image(number) for number in range(300)]
@@ -114,7 +114,7 @@ SEE = "To view the terms, visit https://creativecommons.org/licenses/by-sa/2.0/.
 
 class TestCredit:
     @pytest.mark.parametrize(
-        ("changed", "credit"),
+        ("changes", "credit"),
         [
             (
                 {},
@@ -135,14 +135,14 @@ class TestCredit:
         ],
     )
     def test_a_missing_credit_is_composed(
-        self, changed: dict[str, Any], credit: str, openverse: FakeOpenverse
+        self, changes: dict[str, Any], credit: str, openverse: FakeOpenverse
     ) -> None:
-        assert only_photo(openverse, attribution=None, **changed).attribution == credit
+        assert only_photo(openverse, attribution=None, **changes).attribution == credit
 
 
 class TestUntrustedData:
     @pytest.mark.parametrize(
-        "changed",
+        "changes",
         [
             {"license": "by-nc"},
             {"license": "by-nd"},
@@ -158,9 +158,9 @@ class TestUntrustedData:
         ],
     )
     def test_photos_that_cannot_be_used_or_credited_are_left_out(
-        self, changed: dict[str, Any], openverse: FakeOpenverse
+        self, changes: dict[str, Any], openverse: FakeOpenverse
     ) -> None:
-        openverse.images = [image(1), image(2, **changed), image(3)]
+        openverse.images = [image(1), image(2, **changes), image(3)]
         page = photo_source().search("bread")
         assert [photo.title for photo in page.photos] == ["Bread 1", "Bread 3"]
 
@@ -179,8 +179,8 @@ class TestUntrustedData:
     def test_fields_of_a_wrong_type_count_as_missing(
         self, wrong: Any, openverse: FakeOpenverse
     ) -> None:
-        kept = {"id", "url", "license", "license_version", "mature"}
-        photo = only_photo(openverse, **dict.fromkeys(image(1).keys() - kept, wrong))
+        kept_fields = {"id", "url", "license", "license_version", "mature"}
+        photo = only_photo(openverse, **dict.fromkeys(image(1).keys() - kept_fields, wrong))
         text = wrong if wrong == "-1" else None
         assert (photo.width, photo.height) == (None, None)
         assert (photo.author_url, photo.license_url, photo.source_url) == (None, None, None)
@@ -199,10 +199,10 @@ class TestUntrustedData:
 
 
 class TestFailing:
-    def failure(self, within: float = FOR_EVER) -> UpstreamFailedError:
+    def failure(self, seconds: float = FOR_EVER) -> UpstreamFailedError:
         (base,) = gateway.services(gateway.settings().photo_source).values()
         with pytest.raises(UpstreamFailedError) as failure:
-            Openverse(base, timeout_seconds=within).search("bread")
+            Openverse(base, timeout_seconds=seconds).search("bread")
         error = failure.value
         assert (error.status, error.code) == (502, "upstream_failed")
         assert error.message.startswith("The photo search failed: openverse ")
@@ -254,20 +254,20 @@ class TestFailing:
         self, breaks: fakes.Misbehaviour, openverse: FakeOpenverse
     ) -> None:
         openverse.breaks = breaks
-        assert "did not answer in time" in self.failure(within=0.3).message
+        assert "did not answer in time" in self.failure(seconds=0.3).message
 
     def test_the_time_limit_leaves_time_within_api_gateways_29_seconds(self) -> None:
         assert gateway.TOTAL_SECONDS <= 10
 
     @pytest.mark.parametrize("code", [429, 503])
     @pytest.mark.parametrize(
-        ("sent", "passed_on"),
+        ("retry_after", "passed_on"),
         [("42", "42"), ("0", "1"), ("99999999", "86400"), ("9" * 400, None), ("soon", None)],
     )
     def test_a_retry_delay_is_passed_on(
-        self, code: int, sent: str, passed_on: str | None, openverse: FakeOpenverse
+        self, code: int, retry_after: str, passed_on: str | None, openverse: FakeOpenverse
     ) -> None:
-        openverse.breaks = fakes.status(code, Retry_After=sent)
+        openverse.breaks = fakes.status(code, Retry_After=retry_after)
         error = self.failure()
         assert error.headers.get("Retry-After") == passed_on
         when = f"in {passed_on} seconds" if passed_on else "later"
@@ -283,8 +283,8 @@ class TestFailing:
 
 class TestSetting:
     def use(self, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
-        chosen = replace(gateway.settings(), photo_source=source)
-        monkeypatch.setattr(gateway, "settings", lambda: chosen)
+        changed_settings = replace(gateway.settings(), photo_source=source)
+        monkeypatch.setattr(gateway, "settings", lambda: changed_settings)
 
     def test_an_empty_setting_switches_the_search_off(
         self, monkeypatch: pytest.MonkeyPatch

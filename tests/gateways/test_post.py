@@ -40,8 +40,8 @@ OK = b"HTTP/1.1 200 OK\r\n"
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
-def send(url: str = HOOK, body: bytes = b'{"a":1}', within: float = 15.0) -> PostReply:
-    return post(url, body, JSON, timeout_seconds=within)
+def send(url: str = HOOK, body: bytes = b'{"a":1}', seconds: float = 15.0) -> PostReply:
+    return post(url, body, JSON, timeout_seconds=seconds)
 
 
 class TestRequest:
@@ -185,13 +185,13 @@ class TestReply:
                 return count
 
         ours, theirs = socket.socketpair()
-        counted = Counted(fileno=ours.detach())
-        with theirs, counted:
+        counted_socket = Counted(fileno=ours.detach())
+        with theirs, counted_socket:
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * MB)
             theirs.setblocking(False)  # noqa: FBT003
             theirs.send(OK + b"\r\n" + b"x" * 10 * MB)
             limit = public_http.StrictDeadline(15)
-            sock = public_http.BoundedSocket(counted, limit, MAX_READ, step=15)
+            sock = public_http.BoundedSocket(counted_socket, limit, MAX_READ, step=15)
             with pytest.raises(TooLargeError):
                 sock.makefile("rb").read()
         assert MAX_READ < Counted.received <= 2 * MAX_READ
@@ -209,7 +209,7 @@ class TestReply:
     )
     def test_a_bad_body_does_not_change_the_status(self, answer: Answer, net: Internet) -> None:
         net.serve(HTTPS, answer)
-        reply = send(within=PATIENCE)
+        reply = send(seconds=PATIENCE)
         assert reply.status == 200
         assert len(reply.body) <= MAX_KEPT
 
@@ -218,7 +218,7 @@ class TestReply:
     ) -> None:
         def attempt(seconds: float) -> int | None:
             try:
-                return send(within=seconds).status
+                return send(seconds=seconds).status
             except UpstreamError:
                 return None  # The headers did not arrive in time on a busy machine.
 
@@ -245,7 +245,7 @@ class TestFailure:
     ) -> None:
         net.serve(HTTPS, answer)
         with pytest.raises(UpstreamError, match=r"files\.example\.com was too slow"):
-            send(within=0.5)
+            send(seconds=0.5)
 
     def test_a_server_may_think_for_longer_than_a_fetch_waits_for_a_read(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
@@ -264,7 +264,7 @@ class TestFailure:
 
         monkeypatch.setattr(public_http.BoundedSocket, "readinto", readinto)
         net.serve(HTTPS, answer)
-        assert send(within=300.0).status == 200
+        assert send(seconds=300.0).status == 200
         assert max(filter(None, waits)) > public_http.STEP_SECONDS
 
     @pytest.mark.parametrize(

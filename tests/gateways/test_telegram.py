@@ -35,9 +35,9 @@ def test_a_message_is_sent_as_plain_text_without_link_previews(telegram: FakeTel
 )
 def test_a_message_has_at_most_4096_utf_16_code_units(telegram: FakeTelegram, text: str) -> None:
     gateway.send(7, text)
-    (sent,) = telegram.texts
-    assert sent == text if units(text) <= 4096 else units(sent) in {4095, 4096}
-    assert text.startswith(sent.removesuffix("…"))
+    (sent_text,) = telegram.texts
+    assert sent_text == text if units(text) <= 4096 else units(sent_text) in {4095, 4096}
+    assert text.startswith(sent_text.removesuffix("…"))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_the_name_of_the_bot_is_read_once(telegram: FakeTelegram) -> None:
 
 def test_updates_before_the_offset_are_confirmed(telegram: FakeTelegram) -> None:
     telegram.pending = [update(1, 7, "a"), update(2, 7, "b")]
-    assert [each["update_id"] for each in gateway.updates(2, wait=0)] == [2]
+    assert [update["update_id"] for update in gateway.updates(2, wait=0)] == [2]
     assert len(telegram.pending) == 1
 
 

@@ -60,8 +60,8 @@ def provider(
 
 def keys(openai: OpenAiApi) -> list[str]:
     """Return the keys of the requests to the provider."""
-    found = (each.headers.get("authorization", "none") for each in openai.asked)
-    return [each.removeprefix("Bearer ") for each in found]
+    headers = (request.headers.get("authorization", "none") for request in openai.asked)
+    return [header.removeprefix("Bearer ") for header in headers]
 
 
 def test_the_key_is_read_at_the_first_request_and_kept(
@@ -72,9 +72,9 @@ def test_the_key_is_read_at_the_first_request_and_kept(
     speak(provider)
     speak(provider)
     assert keys(openai) == [KEY, KEY]
-    (asked,) = secrets.asked
-    assert asked.headers["x-amz-target"] == "secretsmanager.GetSecretValue"
-    assert asked.body == {"SecretId": MODEL_KEY}
+    (request,) = secrets.asked
+    assert request.headers["x-amz-target"] == "secretsmanager.GetSecretValue"
+    assert request.body == {"SecretId": MODEL_KEY}
 
 
 def test_a_replaced_key_is_used_after_five_minutes_without_a_deployment(

@@ -52,15 +52,17 @@ def model(api: OpenAiApi, **options: Any) -> BedrockModel:
 Heard = tuple[list[Said], ModelError | None]
 
 
-def read_answer(chat_model: BedrockModel, said: list[Said] | None = None, **options: Any) -> Heard:
-    """Return the text and the failure, if any. Text is added to ``said`` as it arrives."""
-    said = [] if said is None else said
-    asked: dict[str, Any] = {"messages": ASKED, "seconds": FOR_EVER, **options}
+def read_answer(
+    chat_model: BedrockModel, pieces: list[Said] | None = None, **options: Any
+) -> Heard:
+    """Return the text and the failure, if any. Text is added to ``pieces`` as it arrives."""
+    pieces = [] if pieces is None else pieces
+    arguments: dict[str, Any] = {"messages": ASKED, "seconds": FOR_EVER, **options}
     try:
-        said.extend(spoken(chat_model.stream(model=MODEL, max_output_tokens=50, **asked)))
+        pieces.extend(spoken(chat_model.stream(model=MODEL, max_output_tokens=50, **arguments)))
     except ModelError as error:
-        return said, error
-    return said, None
+        return pieces, error
+    return pieces, None
 
 
 class TestAnswer:
@@ -71,11 +73,11 @@ class TestAnswer:
     def test_a_request_has_the_format_of_converse_and_is_signed(self, api: OpenAiApi) -> None:
         api.answers = [bedrock_api.saying("x")]
         read_answer(model(api))
-        (asked,) = api.asked
-        assert unquote(asked.target) == f"/model/{MODEL}/converse-stream"
-        assert "Credential=a/" in asked.headers["authorization"]
-        assert "/eu-central-1/bedrock/aws4_request" in asked.headers["authorization"]
-        assert asked.body == {
+        (request,) = api.asked
+        assert unquote(request.target) == f"/model/{MODEL}/converse-stream"
+        assert "Credential=a/" in request.headers["authorization"]
+        assert "/eu-central-1/bedrock/aws4_request" in request.headers["authorization"]
+        assert request.body == {
             "system": [{"text": "Be terse."}],
             "messages": [{"role": "user", "content": [{"text": "Ёж 🦔?"}]}],
             "inferenceConfig": {"maxTokens": 50},
@@ -106,12 +108,12 @@ class TestAnswer:
     def test_a_stream_may_be_split_anywhere_and_contain_non_text_blocks(
         self, api: OpenAiApi
     ) -> None:
-        said = b"".join(
+        answer_frames = b"".join(
             [START, THOUGHT, text("Ёж "), text(""), text("🦔", new="field"), BLOCK_STOP, STOP]
         )
         news = bedrock_api.frame("somethingNew", {"a": 1})
-        whole = said + news + metadata(3, 4)
-        api.answers = [bedrock_api.chunked(*(whole[n : n + 7] for n in range(0, len(whole), 7)))]
+        stream = answer_frames + news + metadata(3, 4)
+        api.answers = [bedrock_api.chunked(*(stream[n : n + 7] for n in range(0, len(stream), 7)))]
         assert read_answer(model(api)) == (
             [Reasoning("hm"), "Ёж ", "🦔", ProviderUsage(3, 4)],
             None,
@@ -120,8 +122,8 @@ class TestAnswer:
     def test_reasoning_counts_as_output_if_no_usage_is_reported(self, api: OpenAiApi) -> None:
         hidden = bedrock_api.reasoning(redactedContent="aGlkZGVu")
         signed = bedrock_api.reasoning(signature="c2lnbmVk")
-        said = [START, THOUGHT, THOUGHT, hidden, signed, text("four"), BLOCK_STOP, STOP]
-        api.answers = [bedrock_api.chunked(*said)]
+        frames = [START, THOUGHT, THOUGHT, hidden, signed, text("four"), BLOCK_STOP, STOP]
+        api.answers = [bedrock_api.chunked(*frames)]
         (*_, last), problem = read_answer(model(api))
         assert problem is None
         assert last == ProviderUsage(count_input(ASKED), count_tokens("hmhm") + 1, estimated=True)
@@ -180,9 +182,9 @@ class TestFailure:
     ) -> None:
         api.answers = [bedrock_api.refusing(status, code, SECRET)]
         with caplog.at_level(logging.WARNING, "chalicelib"):
-            said, error = read_answer(model(api))
+            pieces, error = read_answer(model(api))
         assert error
-        assert (said, error.kind, error.before_first_token) == ([], kind, True)
+        assert (pieces, error.kind, error.before_first_token) == ([], kind, True)
         assert len(api.asked) == attempts
         assert "SECRET" not in str(error)
         assert vars(caplog.records[0])["provider_says"] == SECRET
@@ -228,9 +230,9 @@ class TestFailure:
         self, code: str, kind: str, api: OpenAiApi, pauses: list[float]
     ) -> None:
         api.answers = [bedrock_api.chunked(START, text("half"), failing(code, SECRET))]
-        said, error = read_answer(model(api))
+        pieces, error = read_answer(model(api))
         assert error
-        assert (said, error.kind, error.before_first_token) == (["half"], kind, False)
+        assert (pieces, error.kind, error.before_first_token) == (["half"], kind, False)
         assert (len(api.asked), pauses) == (1, [])
         assert "SECRET" not in str(error)
 
@@ -249,9 +251,9 @@ class TestFailure:
         self, answer: Answering, kind: str, attempts: int, api: OpenAiApi
     ) -> None:
         api.answers = [answer]
-        said, error = read_answer(model(api))
+        pieces, error = read_answer(model(api))
         assert error
-        assert (said, error.kind, len(api.asked)) == ([], kind, attempts)
+        assert (pieces, error.kind, len(api.asked)) == ([], kind, attempts)
 
     def test_missing_credentials_or_region_are_refused(
         self, monkeypatch: pytest.MonkeyPatch
@@ -274,10 +276,10 @@ class TestTime:
         api.answers = [bedrock_api.silent_after(text("a"))]
 
         def attempt(seconds: float) -> Heard:
-            said, error = read_answer(model(api, read_seconds=seconds))
+            pieces, error = read_answer(model(api, read_seconds=seconds))
             assert error
             assert error.kind == "timeout"
-            return said, error
+            return pieces, error
 
         stretched(attempt, 0.2, lambda result: result[0] == ["a"])
 
@@ -294,10 +296,10 @@ class TestTime:
 
         def attempt(seconds: float) -> Heard:
             api.asked.clear()
-            said, error = read_answer(asking, seconds=seconds)
+            pieces, error = read_answer(asking, seconds=seconds)
             assert error
             assert error.kind == "timeout"
-            return said, error
+            return pieces, error
 
         stretched(attempt, 0.4, lambda result: (result[0], len(api.asked)) == (heard, 1))
 
@@ -308,31 +310,31 @@ class TestCancellation:
         [(openai_api.silent, []), (bedrock_api.silent_after(START, text("a")), ["a"])],
         ids=["before the headers", "after a token"],
     )
-    @pytest.mark.parametrize("kept", [False, True], ids=["new connection", "kept connection"])
+    @pytest.mark.parametrize("is_reused", [False, True], ids=["new connection", "kept connection"])
     def test_cancelling_from_another_thread_ends_a_waiting_read(
-        self, kept: bool, answer: Answering, heard: list[str], api: OpenAiApi
+        self, is_reused: bool, answer: Answering, heard: list[str], api: OpenAiApi
     ) -> None:
         asking = model(api, read_seconds=FOR_EVER)
-        if kept:
+        if is_reused:
             api.answers = [bedrock_api.saying("x")]
             read_answer(asking)
             api.asked.clear()
         api.answers = [answer]
         cancellation = Cancellation()
-        said: list[Said] = []
+        pieces: list[Said] = []
         result: list[Heard] = []
         reader = threading.Thread(
-            target=lambda: result.append(read_answer(asking, said, cancellation=cancellation))
+            target=lambda: result.append(read_answer(asking, pieces, cancellation=cancellation))
         )
         reader.start()
-        wait_for(lambda: bool(api.asked) and said == heard)
+        wait_for(lambda: bool(api.asked) and pieces == heard)
         cancellation.cancel()
         reader.join(PATIENCE)
         assert not reader.is_alive()
         assert api.connections == 1
         ((_, error),) = result
         assert error
-        assert (said, error.kind, error.before_first_token) == (heard, "cancelled", not heard)
+        assert (pieces, error.kind, error.before_first_token) == (heard, "cancelled", not heard)
         assert len(api.asked) == 1
 
 

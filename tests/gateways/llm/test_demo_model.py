@@ -28,16 +28,16 @@ ABOUT = Facts(
 )
 
 
-def ask(*said: str, cap: int = 1000) -> tuple[str, ProviderUsage]:
-    *pieces, told = speak(DemoModel(), messages=dialog(*said), max_output_tokens=cap)
-    assert isinstance(told, ProviderUsage)
-    return "".join(map(str, pieces)), told
+def ask(*texts: str, cap: int = 1000) -> tuple[str, ProviderUsage]:
+    *pieces, usage = speak(DemoModel(), messages=dialog(*texts), max_output_tokens=cap)
+    assert isinstance(usage, ProviderUsage)
+    return "".join(map(str, pieces)), usage
 
 
-def dialog(*said: str) -> list[Message]:
-    roles = ["user", "assistant"] * len(said)
-    history = [Message(role, text) for role, text in zip(roles, said[:-1], strict=False)]  # type: ignore[arg-type]
-    return [SHOP, *history, facts.to_message(said[-1], ABOUT)]
+def dialog(*texts: str) -> list[Message]:
+    roles = ["user", "assistant"] * len(texts)
+    history = [Message(role, text) for role, text in zip(roles, texts[:-1], strict=False)]  # type: ignore[arg-type]
+    return [SHOP, *history, facts.to_message(texts[-1], ABOUT)]
 
 
 class TestDemoModel:
@@ -90,9 +90,9 @@ class TestDemoModel:
         assert once == pieces()
 
     def test_a_delay_applies_to_each_word_but_not_to_drafts(self, pauses: list[float]) -> None:
-        def ask_slowly(asked: list[Message]) -> int:
+        def ask_slowly(messages: list[Message]) -> int:
             pauses.clear()
-            *words, _ = speak(DemoModel(0.03), messages=asked)
+            *words, _ = speak(DemoModel(0.03), messages=messages)
             assert set(pauses) <= {0.03}
             return len(words) if pauses else 0
 
@@ -100,23 +100,23 @@ class TestDemoModel:
         assert ask_slowly(drafts.messages(drafts.DraftRequest("product", "en", name="A b"))) == 0
 
     def test_all_tokens_are_counted(self) -> None:
-        said, told = ask("Сколько стоит багет?")
-        assert told == ProviderUsage(told.input_tokens, count_tokens(said))
-        assert told.output_tokens == 3 + 2 + 1  # «Багет:» is 11 bytes, «90,00» 5, «₽.» 4.
-        assert told.input_tokens == count_input(dialog("Сколько стоит багет?"))
+        answer, usage = ask("Сколько стоит багет?")
+        assert usage == ProviderUsage(usage.input_tokens, count_tokens(answer))
+        assert usage.output_tokens == 3 + 2 + 1  # «Багет:» is 11 bytes, «90,00» 5, «₽.» 4.
+        assert usage.input_tokens == count_input(dialog("Сколько стоит багет?"))
 
     @given(st.text(max_size=60), st.integers(0, 40))
     def test_an_answer_stops_at_the_cap_and_counts_its_tokens(
         self, question: str, cap: int
     ) -> None:
-        asked = dialog(question)
-        *pieces, stop, told = events(DemoModel(), messages=asked, max_output_tokens=cap)
-        assert isinstance(told, ProviderUsage)
-        words = [each.text for each in pieces if isinstance(each, TextDelta)]
-        assert told.output_tokens == sum(map(count_tokens, words)) <= cap
-        assert not told.estimated
-        whole, _ = ask(question)
-        assert stop == Stop("end" if "".join(words) == whole else "length")
+        messages = dialog(question)
+        *pieces, stop, usage = events(DemoModel(), messages=messages, max_output_tokens=cap)
+        assert isinstance(usage, ProviderUsage)
+        words = [piece.text for piece in pieces if isinstance(piece, TextDelta)]
+        assert usage.output_tokens == sum(map(count_tokens, words)) <= cap
+        assert not usage.estimated
+        full_answer, _ = ask(question)
+        assert stop == Stop("end" if "".join(words) == full_answer else "length")
 
     def test_an_empty_message_is_answered(self) -> None:
         assert "I do not know" in "".join(map(str, speak(DemoModel(), messages=[])))
@@ -137,11 +137,11 @@ def consult(
     prompt: str = "Будь вежлив.",
     hours: list[Hours] | None = None,
 ) -> str:
-    asked = [Message("system", prompt), facts.to_message(question, Facts(offers, hours or []))]
-    *pieces, usage = speak(DemoModel(), messages=asked, max_output_tokens=1000)
-    said = "".join(map(str, pieces))
-    assert usage == ProviderUsage(count_input(asked), count_tokens(said))
-    return said
+    messages = [Message("system", prompt), facts.to_message(question, Facts(offers, hours or []))]
+    *pieces, usage = speak(DemoModel(), messages=messages, max_output_tokens=1000)
+    answer = "".join(map(str, pieces))
+    assert usage == ProviderUsage(count_input(messages), count_tokens(answer))
+    return answer
 
 
 class TestDemoConsultant:
@@ -169,10 +169,10 @@ class TestDemoConsultant:
             assert head in {"Вот что есть:", "Here is what we have:"}
             return [line.partition(":")[0] for line in lines]
 
-        assert names("Какие у вас услуги?") == [each.name for each in OFFERS[:3]]
-        assert names("What products do you sell?") == [each.name for each in OFFERS[3:]]
-        assert names("покажите товары") == [each.name for each in OFFERS[3:]]
-        assert names("прайс") == [each.name for each in OFFERS]
+        assert names("Какие у вас услуги?") == [offer.name for offer in OFFERS[:3]]
+        assert names("What products do you sell?") == [offer.name for offer in OFFERS[3:]]
+        assert names("покажите товары") == [offer.name for offer in OFFERS[3:]]
+        assert names("прайс") == [offer.name for offer in OFFERS]
 
     def test_an_answer_admits_that_no_offer_fits(self) -> None:
         assert "Этого я не знаю" in consult("Чините ли вы трактора?")
@@ -200,27 +200,27 @@ class TestDemoHours:
 CATEGORIES = [("c1", "Еда / Хлеб"), ("c2", "Еда / Молоко"), ("c3", "Dogs / Toys")]
 
 
-def draft(**given: Any) -> drafts.Draft:
+def draft(**fields: Any) -> drafts.Draft:
     request = drafts.DraftRequest(
-        **{"kind": "product", "language": "ru", "categories": CATEGORIES} | given
+        **{"kind": "product", "language": "ru", "categories": CATEGORIES} | fields
     )
-    asked = drafts.messages(request)
-    answer = complete(DemoModel(), asked, model="demo", max_output_tokens=5000, json_object=True)
+    messages = drafts.messages(request)
+    answer = complete(DemoModel(), messages, model="demo", max_output_tokens=5000, json_object=True)
     return drafts.parse(answer.text, request.categories)
 
 
 class TestDemoDraft:
     def test_a_draft_uses_the_name_and_the_prompt(self) -> None:
-        made = draft(name="Хлеб ржаной", prompt="Печём на закваске. Без дрожжей")
-        assert made.name == "Хлеб ржаной"
-        assert made.description == "Хлеб ржаной. Печём на закваске. Без дрожжей."
-        assert made.category_id == "c1"
-        assert made.tags[:2] == ("хлеб", "ржаной")
+        card = draft(name="Хлеб ржаной", prompt="Печём на закваске. Без дрожжей")
+        assert card.name == "Хлеб ржаной"
+        assert card.description == "Хлеб ржаной. Печём на закваске. Без дрожжей."
+        assert card.category_id == "c1"
+        assert card.tags[:2] == ("хлеб", "ржаной")
 
     def test_a_draft_uses_the_facts_of_the_barcode(self) -> None:
         known = {"name": "Squeaky ball", "brand": "Rex", "description": "A ball for dogs."}
-        made = draft(barcode="4006381333931", facts=known, language="en")
-        assert made == drafts.Draft(
+        card = draft(barcode="4006381333931", facts=known, language="en")
+        assert card == drafts.Draft(
             "Squeaky ball",
             "Squeaky ball (Rex). A ball for dogs.",
             None,
@@ -229,8 +229,8 @@ class TestDemoDraft:
         assert draft(facts=known | {"category": "Dog toys"}).category_id == "c3"
 
     def test_a_prompt_or_a_barcode_alone_is_enough_for_a_draft(self) -> None:
-        made = draft(prompt="Стрижка для собак. Час работы.", kind="service", categories=[])
-        assert (made.name, made.category_id) == ("Стрижка для собак", None)
+        card = draft(prompt="Стрижка для собак. Час работы.", kind="service", categories=[])
+        assert (card.name, card.category_id) == ("Стрижка для собак", None)
         assert draft(barcode="4006381333931").name == "4006381333931"
 
     @given(
@@ -243,13 +243,13 @@ class TestDemoDraft:
     @example("\x1f", "<b>. Buns", "a")
     def test_a_draft_uses_whatever_input_has_text(self, name: str, prompt: str, path: str) -> None:
         assume(any(drafts.has_visible_text(text) for text in (name, prompt)))
-        made = draft(name=name, prompt=prompt, categories=[("c9", path)])
-        assert made.category_id in {None, "c9"}
+        card = draft(name=name, prompt=prompt, categories=[("c9", path)])
+        assert card.category_id in {None, "c9"}
 
     def test_a_visitor_of_a_chat_cannot_request_a_draft(self) -> None:
         request = drafts.DraftRequest("product", "en", name="Ball")
         system, user = drafts.messages(request)
-        for asked in ([SHOP, user], [SHOP, Message("user", system.content), user], [user]):
-            said = speak(DemoModel(), messages=asked, max_output_tokens=500)
-            assert "categoryId" not in "".join(map(str, said)) or asked[0] == SHOP
-            assert drafts.request_in(asked) is None
+        for messages in ([SHOP, user], [SHOP, Message("user", system.content), user], [user]):
+            pieces = speak(DemoModel(), messages=messages, max_output_tokens=500)
+            assert "categoryId" not in "".join(map(str, pieces)) or messages[0] == SHOP
+            assert drafts.request_in(messages) is None

@@ -42,10 +42,10 @@ class TestAnswer:
     def test_a_request_has_the_key_the_roles_and_the_cap(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("x")]
         speak(model(openai))
-        (asked,) = openai.asked
-        assert asked.target == "/v1/chat/completions"
-        assert asked.headers["authorization"] == f"Bearer {KEY}"
-        assert asked.body == {
+        (request,) = openai.asked
+        assert request.target == "/v1/chat/completions"
+        assert request.headers["authorization"] == f"Bearer {KEY}"
+        assert request.body == {
             "model": "m-1",
             "messages": [
                 {"role": "system", "content": "Be request."},
@@ -91,12 +91,12 @@ class TestAnswer:
             stream.close()
 
     @staticmethod
-    def waiting_chunked(wire: openai_api.Wire, asked: openai_api.ReceivedRequest) -> None:
-        openai_api.silent_after(event(piece("first")))(wire, asked)
+    def waiting_chunked(wire: openai_api.Wire, request: openai_api.ReceivedRequest) -> None:
+        openai_api.silent_after(event(piece("first")))(wire, request)
 
     @staticmethod
-    def waiting_plain(wire: openai_api.Wire, asked: openai_api.ReceivedRequest) -> None:
-        openai_api.plain(event(piece("first")))(wire, asked)
+    def waiting_plain(wire: openai_api.Wire, request: openai_api.ReceivedRequest) -> None:
+        openai_api.plain(event(piece("first")))(wire, request)
         wire.wait_for_hang_up()
 
     def test_no_request_is_sent_before_the_first_read(self, openai: OpenAiApi) -> None:
@@ -109,10 +109,10 @@ class TestAnswer:
     def test_a_stream_may_be_split_at_every_byte(
         self, wrap: Callable[..., Answering], end: str, openai: OpenAiApi
     ) -> None:
-        said = b"".join(
-            event(each, end) for each in [piece("Ёж "), piece("🦔饼"), usage(3, 4), DONE]
+        stream = b"".join(
+            event(chunk, end) for chunk in [piece("Ёж "), piece("🦔饼"), usage(3, 4), DONE]
         )
-        openai.answers = [wrap(*(bytes([byte]) for byte in said))]
+        openai.answers = [wrap(*(bytes([byte]) for byte in stream))]
         assert speak(model(openai)) == ["Ёж ", "🦔饼", ProviderUsage(3, 4)]
 
     def test_a_stream_may_contain_comments_other_fields_and_empty_choices(
@@ -147,24 +147,24 @@ class TestAnswer:
         openai.answers = [
             openai_api.chunked(*map(event, [*thoughts, piece("Yes"), piece(None, "stop"), DONE]))
         ]
-        *said, last = speak(model(openai))
-        assert said == [Reasoning("Let me "), Reasoning("see"), Reasoning(". "), "Yes"]
+        *pieces, last = speak(model(openai))
+        assert pieces == [Reasoning("Let me "), Reasoning("see"), Reasoning(". "), "Yes"]
         used = count_tokens("Let me see. ") + count_tokens("Yes")
         assert last == ProviderUsage(count_input(ASKED), used, estimated=True)
 
     def test_reasoning_of_an_unstreamed_answer_is_separate(self, openai: OpenAiApi) -> None:
         message = {"role": "assistant", "content": "Yes", "reasoning_content": "Let me see."}
         openai.answers = [openai_api.whole({"choices": [{"message": message}]})]
-        *said, last = speak(model(openai))
-        assert said == [Reasoning("Let me see."), "Yes"]
+        *pieces, last = speak(model(openai))
+        assert pieces == [Reasoning("Let me see."), "Yes"]
         assert last == ProviderUsage(count_input(ASKED), 4, estimated=True)
 
     def test_a_complete_answer_leaves_out_the_reasoning(self, openai: OpenAiApi) -> None:
         thought = {"choices": [{"delta": {"reasoning_content": "hm"}}]}
-        said = [thought, piece("Yes"), usage(3, 9), piece(None, "stop")]
-        openai.answers = [openai_api.chunked(*map(event, said))]
-        told = complete(model(openai), ASKED, model="m", max_output_tokens=9)
-        assert told == ("Yes", ProviderUsage(3, 9))
+        chunks = [thought, piece("Yes"), usage(3, 9), piece(None, "stop")]
+        openai.answers = [openai_api.chunked(*map(event, chunks))]
+        completion = complete(model(openai), ASKED, model="m", max_output_tokens=9)
+        assert completion == ("Yes", ProviderUsage(3, 9))
 
     def test_an_emoji_escaped_in_two_halves_is_joined_and_a_lone_half_replaced(
         self, openai: OpenAiApi
@@ -175,8 +175,8 @@ class TestAnswer:
         ]
         lone = event(r'{"choices":[{"delta":{"content":"\udd94"}}]}')
         openai.answers = [openai_api.chunked(*halves, lone, event(usage(1, 1)), event(DONE))]
-        *said, _ = speak(model(openai))
-        assert "".join(map(str, said)) == "a🦔b\ufffd"
+        *pieces, _ = speak(model(openai))
+        assert "".join(map(str, pieces)) == "a🦔b\ufffd"
 
     def test_a_server_may_answer_without_streaming(self, openai: OpenAiApi) -> None:
         message = {"role": "assistant", "content": "Целиком 🦔"}
@@ -187,7 +187,7 @@ class TestAnswer:
         assert speak(model(openai)) == ["Целиком 🦔", ProviderUsage(5, 6)]
 
     @pytest.mark.parametrize(
-        "told",
+        "usage_chunks",
         [
             [],
             [{"choices": [], "usage": {"prompt_tokens": -1, "completion_tokens": 2}}],
@@ -197,10 +197,10 @@ class TestAnswer:
         ],
     )
     def test_missing_usage_is_estimated_and_marked_as_such(
-        self, told: list[Any], openai: OpenAiApi
+        self, usage_chunks: list[Any], openai: OpenAiApi
     ) -> None:
-        said = [piece("раз два"), piece(" три", "stop"), *told, DONE]
-        openai.answers = [openai_api.chunked(*map(event, said))]
+        chunks = [piece("раз два"), piece(" три", "stop"), *usage_chunks, DONE]
+        openai.answers = [openai_api.chunked(*map(event, chunks))]
         expected = ProviderUsage(count_input(ASKED), count_tokens("раз два три"), estimated=True)
         assert speak(model(openai))[-1] == expected
         assert expected.output_tokens == 6  # Words of 6, 6 and 6 bytes.
@@ -223,10 +223,10 @@ class TestAnswer:
         self, openai: OpenAiApi
     ) -> None:
         openai.answers = [openai_api.cut(event(piece("a", "stop")))]
-        said, told = speak(model(openai))
-        assert said == "a"
-        assert isinstance(told, ProviderUsage)
-        assert told.estimated
+        piece_read, usage_read = speak(model(openai))
+        assert piece_read == "a"
+        assert isinstance(usage_read, ProviderUsage)
+        assert usage_read.estimated
 
 
 class TestOptionalParts:
@@ -248,7 +248,7 @@ class TestOptionalParts:
         asking = model(openai)
         assert speak(asking, json_object=True)[0] == "x"
         assert speak(asking, json_object=True)[0] == "x"
-        first, second, third = (asked.body for asked in openai.asked)
+        first, second, third = (request.body for request in openai.asked)
         assert first["response_format"] == {"type": "json_object"}
         assert left_out in first
         renamed = {"max_completion_tokens": 50} if left_out == "max_tokens" else {}
@@ -270,8 +270,8 @@ class TestOptionalParts:
     def test_a_server_that_refuses_to_stream_answers_in_one_piece(self, openai: OpenAiApi) -> None:
         about = {"message": "Verify", "param": "stream", "code": "unsupported_value"}
         raw = {"raw": json.dumps({"error": about})}  # as OpenRouter repeats OpenAI's error
-        told = {"error": {"message": "Provider returned error", "code": 400, "metadata": raw}}
-        refusal = openai_api.refusing(400, json.dumps(told).encode())
+        error_body = {"error": {"message": "Provider returned error", "code": 400, "metadata": raw}}
+        refusal = openai_api.refusing(400, json.dumps(error_body).encode())
         message = {"role": "assistant", "content": "Добрый день"}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 5, "completion_tokens": 4}
@@ -295,8 +295,10 @@ class TestOptionalParts:
 class TestComplete:
     def test_complete_joins_the_pieces(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("Ёж", " 🦔", tokens=(1, 2))]
-        found = complete(model(openai), ASKED, model="m", max_output_tokens=9, json_object=True)
-        assert (found.text, found.usage) == ("Ёж 🦔", ProviderUsage(1, 2))
+        completion = complete(
+            model(openai), ASKED, model="m", max_output_tokens=9, json_object=True
+        )
+        assert (completion.text, completion.usage) == ("Ёж 🦔", ProviderUsage(1, 2))
         assert openai.asked[0].body["response_format"] == {"type": "json_object"}
 
     def test_an_answer_with_too_many_bytes_is_refused_and_the_connection_closed(
@@ -359,13 +361,13 @@ class TestChatCompletions:
     def test_any_lines_give_texts_a_stop_and_one_usage_or_a_failure(
         self, lines: list[bytes]
     ) -> None:
-        said: list[Event] = []
+        received: list[Event] = []
         with suppress(ModelError, ProviderFailedError):
-            said.extend(read_chunks([b"\n".join(lines)], [ToolSpec("find", "Find.", {})]))
-            assert isinstance(said.pop(), ProviderUsage)
-            assert isinstance(said.pop(), Stop)
-        assert all(isinstance(each, TextDelta | ToolCall) for each in said)
-        "".join(str(each) for each in said).encode()
+            received.extend(read_chunks([b"\n".join(lines)], [ToolSpec("find", "Find.", {})]))
+            assert isinstance(received.pop(), ProviderUsage)
+            assert isinstance(received.pop(), Stop)
+        assert all(isinstance(event, TextDelta | ToolCall) for event in received)
+        "".join(str(event) for event in received).encode()
 
 
 @pytest.fixture
@@ -390,8 +392,8 @@ class TestDraftingModel:
         self, configured: Callable[..., Settings]
     ) -> None:
         configured()
-        chosen, name = drafting_model()
-        assert isinstance(chosen, DemoModel)
+        chat_model, name = drafting_model()
+        assert isinstance(chat_model, DemoModel)
         assert name == "demo"
 
     def test_a_key_or_a_url_selects_its_provider(
@@ -399,8 +401,8 @@ class TestDraftingModel:
     ) -> None:
         openai.answers = [openai_api.saying("x")]
         configured(LLM_BASE_URL=openai.url, LLM_API_KEY=f" {KEY}\n", LLM_MODEL="m-2")
-        chosen, name = drafting_model()
-        assert complete(chosen, ASKED, model=name, max_output_tokens=5).text == "x"
+        chat_model, name = drafting_model()
+        assert complete(chat_model, ASKED, model=name, max_output_tokens=5).text == "x"
         assert openai.asked[0].body["model"] == "m-2"
         assert openai.asked[0].headers["authorization"] == f"Bearer {KEY}"
         assert configured(LLM_API_KEY=KEY).llm_base_url == "https://api.openai.com/v1"

@@ -54,14 +54,14 @@ class TestFailure:
     ) -> None:
         openai.answers = [openai_api.refusing(status, LEAKY, f"Location: {openai.url}/elsewhere")]
         with caplog.at_level(logging.DEBUG, "chalicelib"):
-            said, error = fail(model(openai))
-        assert (said, error.kind, error.before_first_token) == ([], kind, True)
+            pieces, error = fail(model(openai))
+        assert (pieces, error.kind, error.before_first_token) == ([], kind, True)
         assert len(openai.asked) == attempts
         assert len(pauses) == attempts - 1
-        assert {asked.target for asked in openai.asked} == {"/v1/chat/completions"}
-        shown = repr(error) + str(vars(error)) + "".join(traceback.format_exception(error))
-        assert KEY not in shown
-        assert "SECRET" not in shown
+        assert {request.target for request in openai.asked} == {"/v1/chat/completions"}
+        error_text = repr(error) + str(vars(error)) + "".join(traceback.format_exception(error))
+        assert KEY not in error_text
+        assert "SECRET" not in error_text
         lines = [JsonFormatter().format(record) for record in caplog.records]
         assert "SECRET" in lines[0]  # The operator finds the text in the log.
         assert not any(KEY in line for line in lines)
@@ -98,8 +98,8 @@ class TestFailure:
     def test_a_server_that_is_down_is_unavailable(self, pauses: list[float]) -> None:
         with openai_api.serving() as gone:
             address = gone.url
-        said, error = fail(OpenAiModel(address, lambda: KEY))
-        assert (said, error.kind, len(pauses)) == ([], "unavailable", 2)
+        pieces, error = fail(OpenAiModel(address, lambda: KEY))
+        assert (pieces, error.kind, len(pauses)) == ([], "unavailable", 2)
         assert "127.0.0.1" not in str(error)
 
     def test_a_key_that_is_invalid_in_a_header_is_not_shown(self, openai: OpenAiApi) -> None:
@@ -132,8 +132,8 @@ class TestFailure:
         self, answer: Answering, kind: str, attempts: int, openai: OpenAiApi
     ) -> None:
         openai.answers = [answer]
-        said, error = fail(model(openai))
-        assert (said, error.kind, error.before_first_token) == ([], kind, True)
+        pieces, error = fail(model(openai))
+        assert (pieces, error.kind, error.before_first_token) == ([], kind, True)
         assert len(openai.asked) == attempts
         assert "SECRET" not in str(error)
 
@@ -153,8 +153,8 @@ class TestFailure:
         self, answer: Answering, kind: str, openai: OpenAiApi, pauses: list[float]
     ) -> None:
         openai.answers = [answer]
-        said, error = fail(model(openai))
-        assert (said, error.kind, error.before_first_token) == (["half"], kind, False)
+        pieces, error = fail(model(openai))
+        assert (pieces, error.kind, error.before_first_token) == (["half"], kind, False)
         assert (len(openai.asked), pauses) == (1, [])
         assert "SECRET" not in str(error)
 
@@ -191,18 +191,18 @@ class TestTime:
     ) -> None:
         monkeypatch.setattr(attempts, "USAGE_SECONDS", 0.05)
         openai.answers = [openai_api.silent_after(event(piece("a", "stop")))]
-        said, told = speak(model(openai, read_seconds=FOR_EVER), FOR_EVER)
-        assert said == "a"
-        assert isinstance(told, ProviderUsage)
-        assert told.estimated
+        piece_read, usage_read = speak(model(openai, read_seconds=FOR_EVER), FOR_EVER)
+        assert piece_read == "a"
+        assert isinstance(usage_read, ProviderUsage)
+        assert usage_read.estimated
 
     def test_the_read_timeout_applies_after_the_first_token(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.silent_after(event(piece("a")))]
 
         def attempt(seconds: float) -> tuple[list[Said], ModelError]:
-            said, error = fail(model(openai, read_seconds=seconds), FOR_EVER)
-            assert (error.kind, error.before_first_token) == ("timeout", not said)
-            return said, error
+            pieces, error = fail(model(openai, read_seconds=seconds), FOR_EVER)
+            assert (error.kind, error.before_first_token) == ("timeout", not pieces)
+            return pieces, error
 
         stretched(attempt, 0.2, lambda result: result[0] == ["a"])
         assert openai.hung_up.wait(PATIENCE)
@@ -222,14 +222,14 @@ class TestTime:
         openai.answers = [openai_api.silent_after(event(piece("a")))]
 
         def attempt(seconds: float) -> list[Said]:
-            said, error = fail(model(openai, read_seconds=FOR_EVER), seconds)
+            pieces, error = fail(model(openai, read_seconds=FOR_EVER), seconds)
             assert error.kind == "timeout"
-            return said
+            return pieces
 
-        stretched(attempt, 0.4, lambda said: said == ["a"])
+        stretched(attempt, 0.4, lambda pieces: pieces == ["a"])
 
     def test_a_refusal_with_an_endless_body_is_bounded_too(self, openai: OpenAiApi) -> None:
-        def answer(wire: openai_api.Wire, asked: openai_api.ReceivedRequest) -> None:
+        def answer(wire: openai_api.Wire, request: openai_api.ReceivedRequest) -> None:
             wire.head(401, "text/plain", "Content-Length: 1000")
             while not wire.wait_for_hang_up(0.05) and not wire.over:
                 wire.send(b"x")
@@ -282,7 +282,7 @@ class TestCancellationFromAnotherThread:
         monkeypatch.setattr(attempts, "MAX_RETRY_AFTER", FOR_EVER)
         openai.answers = [answer]
         cancellation = Cancellation()
-        said: list[Said] = []
+        pieces: list[Said] = []
         failed: list[ModelError] = []
 
         def read_on() -> None:
@@ -294,26 +294,28 @@ class TestCancellationFromAnotherThread:
                 cancellation=cancellation,
             )
             try:
-                said.extend(spoken(stream))
+                pieces.extend(spoken(stream))
             except ModelError as error:
                 failed.append(error)
 
         reader = threading.Thread(target=read_on)
         reader.start()
-        wait_for(lambda: bool(openai.asked) and said == heard)
+        wait_for(lambda: bool(openai.asked) and pieces == heard)
         cancellation.cancel()
         reader.join(PATIENCE)
         assert not reader.is_alive()
-        assert [each.kind for each in failed] == ["cancelled"]
+        assert [failure.kind for failure in failed] == ["cancelled"]
         assert failed[0].before_first_token is (not heard)
-        assert said == heard
+        assert pieces == heard
         assert len(openai.asked) == 1
 
     def test_cancelling_before_the_start_sends_no_request(self, openai: OpenAiApi) -> None:
         cancellation = Cancellation()
         cancellation.cancel()
-        for asked in (model(openai), DemoModel()):
-            stream = asked.stream(ASKED, model="m", max_output_tokens=9, cancellation=cancellation)
+        for chat_model in (model(openai), DemoModel()):
+            stream = chat_model.stream(
+                ASKED, model="m", max_output_tokens=9, cancellation=cancellation
+            )
             with pytest.raises(ModelError, match="cancelled"):
                 list(stream)
         assert openai.asked == []

@@ -131,4 +131,4 @@ def test_the_deadline_ends_a_waiting_read(
         assert reader.error.kind == "timeout"
         return reader.said
 
-    stretched(attempt, 0.6, lambda said: said == heard)
+    stretched(attempt, 0.6, lambda pieces: pieces == heard)

@@ -41,24 +41,24 @@ def test_no_two_models_share_a_name() -> None:
 )
 def test_a_name_is_recognised_in_any_spelling(name: str) -> None:
     assert find(name) == SONNET
-    found = resolve(name, ["bedrock"])
-    assert (found.name, found.known, found.input_price) == (name, True, SONNET.input_price)
+    resolved = resolve(name, ["bedrock"])
+    assert (resolved.name, resolved.known, resolved.input_price) == (name, True, SONNET.input_price)
 
 
 def test_an_inference_profile_leads_to_models_that_require_one() -> None:
     assert resolve(SONNET.name, ["bedrock"], "eu").provider_id == f"eu.{SONNET.provider_id}"
     assert resolve("qwen3-32b", ["bedrock"], "eu").provider_id == "qwen.qwen3-32b-v1:0"
-    named = f"global.{SONNET.provider_id}"
-    assert resolve(named, ["bedrock"], "eu").provider_id == named
+    profile = f"global.{SONNET.provider_id}"
+    assert resolve(profile, ["bedrock"], "eu").provider_id == profile
 
 
 def test_an_unknown_name_goes_to_the_first_provider_at_the_highest_price() -> None:
-    found = resolve(" Org/New-Model ", ["openai", "bedrock"])
-    assert (found.provider, found.provider_id) == ("openai", "Org/New-Model")
-    assert (found.context_tokens, found.known) == (32_000, False)
+    resolved = resolve(" Org/New-Model ", ["openai", "bedrock"])
+    assert (resolved.provider, resolved.provider_id) == ("openai", "Org/New-Model")
+    assert (resolved.context_tokens, resolved.known) == (32_000, False)
     for known in CATALOGUE.values():
-        assert found.input_price >= known.input_price
-        assert found.output_price >= known.output_price
+        assert resolved.input_price >= known.input_price
+        assert resolved.output_price >= known.output_price
     assert resolve("new-model", ["bedrock", "openai"]).provider == "bedrock"
 
 
@@ -71,11 +71,11 @@ def test_an_arn_has_no_provider(name: str, providers: list[models.Provider]) -> 
 
 @pytest.mark.parametrize("name", ["demo", "gpt-4o", "claude-sonnet-4.5", "new-model"])
 def test_without_a_provider_the_demo_model_answers_at_the_models_price(name: str) -> None:
-    found = resolve(name, ["demo"], "eu")
-    assert (found.name, found.provider, found.provider_id) == (name, "demo", "demo")
+    resolved = resolve(name, ["demo"], "eu")
+    assert (resolved.name, resolved.provider, resolved.provider_id) == (name, "demo", "demo")
     tariff = CATALOGUE.get(name)
     price = tariff.input_price if tariff else models.DEFAULT_INPUT_PRICE
-    assert found.input_price == price
+    assert resolved.input_price == price
 
 
 def test_a_model_of_an_unconfigured_provider_is_refused() -> None:
@@ -103,11 +103,11 @@ def test_any_name_has_a_price_or_is_refused(
 ) -> None:
     similar_names(name)
     try:
-        found = resolve(name, providers)
+        resolved = resolve(name, providers)
     except NotConfiguredError:
         return
-    assert found.name == name
-    assert min(found.input_price, found.output_price) > 0
+    assert resolved.name == name
+    assert min(resolved.input_price, resolved.output_price) > 0
 
 
 @pytest.mark.parametrize(

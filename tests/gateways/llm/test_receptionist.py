@@ -46,31 +46,31 @@ FACTS = Facts(OFFERS, [WEEK])
 
 
 def talk(
-    *said: str,
-    found: Facts = FACTS,
+    *texts: str,
+    known_facts: Facts = FACTS,
     tools: list[ToolSpec] = SPECS,
     turn: list[Message] = [],  # noqa: B006  it is not changed
     cap: int = 1_000,
     final: bool = False,
 ) -> str | ToolCall:
     """Return what the model answers or calls, and check its usage. Answers alternate."""
-    roles = ["user", "assistant"] * len(said)
-    history = [Message(role, text) for role, text in zip(roles, said[:-1], strict=False)]  # type: ignore[arg-type]
-    asked = [FRAME, *history, facts.to_message(said[-1], found), *turn]
+    roles = ["user", "assistant"] * len(texts)
+    history = [Message(role, text) for role, text in zip(roles, texts[:-1], strict=False)]  # type: ignore[arg-type]
+    messages = [FRAME, *history, facts.to_message(texts[-1], known_facts), *turn]
     *pieces, stop, usage = events(
-        DemoModel(), messages=asked, tools=tools, max_output_tokens=cap, final=final
+        DemoModel(), messages=messages, tools=tools, max_output_tokens=cap, final=final
     )
-    calls = [each for each in pieces if isinstance(each, ToolCall)]
-    words = "".join(each.text for each in pieces if isinstance(each, TextDelta))
+    calls = [piece for piece in pieces if isinstance(piece, ToolCall)]
+    words = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
     output = count_tokens(words) + sum(count_tokens(" ".join(call)) for call in calls)
-    assert usage == ProviderUsage(count_input(asked, tools), output)
+    assert usage == ProviderUsage(count_input(messages, tools), output)
     assert output <= cap
     assert stop == Stop("tools") if calls else isinstance(stop, Stop)
     if calls:
         assert not words
         assert not final
         (call,) = calls
-        assert call.name in {each.name for each in tools}
+        assert call.name in {tool.name for tool in tools}
         values = call.parsed()
         assert values is not None
         parsing.parse(TOOLS[call.name].arguments, values)
@@ -152,8 +152,8 @@ def test_plain_intents_are_recognised(text: str, tool: str | None) -> None:
     ],
 )
 def test_products_are_read_with_their_quantities(text: str, items: dict[str, int]) -> None:
-    found = arguments(talk(text))["items"]
-    assert {each["product"]: each["quantity"] for each in found} == items
+    ordered = arguments(talk(text))["items"]
+    assert {ordered_line["product"]: ordered_line["quantity"] for ordered_line in ordered} == items
 
 
 def test_several_offers_that_fit_equally_are_asked_about() -> None:
@@ -162,8 +162,8 @@ def test_several_offers_that_fit_equally_are_asked_about() -> None:
 
 
 def test_a_name_and_contacts_are_passed_on() -> None:
-    said = ("I am Ada Lovelace, ada@example.com", "Hello!", WANTED, LISTED)
-    assert arguments(talk(*said, "yes. (495) 123-45-67", found=OFFERED)) == {
+    texts = ("I am Ada Lovelace, ada@example.com", "Hello!", WANTED, LISTED)
+    assert arguments(talk(*texts, "yes. (495) 123-45-67", known_facts=OFFERED)) == {
         "slotId": "7",
         "name": "Ada Lovelace",
         "phone": "(495) 123-45-67",
@@ -173,15 +173,15 @@ def test_a_name_and_contacts_are_passed_on() -> None:
 
 def test_a_listed_time_is_chosen_by_its_place_or_its_time() -> None:
     for choice in ("yes", "the first", "1", "первое", "at 10", "в 10:00"):
-        assert arguments(talk(WANTED, LISTED, choice, found=OFFERED)) == {"slotId": "7"}
-    saturday = arguments(talk(WANTED, LISTED, "and on Saturday at 10?", found=OFFERED))
+        assert arguments(talk(WANTED, LISTED, choice, known_facts=OFFERED)) == {"slotId": "7"}
+    saturday = arguments(talk(WANTED, LISTED, "and on Saturday at 10?", known_facts=OFFERED))
     assert saturday["firstDay"] == "2026-11-28"
-    assert talk(WANTED, LISTED, "Thanks!", found=OFFERED) == "You are welcome!"
+    assert talk(WANTED, LISTED, "Thanks!", known_facts=OFFERED) == "You are welcome!"
 
 
 def test_another_time_is_one_of_the_service_whose_times_were_offered() -> None:
     question = "Свободно ли время: пятница, 27 ноября 2026, 11:00 (Europe/Moscow)?"
-    assert arguments(talk(question, found=OFFERED))["service"] == "Haircut"
+    assert arguments(talk(question, known_facts=OFFERED))["service"] == "Haircut"
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,8 @@ def test_another_time_is_one_of_the_service_whose_times_were_offered() -> None:
 )
 def test_errors_of_tools_are_told_plainly(error: str, answer: str) -> None:
     call = talk("Запишите на маникюр")
-    said = talk("Запишите на маникюр", turn=result(call, error, is_error=True))
-    assert str(said).startswith(answer)
+    reply = talk("Запишите на маникюр", turn=result(call, error, is_error=True))
+    assert str(reply).startswith(answer)
 
 
 def test_a_call_that_does_not_fit_the_output_is_not_made() -> None:
@@ -258,12 +258,12 @@ ERRORS = ("This time is no longer free.", "None of x are in stock.", "", "{}", "
 @given(st.data())
 def test_no_text_makes_it_fail_or_call_a_tool_with_invalid_arguments(data: st.DataObject) -> None:
     history = data.draw(st.lists(st.tuples(TEXTS, ANSWERS), max_size=3))
-    said = [*(text for pair in history for text in pair), data.draw(TEXTS)]
-    tools = data.draw(st.lists(st.sampled_from(SPECS), unique_by=lambda each: each.name))
-    found = data.draw(KNOWN)
+    texts = [*(text for pair in history for text in pair), data.draw(TEXTS)]
+    tools = data.draw(st.lists(st.sampled_from(SPECS), unique_by=lambda tool: tool.name))
+    known_facts = data.draw(KNOWN)
     turn: list[Message] = []
     for _ in range(MAX_CALLS):
-        answer = talk(*said, found=found, tools=tools, turn=turn)
+        answer = talk(*texts, known_facts=known_facts, tools=tools, turn=turn)
         if isinstance(answer, str):
             break
         if data.draw(st.booleans()):
@@ -272,5 +272,6 @@ def test_no_text_makes_it_fail_or_call_a_tool_with_invalid_arguments(data: st.Da
             content = json.dumps(data.draw(st.sampled_from(RESULTS[answer.name])))
             turn += result(answer, content)
     assert isinstance(answer, str), "it answers before the calls are used up"
-    assert talk(*said, found=found, tools=tools, turn=turn) == answer
-    assert isinstance(talk(*said, found=found, tools=tools, turn=turn, final=True), str)
+    assert talk(*texts, known_facts=known_facts, tools=tools, turn=turn) == answer
+    final_answer = talk(*texts, known_facts=known_facts, tools=tools, turn=turn, final=True)
+    assert isinstance(final_answer, str)

@@ -325,10 +325,11 @@ def test_a_recorded_stream_of_a_server_is_read_whole(name: str) -> None:
         received.extend(read_chunks([recorded(name)], TOOLS))
     except (ModelError, ProviderFailedError):
         stop = ERROR
-    said = [each.text for each in received if isinstance(each, TextDelta)]
-    stop = stop or next(each.reason for each in received if isinstance(each, Stop))
-    found = sum(isinstance(each, ToolCall) for each in received)
-    assert ("".join(said), found, stop) == (text if stop != ERROR else "".join(said), calls, reason)
+    texts = [event.text for event in received if isinstance(event, TextDelta)]
+    stop = stop or next(event.reason for event in received if isinstance(event, Stop))
+    call_count = sum(isinstance(event, ToolCall) for event in received)
+    assert (call_count, stop) == (calls, reason)
+    assert stop == ERROR or "".join(texts) == text
     if usage and stop != ERROR:
         assert received[-1] == ProviderUsage(*usage)
 
@@ -339,8 +340,8 @@ def read_to_end(blocks: Iterable[bytes]) -> list[tuple[type, Event]] | str:
         received = list(read_chunks(blocks, TOOLS))
     except (ModelError, ProviderFailedError):
         return ERROR
-    text = "".join(each.text for each in received if isinstance(each, TextDelta))
-    return typed([TextDelta(text), *(e for e in received if not isinstance(e, TextDelta))])
+    text = "".join(event.text for event in received if isinstance(event, TextDelta))
+    return with_types([TextDelta(text), *(e for e in received if not isinstance(e, TextDelta))])
 
 
 WRITTEN: dict[str, Callable[[bytes], bytes]] = {
@@ -357,10 +358,10 @@ WRITTEN: dict[str, Callable[[bytes], bytes]] = {
 def test_an_event_stream_may_be_written_in_any_way_the_standard_allows(
     name: str, change: str
 ) -> None:
-    whole = read_to_end([recorded(name)])
-    changed = WRITTEN[change](recorded(name))
-    assert read_to_end([changed]) == whole
-    assert read_to_end(changed[at : at + 7] for at in range(0, len(changed), 7)) == whole
+    expected = read_to_end([recorded(name)])
+    rewritten = WRITTEN[change](recorded(name))
+    assert read_to_end([rewritten]) == expected
+    assert read_to_end(rewritten[at : at + 7] for at in range(0, len(rewritten), 7)) == expected
 
 
 ERRORS = json.loads((FOLDER / "errors.json").read_text())
@@ -371,8 +372,8 @@ SENT = {"messages", "max_tokens", "response_format", "stream", "stream_options",
 def test_a_refused_request_is_recognized_by_its_code_or_its_parameter(row: dict[str, Any]) -> None:
     problem = row["problem"]
     report = ErrorReport.from_body(row["status"], json.dumps(row["body"]).encode())
-    sent = SENT | {"tool_choice"} if problem == "tool_choice" else SENT
-    part = report.refused_part(sent)
+    sent_parts = SENT | {"tool_choice"} if problem == "tool_choice" else SENT
+    part = report.refused_part(sent_parts)
     match problem:
         case "context":
             assert (report.kind, part) == ("too_long", None)
@@ -385,8 +386,8 @@ def test_a_refused_request_is_recognized_by_its_code_or_its_parameter(row: dict[
             assert report.kind == "refused"
         case _:
             assert part == problem
-    if found := re.search(r"context (?:length is|size \()?(\d+)", report.message):
-        assert report.context_tokens == int(found[1])
+    if match := re.search(r"context (?:length is|size \()?(\d+)", report.message):
+        assert report.context_tokens == int(match[1])
 
 
 @pytest.mark.parametrize(
@@ -415,16 +416,16 @@ def test_a_refusal_to_stream_may_lack_a_code_or_a_parameter(about: dict[str, str
     assert ErrorReport.from_body(400, json.dumps(body).encode()).refused_part(SENT) == "stream"
 
 
-def typed(received: list[Event]) -> list[tuple[type, Event]]:
+def with_types(received: list[Event]) -> list[tuple[type, Event]]:
     """Return the events with their types, since text and reasoning are equal as tuples."""
-    return [(type(each), each) for each in received]
+    return [(type(event), event) for event in received]
 
 
 @pytest.mark.parametrize("provider", RECORDINGS)
 def test_a_recorded_stream_has_its_texts_calls_stop_and_usage(provider: str) -> None:
     recording, read, expected = RECORDINGS[provider]
     received = list(read([recording], TOOLS))
-    assert typed(received[: len(expected)]) == typed(expected)
+    assert with_types(received[: len(expected)]) == with_types(expected)
     assert isinstance(received[-1], ProviderUsage)
     assert received == list(read([bytes([byte]) for byte in recording], TOOLS))
 
@@ -432,17 +433,17 @@ def test_a_recorded_stream_has_its_texts_calls_stop_and_usage(provider: str) -> 
 @pytest.mark.parametrize("provider", RECORDINGS)
 def test_a_stream_cut_after_any_byte_is_a_failure_or_the_complete_answer(provider: str) -> None:
     recording, read, expected = RECORDINGS[provider]
-    complete = [each for each in expected if not isinstance(each, ProviderUsage)]
+    complete = [event for event in expected if not isinstance(event, ProviderUsage)]
     for cut in range(len(recording)):
         received: list[Event] = []
         try:
-            for each in read([recording[:cut]], TOOLS):
-                received.append(each)  # noqa: PERF402  what came before a failure counts
+            for read_event in read([recording[:cut]], TOOLS):
+                received.append(read_event)  # noqa: PERF402  what came before a failure counts
         except (ModelError, ProviderFailedError, ClientError):
-            assert not any(isinstance(each, ToolCall | Stop | ProviderUsage) for each in received)
-            assert typed(received) == typed(complete[: len(received)])
+            assert not any(isinstance(event, ToolCall | Stop | ProviderUsage) for event in received)
+            assert with_types(received) == with_types(complete[: len(received)])
         else:
-            assert typed(received[:-1]) == typed(complete)
+            assert with_types(received[:-1]) == with_types(complete)
             assert isinstance(received[-1], ProviderUsage)
 
 

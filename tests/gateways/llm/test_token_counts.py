@@ -43,8 +43,8 @@ def test_a_request_counts_its_calls_results_and_tools() -> None:
         "c1 find Rye bread, 120 rubles",
         'find Find products. {"type": "object"}',
     ]
-    counted = count_input([calls, result], [tool])
-    assert counted == sum(
+    token_count = count_input([calls, result], [tool])
+    assert token_count == sum(
         TOKENS_PER_MESSAGE + count_tokens(text) for text in texts([calls, result], [tool])
     )
     plain = Message("user", "Let me look.")

@@ -72,12 +72,12 @@ def tool_blocks(body: dict[str, Any], kind: str) -> Iterator[dict[str, Any]]:
 
 class TestReading:
     def test_arguments_arrive_in_pieces_and_are_one_call(self, openai: OpenAiApi) -> None:
-        said = [
+        frames = [
             *(START, text("Let me "), text("look."), block_stop(0)),
             *(tool_start("tooluse_1", "find"), tool_input(""), tool_input('{"q": ')),
             *(tool_input('"rye"}'), block_stop(1), ENDED),
         ]
-        openai.answers = [bedrock_api.chunked(*said)]
+        openai.answers = [bedrock_api.chunked(*frames)]
         assert events(model(openai), tools=[FIND]) == [
             TextDelta("Let me "),
             TextDelta("look."),
@@ -88,17 +88,17 @@ class TestReading:
         assert "toolConfig" in openai.asked[0].body
 
     def test_pieces_belong_to_the_call_with_their_block_index(self) -> None:
-        said = [
+        frames = [
             tool_start("tooluse_1", "find", 1) + tool_start("tooluse_2", "find", 2),
             tool_input('{"q": ', 2) + tool_input('{"q": ', 1),
             tool_input('"rye"}', 1) + tool_input('"bun"}', 2),
             block_stop(1) + block_stop(2),
         ]
-        assert heard(START, *said, ENDED)[:2] == [CALL, ToolCall("tooluse_2", "find", BUN)]
+        assert heard(START, *frames, ENDED)[:2] == [CALL, ToolCall("tooluse_2", "find", BUN)]
 
     def test_a_text_needs_no_start_and_tool_input_without_a_start_is_dropped(self) -> None:
-        said = [tool_input(RYE, 3), text("Well.", 0), text(" And.", 2), tool_input(RYE, 0)]
-        assert heard(START, *said, stop("end_turn"), metadata(1, 2)) == [
+        frames = [tool_input(RYE, 3), text("Well.", 0), text(" And.", 2), tool_input(RYE, 0)]
+        assert heard(START, *frames, stop("end_turn"), metadata(1, 2)) == [
             TextDelta("Well."),
             TextDelta(" And."),
             Stop("end"),
@@ -109,8 +109,8 @@ class TestReading:
         assert heard(START, call_frames(1), tool_input("more"), ENDED)[0] == CALL
 
     def test_empty_tool_input_is_an_empty_object(self) -> None:
-        for said in (b"", tool_input(""), tool_input(" ")):
-            frames = tool_start("tooluse_1", "find") + said + block_stop(1)
+        for empty_input in (b"", tool_input(""), tool_input(" ")):
+            frames = tool_start("tooluse_1", "find") + empty_input + block_stop(1)
             assert heard(START, frames, ENDED)[0] == ToolCall("tooluse_1", "find", "{}")
 
     @pytest.mark.parametrize(
@@ -156,15 +156,15 @@ class TestReading:
         assert heard(START, text("Well."), call_frames(1), stop("tool_use"))[-1] == expected
 
     def test_a_final_answer_drops_further_calls(self) -> None:
-        said = heard(START, text("Well."), call_frames(1), ENDED, final=True)
-        assert said == [TextDelta("Well."), Stop("other"), ProviderUsage(20, 9)]
+        received = heard(START, text("Well."), call_frames(1), ENDED, final=True)
+        assert received == [TextDelta("Well."), Stop("other"), ProviderUsage(20, 9)]
 
     def test_a_failure_before_the_end_yields_no_call(self) -> None:
         frames = [START, call_frames(1), failing("modelStreamErrorException", "x"), ENDED]
-        said: list[Event] = []
+        received: list[Event] = []
         with pytest.raises(ClientError):
-            said.extend(read_frames(frames, [FIND]))
-        assert said == []
+            received.extend(read_frames(frames, [FIND]))
+        assert received == []
 
     @pytest.mark.parametrize(
         "frames",
@@ -205,22 +205,22 @@ class TestRequest:
         ]
 
     def test_every_call_gets_a_result_and_refused_ones_an_error(self) -> None:
-        made = (CALL, ToolCall("tooluse_2", "find", BUN), ToolCall("tooluse_3", "find", "{}"))
+        tool_calls = (CALL, ToolCall("tooluse_2", "find", BUN), ToolCall("tooluse_3", "find", "{}"))
         results = (
             ToolResult("tooluse_3", "find", " "),
             ToolResult("tooluse_2", "find", "Not now.", is_error=True),
             ToolResult("tooluse_9", "find", "?"),
         )
-        asked = [
+        messages = [
             *ASKED,
-            Message("assistant", "", calls=made),
+            Message("assistant", "", calls=tool_calls),
             Message("tool", "", results=results),
         ]
-        found = [
-            (each["toolUseId"], each["content"][0]["text"], each["status"])
-            for each in tool_blocks(converse_request("m", asked, 50, [FIND]), "toolResult")
+        result_blocks = [
+            (block["toolUseId"], block["content"][0]["text"], block["status"])
+            for block in tool_blocks(converse_request("m", messages, 50, [FIND]), "toolResult")
         ]
-        assert found == [
+        assert result_blocks == [
             ("tooluse_1", NO_RESULT, "error"),
             ("tooluse_2", "Not now.", "error"),
             ("tooluse_3", NO_CONTENT, "success"),
@@ -230,9 +230,9 @@ class TestRequest:
         self,
     ) -> None:
         later = ToolCall("tooluse_2", "find", BUN)
-        asked = [*ANSWERED, Message("assistant", "", calls=(later,))]
-        body = converse_request("m", asked, 50, [FIND], final=True)
-        first, last = (each["content"] for each in tool_blocks(body, "toolResult"))
+        messages = [*ANSWERED, Message("assistant", "", calls=(later,))]
+        body = converse_request("m", messages, 50, [FIND], final=True)
+        first, last = (block["content"] for block in tool_blocks(body, "toolResult"))
         assert first == [{"text": "Rye, 120"}]
         assert last == [{"text": NO_RESULT}, {"text": ANSWER_NOW}]
         assert "toolConfig" in body
@@ -241,17 +241,17 @@ class TestRequest:
         assert "toolConfig" not in converse_request("m", ASKED, 50, [FIND], final=True)
 
     @pytest.mark.parametrize(
-        "written", ["{'q': rye}", "[1]", "{", '{"q": 1e999}', '{"q":"\\ud83e"}']
+        "arguments", ["{'q': rye}", "[1]", "{", '{"q": 1e999}', '{"q":"\\ud83e"}']
     )
-    def test_names_and_arguments_that_converse_refuses_are_replaced(self, written: str) -> None:
-        call = ToolCall("tooluse_1", "find.all products", written)
+    def test_names_and_arguments_that_converse_refuses_are_replaced(self, arguments: str) -> None:
+        call = ToolCall("tooluse_1", "find.all products", arguments)
         body = converse_request("m", [*ASKED, Message("assistant", "", calls=(call,))], 50, [FIND])
         (used,) = tool_blocks(body, "toolUse")
         assert used == {"toolUseId": "tooluse_1", "name": "find_all_products", "input": {}}
 
     def test_signed_and_redacted_reasoning_goes_back_before_the_calls(self) -> None:
         hidden = base64.b64encode(b"hidden").decode()
-        said = heard(
+        received = heard(
             START,
             *(reasoning(0, text="They want "), reasoning(0, text="rye.")),
             *(reasoning(0, signature="c2ln"), reasoning(0, signature="bmVk"), block_stop(0)),
@@ -260,8 +260,8 @@ class TestRequest:
             call_frames(3),
             ENDED,
         )
-        assert said[:2] == [Reasoning("They want "), Reasoning("rye.")]
-        *_, call, stopped, _ = said
+        assert received[:2] == [Reasoning("They want "), Reasoning("rye.")]
+        *_, call, stopped, _ = received
         assert isinstance(call, ToolCall)
         assert isinstance(stopped, Stop)
         answer = Message("assistant", "", calls=(call,), extra=stopped.extra)
@@ -272,8 +272,8 @@ class TestRequest:
             {"reasoningContent": {"redactedContent": b"hidden"}},
         ]
         assert [*content[2]] == ["toolUse"]
-        with_extra, without = count_input([answer]), count_input([answer._replace(extra=None)])
-        assert with_extra > without + count_tokens("They want rye.")
+        count_without_extra = count_input([answer._replace(extra=None)])
+        assert count_input([answer]) > count_without_extra + count_tokens("They want rye.")
 
     def test_the_request_is_valid_for_botocore_and_reaches_the_server(
         self, openai: OpenAiApi
@@ -284,5 +284,5 @@ class TestRequest:
         events(model(openai), messages=[*ASKED, answer], tools=[FIND], final=True)
         body = openai.asked[0].body
         hidden = base64.b64encode(b"hidden").decode()
-        sent = {"reasoningContent": {"redactedContent": hidden}}
-        assert body["messages"][1]["content"][0] == sent
+        expected = {"reasoningContent": {"redactedContent": hidden}}
+        assert body["messages"][1]["content"][0] == expected

@@ -51,23 +51,24 @@ def finish(reason: str = "tool_calls") -> dict[str, Any]:
 
 
 def heard(
-    *sent: Any,
-    asked: list[Message] = ASKED,
+    *chunks: Any,
+    messages: list[Message] = ASKED,
     final: bool = False,
     tools: list[ToolSpec] | None = None,
 ) -> list[Event]:
     """Read an answer that consists of these events."""
-    blocks = map(event, sent)
-    return list(read_chunks(blocks, [FIND] if tools is None else tools, asked=asked, final=final))
+    blocks = map(event, chunks)
+    tools = [FIND] if tools is None else tools
+    return list(read_chunks(blocks, tools, asked=messages, final=final))
 
 
-def calls(*sent: Any, **options: Any) -> list[ToolCall]:
-    return [each for each in heard(*sent, **options) if isinstance(each, ToolCall)]
+def calls(*chunks: Any, **options: Any) -> list[ToolCall]:
+    return [event for event in heard(*chunks, **options) if isinstance(event, ToolCall)]
 
 
 class TestReading:
     def test_fragments_with_one_index_are_one_call(self) -> None:
-        sent = [
+        chunks = [
             piece("Let me look."),
             fragment(id="c1", type="function", name="find", arguments=""),
             fragment(arguments='{"q": '),
@@ -75,7 +76,7 @@ class TestReading:
             finish(),
             usage(20, 9),
         ]
-        assert heard(*sent) == [
+        assert heard(*chunks) == [
             TextDelta("Let me look."),
             CALL,
             Stop("tools"),
@@ -83,60 +84,60 @@ class TestReading:
         ]
 
     def test_fragments_of_two_calls_may_alternate(self) -> None:
-        sent = [
+        chunks = [
             fragment(0, id="c1", name="find", arguments='{"q": '),
             fragment(1, id="c2", name="find", arguments='{"q": '),
             fragment(0, arguments='"rye"}'),
             fragment(1, arguments='"bun"}'),
         ]
-        assert calls(*sent, finish()) == [CALL, ToolCall("c2", "find", BUN)]
+        assert calls(*chunks, finish()) == [CALL, ToolCall("c2", "find", BUN)]
 
     def test_a_new_id_at_a_used_index_begins_another_call(self) -> None:
-        sent = [
+        chunks = [
             fragment(0, id="c1", name="find", arguments=RYE),
             fragment(0, id="c2", name="find", arguments=BUN),
         ]
-        assert calls(*sent, finish()) == [CALL, ToolCall("c2", "find", BUN)]
+        assert calls(*chunks, finish()) == [CALL, ToolCall("c2", "find", BUN)]
 
     @pytest.mark.parametrize("index", [0, None])
     def test_calls_without_ids_get_different_ids_that_the_turn_does_not_have(
         self, index: int | None
     ) -> None:
-        sent = [
+        chunks = [
             fragment(index, name="find", arguments='{"q": '),
             fragment(index, arguments='"rye"}'),
             fragment(index, name="find", arguments=BUN),
         ]
         earlier = [Message("assistant", "", calls=(ToolCall("call00001", "find", "{}"),))]
-        assert calls(*sent, finish(), asked=[*ASKED, *earlier]) == [
+        assert calls(*chunks, finish(), messages=[*ASKED, *earlier]) == [
             ToolCall("call00002", "find", RYE),
             ToolCall("call00003", "find", BUN),
         ]
 
     def test_an_id_that_the_turn_has_already_is_replaced(self) -> None:
-        sent = [fragment(0, id="c1", name="find"), fragment(1, id="c1", name="find")]
-        assert [call.id for call in calls(*sent, finish(), asked=ANSWERED)] == [
+        chunks = [fragment(0, id="c1", name="find"), fragment(1, id="c1", name="find")]
+        assert [call.id for call in calls(*chunks, finish(), messages=ANSWERED)] == [
             "call00001",
             "call00002",
         ]
 
     def test_a_server_may_repeat_id_and_name_in_each_fragment(self) -> None:
         repeated = {"id": "c1", "name": "find"}
-        sent = [fragment(**repeated, arguments=RYE[:4]), fragment(**repeated, arguments=RYE[4:])]
-        assert calls(*sent, finish()) == [CALL]
+        chunks = [fragment(**repeated, arguments=RYE[:4]), fragment(**repeated, arguments=RYE[4:])]
+        assert calls(*chunks, finish()) == [CALL]
 
     def test_a_server_may_send_null_and_empty_values_after_the_first_fragment(self) -> None:
-        sent = [
+        chunks = [
             fragment(id="c1", name="find", arguments=None),
             fragment(id=None, name=None, arguments=RYE),
             fragment(id="", name="", arguments=""),
         ]
-        assert calls(*sent, finish()) == [CALL]
+        assert calls(*chunks, finish()) == [CALL]
 
     @pytest.mark.parametrize("arguments", ["", " ", None, {}])
     def test_empty_arguments_are_an_empty_object(self, arguments: Any) -> None:
-        sent = fragment(id="c1", name="find", arguments=arguments)
-        assert calls(sent, finish()) == [ToolCall("c1", "find", "{}")]
+        chunk = fragment(id="c1", name="find", arguments=arguments)
+        assert calls(chunk, finish()) == [ToolCall("c1", "find", "{}")]
 
     def test_arguments_may_be_an_object_instead_of_a_text(self) -> None:
         (call,) = calls(fragment(id="c1", name="find", arguments={"q": "Ёж"}), finish())
@@ -147,16 +148,16 @@ class TestReading:
         assert (call.arguments, call.parsed()) == ("{'q': rye}", None)
 
     def test_an_emoji_of_two_fragments_is_joined_and_a_lone_half_replaced(self) -> None:
-        sent = [
+        chunks = [
             fragment(id="c1", name="find\udd94", arguments='{"q": "\ud83e'),
             fragment(arguments='\udd94\ud83e"}'),
         ]
-        (call,) = calls(*map(json.dumps, sent), finish())
+        (call,) = calls(*map(json.dumps, chunks), finish())
         assert call == ToolCall("c1", "find\ufffd", '{"q": "🦔\ufffd"}')
 
     def test_a_call_without_a_name_is_left_out(self) -> None:
-        sent = [fragment(0, arguments=RYE), fragment(1, id="c2", name="find", arguments=BUN)]
-        assert calls(*sent, finish()) == [ToolCall("c2", "find", BUN)]
+        chunks = [fragment(0, arguments=RYE), fragment(1, id="c2", name="find", arguments=BUN)]
+        assert calls(*chunks, finish()) == [ToolCall("c2", "find", BUN)]
 
     def test_an_unstreamed_answer_has_whole_calls(self, openai: OpenAiApi) -> None:
         function = {"name": "find", "arguments": RYE}
@@ -182,18 +183,18 @@ class TestReading:
         "end", [finish(), finish("stop"), finish("function_call"), DONE], ids=str
     )
     def test_calls_are_valid_with_any_regular_end(self, end: Any) -> None:
-        sent = fragment(id="c1", name="find", arguments=RYE)
-        assert heard(sent, end)[:2] == [CALL, Stop("tools")]
+        chunk = fragment(id="c1", name="find", arguments=RYE)
+        assert heard(chunk, end)[:2] == [CALL, Stop("tools")]
 
     def test_the_last_chunk_may_contain_both_the_call_and_the_end(self) -> None:
-        sent = fragment(id="c1", name="find", arguments=RYE)
-        sent["choices"][0]["finish_reason"] = "tool_calls"
-        assert heard(sent, usage(1, 2)) == [CALL, Stop("tools"), ProviderUsage(1, 2)]
+        chunk = fragment(id="c1", name="find", arguments=RYE)
+        chunk["choices"][0]["finish_reason"] = "tool_calls"
+        assert heard(chunk, usage(1, 2)) == [CALL, Stop("tools"), ProviderUsage(1, 2)]
 
     def test_fragments_after_the_end_are_not_part_of_the_answer(self) -> None:
         late = fragment(arguments=BUN)
-        sent = fragment(id="c1", name="find", arguments=RYE)
-        assert heard(sent, finish(), late)[:2] == [CALL, Stop("tools")]
+        chunk = fragment(id="c1", name="find", arguments=RYE)
+        assert heard(chunk, finish(), late)[:2] == [CALL, Stop("tools")]
 
     @pytest.mark.parametrize(
         ("finish_reason", "reason"),
@@ -212,19 +213,22 @@ class TestReading:
 
     @pytest.mark.parametrize("finish_reason", ["length", "content_filter", "a new one"])
     def test_calls_of_an_answer_that_was_cut_short_are_dropped(self, finish_reason: str) -> None:
-        sent = [fragment(0, id="c1", name="find", arguments=RYE), fragment(1, id="c2", name="find")]
-        assert calls(*sent, finish(finish_reason)) == []
+        chunks = [
+            fragment(0, id="c1", name="find", arguments=RYE),
+            fragment(1, id="c2", name="find"),
+        ]
+        assert calls(*chunks, finish(finish_reason)) == []
 
     def test_missing_usage_is_estimated_with_calls_and_tools(self) -> None:
-        sent = [piece("Well."), fragment(id="c1", name="find", arguments=RYE), finish()]
+        chunks = [piece("Well."), fragment(id="c1", name="find", arguments=RYE), finish()]
         spent = count_tokens("Well.") + count_tokens(f"find {RYE}")
         expected = ProviderUsage(count_input(ASKED, [FIND]), spent, estimated=True)
-        assert heard(*sent)[-1] == expected
+        assert heard(*chunks)[-1] == expected
 
     def test_a_final_answer_drops_further_calls_and_counts_them(self) -> None:
-        sent = [piece("Well."), fragment(id="c1", name="find", arguments=RYE), finish()]
-        said, stop, spent = heard(*sent, final=True)
-        assert (said, stop) == (TextDelta("Well."), Stop("other"))
+        chunks = [piece("Well."), fragment(id="c1", name="find", arguments=RYE), finish()]
+        delta, stop, spent = heard(*chunks, final=True)
+        assert (delta, stop) == (TextDelta("Well."), Stop("other"))
         assert isinstance(spent, ProviderUsage)
         assert spent.output_tokens > count_tokens("Well.")
 
@@ -259,17 +263,19 @@ FRAGMENTS = st.fixed_dictionaries(
 def test_any_fragments_give_calls_that_can_be_sent_back_or_a_failure(
     deltas: list[Any], finish_reason: str, final: bool
 ) -> None:
-    sent = [json.dumps({"choices": [{"delta": {"tool_calls": each}}]}) for each in deltas]
+    chunks = [
+        json.dumps({"choices": [{"delta": {"tool_calls": tool_calls}}]}) for tool_calls in deltas
+    ]
     try:
-        *made, stop, spent = heard(*sent, finish(finish_reason), final=final)
+        *received_events, stop, spent = heard(*chunks, finish(finish_reason), final=final)
     except ModelError:
         return
     assert isinstance(stop, Stop)
     assert isinstance(spent, ProviderUsage)
-    assert (stop.reason == "tools") is bool(made)
-    assert not made or (finish_reason != "length" and not final)
-    received = tuple(each for each in made if isinstance(each, ToolCall))
-    assert len(received) == len(made) == len({call.id for call in received})
+    assert (stop.reason == "tools") is bool(received_events)
+    assert not received_events or (finish_reason != "length" and not final)
+    received = tuple(event for event in received_events if isinstance(event, ToolCall))
+    assert len(received) == len(received_events) == len({call.id for call in received})
     assert all(call.id and 0 < len(call.name) <= MAX_NAME for call in received)
     answer = Message("assistant", "", calls=received, extra=stop.extra)
     assert count_input([answer])
@@ -279,7 +285,7 @@ def test_any_fragments_give_calls_that_can_be_sent_back_or_a_failure(
 
 class TestLimits:
     @pytest.mark.parametrize(
-        "sent",
+        "chunks",
         [
             [fragment(id="c1", name="find", arguments="x" * (MAX_ARGUMENTS + 1))],
             [fragment(id="c1", name="find", arguments="ё" * 1024)] * (MAX_ARGUMENTS // 2048 + 1),
@@ -289,17 +295,17 @@ class TestLimits:
         ],
         ids=["one large piece", "many pieces", "many calls", "many calls without ids", "long name"],
     )
-    def test_calls_beyond_the_limits_are_garbage(self, sent: list[Any]) -> None:
+    def test_calls_beyond_the_limits_are_garbage(self, chunks: list[Any]) -> None:
         with pytest.raises(ModelError) as caught:
-            heard(*sent, finish(), DONE)
+            heard(*chunks, finish(), DONE)
         assert caught.value.kind == "garbage"
 
     def test_calls_at_the_limits_are_valid(self) -> None:
-        sent = [
+        chunks = [
             fragment(n, id=f"c{n}", name="f" * MAX_NAME, arguments="x" * MAX_ARGUMENTS)
             for n in range(MAX_CALLS)
         ]
-        assert len(calls(*sent, finish())) == MAX_CALLS
+        assert len(calls(*chunks, finish())) == MAX_CALLS
 
     def test_reading_ends_at_the_first_byte_beyond_the_limit(self, openai: OpenAiApi) -> None:
         part = event(fragment(id="c1", name="find", arguments="x" * 50_000))
@@ -351,7 +357,7 @@ class TestRequest:
         openai.answers = [openai_api.saying("x")]
         two = (CALL, ToolCall("c2", "find", BUN))
         results = (ToolResult("c2", "find", "Bun, 40"), ToolResult("c9", "find", "?"))
-        asked = [
+        messages = [
             Message("tool", "", results=(ToolResult("c1", "find", "Not of this call"),)),
             *ASKED,
             Message("assistant", "", calls=two),
@@ -359,9 +365,9 @@ class TestRequest:
             Message("assistant", "", calls=(ToolCall("c3", "find", "{}"),)),
             Message("user", "Well?"),
         ]
-        speak(model(openai), messages=asked, tools=[FIND])
-        sent = openai.asked[0].body["messages"]
-        assert [each["role"] for each in sent] == [
+        speak(model(openai), messages=messages, tools=[FIND])
+        sent_messages = openai.asked[0].body["messages"]
+        assert [message["role"] for message in sent_messages] == [
             "system",
             "user",
             "assistant",
@@ -372,19 +378,21 @@ class TestRequest:
             "user",
         ]
         answered = {
-            each["tool_call_id"]: each["content"] for each in sent if each["role"] == "tool"
+            message["tool_call_id"]: message["content"]
+            for message in sent_messages
+            if message["role"] == "tool"
         }
         assert answered == {"c1": NO_RESULT, "c2": "Bun, 40", "c3": NO_RESULT}
 
-    @pytest.mark.parametrize("written", ["{'q': rye}", "[1]", '"rye"', "{", '{"q": NaN}'])
+    @pytest.mark.parametrize("arguments", ["{'q': rye}", "[1]", '"rye"', "{", '{"q": NaN}'])
     def test_invalid_arguments_are_sent_back_as_an_empty_object(
-        self, written: str, openai: OpenAiApi
+        self, arguments: str, openai: OpenAiApi
     ) -> None:
         openai.answers = [openai_api.saying("x")]
-        asked = [*ASKED, Message("assistant", "", calls=(ToolCall("c1", "find", written),))]
-        speak(model(openai), messages=asked, tools=[FIND])
-        (sent,) = openai.asked[0].body["messages"][2]["tool_calls"]
-        assert sent["function"]["arguments"] == "{}"
+        messages = [*ASKED, Message("assistant", "", calls=(ToolCall("c1", "find", arguments),))]
+        speak(model(openai), messages=messages, tools=[FIND])
+        (sent_call,) = openai.asked[0].body["messages"][2]["tool_calls"]
+        assert sent_call["function"]["arguments"] == "{}"
 
     def test_extra_content_and_reasoning_content_go_back_unchanged(self, openai: OpenAiApi) -> None:
         signature = {"google": {"thought_signature": "c2lnbmVk"}}
@@ -392,13 +400,13 @@ class TestRequest:
             {"choices": [{"delta": {"reasoning_content": part, "reasoning": part}}]}
             for part in ("They want ", "rye 🦔.")
         ]
-        sent = [
+        chunks = [
             *thoughts,
             fragment(0, id="c1", name="find", arguments=RYE, extra_content=signature),
             fragment(1, id="c2", name="find", arguments=BUN),
             finish(),
         ]
-        openai.answers = [openai_api.chunked(*map(event, [*sent, DONE])), openai_api.saying("x")]
+        openai.answers = [openai_api.chunked(*map(event, [*chunks, DONE])), openai_api.saying("x")]
         asking = model(openai)
         *_, first, second, stop, _ = events(asking, tools=[FIND])
         assert isinstance(first, ToolCall)
@@ -410,8 +418,8 @@ class TestRequest:
         assert back["reasoning_content"] == "They want rye 🦔."
         assert back["tool_calls"][0]["extra_content"] == signature
         assert "extra_content" not in back["tool_calls"][1]
-        with_extra, without = count_input([answer]), count_input([answer._replace(extra=None)])
-        assert with_extra > without + count_tokens("They want rye 🦔.")
+        count_without_extra = count_input([answer._replace(extra=None)])
+        assert count_input([answer]) > count_without_extra + count_tokens("They want rye 🦔.")
 
     def test_reasoning_of_an_answer_without_calls_does_not_go_back(self) -> None:
         thought = {"choices": [{"delta": {"reasoning_content": "hm"}}]}
@@ -436,7 +444,7 @@ class TestRefusal:
         asking = model(openai)
         assert fail(asking, tools=[FIND])[1].kind == "no_tools"
         assert speak(asking, tools=[FIND], final=True)[0] == "x"
-        *others, last = (asked.body for asked in openai.asked)
+        *others, last = (request.body for request in openai.asked)
         assert all("tools" in body for body in others)
         assert not {"tools", "tool_choice"} & last.keys()
 
@@ -451,7 +459,7 @@ class TestRefusal:
         asking = model(openai)
         assert speak(asking, tools=[FIND], final=final)[0] == "x"
         assert speak(asking, tools=[FIND])[0] == "x"
-        _, second, third = (asked.body for asked in openai.asked)
+        _, second, third = (request.body for request in openai.asked)
         assert ("tools" in second) is not final
         assert "tools" in third
         assert len(pauses) == (0 if final else 1)

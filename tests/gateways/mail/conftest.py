@@ -26,9 +26,9 @@ def a_mail(**changes: Any) -> Mail:
 def configure(reload_settings: Callable[[], None]) -> Configure:
     """Return a function that sets variables of mail: ``configure("smtp", smtp="smtp://…")``."""
 
-    def chosen(provider: str, **variables: str) -> None:
+    def set_up(provider: str, **variables: str) -> None:
         os.environ |= {"MAIL": provider, "MAIL_FROM": SENDER}
         os.environ |= {f"MAIL_{name.upper()}": value for name, value in variables.items()}
         reload_settings()
 
-    return chosen
+    return set_up

@@ -64,15 +64,15 @@ def test_no_text_of_a_user_adds_a_header_or_an_address(name: str, subject: str, 
     assert max(map(len, head.split("\r\n"))) <= 998
     message = message_from_bytes(raw, policy=policy.default)
     sender = message["From"].addresses
-    assert [each.addr_spec for each in sender] == [SENDER]
+    assert [address.addr_spec for address in sender] == [SENDER]
     clean = unlinked(one_line(name.encode(errors="ignore").decode(), MAX_NAME))
-    assert [each.addr_spec for each in message["To"].addresses] == ["ada@example.com"]
+    assert [address.addr_spec for address in message["To"].addresses] == ["ada@example.com"]
     # Older readers of headers find one sender, too.
     old = message_from_bytes(raw, policy=policy.compat32)
     ((words, address),) = getaddresses([old["From"]])
     assert address == SENDER
-    shown = str(make_header(decode_header(words)))
-    assert shown == (f"{clean} via {SERVICE}" if clean else SERVICE)
+    shown_name = str(make_header(decode_header(words)))
+    assert shown_name == (f"{clean} via {SERVICE}" if clean else SERVICE)
     assert one_line(str(message["Subject"]), 999) == one_line(
         subject.encode(errors="ignore").decode(), MAX_SUBJECT
     )

@@ -39,10 +39,10 @@ def test_ses_gets_the_whole_message(configure: Configure) -> None:
     with mock_aws():
         boto3.client("sesv2").create_email_identity(EmailIdentity="notify.example.com")
         mail.send(a_mail(subject="Вы записаны"))
-        (sent,) = ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages
-    assert sent.source == SENDER
-    assert set(sent.destinations) == {"ada@example.com"}
-    raw = sent.raw_data
+        (sent_message,) = ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages
+    assert sent_message.source == SENDER
+    assert set(sent_message.destinations) == {"ada@example.com"}
+    raw = sent_message.raw_data
     got = message_from_bytes(raw if isinstance(raw, bytes) else raw.encode())
     assert got["Message-ID"] == "<01J-1@notify.example.com>"
     assert got.get_content_type() == "multipart/alternative"

@@ -20,7 +20,7 @@ def test_mail_is_off_until_it_is_set_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "named"),
+    ("variables", "message"),
     [
         ({"MAIL": "sendmail"}, "MAIL: expected one of ses, smtp, file, off, received 'sendmail'"),
         ({"MAIL": "ses"}, "MAIL_FROM"),
@@ -40,11 +40,11 @@ def test_mail_is_off_until_it_is_set_up() -> None:
     ],
 )
 def test_a_bad_setting_is_named_without_its_password(
-    variables: dict[str, str], named: str, reload_settings: Callable[[], None]
+    variables: dict[str, str], message: str, reload_settings: Callable[[], None]
 ) -> None:
     os.environ |= variables
     reload_settings()
-    with pytest.raises(ValueError, match=named) as caught:
+    with pytest.raises(ValueError, match=message) as caught:
         settings()
     assert "secret" not in str(caught.value)
 
