@@ -13,12 +13,12 @@ from tests.support.restoring import Snapshots
 @pytest.fixture
 def site(api: Api, snapshots: Snapshots) -> str:
     """The id of an empty site."""
-    made: str = snapshots.once_upon_equal_rows("site", lambda: new_site(api))
-    return made
+    site_id: str = snapshots.once_upon_equal_rows("site", lambda: new_site(api))
+    return site_id
 
 
 @pytest.fixture
-def away(net: Internet) -> Server:
+def image_server(net: Internet) -> Server:
     """A fake image host. Paths that are not among its pages are not found."""
     return serve_images(net)
 
@@ -29,5 +29,5 @@ def salon(api: Api, time: Time, snapshots: Snapshots) -> Salon:
 
     It is Friday, 15 January 2027, 15:00 there.
     """
-    made: Salon = snapshots.once_upon_equal_rows("salon", lambda: Salon.opened(api))
-    return made
+    opened: Salon = snapshots.once_upon_equal_rows("salon", lambda: Salon.opened(api))
+    return opened

@@ -24,7 +24,7 @@ from tests.fakes.internet import Server
 
 
 class TestImages:
-    def test_images_become_files_of_the_workspace(self, api: Api, away: Server) -> None:
+    def test_images_become_files_of_the_workspace(self, api: Api, image_server: Server) -> None:
         urls = [f"{IMAGE_SERVER}/{number}.png" for number in range(10)]
         product = create(api, images=[{"url": url} for url in urls])
         assert [(i["width"], i["height"]) for i in product["images"]] == [
@@ -35,7 +35,9 @@ class TestImages:
         assert all(IMAGE_SERVER not in image["url"] for image in product["images"])
         assert read(api, product) == product
 
-    def test_images_that_cannot_be_imported_are_warnings(self, api: Api, away: Server) -> None:
+    def test_images_that_cannot_be_imported_are_warnings(
+        self, api: Api, image_server: Server
+    ) -> None:
         bad = [f"{IMAGE_SERVER}/none.png", "https://127.0.0.1/x.png", "http://a.example/x.png", "x"]
         body = {
             "name": "x",
@@ -49,14 +51,14 @@ class TestImages:
             assert url in warning
 
     def test_an_update_replaces_all_images_and_keeps_own_files(
-        self, api: Api, away: Server
+        self, api: Api, image_server: Server
     ) -> None:
         product = create(api, images=[{"url": f"{IMAGE_SERVER}/{n}.png"} for n in (0, 1)])
         first, second = product["images"]
-        request_count = len(away.requests)
+        request_count = len(image_server.requests)
         swapped = update(api, product, images=[{"url": second["url"]}, {"url": first["url"]}])
         assert swapped["images"] == [second, first]
-        assert len(away.requests) == request_count
+        assert len(image_server.requests) == request_count
         updated_product = update(
             api, product, images=[{"url": first["url"]}, {"url": f"{IMAGE_SERVER}/2.png"}]
         )
@@ -66,7 +68,7 @@ class TestImages:
         assert update(api, product, images=None)["images"] == []
 
     def test_old_images_are_kept_with_a_warning_if_all_new_ones_fail(
-        self, api: Api, away: Server
+        self, api: Api, image_server: Server
     ) -> None:
         product = create(api, images=[{"url": f"{IMAGE_SERVER}/{n}.png"} for n in (0, 1)])
         new = [{"url": f"{IMAGE_SERVER}/none.png"}]
@@ -80,9 +82,11 @@ class TestImages:
         some = update(api, product, images=[*new, {"url": f"{IMAGE_SERVER}/2.png"}])
         assert [image["width"] for image in some["images"]] == [10]
 
-    def test_images_may_be_given_as_file_ids_of_the_workspace(self, api: Api, away: Server) -> None:
+    def test_images_may_be_given_as_file_ids_of_the_workspace(
+        self, api: Api, image_server: Server
+    ) -> None:
         (first,) = create(api, images=[{"url": f"{IMAGE_SERVER}/0.png"}])["images"]
-        request_count = len(away.requests)
+        request_count = len(image_server.requests)
         product = create(api, images=[{"fileId": first["fileId"]}])
         assert product["images"] == [first]
         mixed = [
@@ -91,20 +95,20 @@ class TestImages:
             {"url": first["url"]},
         ]
         assert update(api, product, images=mixed)["images"][1:] == [first, first]
-        assert len(away.requests) == request_count + 1
+        assert len(image_server.requests) == request_count + 1
 
     def test_an_unknown_file_id_is_404_before_anything_is_fetched(
-        self, api: Api, away: Server, new_owner: Any
+        self, api: Api, image_server: Server, new_owner: Any
     ) -> None:
         (theirs,) = create(new_owner().api(), images=[{"url": f"{IMAGE_SERVER}/0.png"}])["images"]
-        product, request_count = create(api), len(away.requests)
+        product, request_count = create(api), len(image_server.requests)
         for unknown in (new_id(), theirs["fileId"]):
             images = [{"url": f"{IMAGE_SERVER}/1.png"}, {"fileId": unknown}]
             body = {"name": "x", "price": 1, "images": images}
             assert refusal(api, CREATE, body) == (404, "not_found")
             body = {"id": product["id"], "images": images}
             assert refusal(api, UPDATE, body) == (404, "not_found")
-        assert len(away.requests) == request_count
+        assert len(image_server.requests) == request_count
 
     def test_a_file_that_is_not_an_image_is_400(self, api: Api) -> None:
         text = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
@@ -114,7 +118,7 @@ class TestImages:
         assert "text/plain" in answer.data["message"]
 
     def test_images_are_not_fetched_if_the_category_is_unknown(
-        self, api: Api, away: Server, new_owner: Any
+        self, api: Api, image_server: Server, new_owner: Any
     ) -> None:
         product, images = create(api), [{"url": f"{IMAGE_SERVER}/1.png"}]
         for unknown in (
@@ -126,10 +130,10 @@ class TestImages:
             assert refusal(api, CREATE, {"name": "x", "price": 1, **more}) == (404, "not_found")
             assert refusal(api, UPDATE, {"id": product["id"], **more}) == (404, "not_found")
         assert refusal(api, UPDATE, {"id": new_id(), "images": images}) == (404, "not_found")
-        assert away.paths == []
+        assert image_server.paths == []
 
     def test_external_images_make_a_call_heavy_and_own_files_do_not(
-        self, api: Api, away: Server, monkeypatch: pytest.MonkeyPatch
+        self, api: Api, image_server: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         mine = create(api, images=[{"url": f"{IMAGE_SERVER}/1.png"}])["images"][0]["url"]
         monkeypatch.setattr(
@@ -146,9 +150,9 @@ class TestImages:
             answer = api.refused("POST", path, body)
             assert (answer.status, answer.data["code"]) == (429, "rate_limited")
             assert int(answer.headers["Retry-After"]) <= 60
-        assert away.paths == ["/1.png"]
+        assert image_server.paths == ["/1.png"]
 
-    def test_a_refused_call_leaves_no_image(self, api: Api, away: Server) -> None:
+    def test_a_refused_call_leaves_no_image(self, api: Api, image_server: Server) -> None:
         create(api, sku="S")
         body = {"name": "x", "price": 1, "sku": "s", "images": [{"url": f"{IMAGE_SERVER}/1.png"}]}
         assert refusal(api, CREATE, body) == (409, "sku_taken")

@@ -128,7 +128,7 @@ class TestUpsertProducts:
         assert names(api) == "Loaf Name G"
 
     def test_a_dry_run_changes_nothing_and_reports_the_changes(
-        self, api: Api, away: Server
+        self, api: Api, image_server: Server
     ) -> None:
         for sku in "ABC":
             create(api, f"Name {sku}", sku=sku)
@@ -143,7 +143,7 @@ class TestUpsertProducts:
         rows_before = all_rows()
         answer = upsert(api, *items, dryRun=True)
         assert all_rows() == rows_before
-        assert away.paths == []
+        assert image_server.paths == []
         assert outcomes(answer) == [
             (200, "would update"),
             (200, "unchanged"),
@@ -300,7 +300,9 @@ def _check_digit(digits: str) -> str:
 
 
 class TestImages:
-    def test_images_become_files_and_own_files_are_kept(self, api: Api, away: Server) -> None:
+    def test_images_become_files_and_own_files_are_kept(
+        self, api: Api, image_server: Server
+    ) -> None:
         images = [{"url": f"{IMAGE_SERVER}/{number}.png"} for number in range(4)]
         answer = upsert(api, item("A", images=images[:2]), item("B"), item("C", images=images[2:]))
         assert outcomes(answer) == [(200, "created")] * 3
@@ -316,12 +318,12 @@ class TestImages:
         assert read(api, by_sku["A"])["images"] == by_sku["A"]["images"][::-1]
         upsert(api, item("A", images=[]))
         assert read(api, by_sku["A"])["images"] == []
-        assert len(away.paths) == 4
+        assert len(image_server.paths) == 4
 
     def test_images_may_be_file_ids_and_an_unknown_id_fails_its_item(
         self,
         api: Api,
-        away: Server,
+        image_server: Server,
     ) -> None:
         upsert(api, item("A", images=[{"url": f"{IMAGE_SERVER}/1.png"}]))
         (image,) = list_products(api)[0]["images"]
@@ -338,17 +340,19 @@ class TestImages:
         images_by_sku = {product["sku"]: product["images"] for product in list_products(api)}
         assert (images_by_sku["A"], images_by_sku["B"][1:]) == ([image], [image])
 
-    def test_an_image_shown_by_several_items_is_one_file(self, api: Api, away: Server) -> None:
+    def test_an_image_shown_by_several_items_is_one_file(
+        self, api: Api, image_server: Server
+    ) -> None:
         same = [{"url": f"{IMAGE_SERVER}/1.png"}]
         answer = upsert(api, *(item(sku, images=same) for sku in "ABC"))
         assert [result["warnings"] for result in answer["results"]] == [[], [], []]
         assert len({product["images"][0]["fileId"] for product in list_products(api)}) == 1
-        assert len(image_files(api)) == len(away.paths) == 1
+        assert len(image_files(api)) == len(image_server.paths) == 1
 
     def test_failed_images_are_warnings_and_old_images_are_kept(
         self,
         api: Api,
-        away: Server,
+        image_server: Server,
     ) -> None:
         upsert(api, item("A", images=[{"url": f"{IMAGE_SERVER}/1.png"}]))
         old_images = list_products(api)[0]["images"]
@@ -386,7 +390,7 @@ class TestImages:
     def test_a_repeated_call_does_not_fetch_images_again(
         self,
         api: Api,
-        away: Server,
+        image_server: Server,
         time: Time,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -402,17 +406,17 @@ class TestImages:
             dying.setattr(UnitOfWork, "commit", die)
             with pytest.raises(KeyboardInterrupt):
                 api.call("POST", UPSERT, {"items": pictured}, {"Idempotency-Key": "k"})
-        assert Counter(away.paths) == {f"/{n}.png": 1 for n in range(4)}
+        assert Counter(image_server.paths) == {f"/{n}.png": 1 for n in range(4)}
         time.pass_by(minutes=3)
         api.post(UPSERT, {"items": pictured}, key="k")
-        assert Counter(away.paths) == {"/0.png": 1, "/1.png": 1, "/2.png": 2, "/3.png": 2}
+        assert Counter(image_server.paths) == {"/0.png": 1, "/1.png": 1, "/2.png": 2, "/3.png": 2}
         assert [len(product["images"]) for product in list_products(api)] == [1] * 4
         assert len(image_files(api)) == 4
 
     def test_the_images_of_ten_items_count_as_one_heavy_call(
         self,
         api: Api,
-        away: Server,
+        image_server: Server,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr(

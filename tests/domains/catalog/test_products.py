@@ -228,7 +228,9 @@ class TestDeleteProduct:
 
 
 class TestDuplicateProduct:
-    def test_a_copy_is_inactive_and_without_unique_fields(self, api: Api, away: Server) -> None:
+    def test_a_copy_is_inactive_and_without_unique_fields(
+        self, api: Api, image_server: Server
+    ) -> None:
         source = create(
             api,
             sku="S",

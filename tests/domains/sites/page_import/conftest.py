@@ -7,6 +7,6 @@ from tests.fakes.internet import Internet, Server, http_response
 
 
 @pytest.fixture
-def away(net: Internet) -> Server:
+def image_server(net: Internet) -> Server:
     """A fake host. Paths that are not among its pages are not found."""
     return net.serve(IMAGE_SERVER, http_response(b"no", "404 Not Found"))

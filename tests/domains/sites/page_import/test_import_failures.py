@@ -34,81 +34,81 @@ SAVE = "/api/pages/save-html"
 
 class TestFailures:
     def test_a_commit_that_fails_leaves_no_object(
-        self, away: Server, api: Api, owner: Owner, site: str
+        self, image_server: Server, api: Api, owner: Owner, site: str
     ) -> None:
         take(api, site, html="<p>", slug="taken")
-        away.pages = {"/a.png": http_response(png())}
-        before = kept()
+        image_server.pages = {"/a.png": http_response(png())}
+        keys_before = kept()
         body = {"projectId": site, "html": images(f"{IMAGE_SERVER}/a.png"), "slug": "taken"}
         assert api.refused("POST", IMPORT, body).status == 409
-        assert away.paths == ["/a.png"]
-        assert kept() == before
+        assert image_server.paths == ["/a.png"]
+        assert kept() == keys_before
         assert files.used_bytes(owner.workspace.id) == len("<p>")
 
     def test_a_retry_after_a_conflict_fetches_nothing_again(
-        self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+        self, image_server: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        away.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
+        image_server.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
         commit, lost = UnitOfWork.commit, []
-        before = kept()
+        keys_before = kept()
 
-        def lose_twice(self: UnitOfWork, *rest: Any) -> None:
+        def lose_twice(self: UnitOfWork, *arguments: Any) -> None:
             if len(lost) < 2:
                 lost.append(self)
                 raise ConcurrentUpdateError
-            commit(self, *rest)
+            commit(self, *arguments)
 
         monkeypatch.setattr(UnitOfWork, "commit", lose_twice)
         assert take(api, site, url=IMAGE_SERVER)["imported"]["images"] == 1
-        assert away.paths == ["/", "/a.png"]
-        assert len(kept() - before) == 3
+        assert image_server.paths == ["/", "/a.png"]
+        assert len(kept() - keys_before) == 3
 
     @pytest.mark.parametrize("room", [(9999, 0), (0, 9999), (9999, 0, 9999), (9999, 9999)])
-    @pytest.mark.parametrize("again", [False, True], ids=["new page", "page there"])
+    @pytest.mark.parametrize("replaces_page", [False, True], ids=["new page", "page there"])
     def test_the_answer_after_conflicts_matches_the_stored_page(
         self,
-        again: bool,
+        replaces_page: bool,
         room: tuple[int, ...],
-        away: Server,
+        image_server: Server,
         api: Api,
         site: str,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         place = {"projectId": site}
-        if again:
+        if replaces_page:
             place = {"pageId": take(api, site, html="<p>before")["page"]["id"]}
-        away.pages = {
+        image_server.pages = {
             "/": page("<title>T</title>" + images("a.png")),
             "/a.png": http_response(png()),
         }
-        commit, left = UnitOfWork.commit, [MIB + size for size in room]
-        before = kept()
+        commit, storage_left = UnitOfWork.commit, [MIB + size for size in room]
+        keys_before = kept()
 
-        def lose_while_the_quota_changes(self: UnitOfWork, *rest: Any) -> None:
-            if len(left) > 1:
-                left.pop(0)
-                monkeypatch.setitem(plans.STORAGE_BYTES, "business", left[0])
+        def lose_while_the_quota_changes(self: UnitOfWork, *arguments: Any) -> None:
+            if len(storage_left) > 1:
+                storage_left.pop(0)
+                monkeypatch.setitem(plans.STORAGE_BYTES, "business", storage_left[0])
                 raise ConcurrentUpdateError
-            commit(self, *rest)
+            commit(self, *arguments)
 
-        monkeypatch.setitem(plans.STORAGE_BYTES, "business", left[0])
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", storage_left[0])
         monkeypatch.setattr(UnitOfWork, "commit", lose_while_the_quota_changes)
         answer = api.post(IMPORT, {**place, "url": IMAGE_SERVER})
         assert answer["imported"]["images"] == (room[-1] > 0)
         assert (f"{IMAGE_SERVER}/a.png" in html_of(api, answer)) == (room[-1] == 0)
         read = api.get(f"/api/pages/{answer['page']['id']}")["page"]
         assert read == answer["page"] | {"html": html_of(api, answer)}
-        assert len(kept()) == len(before) + 1 + 2 * answer["imported"]["images"]
+        assert len(kept()) == len(keys_before) + 1 + 2 * answer["imported"]["images"]
 
     def test_a_large_answer_is_replayed_from_an_object_that_expires_after_a_day(
         self, time: Time, api: Api, owner: Owner, site: str
     ) -> None:
-        made = take(api, site, html="<p>")["page"]
-        body = {"id": made["id"], "html": "<p>" + "ё" * idempotency.MAX_INLINE_BYTES}
+        new_page = take(api, site, html="<p>")["page"]
+        body = {"id": new_page["id"], "html": "<p>" + "ё" * idempotency.MAX_INLINE_BYTES}
         headers = {"Idempotency-Key": "large"}
-        first, again = (api.call("POST", SAVE, body, headers) for _ in range(2))
-        assert first.body == again.body
-        assert again.headers["Idempotency-Replayed"] == "true"
+        first, repeated = (api.call("POST", SAVE, body, headers) for _ in range(2))
+        assert first.body == repeated.body
+        assert repeated.headers["Idempotency-Replayed"] == "true"
         replays = re.compile(rf"{owner.workspace.id}/answers/.+")
         assert len(list(filter(replays.match, kept()))) == 1
         other = api.refused("POST", SAVE, body | {"html": "<p>"}, **headers)
@@ -124,15 +124,15 @@ class TestFailures:
     def test_a_large_answer_whose_commit_fails_leaves_no_object(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        made = take(api, site, html="<p>")["page"]
-        before = kept()
+        new_page = take(api, site, html="<p>")["page"]
+        keys_before = kept()
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 100_000)
-        body = {"id": made["id"], "html": "x" * 200_000}
+        body = {"id": new_page["id"], "html": "x" * 200_000}
         assert api.refused("POST", SAVE, body, **{"Idempotency-Key": "k"}).status == 409
-        assert kept() == before
+        assert kept() == keys_before
 
     def test_all_external_calls_end_before_api_gateways_29_seconds(
-        self, away: Server, api: Api, site: str
+        self, image_server: Server, api: Api, site: str
     ) -> None:
         assert rehosting.SECONDS + 5 <= 29
         assert fetch.TOTAL_SECONDS <= rehosting.SECONDS

@@ -25,9 +25,9 @@ def reasons(answer: Any) -> dict[str, str]:
 
 
 def test_images_of_lazy_backgrounds_and_image_sets_become_files_and_other_values_stay(
-    away: Server, api: Api, site: str
+    image_server: Server, api: Api, site: str
 ) -> None:
-    away.pages = {f"/{n}.png": http_response(png(n)) for n in range(6)}
+    image_server.pages = {f"/{n}.png": http_response(png(n)) for n in range(6)}
     values = "data-original='12.5' data-bg='rgba(0,0,0,.5)' data-image='{{ x }}'"
     html = html_of(
         api,
@@ -51,10 +51,10 @@ class TestDeadHosts:
 
     @pytest.mark.parametrize("scheme", ["http", "https"])
     def test_a_dead_host_is_tried_once(
-        self, scheme: str, away: Server, net: Internet, api: Api, site: str
+        self, scheme: str, image_server: Server, net: Internet, api: Api, site: str
     ) -> None:
         net.names["dead.example.com"] = ["8.8.8.8"]
-        away.pages = {f"/{n}.png": http_response(png(n)) for n in range(5)}
+        image_server.pages = {f"/{n}.png": http_response(png(n)) for n in range(5)}
         dead = [f"{scheme}://dead.example.com/{n}.png" for n in range(45)]
         gone = [f"http://gone.example.com/{n}.png" for n in range(5)]
         alive = [f"{IMAGE_SERVER}/{n}.png" for n in range(5)]
@@ -67,10 +67,10 @@ class TestDeadHosts:
         assert net.lookups.count("gone.example.com") == 1
 
     def test_a_dead_host_is_remembered_when_redirects_lead_to_it(
-        self, away: Server, net: Internet, api: Api, site: str
+        self, image_server: Server, net: Internet, api: Api, site: str
     ) -> None:
         net.names["dead.example.com"] = ["8.8.8.8"]
-        away.pages = {f"/{n}.png": to("http://dead.example.com/") for n in range(20)}
+        image_server.pages = {f"/{n}.png": to("http://dead.example.com/") for n in range(20)}
         answer = take(api, site, html=images(*(f"{IMAGE_SERVER}/{n}.png" for n in range(20))))
         assert len(reasons(answer)) == 20
         assert net.connections.count(("8.8.8.8", 80)) == 1
@@ -83,9 +83,9 @@ class TestDeadHosts:
         assert len(net.connections) == 1
 
     def test_a_host_that_lacks_an_image_or_breaks_off_is_not_dead(
-        self, away: Server, api: Api, site: str
+        self, image_server: Server, api: Api, site: str
     ) -> None:
-        away.pages = {"/cut.png": reset, "/good.png": http_response(png())}
+        image_server.pages = {"/cut.png": reset, "/good.png": http_response(png())}
         bad = [f"{IMAGE_SERVER}/none.png", f"{IMAGE_SERVER}/cut.png"]
         answer = take(api, site, html=images(*bad, f"{IMAGE_SERVER}/good.png"))
         assert answer["imported"]["images"] == 1
@@ -103,10 +103,10 @@ class TestDeadHosts:
 
 class TestImages:
     def test_images_become_files_and_the_page_shows_them(
-        self, away: Server, api: Api, site: str
+        self, image_server: Server, api: Api, site: str
     ) -> None:
-        away.pages = {f"/img/{n}.png": http_response(png(n)) for n in range(20)}
-        away.pages["/"] = page(
+        image_server.pages = {f"/img/{n}.png": http_response(png(n)) for n in range(20)}
+        image_server.pages["/"] = page(
             f"<title>Хлеб</title>{images(*(f'/img/{n}.png' for n in range(18)))}"
             '<div style="background:url(img/18.png)"></div><img srcset="img/19.png 2x">'
         )
@@ -116,17 +116,17 @@ class TestImages:
         assert IMAGE_SERVER not in html
         places = [f for f in listed(api)["folders"] if f["name"] == "pages"]
         assert [place["filesCount"] for place in places] == [20]
-        made = listed(api, folderId=places[0]["id"], size=100)["files"]
-        assert all(file["url"] in html for file in made)
-        assert {(file["width"], file["mimeType"]) for file in made} == {
+        image_files = listed(api, folderId=places[0]["id"], size=100)["files"]
+        assert all(file["url"] in html for file in image_files)
+        assert {(file["width"], file["mimeType"]) for file in image_files} == {
             (8 + n, "image/png") for n in range(20)
         }
 
     def test_images_are_imported_through_the_tool_too(
-        self, away: Server, api: Api, site: str
+        self, image_server: Server, api: Api, site: str
     ) -> None:
-        away.pages = {f"/{n}.png": http_response(png(n)) for n in range(20)}
-        away.pages["/"] = page(images(*(f"{n}.png" for n in range(20))))
+        image_server.pages = {f"/{n}.png": http_response(png(n)) for n in range(20)}
+        image_server.pages["/"] = page(images(*(f"{n}.png" for n in range(20))))
         call = {
             "jsonrpc": "2.0",
             "id": 1,
@@ -142,10 +142,10 @@ class TestImages:
         assert '"images":20' in result["content"][0]["text"].replace(" ", "")
 
     def test_at_most_fifty_images_are_imported_and_the_rest_listed(
-        self, away: Server, api: Api, site: str
+        self, image_server: Server, api: Api, site: str
     ) -> None:
-        away.pages = {f"/{n}.png": http_response(png(n)) for n in range(60)}
-        away.pages["/"] = page(images(*(f"{n}.png" for n in range(60))))
+        image_server.pages = {f"/{n}.png": http_response(png(n)) for n in range(60)}
+        image_server.pages["/"] = page(images(*(f"{n}.png" for n in range(60))))
         answer = take(api, site, url=IMAGE_SERVER)
         assert answer["imported"]["images"] == 50
         assert list(reasons(answer)) == [f"{IMAGE_SERVER}/{n}.png" for n in range(50, 60)]
@@ -156,10 +156,10 @@ class TestImages:
         ]
 
     def test_failed_images_keep_their_urls_and_are_listed_with_reasons(
-        self, away: Server, net: Internet, api: Api, site: str
+        self, image_server: Server, net: Internet, api: Api, site: str
     ) -> None:
         net.names |= INSIDE
-        away.pages = {
+        image_server.pages = {
             "/good.png": http_response(png()),
             "/svg.png": http_response(b"<svg xmlns='http://www.w3.org/2000/svg'/>"),
             "/cut.png": http_response(png()[:40]),
@@ -183,59 +183,66 @@ class TestImages:
             assert words in reply[url], reply[url]
             assert url in html_of(api, answer)
 
-    def test_each_image_is_fetched_once(self, away: Server, api: Api, site: str) -> None:
-        away.pages = {"/a.png": http_response(png())}
+    def test_each_image_is_fetched_once(self, image_server: Server, api: Api, site: str) -> None:
+        image_server.pages = {"/a.png": http_response(png())}
         answer = take(
             api, site, html=images(*[f"{IMAGE_SERVER}/a.png"] * 3, f"{IMAGE_SERVER}/a.png#x")
         )
-        assert away.paths == ["/a.png"]
+        assert image_server.paths == ["/a.png"]
         assert answer["imported"]["images"] == 1
         assert IMAGE_SERVER not in html_of(api, answer)
 
-    def test_image_import_can_be_switched_off(self, away: Server, api: Api, site: str) -> None:
+    def test_image_import_can_be_switched_off(
+        self, image_server: Server, api: Api, site: str
+    ) -> None:
         html = images(f"{IMAGE_SERVER}/a.png")
         answer = take(api, site, html=html, rehostImages=False)
-        assert (html_of(api, answer), away.paths) == (html, [])
+        assert (html_of(api, answer), image_server.paths) == (html, [])
 
     def test_images_of_the_same_workspace_are_not_fetched(
         self, net: Internet, api: Api, site: str
     ) -> None:
         mine = upload(api, "a.png", png())["url"]
-        before = kept()
+        keys_before = kept()
         answer = take(api, site, html=images(mine))
         assert answer["imported"] == {"images": 1, "failed": []}
         assert mine in html_of(api, answer)
         assert net.connections == []
-        assert len(kept() - before) == 1
+        assert len(kept() - keys_before) == 1
 
     def test_images_of_another_workspace_are_fetched_like_any_other(
         self, net: Internet, new_owner: Callable[..., Owner], api: Api, site: str
     ) -> None:
         theirs = upload(new_owner().api(), "a.png", png())["url"]
         mine = upload(api, "a.png", png())["url"]
-        changed = mine[: -len("/a.png") - 1] + ("A" if mine[-7] != "A" else "B") + "/a.png"
-        answer = take(api, site, html=images(theirs, changed))
+        similar_url = mine[: -len("/a.png") - 1] + ("A" if mine[-7] != "A" else "B") + "/a.png"
+        answer = take(api, site, html=images(theirs, similar_url))
         assert answer["imported"]["images"] == 0
-        assert set(reasons(answer)) == {theirs, changed}
+        assert set(reasons(answer)) == {theirs, similar_url}
 
     def test_images_are_imported_as_far_as_the_quota_allows(
-        self, away: Server, api: Api, owner: Owner, site: str, monkeypatch: pytest.MonkeyPatch
+        self,
+        image_server: Server,
+        api: Api,
+        owner: Owner,
+        site: str,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        before = kept()
-        away.pages = {f"/{n}.png": http_response(png(n)) for n in range(8)}
+        keys_before = kept()
+        image_server.pages = {f"/{n}.png": http_response(png(n)) for n in range(8)}
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", MIB + 2500)
         answer = take(api, site, html=images(*(f"{IMAGE_SERVER}/{n}.png" for n in range(8))))
         count = answer["imported"]["images"]
         assert 0 < count < 8
         assert "plan" in next(iter(reasons(answer).values()))
         assert files.used_bytes(owner.workspace.id) <= MIB + 2500
-        assert len(kept() - before) == 2 * count + 1
+        assert len(kept() - keys_before) == 2 * count + 1
 
     def test_images_share_twenty_seconds_with_their_page(
-        self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+        self, image_server: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rehosting, "SECONDS", 0.6)
-        away.pages = {"/good.png": http_response(png()), "/slow.png": silence}
+        image_server.pages = {"/good.png": http_response(png()), "/slow.png": silence}
         answer = take(
             api, site, html=images(f"{IMAGE_SERVER}/slow.png", f"{IMAGE_SERVER}/good.png")
         )
@@ -243,27 +250,27 @@ class TestImages:
         assert "too slow" in reasons(answer)[f"{IMAGE_SERVER}/slow.png"]
 
     def test_a_slow_page_leaves_no_time_for_images(
-        self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+        self, image_server: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rehosting, "SECONDS", 0.0)
-        away.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
+        image_server.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
         answer = take(api, site, url=IMAGE_SERVER)
         assert reasons(answer) == {f"{IMAGE_SERVER}/a.png": "the time for all images was over"}
-        assert away.paths == ["/"]
+        assert image_server.paths == ["/"]
 
     def test_images_that_cannot_be_stored_are_listed_and_the_page_is_created(
-        self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+        self, image_server: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        put, before = FolderStore.put, kept()
+        put, keys_before = FolderStore.put, kept()
 
-        def fail(self: FolderStore, key: str, *rest: Any) -> None:
+        def fail(self: FolderStore, key: str, *arguments: Any) -> None:
             if "/thumbnail/bad" in key:
                 raise UnavailableError
-            put(self, key, *rest)
+            put(self, key, *arguments)
 
         monkeypatch.setattr(FolderStore, "put", fail)
-        away.pages = {"/good.png": http_response(png()), "/bad.png": http_response(png(1))}
+        image_server.pages = {"/good.png": http_response(png()), "/bad.png": http_response(png(1))}
         answer = take(api, site, html=images(f"{IMAGE_SERVER}/bad.png", f"{IMAGE_SERVER}/good.png"))
         assert answer["imported"]["images"] == 1
         assert "stored" in reasons(answer)[f"{IMAGE_SERVER}/bad.png"]
-        assert len(kept() - before) == 3
+        assert len(kept() - keys_before) == 3

@@ -32,11 +32,13 @@ class TestPage:
         assert html_of(api, answer) == html
         assert (answer["page"]["title"], answer["page"]["slug"]) == ("Пекарня «Ёж»", "pekarnya-ezh")
         assert answer["imported"] == {"images": 0, "failed": []}
-        shown = api.get(f"/api/pages/{answer['page']['id']}")["page"]
-        assert shown == answer["page"] | {"html": html}
+        stored_page = api.get(f"/api/pages/{answer['page']['id']}")["page"]
+        assert stored_page == answer["page"] | {"html": html}
 
-    def test_a_fetched_page_has_absolute_urls(self, away: Server, api: Api, site: str) -> None:
-        away.pages = {
+    def test_a_fetched_page_has_absolute_urls(
+        self, image_server: Server, api: Api, site: str
+    ) -> None:
+        image_server.pages = {
             "/shop/": page('<title>Shop</title><a href="cakes?a=1&amp;b=2">x</a><a href="#top">')
         }
         answer = take(api, site, url=f"{IMAGE_SERVER}/shop/")
@@ -44,25 +46,29 @@ class TestPage:
         assert 'href="#top"' in html_of(api, answer)
 
     def test_redirects_are_followed_and_urls_resolved_against_the_final_one(
-        self, away: Server, api: Api, site: str
+        self, image_server: Server, api: Api, site: str
     ) -> None:
-        away.pages = {"/": to("/new/"), "/new/": page('<a href="x">')}
+        image_server.pages = {"/": to("/new/"), "/new/": page('<a href="x">')}
         assert f"{IMAGE_SERVER}/new/x" in html_of(api, take(api, site, url=IMAGE_SERVER))
 
-    def test_a_page_is_read_in_its_own_encoding(self, away: Server, api: Api, site: str) -> None:
+    def test_a_page_is_read_in_its_own_encoding(
+        self, image_server: Server, api: Api, site: str
+    ) -> None:
         body = "<title>Пекарня</title>".encode("cp1251")
-        away.pages = {"/": http_response(body, content_type="text/html; charset=windows-1251")}
+        image_server.pages = {
+            "/": http_response(body, content_type="text/html; charset=windows-1251")
+        }
         assert take(api, site, url=IMAGE_SERVER)["page"]["title"] == "Пекарня"
 
     def test_the_given_title_and_slug_are_used(self, api: Api, site: str) -> None:
-        made = take(api, site, html="<title>T</title>", title="Mine", slug="mine")["page"]
-        assert (made["title"], made["slug"], made["isHome"]) == ("Mine", "mine", True)
+        new_page = take(api, site, html="<title>T</title>", title="Mine", slug="mine")["page"]
+        assert (new_page["title"], new_page["slug"], new_page["isHome"]) == ("Mine", "mine", True)
         assert take(api, site, html="<p>")["page"]["title"] == "Imported page"
-        again = api.refused("POST", IMPORT, {"projectId": site, "html": "<p>", "slug": "mine"})
-        assert (again.status, again.data["code"]) == (409, "slug_taken")
+        refusal = api.refused("POST", IMPORT, {"projectId": site, "html": "<p>", "slug": "mine"})
+        assert (refusal.status, refusal.data["code"]) == (409, "slug_taken")
 
     @pytest.mark.parametrize(
-        ("written", "title"),
+        ("html_title", "title"),
         [
             ("a\x07b&#7;\x7fc", "abc"),
             ("Invoice\u202efdp.exe", "Invoicefdp.exe"),
@@ -71,44 +77,45 @@ class TestPage:
         ],
     )
     def test_the_title_is_always_a_valid_one(
-        self, written: str, title: str, api: Api, site: str
+        self, html_title: str, title: str, api: Api, site: str
     ) -> None:
-        made = take(api, site, html=f"<title>{written}</title>")["page"]
-        assert made["title"] == title
-        again = api.post("/api/pages/create", {"projectId": site, "title": made["title"]})
-        assert again["page"]["title"] == title
+        new_page = take(api, site, html=f"<title>{html_title}</title>")["page"]
+        assert new_page["title"] == title
+        copy = api.post("/api/pages/create", {"projectId": site, "title": new_page["title"]})
+        assert copy["page"]["title"] == title
 
     def test_a_long_title_is_cut(self, api: Api, site: str) -> None:
-        made = take(api, site, html=f"<title>{'Ё' * 300}</title>")["page"]
-        assert made["title"] == "Ё" * 200
+        new_page = take(api, site, html=f"<title>{'Ё' * 300}</title>")["page"]
+        assert new_page["title"] == "Ё" * 200
 
     def test_an_import_may_replace_a_page_and_increments_its_version(
         self, api: Api, site: str
     ) -> None:
-        before = kept()
+        keys_before = kept()
         first = take(api, site, html="<title>One</title>1")["page"]
-        again = api.post(IMPORT, {"pageId": first["id"], "html": "<title>Two</title>2"})
-        assert (again["page"]["title"], again["page"]["version"]) == ("Two", 2)
-        assert html_of(api, again).endswith("2")
-        named = api.post(IMPORT, {"pageId": first["id"], "html": "3", "title": "Three"})["page"]
-        assert (named["title"], named["slug"], named["version"]) == ("Three", "one", 3)
+        second = api.post(IMPORT, {"pageId": first["id"], "html": "<title>Two</title>2"})
+        assert (second["page"]["title"], second["page"]["version"]) == ("Two", 2)
+        assert html_of(api, second).endswith("2")
+        body = {"pageId": first["id"], "html": "3", "title": "Three"}
+        third = api.post(IMPORT, body)["page"]
+        assert (third["title"], third["slug"], third["version"]) == ("Three", "one", 3)
         untitled = api.post(IMPORT, {"pageId": first["id"], "html": "<title> </title>4"})["page"]
         assert (untitled["title"], untitled["version"]) == ("Three", 4)
-        assert len(kept() - before) == 2, "the present HTML, and the first"
+        assert len(kept() - keys_before) == 2, "the present HTML, and the first"
 
     def test_a_version_mismatch_is_refused_before_anything_is_fetched(
-        self, away: Server, api: Api, site: str
+        self, image_server: Server, api: Api, site: str
     ) -> None:
-        away.pages = {"/": page("<p>new")}
+        image_server.pages = {"/": page("<p>new")}
         there = take(api, site, html="<p>old")["page"]
         body = {"pageId": there["id"], "url": IMAGE_SERVER}
         answer = api.refused("POST", IMPORT, {**body, "ifVersion": 7})
         assert (answer.status, answer.data["code"]) == (409, "version_conflict")
-        assert (answer.data["version"], away.paths) == (1, [])
+        assert (answer.data["version"], image_server.paths) == (1, [])
         assert api.post(IMPORT, {**body, "ifVersion": 1})["page"]["version"] == 2
 
     def test_a_page_changed_during_the_fetch_is_a_conflict(
-        self, away: Server, api: Api, site: str
+        self, image_server: Server, api: Api, site: str
     ) -> None:
         there = take(api, site, html="<p>old")["page"]
 
@@ -116,7 +123,7 @@ class TestPage:
             api.post("/api/pages/save-html", {"id": there["id"], "html": "<p>rival"})
             page("<p>new")(sock)
 
-        away.pages = {"/": slow}
+        image_server.pages = {"/": slow}
         body = {"pageId": there["id"], "url": IMAGE_SERVER, "ifVersion": 1}
         assert api.refused("POST", IMPORT, body).data["code"] == "version_conflict"
         assert api.get(f"/api/pages/{there['id']}")["page"]["html"] == "<p>rival"
@@ -147,22 +154,25 @@ class TestPage:
 
     def test_the_description_comes_from_the_meta_tag(self, api: Api, site: str) -> None:
         html = '<meta name="Description" content=" Свежий\n хлеб &amp; торты ">'
-        made = take(api, site, html=html)["page"]
-        assert made["description"] == "Свежий хлеб & торты"
-        here = {"pageId": made["id"]}
+        new_page = take(api, site, html=html)["page"]
+        assert new_page["description"] == "Свежий хлеб & торты"
+        here = {"pageId": new_page["id"]}
         assert (
-            api.post(IMPORT, here | {"html": "<p>"})["page"]["description"] == (made["description"])
+            api.post(IMPORT, here | {"html": "<p>"})["page"]["description"]
+            == (new_page["description"])
         )
         long = f"<meta name=description content='{'ж' * 600}'>"
         assert api.post(IMPORT, here | {"html": long})["page"]["description"] == "ж" * 500
         assert take(api, site, html="<p>")["page"]["description"] is None
 
     @pytest.mark.parametrize("html", ["", " \n\t", "\ufeff"])
-    def test_an_empty_page_is_400(self, html: str, away: Server, api: Api, site: str) -> None:
-        away.pages = {"/": page(html)}
+    def test_an_empty_page_is_400(
+        self, html: str, image_server: Server, api: Api, site: str
+    ) -> None:
+        image_server.pages = {"/": page(html)}
         for source in ("html", "url"):
-            given = {"projectId": site, source: html if source == "html" else IMAGE_SERVER}
-            answer = api.refused("POST", IMPORT, given)
+            fields = {"projectId": site, source: html if source == "html" else IMAGE_SERVER}
+            answer = api.refused("POST", IMPORT, fields)
             assert answer.status == 400
             assert [error["field"] for error in answer.data["errors"]] == [source]
 
@@ -179,67 +189,68 @@ class TestPage:
     def test_exactly_one_source_and_one_target_are_required(
         self, more: dict[str, Any], api: Api, site: str
     ) -> None:
-        given = {"projectId": site} | more
-        body = {name: value for name, value in given.items() if value is not None}
+        fields = {"projectId": site} | more
+        body = {name: value for name, value in fields.items() if value is not None}
         assert api.refused("POST", IMPORT, body).status == 400
 
     @pytest.mark.parametrize("place", ["projectId", "pageId", "full"])
     def test_a_target_without_room_is_refused_before_anything_is_fetched(
-        self, place: str, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+        self, place: str, image_server: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        away.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
+        image_server.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
         if place == "full":
             monkeypatch.setattr(records, "MAX_PAGES", 1)
             take(api, site, html="<p>")
         where = {"projectId": site} if place == "full" else {place: new_id()}
         answer = api.refused("POST", IMPORT, where | {"url": IMAGE_SERVER})
         assert answer.status == (409 if place == "full" else 404)
-        assert away.paths == []
+        assert image_server.paths == []
 
     def test_html_and_images_share_one_fetch_limit(
-        self, away: Server, api: Api, owner: Owner, site: str
+        self, image_server: Server, api: Api, owner: Owner, site: str
     ) -> None:
-        away.pages = {"/a.png": http_response(png())}
-        made = take(api, site, html="<p>" + images(f"{IMAGE_SERVER}/a.png"))["page"]
+        image_server.pages = {"/a.png": http_response(png())}
+        new_page = take(api, site, html="<p>" + images(f"{IMAGE_SERVER}/a.png"))["page"]
         (file,) = rows_of(owner, "FILE")
         (row,) = rows_of(owner, "PAGE")
-        assert int(row["html_bytes"]["N"]) == made["htmlBytes"]
-        assert files.used_bytes(owner.workspace.id) == made["htmlBytes"] + int(file["size"]["N"])
+        assert int(row["html_bytes"]["N"]) == new_page["htmlBytes"]
+        size = new_page["htmlBytes"] + int(file["size"]["N"])
+        assert files.used_bytes(owner.workspace.id) == size
 
     @pytest.mark.parametrize("source", ["html", "url"])
     def test_a_page_that_grows_over_a_mebibyte_is_413_before_its_images_are_fetched(
-        self, source: str, away: Server, api: Api, site: str
+        self, source: str, image_server: Server, api: Api, site: str
     ) -> None:
         html = images("a.png") + "<a href=b>" * 60_000
-        away.pages = {"/": page(html), "/a.png": http_response(png())}
-        given = (
+        image_server.pages = {"/": page(html), "/a.png": http_response(png())}
+        source_field = (
             {"html": html, "baseUrl": IMAGE_SERVER} if source == "html" else {"url": IMAGE_SERVER}
         )
-        answer = api.refused("POST", IMPORT, {"projectId": site, **given})
+        answer = api.refused("POST", IMPORT, {"projectId": site, **source_field})
         grown = len(images(f"{IMAGE_SERVER}/a.png") + f'<a href="{IMAGE_SERVER}/b">' * 60_000)
         assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
         assert f"{grown:,}" in answer.data["message"]
         assert answer.data["errors"][0]["field"] == source
-        assert "/a.png" not in away.paths
+        assert "/a.png" not in image_server.paths
 
     @pytest.mark.parametrize("times", [20_000, 65_000], ids=["a little", "beyond measure"])
     def test_a_page_that_image_urls_grow_over_a_mebibyte_is_413(
         self, times: int, net: Internet, api: Api, site: str
     ) -> None:
         net.serve("http://b.co", http_response(png()))
-        before = kept()
+        keys_before = kept()
         body = {"projectId": site, "html": "<style>" + "url(http://b.co)" * times}
         answer = api.refused("POST", IMPORT, body)
         assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
         assert "rehostImages" in answer.data["message"]
         assert len(net.connections) == 1
-        assert kept() == before
-        made = api.post(IMPORT, {**body, "rehostImages": False})["page"]
-        assert made["htmlBytes"] == len(body["html"])
+        assert kept() == keys_before
+        new_page = api.post(IMPORT, {**body, "rehostImages": False})["page"]
+        assert new_page["htmlBytes"] == len(body["html"])
 
-    def test_a_page_over_a_mebibyte_is_413(self, away: Server, api: Api, site: str) -> None:
+    def test_a_page_over_a_mebibyte_is_413(self, image_server: Server, api: Api, site: str) -> None:
         html = "<p>" + "x" * MIB
-        away.pages = {"/": page(html)}
+        image_server.pages = {"/": page(html)}
         for source in ({"html": html}, {"url": IMAGE_SERVER}):
             assert api.refused("POST", IMPORT, {"projectId": site, **source}).status == 413
 
@@ -248,13 +259,13 @@ class TestPage:
         [(b"%PDF-1.7", "application/pdf"), (b"\x89PNG\r\n\x1a\n", "text/html"), (b"{}", "x/y")],
     )
     def test_content_that_is_not_a_web_page_is_415(
-        self, body: bytes, kind: str, away: Server, api: Api, site: str
+        self, body: bytes, kind: str, image_server: Server, api: Api, site: str
     ) -> None:
-        away.pages = {"/": http_response(body, content_type=kind)}
+        image_server.pages = {"/": http_response(body, content_type=kind)}
         answer = api.refused("POST", IMPORT, {"projectId": site, "url": IMAGE_SERVER})
         assert (answer.status, answer.data["code"]) == (415, "unsupported_media_type")
 
-    def test_a_host_that_fails_is_502(self, away: Server, api: Api, site: str) -> None:
+    def test_a_host_that_fails_is_502(self, image_server: Server, api: Api, site: str) -> None:
         for url in (f"{IMAGE_SERVER}/none", "http://nobody.example.com"):
             answer = api.refused("POST", IMPORT, {"projectId": site, "url": url})
             assert (answer.status, answer.data["code"]) == (502, "upstream_failed")
@@ -269,9 +280,9 @@ class TestPage:
         assert net.connections == []
 
     def test_a_redirect_to_an_internal_address_is_400(
-        self, away: Server, net: Internet, api: Api, site: str
+        self, image_server: Server, net: Internet, api: Api, site: str
     ) -> None:
-        away.pages = {"/": to("http://169.254.169.254/latest/")}
+        image_server.pages = {"/": to("http://169.254.169.254/latest/")}
         assert api.refused("POST", IMPORT, {"projectId": site, "url": IMAGE_SERVER}).status == 400
         assert len(net.connections) == 1
 
@@ -302,10 +313,10 @@ class TestSearchEngines:
     ) -> None:
         home = api.get("/api/projects/list")["projects"][0]["url"]
         first = take(api, site, html="<p>Home")
-        made = take(api, site, html=f"<title>T</title>{head}<p>x", slug="hidden")
-        assert any(warned in warning and "sitemap" in warning for warning in made["warnings"])
+        response = take(api, site, html=f"<title>T</title>{head}<p>x", slug="hidden")
+        assert any(warned in warning and "sitemap" in warning for warning in response["warnings"])
         assert sitemap(home) == [f"{home}/"]
-        page = {"id": made["page"]["id"], "html": "<p>Listed"}
+        page = {"id": response["page"]["id"], "html": "<p>Listed"}
         api.post("/api/pages/save-html", page)
         assert sitemap(home) == [f"{home}/", f"{home}/hidden"]
         api.post("/api/pages/save-html", {"id": first["page"]["id"], "html": f"<head>{head}"})
@@ -323,14 +334,14 @@ class TestSearchEngines:
     )
     def test_other_pages_are_listed(self, head: str, api: Api, site: str) -> None:
         home = api.get("/api/projects/list")["projects"][0]["url"]
-        made = take(api, site, html=head.replace("{home}", home), slug="hidden")
-        assert not any("sitemap" in warning for warning in made.get("warnings", ()))
+        response = take(api, site, html=head.replace("{home}", home), slug="hidden")
+        assert not any("sitemap" in warning for warning in response.get("warnings", ()))
         assert sitemap(home) == [f"{home}/"]
 
     def test_the_canonical_url_of_a_fetched_page_is_that_of_its_host(
-        self, away: Server, api: Api, site: str
+        self, image_server: Server, api: Api, site: str
     ) -> None:
-        away.pages = {"/": page('<link rel="canonical" href="/start">')}
+        image_server.pages = {"/": page('<link rel="canonical" href="/start">')}
         (warning,) = take(api, site, url=IMAGE_SERVER)["warnings"]
         assert f"{IMAGE_SERVER}/start" in warning
 
@@ -347,14 +358,14 @@ class TestRelativeUrls:
         assert "baseUrl" in warning
 
     def test_relative_urls_are_resolved_against_the_given_base_url(
-        self, away: Server, api: Api, site: str
+        self, image_server: Server, api: Api, site: str
     ) -> None:
-        away.pages = {"/shop/a.png": http_response(png())}
+        image_server.pages = {"/shop/a.png": http_response(png())}
         html = '<a href="/menu"><img src="a.png"><meta http-equiv=refresh content="5; url=next">'
         answer = take(api, site, html=html, baseUrl=f"{IMAGE_SERVER}/shop/index.html")
-        shown = html_of(api, answer)
-        assert f'<a href="{IMAGE_SERVER}/menu">' in shown
-        assert f'content="5; url={IMAGE_SERVER}/shop/next"' in shown
+        stored_html = html_of(api, answer)
+        assert f'<a href="{IMAGE_SERVER}/menu">' in stored_html
+        assert f'content="5; url={IMAGE_SERVER}/shop/next"' in stored_html
         assert answer["imported"]["images"] == 1
         assert "warnings" not in answer
 
