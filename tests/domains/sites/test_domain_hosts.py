@@ -165,14 +165,14 @@ class TestLocal:
         assert state(other, theirs) == ("active", None)
         assert state(api, site)[0] == "failed"
 
-    @pytest.mark.parametrize("asked", ["127.0.0.1", "other.example.com", f"evil.{HOST}"])
+    @pytest.mark.parametrize("requested_host", ["127.0.0.1", "other.example.com", f"evil.{HOST}"])
     def test_a_host_in_the_path_must_be_the_requested_one(
-        self, asked: str, api: Api, site: str, txt_records: Records
+        self, requested_host: str, api: Api, site: str, txt_records: Records
     ) -> None:
         prove(txt_records, bind(api, site))
         bind(api, site)
         run_jobs()
-        assert get(f"/s/{HOST}", host=asked).status == 404
+        assert get(f"/s/{HOST}", host=requested_host).status == 404
 
     def test_a_suspended_site_shows_its_notice_on_its_domain(
         self, api: Api, site: str, txt_records: Records

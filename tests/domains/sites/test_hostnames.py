@@ -8,7 +8,7 @@ OWN_HOSTS = ("", "platform.example", "sites.example")
 
 
 @pytest.mark.parametrize(
-    ("given", "name"),
+    ("entered", "name"),
     [
         ("Shop.Example.COM", "shop.example.com"),
         (" example.com. ", "example.com"),
@@ -21,8 +21,8 @@ OWN_HOSTS = ("", "platform.example", "sites.example")
         (".".join(["a" * 63, "a" * 63, "a" * 63, "a" * 57, "com"]), None),
     ],
 )
-def test_a_host_name_is_normalized(given: str, name: str | None) -> None:
-    assert normalize(given, *OWN_HOSTS) == (name or given)
+def test_a_host_name_is_normalized(entered: str, name: str | None) -> None:
+    assert normalize(entered, *OWN_HOSTS) == (name or entered)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def completed(html: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("prefix", "suffix"),
     [
         ("", "<p>Hi</p>"),
         ("<!doctype html>\n", "<p>Hi</p>"),
@@ -35,8 +35,8 @@ def completed(html: str) -> str:
         ("", "<header><h1>x</h1></header>"),
     ],
 )
-def test_a_page_without_a_title_gets_one_at_the_start_of_its_head(before: str, after: str) -> None:
-    assert completed(before + after) == before + ADDED + after
+def test_a_page_without_a_title_gets_one_at_the_start_of_its_head(prefix: str, suffix: str) -> None:
+    assert completed(prefix + suffix) == prefix + ADDED + suffix
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_description_is_added_only_if_there_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("link", "canonical", "added"),
+    ("link", "canonical", "added_link"),
     [
         ("", "https://a.example/?a&b", '<link rel="canonical" href="https://a.example/?a&amp;b">'),
         ("<link href=x><a rel=canonical>", "u", '<link rel="canonical" href="u">'),
@@ -71,10 +71,10 @@ def test_a_description_is_added_only_if_there_is_one() -> None:
     ],
 )
 def test_a_canonical_link_is_added_if_the_page_has_none(
-    link: str, canonical: str | None, added: str
+    link: str, canonical: str | None, added_link: str
 ) -> None:
     html = f"<title>Own</title>{link}"
-    assert complete(html, title="T", description=None, canonical=canonical) == added + html
+    assert complete(html, title="T", description=None, canonical=canonical) == added_link + html
 
 
 @given(st.text(alphabet="<>!-/ \n\"'abdehilmnoty=T", max_size=80))

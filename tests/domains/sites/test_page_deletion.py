@@ -51,7 +51,7 @@ class TestDeletePage:
     def test_delete_removes_the_page_at_once_and_keeps_its_html_for_30_days(
         self, owner: Owner, api: Api, site: str, time: Time
     ) -> None:
-        kept = save(api, create(api, site, "Kept"), "kept")
+        other_page = save(api, create(api, site, "Kept"), "kept")
         page = create(api, site, "Gone")
         save(api, page, "gone")
         data = delete(api, page)
@@ -61,7 +61,7 @@ class TestDeletePage:
         assert f'POST /api/pages/restore with {{"id": "{page["id"]}"}}' in data["undo"]
         assert titles(api, site) == ["Kept"]
         assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
-        assert read(api, kept)["page"] == kept
+        assert read(api, other_page)["page"] == other_page
         assert counters.read(owner.workspace.id, "PAGE") == {"total": 1}
         time.pass_by(days=29, hours=23)
         run_jobs()
@@ -82,11 +82,11 @@ class TestDeletePage:
         create(api, site)
         page = create(api, site)
         save(api, page, "html")
-        before = all_rows()
+        rows_before = all_rows()
         for more in ({}, {"confirm": True}, {"confirm": False}):
             data = api.post(DELETE, {"id": page["id"], "dryRun": True, **more})
             assert data == {"status": True, "id": page["id"], "deleted": False, "undo": None}
-        assert all_rows() == before
+        assert all_rows() == rows_before
         assert objects(owner) == [b"html"]
 
     def test_the_home_page_is_not_deleted_while_there_are_others(self, api: Api, site: str) -> None:

@@ -77,8 +77,8 @@ class TestSavePageHtml:
         page = create(api, site, "About", slug="about")
         time.pass_by(minutes=1)
         moment = time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z")
-        changed = {"html": "x", "htmlBytes": 1, "version": 2, "updatedAt": moment}
-        assert save(api, page, "x") == page | changed
+        changes = {"html": "x", "htmlBytes": 1, "version": 2, "updatedAt": moment}
+        assert save(api, page, "x") == page | changes
 
     def test_a_change_of_metadata_increments_the_version(self, api: Api, site: str) -> None:
         page = create(api, site)
@@ -102,7 +102,7 @@ class TestSavePageHtml:
         monkeypatch.setattr(retry, "sleep", lambda _: None)
         page = create(api, site)
         save(api, page, "before")
-        before = all_rows()
+        rows_before = all_rows()
 
         def refuse(**_: Any) -> None:
             error = {"Code": "TransactionCanceledException", "Message": "cancelled"}
@@ -116,7 +116,7 @@ class TestSavePageHtml:
         finally:
             events.unregister("before-call.dynamodb.TransactWriteItems", refuse)
         assert answer.status == 503
-        assert all_rows() == before
+        assert all_rows() == rows_before
         assert objects(owner) == [b"before"]
         assert read(api, page)["page"]["html"] == "before"
 
@@ -160,7 +160,7 @@ class TestSavePageHtml:
     ) -> None:
         page = create(api, site)
         saved = save(api, page, "before")
-        before = all_rows()
+        rows_before = all_rows()
 
         def full(*_: object) -> None:
             raise OSError("disk full")
@@ -169,7 +169,7 @@ class TestSavePageHtml:
         answer = api.refused("POST", SAVE, {"id": page["id"], "html": "after"})
         assert answer.status >= 500
         assert "disk" not in answer.body.decode()
-        assert all_rows() == before
+        assert all_rows() == rows_before
         assert read(api, page)["page"] == saved
 
     def test_a_save_succeeds_even_if_the_old_object_cannot_be_removed(
@@ -228,8 +228,8 @@ class TestSavePageHtml:
         save(api, page, "before")
         put = object_store.FolderStore.put
 
-        def put_and_die(store: object_store.FolderStore, *rest: Any) -> None:
-            put(store, *rest)
+        def put_and_die(store: object_store.FolderStore, *arguments: Any) -> None:
+            put(store, *arguments)
             Killed.now()
 
         with monkeypatch.context() as dying:
@@ -269,7 +269,7 @@ class TestEdits:
     ) -> None:
         page = create(api, site)
         save(api, page, "<h1>Bread</h1><p>Bread, bread</p>")
-        after = edit(
+        edited = edit(
             api,
             page,
             {"find": "<h1>Bread</h1>", "replace": "<h1>Cake</h1>"},
@@ -277,17 +277,17 @@ class TestEdits:
             {"find": "Cake", "replace": "Торт 🍰", "all": True},
             {"find": ", bread", "replace": ""},
         )
-        assert after["html"] == "<h1>Торт 🍰</h1><p>Торт 🍰</p>"
-        assert after["version"] == 3
-        assert read(api, page)["page"] == after
+        assert edited["html"] == "<h1>Торт 🍰</h1><p>Торт 🍰</p>"
+        assert edited["version"] == 3
+        assert read(api, page)["page"] == edited
 
     def test_edits_return_no_html_on_request(self, api: Api, site: str) -> None:
         page = create(api, site)
-        before = save(api, page, "<p>one</p>")
-        after = edit(api, page, {"find": "one", "replace": "three"}, returnHtml=False)
-        assert "html" not in after
-        assert after["htmlBytes"] == before["htmlBytes"] + 2
-        assert record(read(api, page)["page"]) == after
+        saved = save(api, page, "<p>one</p>")
+        edited = edit(api, page, {"find": "one", "replace": "three"}, returnHtml=False)
+        assert "html" not in edited
+        assert edited["htmlBytes"] == saved["htmlBytes"] + 2
+        assert record(read(api, page)["page"]) == edited
         assert save(api, page, "x", returnHtml=False) == record(read(api, page)["page"])
 
     def test_a_tool_leaves_long_html_out_of_its_answer_unless_asked_for_it(
@@ -295,19 +295,19 @@ class TestEdits:
     ) -> None:
         page = create(api, site)
         short, long = "<p>" + "ё" * 30_000, "<p>" + "ё" * 31_000
-        for html, asked, returned in (
+        for html, options, returned in (
             (short, {}, True),
             (short, {"returnHtml": False}, False),
             (long, {}, False),
             (long, {"returnHtml": None}, False),
             (long, {"returnHtml": True}, True),
         ):
-            _, answer = api.tool("svc_save_page_html", id=page["id"], html=html, **asked)
+            _, answer = api.tool("svc_save_page_html", id=page["id"], html=html, **options)
             saved = answer["data"]
             assert ("html" in saved["page"]) == returned
             assert saved["page"]["htmlBytes"] == len(html.encode())
-            told = html == long and not returned
-            assert ("returnHtml: true" in str(saved.get("warnings"))) == told
+            has_hint = html == long and not returned
+            assert ("returnHtml: true" in str(saved.get("warnings"))) == has_hint
             assert read(api, page)["page"]["html"] == html
         edits = [{"find": "<p>", "replace": "<div>"}]
         _, edited = api.tool("svc_save_page_html", id=page["id"], edits=edits)
@@ -329,12 +329,12 @@ class TestEdits:
         self, edits: list[Any], place: int, times: int, owner: Owner, api: Api, site: str
     ) -> None:
         page = create(api, site)
-        before = save(api, page, "aabac")
-        body = {"id": page["id"], "edits": [{"replace": "", **each} for each in edits]}
+        page_before = save(api, page, "aabac")
+        body = {"id": page["id"], "edits": [{"replace": "", **edit} for edit in edits]}
         error = refused_field(api, SAVE, body)
         assert error["field"] == f"edits.{place}"
         assert f"matched {times} times" in error["message"]
-        assert read(api, page)["page"] == before
+        assert read(api, page)["page"] == page_before
         assert objects(owner) == [b"aabac"]
 
     def test_1_to_50_edits_are_sent_instead_of_html(self, api: Api, site: str) -> None:
@@ -390,8 +390,8 @@ class TestEdits:
             return real(store, key)
 
         monkeypatch.setattr(object_store.FolderStore, "get", get)
-        after = edit(api, page, {"find": "one", "replace": "eins"})
-        assert (after["html"], after["version"]) == ("eins zwei", 4)
+        edited = edit(api, page, {"find": "one", "replace": "eins"})
+        assert (edited["html"], edited["version"]) == ("eins zwei", 4)
 
     def test_edits_are_named_in_the_audit_log_without_their_text(
         self, owner: Owner, api: Api, site: str
@@ -399,6 +399,6 @@ class TestEdits:
         page = create(api, site)
         save(api, page, "a")
         edit(api, page, {"find": "a", "replace": "secret"})
-        kept = audit.latest(owner.workspace.id, limit=1)[0]
-        assert (kept.operation, kept.fields) == ("save_page_html", ["edits"])
-        assert "secret" not in repr(kept.attribute_values)
+        event = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (event.operation, event.fields) == ("save_page_html", ["edits"])
+        assert "secret" not in repr(event.attribute_values)

@@ -61,9 +61,9 @@ class TestLongDesignSystem:
             assert len(
                 json.dumps(expected, ensure_ascii=False, separators=(",", ":")).encode()
             ) == (size)
-            shown = update(api, page, designSystem=expected)
-            assert shown["designSystem"] == expected
-            assert record(read(api, page)["page"]) == shown
+            updated = update(api, page, designSystem=expected)
+            assert updated["designSystem"] == expected
+            assert record(read(api, page)["page"]) == updated
             assert save(api, page, "<p>")["designSystem"] == expected
             assert update(api, page, title="New")["designSystem"] == expected
         assert update(api, page, designSystem=None)["designSystem"] is None
@@ -82,8 +82,8 @@ class TestLongDesignSystem:
         ]
         assert [page["designSystemTruncated"] for page in data["pages"]] == [False, True]
         body = {"id": long["id"], "title": "New", "designSystem": None}
-        refused = api.refused("POST", UPDATE, body | {"designSystemTruncated": True})
-        assert refused.data["errors"][0]["field"] == "designSystem"
+        refusal = api.refused("POST", UPDATE, body | {"designSystemTruncated": True})
+        assert refusal.data["errors"][0]["field"] == "designSystem"
         assert read(api, long)["page"]["designSystem"] == design(1025)
         assert read(api, long)["page"]["designSystemTruncated"] is False
         assert update(api, long, title="New", designSystemTruncated=True)["title"] == "New"
@@ -112,12 +112,12 @@ class TestLongDesignSystem:
         real, rivals = store_pages.fetch, []
 
         def fetch_torn(keys: Any) -> list[Any]:
-            first, apart, *rest = keys
+            first, apart, *other_keys = keys
             rows = real([first])
             if not rivals:
                 rivals.append(1)
                 rivals[:] = [update(api, page, designSystem=design(2000, "b"))]
-            return [*rows, *real([apart, *rest])]
+            return [*rows, *real([apart, *other_keys])]
 
         monkeypatch.setattr(store_pages, "fetch", fetch_torn)
         assert record(read(api, page)["page"]) == rivals[0]
@@ -136,7 +136,7 @@ class TestQuota:
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 1000)
         page, other = create(api, site), create(api, site)
         save(api, page, "x" * 700)
-        before = all_rows()
+        rows_before = all_rows()
         for path, body in (
             (SAVE, {"id": other["id"], "html": "y" * 301}),
             (SAVE, {"id": page["id"], "html": "y" * 1001}),
@@ -146,8 +146,8 @@ class TestQuota:
             answer = api.refused("POST", path, body)
             assert (answer.status, answer.data["code"]) == (409, "quota_exceeded"), path
             assert "Delete some or upgrade" in answer.data["message"]
-        after = {key: row for key, row in all_rows().items() if "/LIMIT#" not in key}
-        assert after == before
+        rows_after = {key: row for key, row in all_rows().items() if "/LIMIT#" not in key}
+        assert rows_after == rows_before
         assert objects(owner) == [b"x" * 700]
         save(api, other, "y" * 300)
         assert files.used_bytes(owner.workspace.id) == 1000
@@ -187,8 +187,8 @@ class TestQuota:
             if "page" in answer.data:
                 pages.append(answer.data["page"])
         there = [row for pk in ("PAGE", "FILE") for row in rows_of(owner, pk)]
-        held = sum(int(row.get("html_bytes", row.get("size"))["N"]) for row in there)
-        assert files.used_bytes(owner.workspace.id) == held
+        stored_bytes = sum(int(row.get("html_bytes", row.get("size"))["N"]) for row in there)
+        assert files.used_bytes(owner.workspace.id) == stored_bytes
         for row in rows_of(owner, "SITE"):
             count = int(row.get("page_count", {"N": "0"})["N"])
             assert count == len(listed(api, row["sk"]["S"]))
@@ -198,11 +198,11 @@ class TestUpdatePage:
     def test_an_update_changes_only_the_given_fields(self, time: Time, api: Api, site: str) -> None:
         page = save(api, create(api, site, "About"), "<p>")
         time.pass_by(minutes=1)
-        after = update(api, page, description="About us")
+        updated = update(api, page, description="About us")
         moment = time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z")
-        changed = {"description": "About us", "version": 3, "updatedAt": moment}
-        assert after == record(page) | changed
-        assert record(read(api, page)["page"]) == after
+        changes = {"description": "About us", "version": 3, "updatedAt": moment}
+        assert updated == record(page) | changes
+        assert record(read(api, page)["page"]) == updated
 
     def test_an_update_changes_all_fields_at_once(self, api: Api, site: str) -> None:
         create(api, site)
@@ -215,9 +215,9 @@ class TestUpdatePage:
             "isHome": True,
         }
         fields["sortOrder"] = 3
-        after = update(api, page, **fields)
-        assert {name: after[name] for name in fields} == fields
-        assert record(read(api, page)["page"]) == after
+        updated = update(api, page, **fields)
+        assert {name: updated[name] for name in fields} == fields
+        assert record(read(api, page)["page"]) == updated
 
     def test_null_clears_optional_fields(self, time: Time, api: Api, site: str) -> None:
         create(api, site, "home")
@@ -225,9 +225,9 @@ class TestUpdatePage:
         time.pass_by(seconds=1)
         create(api, site, "b")
         update(api, page, description="D", designSystem={"a": 1}, sortOrder=-1)
-        after = update(api, page, description=None, designSystem=None)
-        assert (after["description"], after["designSystem"]) == (None, None)
-        assert record(read(api, page)["page"]) == after
+        updated = update(api, page, description=None, designSystem=None)
+        assert (updated["description"], updated["designSystem"]) == (None, None)
+        assert record(read(api, page)["page"]) == updated
 
     def test_html_is_refused_with_the_call_that_accepts_it(self, api: Api, site: str) -> None:
         page = create(api, site)
@@ -289,8 +289,8 @@ class TestUpdatePage:
             assert update(api, pages[number], isHome=True)["isHome"] is True
             assert homes(api, site) == [f"Page {number}"]
             assert titles(api, site)[0] == f"Page {number}"
-        refused = api.refused("POST", UPDATE, {"id": pages[0]["id"], "isHome": False})
-        assert "isHome: expected true" in refused.data["message"]
+        refusal = api.refused("POST", UPDATE, {"id": pages[0]["id"], "isHome": False})
+        assert "isHome: expected true" in refusal.data["message"]
 
     def test_moving_the_home_or_changing_the_order_rewrites_no_other_page(
         self, time: Time, api: Api, site: str
@@ -299,8 +299,8 @@ class TestUpdatePage:
         time.pass_by(seconds=1)
         assert update(api, second, isHome=True)["url"] == first["url"]
         update(api, third, sortOrder=-1)
-        after = record(read(api, first)["page"])
-        assert after == first | {"isHome": False, "url": f"{first['url']}/a"}
+        former_home = record(read(api, first)["page"])
+        assert former_home == first | {"isHome": False, "url": f"{first['url']}/a"}
         assert save(api, first, "x", ifVersion=1)["version"] == 2
 
     def test_a_change_between_read_and_commit_is_a_conflict(
@@ -310,11 +310,11 @@ class TestUpdatePage:
         page = create(api, site)
         commit, rivals = UnitOfWork.commit, []
 
-        def late(unit: UnitOfWork, *rest: Any) -> None:
+        def late(unit: UnitOfWork, *arguments: Any) -> None:
             if not rivals:
                 rivals.append(1)
                 save(api, page, "rival")
-            commit(unit, *rest)
+            commit(unit, *arguments)
 
         monkeypatch.setattr(UnitOfWork, "commit", late)
         body = {"id": page["id"], "title": "x", "ifVersion": 1}
@@ -344,6 +344,6 @@ class TestUpdatePage:
         saved = save(api, page, "<p>Ёж</p>")
         for call in ("get", "put", "delete"):
             monkeypatch.setattr(object_store.FolderStore, call, Killed.now)
-        after = update(api, page, title="x", isHome=True, sortOrder=1)
-        assert "html" not in after
-        assert after["htmlBytes"] == saved["htmlBytes"] == 11
+        updated = update(api, page, title="x", isHome=True, sortOrder=1)
+        assert "html" not in updated
+        assert updated["htmlBytes"] == saved["htmlBytes"] == 11

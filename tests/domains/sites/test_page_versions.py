@@ -33,8 +33,8 @@ def edits(time: Time, api: Api, page: Any) -> Any:
 
 
 def versions(api: Api, page: Any) -> list[Any]:
-    listed: list[Any] = api.get(f"/api/pages/{page['id']}/versions")["versions"]
-    return listed
+    page_versions: list[Any] = api.get(f"/api/pages/{page['id']}/versions")["versions"]
+    return page_versions
 
 
 def restore(api: Api, page: Any, version: Any, **more: Any) -> Any:
@@ -53,11 +53,11 @@ class TestKeeping:
         self, owner: Owner, api: Api, page: Any, edits: Any
     ) -> None:
         edits("one", "two", "three")
-        found = versions(api, page)
-        assert [html_of(owner, page, version) for version in found] == ["two", "one"]
-        assert [version["htmlBytes"] for version in found] == [3, 3]
-        assert all(version["savedBy"].startswith("key:") for version in found)
-        assert found[0]["savedAt"] > found[1]["savedAt"]
+        kept_versions = versions(api, page)
+        assert [html_of(owner, page, version) for version in kept_versions] == ["two", "one"]
+        assert [version["htmlBytes"] for version in kept_versions] == [3, 3]
+        assert all(version["savedBy"].startswith("key:") for version in kept_versions)
+        assert kept_versions[0]["savedAt"] > kept_versions[1]["savedAt"]
 
     def test_a_page_without_html_has_no_versions(self, api: Api, page: Any) -> None:
         assert versions(api, page) == []
@@ -71,11 +71,11 @@ class TestKeeping:
         for html in ("a", "b", "c"):
             save(api, page, html)
             time.pass_by(minutes=3)
-        assert [html_of(owner, page, each) for each in versions(api, page)] == ["before"]
+        assert [html_of(owner, page, version) for version in versions(api, page)] == ["before"]
         assert objects(owner) == [b"before", b"c"]
         time.pass_by(minutes=1)
         save(api, page, "d")
-        assert [html_of(owner, page, each) for each in versions(api, page)] == ["c", "before"]
+        assert [html_of(owner, page, version) for version in versions(api, page)] == ["c", "before"]
 
     def test_saves_of_two_callers_keep_the_html_of_each(
         self, owner: Owner, api: Api, page: Any, edits: Any
@@ -85,8 +85,8 @@ class TestKeeping:
         save(api, page, "mine")
         save(other, page, "theirs")
         save(api, page, "mine again")
-        found = [html_of(owner, page, each) for each in versions(api, page)]
-        assert found == ["theirs", "mine", "before"]
+        htmls = [html_of(owner, page, version) for version in versions(api, page)]
+        assert htmls == ["theirs", "mine", "before"]
 
     def test_html_that_does_not_change_keeps_nothing(
         self, owner: Owner, api: Api, page: Any, edits: Any
@@ -117,11 +117,11 @@ class TestLimits:
     ) -> None:
         htmls = [f"{n:02}" for n in range(40)]
         edits(*htmls)
-        found = versions(api, page)
-        assert [html_of(owner, page, each) for each in found] == htmls[-2:-32:-1]
+        kept_versions = versions(api, page)
+        assert [html_of(owner, page, version) for version in kept_versions] == htmls[-2:-32:-1]
         time.pass_by(hours=2)
         run_jobs()
-        assert versions(api, page) == found
+        assert versions(api, page) == kept_versions
         assert objects(owner) == [html.encode() for html in htmls[9:]]
 
     def test_versions_have_10_mib_at_most(

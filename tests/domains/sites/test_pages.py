@@ -40,7 +40,7 @@ from tests.support.effort import examples
 SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
-def without_request_id(body: bytes) -> bytes:
+def drop_request_id(body: bytes) -> bytes:
     return re.sub(rb'"requestId":"[^"]*"', b'"requestId":""', body)
 
 
@@ -52,9 +52,9 @@ class TestListPages:
     def test_the_list_shows_pages_without_html_but_with_its_size(self, api: Api, site: str) -> None:
         page = create(api, site, "Главная")
         saved = save(api, page, "<p>Ёж</p>")
-        (shown,) = listed(api, site)
-        assert shown == record(saved)
-        assert shown["htmlBytes"] == 11
+        (listed_page,) = listed(api, site)
+        assert listed_page == record(saved)
+        assert listed_page["htmlBytes"] == 11
 
     def test_the_home_comes_first_then_sort_order_then_creation(
         self, time: Time, api: Api, site: str
@@ -108,10 +108,10 @@ class TestListPages:
                 slug = new_id().lower()
                 unit.create(PAGES.new(owner.workspace.id, project_id=site, title="Page", slug=slug))
             unit.commit()
-        made = {create(api, site)["id"] for _ in range(11)}
-        shown = [page["id"] for page in listed(api, site)]
-        assert len(shown) == len(set(shown)) == 101
-        assert made <= set(shown)
+        new_ids = {create(api, site)["id"] for _ in range(11)}
+        listed_ids = [page["id"] for page in listed(api, site)]
+        assert len(listed_ids) == len(set(listed_ids)) == 101
+        assert new_ids <= set(listed_ids)
 
     def test_large_design_systems_do_not_make_the_list_too_large(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
@@ -271,10 +271,10 @@ class TestCreatePage:
     def test_words_reserved_for_the_platform_are_allowed_as_slugs(
         self, word: str, api: Api, site: str
     ) -> None:
-        made = api.post(CREATE, {"projectId": site, "title": word})
-        assert (made["page"]["slug"], made.get("warnings")) == (word, None)
-        asked = api.post(CREATE, {"projectId": new_site(api), "title": "x", "slug": word})
-        assert (asked["page"]["slug"], asked.get("warnings")) == (word, None)
+        response = api.post(CREATE, {"projectId": site, "title": word})
+        assert (response["page"]["slug"], response.get("warnings")) == (word, None)
+        on_other_site = api.post(CREATE, {"projectId": new_site(api), "title": "x", "slug": word})
+        assert (on_other_site["page"]["slug"], on_other_site.get("warnings")) == (word, None)
 
     def test_a_slug_that_differs_from_the_titles_is_a_warning(self, api: Api, site: str) -> None:
         first = api.post(CREATE, {"projectId": site, "title": "Blog"})
@@ -307,12 +307,12 @@ class TestUrl:
     ) -> None:
         home, page = create(api, site, slug="start"), create(api, site, slug="menu")
         base = f"{service_settings.settings().public_url}/s/bakery"
-        assert [each["url"] for each in (home, page)] == [base, f"{base}/menu"]
-        assert [each["url"] for each in listed(api, site)] == [base, f"{base}/menu"]
+        assert [home["url"], page["url"]] == [base, f"{base}/menu"]
+        assert [listed_page["url"] for listed_page in listed(api, site)] == [base, f"{base}/menu"]
         assert update(api, page, slug="food")["url"] == f"{base}/food"
-        shown = api.post("/api/projects/update", {"id": site, "slug": "new"})["project"]
-        assert shown["url"] == read(api, home)["page"]["url"] == base.replace("bakery", "new")
-        assert save(api, page, "x")["url"] == f"{shown['url']}/food"
+        new_url = api.post("/api/projects/update", {"id": site, "slug": "new"})["project"]["url"]
+        assert new_url == read(api, home)["page"]["url"] == base.replace("bakery", "new")
+        assert save(api, page, "x")["url"] == f"{new_url}/food"
 
     def test_the_url_is_on_the_custom_domain_while_it_is_active(
         self, owner: Owner, api: Api, site: str
@@ -325,9 +325,9 @@ class TestUrl:
             row.domain_binding.become(status)
             unit.save(row)
             unit.commit()
-            urls = [read(api, each)["page"]["url"] for each in (home, page)]
-            own = ["https://bread.example", "https://bread.example/menu"]
-            assert urls == (own if status == "active" else [home["url"], page["url"]])
+            urls = [read(api, url_page)["page"]["url"] for url_page in (home, page)]
+            domain_urls = ["https://bread.example", "https://bread.example/menu"]
+            assert urls == (domain_urls if status == "active" else [home["url"], page["url"]])
             assert api.get("/api/projects/list")["projects"][0]["url"] == urls[0]
 
 
@@ -356,7 +356,7 @@ class TestAnotherWorkspacesPages:
                 for value in (page["id"], new_id())
             )
             assert foreign.status == never.status
-            assert without_request_id(foreign.body) == without_request_id(never.body)
+            assert drop_request_id(foreign.body) == drop_request_id(never.body)
             assert b"secret" not in foreign.body
         assert read(theirs, page)["page"] == page
 
@@ -373,6 +373,6 @@ class TestCountersOfPages:
         delete(api, pages[0])
         api.refused("POST", DELETE, {"id": pages[1]["id"], "confirm": True})
         api.post(DELETE, {"id": pages[2]["id"], "dryRun": True})
-        shown = len(listed(api, site)) + len(listed(api, other))
-        assert shown == 4
-        assert counters.read(owner.workspace.id, "PAGE") == {"total": shown}
+        page_count = len(listed(api, site)) + len(listed(api, other))
+        assert page_count == 4
+        assert counters.read(owner.workspace.id, "PAGE") == {"total": page_count}

@@ -47,7 +47,7 @@ class TestPages:
         save(api, page, "two")
         design = {"a": "x" * 5000}
         body = {"id": page["id"], "designSystem": design, "slug": "about-us"}
-        before = api.post("/api/pages/update", body)["page"]
+        updated = api.post("/api/pages/update", body)["page"]
         versions = api.get(f"/api/pages/{page['id']}/versions")["versions"]
         used = files.used_bytes(owner.workspace.id)
         delete(api, page)
@@ -56,13 +56,13 @@ class TestPages:
         run_jobs()
         data = restore(api, page)
         assert (data["formerSlug"], data["missingFileIds"]) == (None, [])
-        changed = ("version", "updatedAt")
-        after = read(api, page)["page"]
-        assert after.pop("html") == "two"
-        assert after["version"] == before["version"] + 1
-        assert after == data["page"]
-        assert {k: v for k, v in after.items() if k not in changed} == {
-            k: v for k, v in before.items() if k not in changed
+        changed_fields = ("version", "updatedAt")
+        restored = read(api, page)["page"]
+        assert restored.pop("html") == "two"
+        assert restored["version"] == updated["version"] + 1
+        assert restored == data["page"]
+        assert {k: v for k, v in restored.items() if k not in changed_fields} == {
+            k: v for k, v in updated.items() if k not in changed_fields
         }
         assert api.get(f"/api/pages/{page['id']}/versions")["versions"] == versions
         assert files.used_bytes(owner.workspace.id) == used
@@ -150,7 +150,7 @@ class TestPages:
         else:
             purge = page_objects.end_deletion
             monkeypatch.setattr(
-                page_objects, "end_deletion", lambda *given: restore_once(purge(*given))
+                page_objects, "end_deletion", lambda *arguments: restore_once(purge(*arguments))
             )
         run_jobs()
         if moment == "before the purge commits":
@@ -181,17 +181,17 @@ class TestPages:
 class TestSites:
     @pytest.fixture
     def pages(self, api: Api, site: str) -> list[Any]:
-        made = [create(api, site, title) for title in ("Home", "About", "Menu")]
-        for page in made:
+        new_pages = [create(api, site, title) for title in ("Home", "About", "Menu")]
+        for page in new_pages:
             save(api, page, f"<h1>{page['title']}</h1>")
-        return made
+        return new_pages
 
     def test_an_overwritten_and_deleted_site_returns_as_it_was(
         self, owner: Owner, api: Api, site: str, pages: list[Any]
     ) -> None:
         form = api.post("/api/forms/create", FORM | {"projectId": site})["form"]["id"]
         submit(form, name="Ada", email="ada@example.com")
-        before, used = listed(api, site), files.used_bytes(owner.workspace.id)
+        pages_before, used = listed(api, site), files.used_bytes(owner.workspace.id)
         counts = counters.read_all(owner.workspace.id, "PAGE")
         save(api, pages[1], "<h1>About</h1>!")
         save(api, pages[1], "oops")
@@ -200,11 +200,11 @@ class TestSites:
         data = restore_site(api, site)
         assert data["project"]["status"] == "inactive"
         assert (data["formerSlug"], data["unboundDomain"], data["forms"]) == (None, None, 1)
-        found = listed(api, site)
-        for page in (*found, *data["pages"]):
+        pages_after = listed(api, site)
+        for page in (*pages_after, *data["pages"]):
             page.pop("updatedAt")  # They return by transactions of their own.
-        assert data["pages"] == found
-        assert [page["id"] for page in data["pages"]] == [page["id"] for page in before]
+        assert data["pages"] == pages_after
+        assert [page["id"] for page in data["pages"]] == [page["id"] for page in pages_before]
         assert data["chargedBytes"] == files.used_bytes(owner.workspace.id)
         first = api.get(f"/api/pages/{pages[1]['id']}/versions")["versions"][-1]
         body = {"id": pages[1]["id"], "versionId": first["id"]}
@@ -279,13 +279,13 @@ class TestSites:
         used = files.used_bytes(owner.workspace.id)
         delete_site(api, site)
         monkeypatch.setattr(undoing, "MOST_ITEMS", 1)
-        commit, left = UnitOfWork.commit, [commits]
+        commit, commits_left = UnitOfWork.commit, [commits]
 
-        def die(self: UnitOfWork, *rest: Any) -> None:
-            left[0] -= 1
-            if left[0] < 0:
+        def die(self: UnitOfWork, *arguments: Any) -> None:
+            commits_left[0] -= 1
+            if commits_left[0] < 0:
                 raise Killed
-            commit(self, *rest)
+            commit(self, *arguments)
 
         with monkeypatch.context() as dying:
             dying.setattr(UnitOfWork, "commit", die)
@@ -353,7 +353,7 @@ class TestSites:
             for name in "abcde":
                 slug = f"{name}-{number}"
                 api.post("/api/pages/update", {"id": page["id"], "slug": slug})
-        before = [page["slug"] for page in listed(api, site)]
+        slugs_before = [page["slug"] for page in listed(api, site)]
         delete_site(api, site)
         restore_site(api, site)
-        assert [page["slug"] for page in listed(api, site)] == before
+        assert [page["slug"] for page in listed(api, site)] == slugs_before

@@ -10,9 +10,9 @@ def text(*lines: str) -> str:
 
 
 def test_changed_lines_are_shown_beside_each_other_with_their_surroundings() -> None:
-    before = text(*SAME[:5], "old", "gone", *SAME[5:], "end")
-    after = text(*SAME[:5], "new", *SAME[5:], "added", "end")
-    assert compare(before, after) == [
+    old_text = text(*SAME[:5], "old", "gone", *SAME[5:], "end")
+    new_text = text(*SAME[:5], "new", *SAME[5:], "added", "end")
+    assert compare(old_text, new_text) == [
         Row("2", "2", is_changed=False, skipped=2),
         *(Row(line, line, is_changed=False) for line in "34"),
         Row("old", "new", is_changed=True),
@@ -30,7 +30,7 @@ def test_equal_texts_have_no_rows() -> None:
 
 
 def test_texts_of_too_many_lines_are_not_compared() -> None:
-    most = "x\n" * MAX_LINES
-    assert compare(most, "") is not None
-    assert compare(f"{most}x", "") is None
-    assert compare("", f"{most}x") is None
+    longest = "x\n" * MAX_LINES
+    assert compare(longest, "") is not None
+    assert compare(f"{longest}x", "") is None
+    assert compare("", f"{longest}x") is None

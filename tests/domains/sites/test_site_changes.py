@@ -51,22 +51,22 @@ def rows_about(text: str) -> list[str]:
 
 class TestUpdateSite:
     def test_an_update_changes_only_the_given_fields(self, time: Time, api: Api) -> None:
-        before = create(api, "Пекарня", description="Хлеб", slug="bread")
+        site_before = create(api, "Пекарня", description="Хлеб", slug="bread")
         time.pass_by(minutes=1)
-        after = update(api, before, title="  Кондитерская ")
-        assert after == before | {
+        updated = update(api, site_before, title="  Кондитерская ")
+        assert updated == site_before | {
             "title": "Кондитерская",
             "updatedAt": time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
         }
-        assert listed(api) == [after]
+        assert listed(api) == [updated]
 
     def test_an_update_changes_all_fields_at_once(self, api: Api) -> None:
         site = create(api)
         fields = {"title": "T", "description": "D", "slug": "s-2", "status": "inactive"}
-        after = update(api, site, **fields)
-        assert {name: after[name] for name in fields} == fields
-        assert after["url"].endswith("/s/s-2")
-        assert listed(api) == [after]
+        updated = update(api, site, **fields)
+        assert {name: updated[name] for name in fields} == fields
+        assert updated["url"].endswith("/s/s-2")
+        assert listed(api) == [updated]
         assert update(api, site, description=None)["description"] is None
 
     def test_a_new_slug_frees_the_old_one(self, api: Api, new_owner: Any) -> None:
@@ -141,7 +141,7 @@ class TestDeleteSite:
     ) -> None:
         site, other = create(api, "Gone"), create(api, "Stays")
         pages = [add_page(api, site, html="<p>") for _ in range(3)]
-        kept = add_page(api, other)
+        other_page = add_page(api, other)
         data = delete(api, site)
         assert "POST /api/projects/restore" in data.pop("undo")
         assert data == {
@@ -154,7 +154,7 @@ class TestDeleteSite:
         for page in pages:
             assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
         assert api.refused("GET", f"/api/pages/list?projectId={site['id']}").status == 404
-        assert api.get(f"/api/pages/{kept['id']}")["page"] == kept | {"html": ""}
+        assert api.get(f"/api/pages/{other_page['id']}")["page"] == other_page | {"html": ""}
         assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:active": 1}
         assert counters.read(owner.workspace.id, "PAGE") == {"total": 1}
 
@@ -162,9 +162,9 @@ class TestDeleteSite:
         site = create(api)
         add_page(api, site)
         add_page(api, site)
-        before = all_rows()
+        rows_before = all_rows()
         dry = delete(api, site, dryRun=True)
-        assert all_rows() == before
+        assert all_rows() == rows_before
         assert dry["deleted"] is False
         assert dry["cascade"] == {"pages": 2, "forms": 0, "domain": None}
         assert delete(api, site)["cascade"] == dry["cascade"]
@@ -194,9 +194,9 @@ class TestDeleteSite:
         slugs = f"/W#{owner.workspace.id}#PAGE#BY#slug#"
         assert any(slugs in f"/{key}" for key in all_rows())
         delete(api, site)
-        left = all_rows()
-        assert not any(slugs in f"/{key}" for key in left)
-        assert not any(f"W#{owner.workspace.id}#PAGE/" in key for key in left)
+        rows_after = all_rows()
+        assert not any(slugs in f"/{key}" for key in rows_after)
+        assert not any(f"W#{owner.workspace.id}#PAGE/" in key for key in rows_after)
 
     def test_a_deleted_site_is_hidden_and_kept_for_30_days(
         self, owner: Owner, time: Time, api: Api
@@ -207,9 +207,9 @@ class TestDeleteSite:
         until = str(int((time.now + timedelta(days=30)).timestamp()))
         rows = all_rows()
         for noun, record in (("SITE", site), ("PAGE", page)):
-            kept = rows[f"content/W#{owner.workspace.id}#{noun}#TRASH/{record['id']}"]
-            assert kept["expires"] == {"N": until}
-            assert kept["title"] == {"S": record["title"]}
+            trash_row = rows[f"content/W#{owner.workspace.id}#{noun}#TRASH/{record['id']}"]
+            assert trash_row["expires"] == {"N": until}
+            assert trash_row["title"] == {"S": record["title"]}
 
     def test_delete_includes_more_pages_than_one_transaction_holds(
         self, owner: Owner, api: Api
@@ -228,7 +228,7 @@ class TestDeleteSite:
         site, other = create(api, "Gone"), create(api, "Stays")
         add_page(api, site, html="<p>1</p>")
         add_page(api, site, html="<p>2</p>")
-        kept = add_page(api, other, html="<p>3</p>")
+        other_page = add_page(api, other, html="<p>3</p>")
         delete(api, site)
         assert len(objects(owner)) == 3
         time.pass_by(days=29, hours=23)
@@ -237,7 +237,7 @@ class TestDeleteSite:
         time.pass_by(hours=1)
         assert run_jobs()["site-purge"] == 1
         assert [path.read_text() for path in objects(owner)] == ["<p>3</p>"]
-        assert api.get(f"/api/pages/{kept['id']}")["page"]["html"] == "<p>3</p>"
+        assert api.get(f"/api/pages/{other_page['id']}")["page"]["html"] == "<p>3</p>"
         assert run_jobs()["site-purge"] == 0
 
     @pytest.mark.parametrize("count", slow_but_for([2], [2, 40]))
@@ -249,10 +249,10 @@ class TestDeleteSite:
 
         site, other = create(api, "Gone"), create(api, "Stays")
         pages = [add_page(api, site) for _ in range(count)]
-        kept = add_page(api, other)
-        for page in (*pages, kept):
+        other_page = add_page(api, other)
+        for page in (*pages, other_page):
             body = {"id": page["id"], "designSystem": {"a": "ж" * 30_000}}
-            kept = api.post("/api/pages/update", body)["page"]
+            other_page = api.post("/api/pages/update", body)["page"]
         assert delete(api, site)["cascade"]["pages"] == count
         for page in pages:
             assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
@@ -263,7 +263,7 @@ class TestDeleteSite:
         time.pass_by(hours=1)
         assert run_jobs()["site-purge"] == 1
         assert designs() == 1
-        assert api.get(f"/api/pages/{kept['id']}")["page"] == kept | {"html": ""}
+        assert api.get(f"/api/pages/{other_page['id']}")["page"] == other_page | {"html": ""}
 
     @pytest.mark.parametrize("batches_done", [0, 1])
     def test_an_interrupted_cascade_is_finished_by_the_runner(
@@ -303,11 +303,11 @@ class TestDeleteSite:
     def test_a_deletion_that_fails_changes_nothing(self, api: Api) -> None:
         site = create(api)
         add_page(api, site)
-        before = all_rows()
+        rows_before = all_rows()
         with transactions_failing_after(0):
             answer = api.refused("POST", DELETE, {"id": site["id"]})
         assert (answer.status, answer.data["code"]) == (503, "unavailable")
-        assert all_rows() == before
+        assert all_rows() == rows_before
 
     def test_a_suspended_site_can_be_deleted(self, owner: Owner, api: Api) -> None:
         site = create(api)

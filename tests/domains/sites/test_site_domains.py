@@ -19,8 +19,8 @@ def site(api: Api) -> str:
 
 
 def new_site(api: Api) -> str:
-    made: str = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
-    return made
+    site_id: str = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+    return site_id
 
 
 def bind(api: Api, site: str, domain: str | None = "www.example.com") -> Any:
@@ -86,7 +86,7 @@ class TestNewOwner:
     """A domain that another site has already proven."""
 
     @pytest.fixture
-    def held(self, api: Api, site: str, txt_records: Records) -> Any:
+    def proven_binding(self, api: Api, site: str, txt_records: Records) -> Any:
         """The proven binding of ``site``."""
         prove(txt_records, bind(api, site))
         return bind(api, site)
@@ -95,15 +95,18 @@ class TestNewOwner:
     def other(self, new_owner: Callable[..., Owner]) -> Api:
         return new_owner().api()
 
-    def test_a_new_owner_gets_a_record_to_create(self, held: Any, other: Api, time: Time) -> None:
+    def test_a_new_owner_gets_a_record_to_create(
+        self, proven_binding: Any, other: Api, time: Time
+    ) -> None:
         theirs = new_site(other)
-        taken, free = (bind(other, theirs, name) for name in ("WWW.example.com.", "example.org"))
-        assert taken["status"] == free["status"] == "pending"
-        assert taken["records"] != held["records"]
-        assert taken.keys() == free.keys()
+        second = bind(other, theirs, "WWW.example.com.")
+        free = bind(other, theirs, "example.org")
+        assert second["status"] == free["status"] == "pending"
+        assert second["records"] != proven_binding["records"]
+        assert second.keys() == free.keys()
 
     def test_a_new_owner_is_refused_while_the_old_record_exists(
-        self, held: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
         add(txt_records, bind(other, theirs))
@@ -114,7 +117,7 @@ class TestNewOwner:
         assert bind(api, site)["status"] == "verified"
 
     def test_a_new_owner_gets_the_domain_once_only_their_record_exists(
-        self, held: Any, api: Api, site: str, other: Api, txt_records: Records, time: Time
+        self, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records, time: Time
     ) -> None:
         theirs = new_site(other)
         prove(txt_records, bind(other, theirs))
@@ -124,12 +127,12 @@ class TestNewOwner:
         lost = project(api, site)["domain"]
         assert "after this one" in lost["reason"]
         same = {"reason": lost["reason"], "checkedAt": binding["checkedAt"]}
-        assert lost == {**held, "status": "failed", **same}
+        assert lost == {**proven_binding, "status": "failed", **same}
         assert bind(api, site)["status"] == "failed"
         assert bind(other, theirs)["status"] == "verified"
 
     def test_a_domain_moves_between_sites_of_one_owner(
-        self, held: Any, api: Api, site: str, txt_records: Records
+        self, proven_binding: Any, api: Api, site: str, txt_records: Records
     ) -> None:
         second = new_site(api)
         prove(txt_records, bind(api, second))
@@ -137,7 +140,7 @@ class TestNewOwner:
         assert project(api, site)["domain"]["status"] == "failed"
 
     def test_a_domain_does_not_move_while_the_dns_does_not_answer(
-        self, held: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
         bind(other, theirs)
@@ -147,7 +150,7 @@ class TestNewOwner:
 
     @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
     def test_a_new_owner_keeps_the_domain_whatever_the_old_one_does(
-        self, how: str, held: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, how: str, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
         prove(txt_records, bind(other, theirs))
@@ -167,20 +170,20 @@ class TestNewOwner:
         assert bind(other, theirs)["status"] == "verified"
 
     def test_a_new_owner_loses_the_domain_by_the_same_rule(
-        self, held: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
         prove(txt_records, bind(other, theirs))
         bind(other, theirs)
-        add(txt_records, held)
+        add(txt_records, proven_binding)
         assert api.refused("POST", SET, {"id": site, "domain": "www.example.com"}).status == 409
-        prove(txt_records, held)
+        prove(txt_records, proven_binding)
         assert bind(api, site)["status"] == "verified"
         assert project(other, theirs)["domain"]["status"] == "failed"
 
     @pytest.mark.store
     def test_concurrent_proofs_give_the_domain_to_one_new_owner(
-        self, held: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         sites = [new_site(other) for _ in range(6)]
         records = [bind(other, theirs) for theirs in sites]
@@ -197,7 +200,7 @@ class TestNewOwner:
     @pytest.mark.store
     @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
     def test_concurrent_calls_of_the_old_owner_leave_one_holder(
-        self, how: str, held: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, how: str, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
         prove(txt_records, bind(other, theirs))
@@ -289,21 +292,22 @@ def test_a_domain_not_proven_in_72_hours_has_failed_until_the_next_call(
     late = project(api, site)["domain"]
     assert (late["status"], late["records"]) == ("failed", first["records"])
     assert "72 hours" in late["reason"]
-    again = bind(api, site)
-    assert (again["status"], again["reason"]) == ("pending", None)
-    assert again["records"] == first["records"]
+    second = bind(api, site)
+    assert (second["status"], second["reason"]) == ("pending", None)
+    assert second["records"] == first["records"]
 
 
 @pytest.mark.parametrize(
-    ("stored", "status"), [("pending", "pending"), ("active", "verified"), ("error", "failed")]
+    ("stored_status", "status"),
+    [("pending", "pending"), ("active", "verified"), ("error", "failed")],
 )
 def test_a_binding_of_version_0_1_0_is_still_readable(
-    stored: str, status: str, api: Api, site: str, owner: Owner
+    stored_status: str, status: str, api: Api, site: str, owner: Owner
 ) -> None:
     bind(api, site)
     row = SITES.require(owner.workspace.id, site)
     attributes: Any = SiteRow.domain_binding
-    row.update([attributes.status.set(stored), attributes.apex.remove()])
+    row.update([attributes.status.set(stored_status), attributes.apex.remove()])
     assert project(api, site)["domain"]["status"] == status
     assert project(api, site)["url"].startswith("http://127.0.0.1:8000/s/")
 
@@ -326,13 +330,13 @@ def test_unbinding_also_requires_the_domain(api: Api, site: str) -> None:
 def test_the_dns_is_queried_once_however_often_the_write_is_retried(
     api: Api, site: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(dns, "lookup_txt", lambda host: asked.append(host) or frozenset())
+    hosts: list[str] = []
+    monkeypatch.setattr(dns, "lookup_txt", lambda host: hosts.append(host) or frozenset())
     from tests.fakes.dynamodb_faults import conflict, failing
 
     with failing("TransactWriteItems", 2, conflict):
         bind(api, site)
-    assert len(asked) == 1
+    assert len(hosts) == 1
 
 
 class TestToggleStats:

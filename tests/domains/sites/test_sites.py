@@ -152,11 +152,11 @@ class TestListSites:
         assert total(api, **query, page=3) == 2
 
     def test_each_sort_key_works_in_both_directions(self, time: Time, api: Api) -> None:
-        made = []
+        sites = []
         for title in ("Арка", "ёлка", "Дом"):
-            made.append(create(api, title))
+            sites.append(create(api, title))
             time.pass_by(seconds=1)
-        update(api, made[0], description="touched")
+        update(api, sites[0], description="touched")
         for sort, ascending in (
             ({}, ["Арка", "ёлка", "Дом"]),
             ({"sortBy": "createdAt"}, ["Арка", "ёлка", "Дом"]),
@@ -229,18 +229,18 @@ class TestCreateSite:
 
     def test_a_generated_slug_is_never_reserved(self, api: Api) -> None:
         for title in ("API", "Blog", "admin!", "WWW"):
-            made = api.post(CREATE, {"title": title})
+            response = api.post(CREATE, {"title": title})
             expected = title.lower().rstrip("!")
-            assert made["project"]["slug"] == f"{expected}-2"
-            assert f'"{expected}" is reserved' in made["warnings"][0]
+            assert response["project"]["slug"] == f"{expected}-2"
+            assert f'"{expected}" is reserved' in response["warnings"][0]
 
     def test_a_slug_taken_in_the_same_workspace_is_refused(self, api: Api) -> None:
         create(api, slug="bakery")
-        before = all_rows()
+        rows_before = all_rows()
         answer = api.refused("POST", CREATE, {"title": "Other", "slug": "bakery"})
         assert (answer.status, answer.data["code"]) == (409, "slug_taken")
         assert "bakery" in answer.data["message"]
-        assert all_rows() == before
+        assert all_rows() == rows_before
 
     def test_a_slug_taken_in_another_workspace_is_refused(self, api: Api, new_owner: Any) -> None:
         create(new_owner().api(), slug="bakery")
@@ -279,21 +279,22 @@ class TestCreateSite:
 
 class TestCountersOfSites:
     def test_counters_match_the_lists_after_many_changes(self, owner: Owner, api: Api) -> None:
-        made = [create(api, f"Site {number}") for number in range(6)]
-        update(api, made[0], status="inactive")
-        update(api, made[1], status="inactive")
-        update(api, made[1], status="active", slug="back")
-        as_operator("suspend_site", id=made[2]["id"])
-        as_operator("suspend_site", id=made[3]["id"])
-        as_operator("resume_site", id=made[3]["id"])
-        delete(api, made[4])
-        delete(api, made[0], dryRun=True)
-        shown = {
+        sites = [create(api, f"Site {number}") for number in range(6)]
+        update(api, sites[0], status="inactive")
+        update(api, sites[1], status="inactive")
+        update(api, sites[1], status="active", slug="back")
+        as_operator("suspend_site", id=sites[2]["id"])
+        as_operator("suspend_site", id=sites[3]["id"])
+        as_operator("resume_site", id=sites[3]["id"])
+        delete(api, sites[4])
+        delete(api, sites[0], dryRun=True)
+        counts_by_status = {
             f"status:{status}": total(api, status=status)
             for status in ("active", "inactive", "suspended")
         }
-        assert shown == {"status:active": 3, "status:inactive": 1, "status:suspended": 1}
-        assert counters.read(owner.workspace.id, "SITE") == {"total": total(api), **shown}
+        assert counts_by_status == {"status:active": 3, "status:inactive": 1, "status:suspended": 1}
+        expected = {"total": total(api), **counts_by_status}
+        assert counters.read(owner.workspace.id, "SITE") == expected
 
 
 class TestSuspension:

@@ -91,9 +91,9 @@ class Histories(RuleBasedStateMachine):
     def restore_version(self, which: int, number: int) -> None:
         edited = [page for page in self.live if page.versions]
         page = edited[which % len(edited)]
-        found = self.api.get(f"/api/pages/{page.id}/versions")["versions"]
-        number %= len(found)
-        answer = self.post("pages/restore-version", id=page.id, versionId=found[number]["id"])
+        versions = self.api.get(f"/api/pages/{page.id}/versions")["versions"]
+        number %= len(versions)
+        answer = self.post("pages/restore-version", id=page.id, versionId=versions[number]["id"])
         assert answer.status == 200, answer.body
         page.save(page.versions[number], self.time.now, ends_edit=True)
 
@@ -101,7 +101,7 @@ class Histories(RuleBasedStateMachine):
     @rule(which=PAGES)
     def delete_page(self, which: int) -> None:
         page = self.pages[which % len(self.pages)]
-        home = next((p["id"] for p in self.shown() if p["isHome"]), None)
+        home = next((p["id"] for p in self.listed_pages() if p["isHome"]), None)
         blocked = page.id == home and len(self.live) > 1
         answer = self.post("pages/delete", id=page.id, confirm=True)
         expected = 404 if page.deleted_at else 409 if blocked else 200
@@ -163,19 +163,19 @@ class Histories(RuleBasedStateMachine):
         self.time.now += length
         run_jobs()
 
-    def shown(self) -> list[Any]:
+    def listed_pages(self) -> list[Any]:
         return listed(self.api, self.site) if self.deleted_at is None else []
 
     @invariant()
     def pages_and_versions_are_those_of_the_model(self) -> None:
         if not hasattr(self, "site"):
             return
-        assert {page["id"] for page in self.shown()} == {page.id for page in self.live}
+        assert {page["id"] for page in self.listed_pages()} == {page.id for page in self.live}
         for page in self.live:
             read = self.api.get(f"/api/pages/{page.id}")
             assert read["page"]["html"] == (page.html or "")
-            found = self.api.get(f"/api/pages/{page.id}/versions")["versions"]
-            assert [self.html_of(page, each["id"]) for each in found] == page.versions
+            versions = self.api.get(f"/api/pages/{page.id}/versions")["versions"]
+            assert [self.html_of(page, version["id"]) for version in versions] == page.versions
 
     def html_of(self, page: Page, version: str) -> str:
         html: str = in_console(

@@ -48,16 +48,16 @@ class TestAnyText:
         first = read(source, base_url=base)
         first.html.encode()
         assert first.replaced({}) == first.html
-        again = read(first.html, base_url=base)
-        assert (again.title, again.images) == (first.title, first.images)
-        assert again.html == first.html
+        second = read(first.html, base_url=base)
+        assert (second.title, second.images) == (first.title, first.images)
+        assert second.html == first.html
 
     @examples(200)
     @given(htmlish | tags)
     def test_all_images_of_any_text_can_be_replaced(self, source: str) -> None:
-        made = page(source)
-        assert all(image.startswith(("http://", "https://")) for image in made.images)
-        out = made.replaced(dict.fromkeys(made.images, "https://files.example/new.png"))
+        imported = page(source)
+        assert all(image.startswith(("http://", "https://")) for image in imported.images)
+        out = imported.replaced(dict.fromkeys(imported.images, "https://files.example/new.png"))
         assert set(read(out).images) <= {"https://files.example/new.png"}
 
     @examples(200)
@@ -120,8 +120,8 @@ class TestHostilePages:
     @pytest.mark.parametrize("name", slow_but_for(HOSTILE.keys() - HEAVY, HOSTILE))
     def test_the_time_grows_linearly_with_the_size(self, name: str) -> None:
         began = time.thread_time()
-        made = page(HOSTILE[name]())
-        made.replaced(dict.fromkeys(made.images[:50], "/f"))
+        imported = page(HOSTILE[name]())
+        imported.replaced(dict.fromkeys(imported.images[:50], "/f"))
         assert time.thread_time() - began < 20  # CPU seconds of this thread; 0.7 at most
 
     @pytest.mark.parametrize(

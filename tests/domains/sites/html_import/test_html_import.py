@@ -12,7 +12,7 @@ from tests.domains.sites.html_import.helpers import page
 
 class TestImages:
     def test_images_are_listed_once_in_order_without_fragments(self) -> None:
-        made = page(
+        imported = page(
             "<link rel='shortcut icon' href=/icon.png><link rel=icon href=/favicon.ico>"
             "<link href=no.png><link rel=preload as=image href=preloaded.png>"
             "<link rel=stylesheet href=s.css><meta property='og:image' content='/og.jpg'>"
@@ -26,7 +26,7 @@ class TestImages:
             "<img data-src=/lazy><input type=image formaction=no.png>"
             "<meta name=twitter:image content=/card><meta itemprop=image content=/item>"
         )
-        assert [image.rpartition("/")[2] for image in made.images] == [
+        assert [image.rpartition("/")[2] for image in imported.images] == [
             "icon.png",
             "preloaded.png",
             "og.jpg",
@@ -35,15 +35,15 @@ class TestImages:
             *[f"{number}.png" for number in range(5, 13)],
             *("lazy", "card", "item"),
         ]
-        assert "https://cdn.example/9.png" in made.images
+        assert "https://cdn.example/9.png" in imported.images
 
     def test_images_are_replaced_wherever_they_occur(self) -> None:
-        made = page(
+        imported = page(
             "<img src=a.png srcset='a.png 1x, b.png 2x'><a href=a.png#top>big</a>"
             "<i style='background:url(a.png)'></i><style>b{c:url(a.png)}</style>"
             "<img src='https://EXAMPLE.com/shop/a.png'><img src=https://example.com/shop/aa.png>"
         )
-        out = made.replaced({"https://example.com/shop/a.png": "https://files.example/1?a&b"})
+        out = imported.replaced({"https://example.com/shop/a.png": "https://files.example/1?a&b"})
         assert "shop/a.png" not in out
         assert out.count("https://files.example/1?a") == 6
         assert "/1?a&amp;b#top" in out
@@ -51,9 +51,9 @@ class TestImages:
         assert "shop/aa.png" in out
 
     def test_the_page_is_unchanged_if_no_image_is_replaced(self) -> None:
-        made = page("<IMG src=a.png><P Class=x>&nbsp;")
-        assert made.replaced({}) == made.html
-        assert made.replaced({"https://other.example/a.png": "b"}) == made.html
+        imported = page("<IMG src=a.png><P Class=x>&nbsp;")
+        assert imported.replaced({}) == imported.html
+        assert imported.replaced({"https://other.example/a.png": "b"}) == imported.html
 
 
 class TestTitle:
@@ -105,8 +105,8 @@ class TestEncodings:
     def test_the_servers_declared_encoding_is_used(self, encoding: str) -> None:
         charset = {"cp1251": "windows-1251", "iso8859-5": "ISO-8859-5", "cp866": "ibm866"}
         source = RUSSIAN.replace("«", "").replace("»", "")
-        made = page(source.encode(encoding), charset=charset.get(encoding, encoding))
-        assert made.html == source
+        imported = page(source.encode(encoding), charset=charset.get(encoding, encoding))
+        assert imported.html == source
         assert page(b"\xc0", charset=" KOI8-R ").html == "ю"
 
     @pytest.mark.parametrize("encoding", ["windows-1251", "koi8-r"])
@@ -121,10 +121,10 @@ class TestEncodings:
         self, encoding: str, meta: str
     ) -> None:
         source = meta.format(encoding) + RUSSIAN.replace("«", "").replace("»", "")
-        made = page(source.encode(encoding))
-        assert made.title == "Пекарня Ёлочка"
-        assert encoding not in made.html
-        assert "utf-8" in made.html
+        imported = page(source.encode(encoding))
+        assert imported.title == "Пекарня Ёлочка"
+        assert encoding not in imported.html
+        assert "utf-8" in imported.html
 
     @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
     def test_a_byte_order_mark_takes_precedence(self, encoding: str) -> None:
@@ -141,14 +141,14 @@ class TestEncodings:
         ("meta", "charset"), [("", "windows-1251"), ("<meta charset=windows-1251>", None)]
     )
     def test_queries_are_encoded_as_in_browsers(self, meta: str, charset: str | None) -> None:
-        made = page(f"{meta}<a href='хлеб?q=я'>".encode("cp1251"), charset=charset)
-        assert made.html.endswith('shop/%D1%85%D0%BB%D0%B5%D0%B1?q=%FF">')
+        imported = page(f"{meta}<a href='хлеб?q=я'>".encode("cp1251"), charset=charset)
+        assert imported.html.endswith('shop/%D1%85%D0%BB%D0%B5%D0%B1?q=%FF">')
 
     def test_queries_are_utf_8_if_the_encoding_is_utf_16_or_cannot_be_written(self) -> None:
-        made = page("<a href='?q=я'>".encode("utf-16"))
-        assert made.html.endswith('?q=%D1%8F">')
-        made = page(b"<a href='?q=\xff'>", charset="x-user-defined")
-        assert made.html.endswith('?q=%EF%9F%BF">')
+        imported = page("<a href='?q=я'>".encode("utf-16"))
+        assert imported.html.endswith('?q=%D1%8F">')
+        imported = page(b"<a href='?q=\xff'>", charset="x-user-defined")
+        assert imported.html.endswith('?q=%EF%9F%BF">')
 
     @given(st.binary(max_size=200), st.sampled_from([None, "windows-1251", "utf-16", "big5"]))
     def test_decoded_text_can_always_be_encoded(self, body: bytes, charset: str | None) -> None:
@@ -158,6 +158,6 @@ class TestEncodings:
         assert read("a\r\nb\rc\n\nd").html == "a\nb\nc\n\nd"
 
     def test_unpaired_surrogates_are_replaced(self) -> None:
-        made = page("<a href='\ud800'>\udfff\ufeff")
-        made.html.encode()
-        assert made.html.count("\ufffd") >= 1
+        imported = page("<a href='\ud800'>\udfff\ufeff")
+        imported.html.encode()
+        assert imported.html.count("\ufffd") >= 1

@@ -10,7 +10,7 @@ from tests.domains.sites.html_import.helpers import page
 
 class TestUrls:
     @pytest.mark.parametrize(
-        ("written", "absolute"),
+        ("url", "absolute"),
         [
             ("a.png", "https://example.com/shop/a.png"),
             ("/a.png", "https://example.com/a.png"),
@@ -28,12 +28,10 @@ class TestUrls:
             ("a.png?x=1&amp;y=2#z", "https://example.com/shop/a.png?x=1&amp;y=2#z"),
         ],
     )
-    def test_relative_urls_are_made_absolute_as_browsers_do(
-        self, written: str, absolute: str
-    ) -> None:
-        made = page(f'<a href="{written}">').html
-        assert made.startswith('<a href="http')
-        assert made.endswith(f'{absolute}">')
+    def test_relative_urls_are_made_absolute_as_browsers_do(self, url: str, absolute: str) -> None:
+        html = page(f'<a href="{url}">').html
+        assert html.startswith('<a href="http')
+        assert html.endswith(f'{absolute}">')
 
     @pytest.mark.parametrize(
         "address",
@@ -104,11 +102,11 @@ class TestUrls:
     )
     def test_urls_are_found_in_every_attribute_and_style(self, source: str) -> None:
         relative = source.replace("@", "q.png").replace("q.pngimport", "@import")
-        made = page(relative).html
+        html = page(relative).html
         if source.endswith("@"):
-            assert made == relative  # Browsers drop a tag that never ends.
+            assert html == relative  # Browsers drop a tag that never ends.
         else:
-            assert made.count("https://example.com/shop/q.png") == source.count("@") - source.count(
+            assert html.count("https://example.com/shop/q.png") == source.count("@") - source.count(
                 "@import"
             )
 
@@ -150,22 +148,22 @@ class TestUrls:
 
     def test_a_url_in_a_style_sheet_is_escaped(self) -> None:
         source = "<style>a{b:url('a\\'\\20 b(1).png')}</style>"
-        made = page(source)
-        assert made.html == '<style>a{b:url("https://example.com/shop/a\'%20b(1).png")}</style>'
-        out = made.replaced({made.images[0]: 'x"</style><script>\\'})
+        imported = page(source)
+        assert imported.html == '<style>a{b:url("https://example.com/shop/a\'%20b(1).png")}</style>'
+        out = imported.replaced({imported.images[0]: 'x"</style><script>\\'})
         assert "</style><script>" not in out
 
     def test_urls_in_a_srcset_may_contain_commas(self) -> None:
         source = (
             "<img srcset='a,b.png, data:image/png;base64,AA== 2x,c.png 3x , d.png (a,b) 4x,,e'>"
         )
-        made = page(source)
-        assert made.html == (
+        imported = page(source)
+        assert imported.html == (
             '<img srcset="https://example.com/shop/a,b.png, data:image/png;base64,AA== 2x,'
             "https://example.com/shop/c.png 3x , https://example.com/shop/d.png (a,b) 4x,,"
             'https://example.com/shop/e">'
         )
-        assert [image.rpartition("/")[2] for image in made.images] == [
+        assert [image.rpartition("/")[2] for image in imported.images] == [
             "a,b.png",
             "c.png",
             "d.png",
@@ -173,8 +171,8 @@ class TestUrls:
         ]
 
     def test_sets_of_a_background_are_divided_by_bars(self) -> None:
-        made = page("<p data-bgset='a|b.png [--small] | c.png [(a,b)]| d.png 2x'>")
-        assert made.html == (
+        imported = page("<p data-bgset='a|b.png [--small] | c.png [(a,b)]| d.png 2x'>")
+        assert imported.html == (
             '<p data-bgset="https://example.com/shop/a|b.png [--small] | '
             'https://example.com/shop/c.png [(a,b)]| https://example.com/shop/d.png 2x">'
         )
@@ -184,8 +182,8 @@ class TestUrls:
             "</base href=no><base id=a><a href=a><base id=b href='/x/'><base href=/y/>"
             "<img src=b.png>"
         )
-        made = page(source)
-        assert made.html == (
+        imported = page(source)
+        assert imported.html == (
             '</base href=no><base id=a><a href="https://example.com/x/a"><base id="b">'
             '<img src="https://example.com/x/b.png">'
         )
@@ -208,8 +206,8 @@ class TestUrls:
         ],
     )
     def test_a_base_in_any_form_is_used(self, base: str, link: str, absolute: str) -> None:
-        made = page(f"<base href='{base}'><a href='{link}'>")
-        assert made.html == f'<a href="https://example.com{absolute}">'
+        imported = page(f"<base href='{base}'><a href='{link}'>")
+        assert imported.html == f'<a href="https://example.com{absolute}">'
 
     def test_malformed_urls_are_not_counted_as_relative_if_the_pages_url_is_known(self) -> None:
         assert page("<a href='//[bad'>").relative == 0
@@ -234,18 +232,18 @@ class TestUrls:
 
     def test_relative_urls_stay_if_the_pages_url_is_unknown(self) -> None:
         source = "<base href='sub/'><a href=a><img src=../b.png srcset='c.png 2x'><a href='#d'>"
-        made = read(source)
-        assert (made.html, made.images, made.relative) == (source, (), 3)
+        imported = read(source)
+        assert (imported.html, imported.images, imported.relative) == (source, (), 3)
 
     def test_urls_without_a_scheme_get_https_if_the_pages_url_is_unknown(self) -> None:
-        made = read("<img src=//cdn.example/a.png><a href='\\\\b.example\\c'><a href=///x>")
-        assert made.images == ("https://cdn.example/a.png",)
-        assert '<a href="https://b.example/c">' in made.html
-        assert made.html.endswith("<a href=///x>")
-        assert made.relative == 1
+        imported = read("<img src=//cdn.example/a.png><a href='\\\\b.example\\c'><a href=///x>")
+        assert imported.images == ("https://cdn.example/a.png",)
+        assert '<a href="https://b.example/c">' in imported.html
+        assert imported.html.endswith("<a href=///x>")
+        assert imported.relative == 1
 
     @pytest.mark.parametrize(
-        ("written", "absolute"),
+        ("refresh", "absolute"),
         [
             ("5; url=next", "5; url=https://example.com/shop/next"),
             ("0;URL='/next'", "0;URL=https://example.com/next"),
@@ -263,10 +261,10 @@ class TestUrls:
         ],
     )
     def test_the_url_of_a_refresh_is_made_absolute(
-        self, written: str, absolute: str | None
+        self, refresh: str, absolute: str | None
     ) -> None:
-        quote = "'" if '"' in written else '"'
-        source = f"<meta http-equiv=Refresh content={quote}{written}{quote}>"
+        quote = "'" if '"' in refresh else '"'
+        source = f"<meta http-equiv=Refresh content={quote}{refresh}{quote}>"
         expected = (
             source if absolute is None else (f'<meta http-equiv="Refresh" content="{absolute}">')
         )
