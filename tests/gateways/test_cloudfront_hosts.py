@@ -155,7 +155,7 @@ class TestServe:
         assert HOSTS.serve(HOST).state == "certificate"
 
     @pytest.mark.parametrize("code", ["PreconditionFailed", "InvalidIfMatchVersion"])
-    def test_a_tenant_that_changed_meanwhile_is_updated_at_the_next_step(
+    def test_tenant_changed_concurrently_is_updated_at_the_next_step(
         self, code: str, stub: Stubber
     ) -> None:
         expect_lookup(stub, tenant())
@@ -179,7 +179,7 @@ class TestServe:
         expect_lookup(stub, tenant("active"))
         assert HOSTS.serve(HOST) == site_hosts.HostState("active")
 
-    def test_a_tenant_on_its_way_out_is_enabled_again(self, stub: Stubber) -> None:
+    def test_disabled_tenant_is_enabled_again(self, stub: Stubber) -> None:
         expect_lookup(stub, tenant("active", enabled=False))
         update = {"Id": "dt_1", "IfMatch": "v1", "Enabled": True}
         stub.add_response("update_distribution_tenant", tenant("active"), update)
@@ -210,9 +210,7 @@ class TestRelease:
         stub.add_client_error("delete_distribution_tenant", code, expected_params=ANY_DELETION)
         assert HOSTS.release(HOST) is is_done
 
-    def test_a_tenant_that_changed_meanwhile_is_disabled_at_the_next_step(
-        self, stub: Stubber
-    ) -> None:
+    def test_tenant_changed_concurrently_is_disabled_at_the_next_step(self, stub: Stubber) -> None:
         expect_lookup(stub, tenant())
         stub.add_client_error("update_distribution_tenant", "PreconditionFailed")
         assert not HOSTS.release(HOST)
@@ -256,7 +254,7 @@ def test_the_setting_chooses_the_gateway(
     assert isinstance(site_hosts.site_hosts(), kind)
 
 
-def test_a_step_ends_before_the_function_that_runs_jobs_even_if_cloudfront_hangs() -> None:
+def test_hanging_cloudfront_ends_within_the_functions_time() -> None:
     config = site_hosts.client().meta.config
     attempts = config.retries["total_max_attempts"]
     longest = (config.connect_timeout + config.read_timeout) * attempts

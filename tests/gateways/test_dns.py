@@ -71,7 +71,7 @@ def test_txt_records_are_found_and_their_parts_joined(name_server: dict[str, Ans
 
 
 @pytest.mark.parametrize("answer", [texts(), code(dns.rcode.NXDOMAIN)])
-def test_a_missing_record_or_name_gives_no_texts(
+def test_missing_record_or_name_has_no_values(
     answer: Answering, name_server: dict[str, Answering]
 ) -> None:
     name_server["answer"] = answer

@@ -294,7 +294,7 @@ class TestRedirects:
             fetch.fetch(HTTP, allow_http=True)
         assert len(server.requests) == 4
 
-    def test_redirects_stay_on_https_unless_the_caller_allows_http(self, net: Internet) -> None:
+    def test_redirects_to_http_need_the_callers_permission(self, net: Internet) -> None:
         net.serve(HTTPS, to(HTTP))
         net.serve(HTTP, http_response())
         with pytest.raises(RefusedUrlError, match=r"redirects to a URL that is refused: .*http:"):

@@ -36,22 +36,20 @@ from tests.support.patience import FOR_EVER, PATIENCE
 
 class TestAnswer:
     @pytest.mark.parametrize("declared", ["image/png", "text/html; charset=windows-1251", ""])
-    def test_an_answer_has_the_final_url_the_declared_type_and_the_body(
-        self, declared: str, net: Internet
-    ) -> None:
+    def test_response_has_the_final_url_type_and_body(self, declared: str, net: Internet) -> None:
         net.serve(HTTP, to("/b?c"), http_response(b"\x89PNG", content_type=declared))
         fetched = fetch.fetch(HTTP, allow_http=True)
         assert fetched == fetch.Fetched(
             HTTP + "/b?c", declared, b"\x89PNG", Validators(HTTP + "/b?c")
         )
 
-    def test_an_answer_without_a_type_has_none(self, net: Internet) -> None:
+    def test_response_without_a_type_has_none(self, net: Internet) -> None:
         net.serve(HTTP, raw(b"HTTP/1.0 200 OK\n\nold"))
         assert fetch.fetch(HTTP, allow_http=True) == fetch.Fetched(
             HTTP + "/", "", b"old", Validators(HTTP + "/")
         )
 
-    def test_an_answer_may_come_in_chunks(self, net: Internet) -> None:
+    def test_response_may_be_chunked(self, net: Internet) -> None:
         chunks = b"5;x=y\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: x\r\n\r\n"
         net.serve(HTTP, raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks))
         assert fetch.fetch(HTTP, allow_http=True).body == b"hello!"
@@ -64,12 +62,12 @@ class TestAnswer:
             gzip.compress(b"hello " * 50_000) + bytes(100),
         ],
     )
-    def test_a_compressed_answer_is_unpacked(self, packed: bytes, net: Internet) -> None:
+    def test_compressed_response_is_unpacked(self, packed: bytes, net: Internet) -> None:
         net.serve(HTTP, http_response(packed, content_encoding="GZIP"))
         assert fetch.fetch(HTTP, allow_http=True).body == b"hello " * 50_000
 
     @pytest.mark.parametrize("status", ["204 No Content", "200 OK"])
-    def test_an_answer_may_be_empty(self, status: str, net: Internet) -> None:
+    def test_response_may_be_empty(self, status: str, net: Internet) -> None:
         net.serve(HTTP, http_response(b"", status, content_encoding="gzip"))
         assert fetch.fetch(HTTP, allow_http=True).body == b""
 
@@ -103,7 +101,7 @@ class TestAnswer:
             http_response(gzip.compress(b"hello")[:10] + b"\xff" * 9, content_encoding="gzip"),
         ],
     )
-    def test_a_malformed_answer_is_a_failure_without_a_librarys_message(
+    def test_malformed_response_is_a_failure_without_a_librarys_message(
         self, answer: Answer, net: Internet
     ) -> None:
         net.serve(HTTP, answer)
@@ -151,7 +149,7 @@ class TestAnswer:
         assert answers
         assert all(answer.closed for answer in answers)
 
-    def test_an_answer_that_breaks_off_is_a_failure(self, net: Internet) -> None:
+    def test_truncated_response_is_a_failure(self, net: Internet) -> None:
         net.serve(HTTP, reset)
         with pytest.raises(UpstreamError, match="does not accept the connection or broke it"):
             fetch.fetch(HTTP, allow_http=True)
@@ -187,7 +185,7 @@ class TestAnswer:
         )
     )
     @examples(300)
-    def test_any_bytes_are_a_body_or_a_clear_failure(self, data: bytes) -> None:
+    def test_any_bytes_give_a_body_or_a_failure(self, data: bytes) -> None:
         def connect(_place: tuple[str, int], _timeout: float) -> socket.socket:
             ours, theirs = socket.socketpair()
             theirs.sendall(data)
@@ -242,7 +240,7 @@ def peak_of(work: Callable[[], object]) -> int:
 
 
 class TestSize:
-    def test_an_answer_of_exactly_the_limit_is_read_into_memory_once(self, net: Internet) -> None:
+    def test_response_of_exactly_the_limit_is_buffered_once(self, net: Internet) -> None:
         body = bytes(10 * MB)
         net.serve(HTTP, http_response(body))
         bodies: list[bytes] = []
@@ -270,7 +268,7 @@ class TestSize:
     @pytest.mark.parametrize(
         "name", slow_but_for(["bomb", "endless body", "tiny chunks", "endless padding"], ENDLESS)
     )
-    def test_an_endless_answer_is_refused_in_bounded_memory_and_time(
+    def test_endless_response_is_refused_in_bounded_memory_and_time(
         self, name: str, net: Internet
     ) -> None:
         net.serve(HTTP, ENDLESS[name]())

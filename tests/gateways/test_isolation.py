@@ -22,7 +22,7 @@ def test_an_error_of_the_functions_own_module_keeps_its_message() -> None:
         isolation.call(f"{HERE}:refuse", b"bread", "no")
 
 
-def test_another_error_is_named_and_not_taken_for_an_answer() -> None:
+def test_other_error_is_a_failure_with_its_name() -> None:
     with pytest.raises(IsolationError, match=r"^ZeroDivisionError$") as failed:
         isolation.call(f"{HERE}:divide", b"", None)
     assert not isinstance(failed.value, RaisedError)
@@ -49,7 +49,7 @@ def test_nothing_can_be_written_to_the_disk() -> None:
         isolation.call(f"{HERE}:write_file", b"x", None)
 
 
-def test_the_process_has_none_of_the_services_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_has_no_variables_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("LLM_API_KEY", "secret")
     names = isolation.call(f"{HERE}:variables", b"", None).split()

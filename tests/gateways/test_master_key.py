@@ -130,7 +130,7 @@ class TestStoredKey:
         [refusal("AccessDeniedException"), openai_api.refusing(503, b"{}")],
         ids=["refused", "down"],
     )
-    def test_a_key_that_cannot_be_read_is_unavailable_until_it_can(
+    def test_unreadable_key_is_unavailable(
         self, answer: Answering, secrets: OpenAiApi, caplog: pytest.LogCaptureFixture
     ) -> None:
         secrets.answers = [answer] * 2
@@ -143,7 +143,7 @@ class TestStoredKey:
     @pytest.mark.parametrize(
         "answer", [refusal("ResourceNotFoundException"), value(" ")], ids=["no value", "empty"]
     )
-    def test_a_secret_without_a_value_is_an_error_and_never_an_empty_key(
+    def test_secret_without_a_value_is_an_error(
         self, answer: Answering, secrets: OpenAiApi, caplog: pytest.LogCaptureFixture
     ) -> None:
         secrets.answers = [answer]

@@ -148,9 +148,7 @@ class TestUploadRequests:
         assert store.upload_request(self.KEY, 1, 60).url.startswith("http")
         assert store.get(self.KEY) is None
 
-    def test_a_bucket_answers_a_download_url_with_the_object_and_its_headers(
-        self, s3: S3Store
-    ) -> None:
+    def test_bucket_serves_a_download_url_with_its_headers(self, s3: S3Store) -> None:
         attachment = {"Content-Disposition": "attachment"}
         s3.put("files/a", b"<svg/>", "image/svg+xml", attachment)
         answer = requests.get(s3.download_url("files/a", 60) or "", timeout=PATIENCE)

@@ -75,9 +75,7 @@ class TestRequest:
             send(HTTP)
         assert net.connections == []
 
-    def test_a_host_with_one_address_inside_is_refused_without_naming_it(
-        self, net: Internet
-    ) -> None:
+    def test_host_with_an_internal_address_is_refused(self, net: Internet) -> None:
         net.names["files.example.com"] = [PUBLIC, "10.20.30.40"]
         with pytest.raises(RefusedUrlError) as refusal:
             send()
@@ -324,14 +322,14 @@ class TestLocalReceiver:
             HTTP,
         ],
     )
-    def test_other_addresses_stay_refused(self, url: str, net: Internet) -> None:
+    def test_other_addresses_are_refused(self, url: str, net: Internet) -> None:
         net.names = {"files.example.com": [PUBLIC], "localhost.example.com": ["127.0.0.1"]}
         with pytest.raises(RefusedUrlError):
             send(url)
         assert net.connections == []
 
     @pytest.mark.usefixtures("_to_loopback")
-    def test_a_public_host_that_resolves_to_loopback_stays_refused(self, net: Internet) -> None:
+    def test_public_host_that_resolves_to_loopback_is_refused(self, net: Internet) -> None:
         net.names = {"files.example.com": ["127.0.0.1"]}
         with pytest.raises(RefusedUrlError):
             send()

@@ -55,7 +55,7 @@ def test_a_chat_that_takes_no_more_messages_is_gone(telegram: FakeTelegram, answ
         gateway.send(7, "Hello")
 
 
-def test_the_wait_that_telegram_asks_for_is_passed_on(telegram: FakeTelegram) -> None:
+def test_requested_wait_is_passed_on(telegram: FakeTelegram) -> None:
     telegram.failures = [failure(429, "Too Many Requests: retry after 35", retry_after=35)]
     with pytest.raises(BusyError) as caught:
         gateway.send(7, "Hello")
@@ -81,7 +81,7 @@ def test_other_refusals_are_temporary(telegram: FakeTelegram, answer: Any) -> No
 
 
 @pytest.mark.parametrize("misbehaviour", [fakes.cut_off, fakes.huge, fakes.body(b"<html>", 502)])
-def test_broken_answers_are_temporary(telegram: FakeTelegram, misbehaviour: Any) -> None:
+def test_malformed_responses_are_temporary(telegram: FakeTelegram, misbehaviour: Any) -> None:
     telegram.breaks = misbehaviour
     with pytest.raises(TelegramError):
         gateway.send(7, "Hello")
@@ -136,7 +136,7 @@ def test_the_webhook_is_registered_with_a_secret_that_telegram_accepts(
 
 
 @pytest.mark.usefixtures("telegram")
-def test_without_a_token_there_is_no_bot(
+def test_bot_requires_a_token(
     monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
 ) -> None:
     monkeypatch.delenv("TELEGRAM_BOT_TOKEN")

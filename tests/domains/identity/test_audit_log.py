@@ -144,7 +144,7 @@ class TestPages:
         assert entries(quiet, limit=2, before=position) == ["change-1", "change-0"]
 
     @pytest.mark.parametrize("position", ["0", "~~", "01HZZZZZZZZZZZZZZZZZZZZZZZ", "ё"])
-    def test_any_text_is_accepted_as_a_position(self, position: str, quiet: Owner) -> None:
+    def test_unknown_positions_are_accepted(self, position: str, quiet: Owner) -> None:
         assert entries(quiet, before=position) in ([], ["create_workspace"])
 
     def test_entries_older_than_ninety_days_are_left_out(self, quiet: Owner, time: Time) -> None:

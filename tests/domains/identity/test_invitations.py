@@ -73,7 +73,7 @@ class TestWhoMayInvite:
             ("member", "member", False),
         ],
     )
-    def test_people_invite_to_roles_below_their_own(
+    def test_members_invite_to_roles_below_their_own(
         self, home: str, boss: Account, inviter: str, invited: str, may: bool
     ) -> None:
         person = boss
@@ -90,11 +90,11 @@ class TestWhoMayInvite:
         assert stored() == rows_before
 
     @pytest.mark.parametrize("role", ["owner", "account", "admin", ""])
-    def test_nobody_is_invited_to_another_role(self, home: str, boss: Account, role: str) -> None:
+    def test_other_roles_cannot_be_given(self, home: str, boss: Account, role: str) -> None:
         with pytest.raises(ValidationError):
             invite(boss, home, IVY, role)
 
-    def test_an_inviter_who_was_demoted_since_the_request_is_refused(
+    def test_inviter_demoted_after_the_request_is_refused(
         self, home: str, manager: Account
     ) -> None:
         manager.joins(home, "member")
@@ -110,7 +110,7 @@ class TestWhoMayInvite:
         assert look_at(token)["workspace"] == workspaces.get(home).name
         assert invitations.open_ones(other) == []
 
-    def test_an_invitation_of_the_operator_is_the_owners(self, home: str, boss: Account) -> None:
+    def test_operators_invitation_counts_as_the_owners(self, home: str, boss: Account) -> None:
         invitation = as_operator("invite_member", workspaceId=home, email=IVY, role="manager")
         (listed_invitation,) = boss.call(home, "list_invitations")["invitations"]
         assert listed_invitation["inviter"] == accounts.get(boss.id).name
@@ -123,7 +123,7 @@ class TestWhoMayInvite:
         with pytest.raises(ConflictError, match="is a member of this workspace already"):
             invite(boss, home, "Ivy@Example.com")
 
-    def test_inviting_does_not_tell_whether_an_account_exists(
+    def test_invitation_does_not_reveal_whether_an_account_exists(
         self, home: str, boss: Account
     ) -> None:
         Account.made("ivy")
@@ -162,7 +162,7 @@ class TestWhoMayInvite:
 
 
 class TestLink:
-    def test_the_database_has_a_hash_of_the_link_only(self, home: str, boss: Account) -> None:
+    def test_only_a_hash_of_the_link_is_stored(self, home: str, boss: Account) -> None:
         token = invite(boss, home, IVY)
         assert len(token) == 43
         assert token not in str(all_rows())
@@ -200,7 +200,7 @@ class TestLink:
         assert len(boss.call(home, "list_invitations")["invitations"]) == 1
 
     @pytest.mark.parametrize("token", ["", "x", "A" * 43, "é" * 43, "A" * 100, "../", "%00"])
-    def test_other_texts_are_unknown_links(self, database: None, token: str) -> None:
+    def test_other_tokens_are_unknown_links(self, database: None, token: str) -> None:
         with pytest.raises(NotFoundError):
             look_at(token)
 
@@ -222,7 +222,7 @@ class TestLink:
         assert IVY not in joined(home)
 
     @pytest.mark.parametrize("loss", ["removed", "demoted"])
-    def test_a_link_stays_ended_when_its_inviter_gets_the_right_again(
+    def test_ended_link_is_not_revived_by_a_promotion(
         self, home: str, manager: Account, boss: Account, loss: str
     ) -> None:
         token = invite(manager, home, IVY)
@@ -241,7 +241,7 @@ class TestLink:
         manager.joins(home, "manager")
         assert look_at(token)["role"] == "member"
 
-    def test_a_link_from_before_terms_works_until_its_inviter_loses_the_right(
+    def test_link_without_a_term_works_until_its_inviter_loses_the_right(
         self, home: str, manager: Account
     ) -> None:
         """Rows of earlier releases have no term."""
@@ -303,9 +303,7 @@ class TestAccept:
             accept_as_new(token, password="another password")
         assert stored() == rows_before
 
-    def test_a_person_who_is_a_member_by_then_keeps_the_role(
-        self, home: str, boss: Account
-    ) -> None:
+    def test_existing_member_keeps_the_role(self, home: str, boss: Account) -> None:
         ivy = Account.made("ivy")
         token = invite(boss, home, IVY)
         ivy.joins(home, "manager")

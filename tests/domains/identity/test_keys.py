@@ -173,7 +173,7 @@ class TestCreateKey:
         owners = [key["account"]["id"] for key in list_keys(theirs)["keys"]]
         assert owners == [theirs.workspace.owner_id, manager.id]
 
-    def test_form_sent_twice_creates_one_key_and_names_it(self, theirs: Owner) -> None:
+    def test_form_sent_twice_creates_one_key(self, theirs: Owner) -> None:
         who = {"account_id": theirs.workspace.owner_id}
         key = in_console(theirs.workspace.id, "create_key", **who, key="form-1", **KEY)
         with pytest.raises(ConflictError) as caught:
@@ -203,7 +203,7 @@ class TestRevokeKey:
         assert list_keys(theirs)["keys"][0]["state"] == "revoked"
 
 
-def test_key_of_a_removed_member_stays_in_the_list(
+def test_key_of_a_removed_member_is_still_listed(
     theirs: Owner,
 ) -> None:
     manager = Member(theirs.workspace.id, "manager")
@@ -339,7 +339,7 @@ class TestKeysOfALostMembership:
         assert token
         assert works(token)
 
-    def test_concurrent_additions_as_manager_and_member_leave_no_key(
+    def test_concurrent_role_changes_leave_no_key(
         self, theirs: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Two operators add an account at the same time, and it creates a key in between."""
@@ -371,7 +371,7 @@ class TestKeysOfALostMembership:
 
 
 class TestDisableAccount:
-    def test_disabling_an_account_is_audited_where_it_revokes_keys(
+    def test_disabling_is_audited_in_workspaces_with_revoked_keys(
         self, theirs: Owner, new_owner: Callable[..., Owner]
     ) -> None:
         manager = Member(theirs.workspace.id, "manager")
@@ -394,7 +394,7 @@ class TestDisableAccount:
         (entry, *_) = audit.latest("platform")
         assert (entry.operation, entry.resources) == ("disable_account", [f"account:{manager.id}"])
 
-    def test_interrupted_disabling_is_completed_by_a_second_call(
+    def test_second_call_completes_interrupted_disabling(
         self, theirs: Owner, new_owner: Callable[..., Owner], time: Time
     ) -> None:
         """The call is interrupted after each of its transactions in turn."""

@@ -32,7 +32,7 @@ class TestWorkspace:
             ("enterprise", True, 100),
         ],
     )
-    def test_settings_name_what_the_plan_includes(
+    def test_settings_list_the_plans_allowances(
         self, owner: Owner, plan: str, has_api: bool, gigabytes: float
     ) -> None:
         as_operator("set_plan", workspaceId=owner.workspace.id, plan=plan)
@@ -42,7 +42,7 @@ class TestWorkspace:
 
 
 class TestAccount:
-    def test_a_person_changes_name_and_language(self, owner: Owner) -> None:
+    def test_user_changes_name_and_language(self, owner: Owner) -> None:
         boss = Account(owner.workspace.owner_id, "")
         response = boss.call(owner.workspace.id, "update_account", name=" Ada ", language="en")
         assert (response["account"]["name"], response["account"]["language"]) == ("Ada", "en")
@@ -54,9 +54,7 @@ class TestAccount:
         with pytest.raises(ValidationError):
             boss.call(owner.workspace.id, "update_account", **change)
 
-    def test_messages_are_in_the_accounts_language_until_another_is_chosen(
-        self, owner: Owner
-    ) -> None:
+    def test_messages_default_to_the_accounts_language(self, owner: Owner) -> None:
         home, boss = owner.workspace.id, Account(owner.workspace.owner_id, "")
 
         def language() -> str:

@@ -46,7 +46,7 @@ def is_refused(call: Callable[[], Any]) -> bool:
 
 @pytest.mark.parametrize("caller", ROLES)
 @pytest.mark.parametrize("target", ["owner", "other-manager", "other-member", "stranger"])
-def test_the_owner_alone_changes_roles(
+def test_only_the_owner_changes_roles(
     home: str, people: dict[str, Account], caller: str, target: str
 ) -> None:
     for role in ("manager", "member"):
@@ -59,7 +59,7 @@ def test_the_owner_alone_changes_roles(
 
 @pytest.mark.parametrize("caller", ROLES)
 @pytest.mark.parametrize("target", ["owner", "other-manager", "other-member", "stranger"])
-def test_people_remove_members_of_lower_roles(
+def test_members_remove_members_of_lower_roles(
     home: str, people: dict[str, Account], caller: str, target: str
 ) -> None:
     may = (caller, target) in {
@@ -99,7 +99,7 @@ def test_keys_and_apps_end_with_the_role(
     assert {connection.account_id for connection in connections.live(home)} == {boss.id}
 
 
-def test_a_manager_does_not_learn_whether_an_account_exists(
+def test_removal_does_not_reveal_whether_an_account_exists(
     home: str, people: dict[str, Account]
 ) -> None:
     failures = set()
@@ -111,7 +111,7 @@ def test_a_manager_does_not_learn_whether_an_account_exists(
 
 
 @pytest.mark.store
-def test_a_manager_does_not_remove_a_person_who_is_promoted_meanwhile(
+def test_manager_cannot_remove_a_just_promoted_member(
     home: str, people: dict[str, Account], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     member, stage, promoted = people["member"], memberships.stage_removal, []
@@ -129,7 +129,7 @@ def test_a_manager_does_not_remove_a_person_who_is_promoted_meanwhile(
 
 
 @pytest.mark.store
-def test_a_manager_who_is_demoted_meanwhile_removes_nobody(
+def test_just_demoted_manager_cannot_remove_members(
     home: str, people: dict[str, Account], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager, stage, demoted = people["manager"], memberships.stage_removal, []
@@ -147,7 +147,7 @@ def test_a_manager_who_is_demoted_meanwhile_removes_nobody(
 
 
 @pytest.mark.store
-def test_a_person_who_is_removed_and_promoted_at_once_is_not_half_a_member(
+def test_concurrent_removal_and_promotion_leave_no_partial_member(
     home: str, people: dict[str, Account]
 ) -> None:
     boss, member = people["owner"], people["member"]

@@ -80,7 +80,7 @@ class TestSignIn:
             assert session.account_id == account
         assert len(first) == 43  # 256 bits
 
-    def test_every_failed_sign_in_gets_the_same_answer(self, account: str) -> None:
+    def test_every_failed_sign_in_gets_the_same_error(self, account: str) -> None:
         as_operator("create_account", email="off@example.com", password=PASSWORD)
         as_operator("disable_account", email="off@example.com")
         errors = [
@@ -113,7 +113,7 @@ class TestSignIn:
         assert len(verified) == 3
         assert len(set(verified)) == 1  # the parameters
 
-    def test_the_password_that_unknown_addresses_are_checked_against_signs_nobody_in(
+    def test_dummy_password_of_unknown_addresses_signs_no_user_in(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         passwords._nobodys.cache_clear()
@@ -121,7 +121,7 @@ class TestSignIn:
         assert not passwords.matches(None, PASSWORD)
         passwords._nobodys.cache_clear()
 
-    def test_passwords_are_hashed_with_argon2id_at_the_parameters_of_the_rfc(self) -> None:
+    def test_passwords_are_hashed_with_argon2id_parameters_of_the_rfc(self) -> None:
         """RFC 9106, 4: 64 MiB, three passes and four lanes if memory is low."""
         assert HASHER().hash(PASSWORD).startswith("$argon2id$v=19$m=65536,t=3,p=4$")
 
@@ -382,7 +382,7 @@ class TestOwnSessions:
 
 @pytest.mark.store
 class TestRaces:
-    def test_sign_in_fails_if_the_password_changes_meanwhile(
+    def test_sign_in_fails_if_the_password_changes_before_the_commit(
         self, account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The password changes after it was checked and before the session is committed."""
@@ -399,7 +399,7 @@ class TestRaces:
         assert isinstance(refusal(), UnauthorizedError)
         assert console_sessions.read_live(accounts.get(account)) == []
 
-    def test_password_change_fails_if_the_password_changes_meanwhile(
+    def test_password_change_fails_after_a_concurrent_change(
         self, account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         token = begun(EMAIL)

@@ -49,9 +49,7 @@ def test_a_refresh_replaces_its_token_and_leaves_the_other_pairs() -> None:
     assert pairs == [one._replace(replaced_at=NOW), two, NEW]
 
 
-def test_a_token_that_was_replaced_within_two_minutes_gets_an_access_token_and_its_successor() -> (
-    None
-):
+def test_recently_replaced_token_gets_its_successor() -> None:
     used, successor = pair("x", 500, replaced=REUSE_SECONDS - 1), pair("new", REUSE_SECONDS - 1)
     pairs = rotate([used, successor], "r-x", NEW._replace(access="a-2"), is_family=True)
     assert pairs == [used, successor, TokenPair("a-2", "", NOW, 1)]
@@ -59,18 +57,18 @@ def test_a_token_that_was_replaced_within_two_minutes_gets_an_access_token_and_i
     assert rejected([used, gone, pair("another")], "r-x") == "refused"
 
 
-def test_a_token_that_was_replaced_earlier_is_a_replay() -> None:
+def test_token_replaced_two_minutes_ago_is_a_replay() -> None:
     used = pair("x", 500, replaced=REUSE_SECONDS)
     assert rejected([used], "r-x") == "replay"
     assert rejected([used], "r-x", is_family=False) == "refused"
 
 
-def test_an_unknown_token_is_a_replay_only_if_it_is_of_the_connections_family() -> None:
+def test_unknown_token_of_the_family_is_a_replay() -> None:
     assert rejected([pair("x")], "r-y") == "replay"
     assert rejected([pair("x")], "r-y", is_family=False) == "refused"
 
 
-def test_ten_tokens_are_replaced_within_two_minutes_and_no_more() -> None:
+def test_at_most_ten_tokens_are_replaced_in_two_minutes() -> None:
     used = [pair(str(n), 500, replaced=REUSE_SECONDS - 1) for n in range(MAX_ROTATIONS)]
     live = pair("x", 500)
     assert rotate([*used[1:], live], "r-x", NEW, is_family=True)[-1] == NEW
@@ -92,7 +90,7 @@ def test_a_pair_is_kept_while_one_of_its_tokens_may_be_used() -> None:
 
 
 @pytest.mark.parametrize("surplus", [0, 1, 2])
-def test_access_tokens_of_the_oldest_replaced_pairs_end_when_there_are_too_many(
+def test_oldest_replaced_access_tokens_end_beyond_the_limit(
     surplus: int,
 ) -> None:
     live = pair("live", 800)

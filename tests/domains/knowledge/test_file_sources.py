@@ -102,9 +102,7 @@ def test_a_file_above_10_mb_is_refused(bot: Bot, monkeypatch: pytest.MonkeyPatch
     assert "at most 3 bytes" in answer.data["message"]
 
 
-def test_a_file_that_does_not_fit_beside_the_other_sources_fails(
-    bot: Bot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_beyond_the_quota_fails(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quotas, "MAX_BOT_BYTES", 20)
     bot.add(text="a" * 15)
     source = add_file(bot, "a.txt", b"bread and cake")
@@ -119,7 +117,7 @@ def test_a_parser_that_takes_too_long_is_ended(bot: Bot, monkeypatch: pytest.Mon
     assert "longer than 20 seconds" in str(source["error"])
 
 
-def test_a_parser_that_needs_too_much_memory_fails_alone(
+def test_parser_beyond_the_memory_limit_fails_only_its_file(
     bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexing, "_PARSER", "tests.factories.isolated:take_memory")
@@ -128,7 +126,7 @@ def test_a_parser_that_needs_too_much_memory_fails_alone(
     assert "too much memory" in str(source["error"])
 
 
-def test_a_file_in_use_is_deleted_only_by_force_and_is_no_longer_found(bot: Bot) -> None:
+def test_file_in_use_is_deleted_only_by_force(bot: Bot) -> None:
     file = upload(bot.api, "a.txt", b"We deliver bread.")
     source = bot.add("File", fileId=file)
     bot.run_jobs()
@@ -143,7 +141,7 @@ def test_a_file_in_use_is_deleted_only_by_force_and_is_no_longer_found(bot: Bot)
     assert "The file was deleted" in stored_source["error"]
 
 
-def test_a_file_that_vanished_before_it_was_read_fails(bot: Bot) -> None:
+def test_file_deleted_before_parsing_fails(bot: Bot) -> None:
     file = upload(bot.api, "a.txt", b"We deliver bread.")
     source = bot.add("File", fileId=file)
     for path in bot.store.glob("files/*/*"):
@@ -152,7 +150,7 @@ def test_a_file_that_vanished_before_it_was_read_fails(bot: Bot) -> None:
     assert "The file is missing" in bot.source(source["id"])["error"]
 
 
-def test_a_source_deleted_while_it_is_read_stays_deleted(
+def test_source_deleted_during_parsing_is_not_restored(
     bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = bot.add("File", fileId=upload(bot.api, "a.txt", b"We deliver bread."))

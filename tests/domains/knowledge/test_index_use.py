@@ -34,7 +34,7 @@ def test_an_index_is_loaded_once(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> N
     assert bot.find("bread")
 
 
-def test_an_index_that_loads_too_slowly_is_left_out_and_used_next_time(
+def test_slow_index_is_skipped_and_used_next_time(
     bot: Bot, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, cache: IndexCache
 ) -> None:
     bot.add(text="We sell bread.")
@@ -54,9 +54,7 @@ def test_an_index_that_loads_too_slowly_is_left_out_and_used_next_time(
     assert bot.finds("bread") == ["Delivery"]
 
 
-def test_a_store_that_fails_costs_the_passages_alone(
-    bot: Bot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_store_only_omits_the_passages(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
     bot.add(text="We sell bread.")
     bot.run_jobs()
 
@@ -83,9 +81,7 @@ def test_a_damaged_or_removed_copy_is_loaded_again(bot: Bot, tmp_path: Path) -> 
     assert bot.find("bread")
 
 
-def test_copies_are_limited_in_number_and_the_oldest_goes(
-    cache: IndexCache, tmp_path: Path
-) -> None:
+def test_oldest_copy_is_removed_beyond_the_limit(cache: IndexCache, tmp_path: Path) -> None:
     for name in "abc":
         object_store().put(f"w/{name}", name.encode(), "")
         cache.request(f"w/{name}").result()
@@ -122,7 +118,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @example(question="___ " * 20)
 @example(question=" ".join(f"word{number}" for number in range(2000)))
 @example(question="a" * 100_000)
-def test_no_question_makes_a_search_fail(built: Path, question: str) -> None:
+def test_search_accepts_any_question(built: Path, question: str) -> None:
     search.search(built, question, 5, lambda _: True)
 
 
@@ -139,7 +135,7 @@ def test_passages_are_short_and_lose_nothing(text: str) -> None:
     assert all(0 < len(passage) <= passages.MAX_LENGTH for passage in parts)
 
 
-def test_a_platform_without_full_text_search_scans_the_passages(
+def test_passages_are_scanned_without_full_text_search(
     bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bot.add("Цены", text="Ржаной хлеб стоит 240 рублей.")

@@ -65,7 +65,7 @@ def test_a_file_without_text_is_refused_with_the_reason(
         *((error, parsing.BROKEN_PDF) for error in (AttributeError, IndexError)),
     ],
 )
-def test_an_error_of_the_pdf_library_is_a_reason_for_the_owner(
+def test_error_of_the_pdf_library_becomes_a_reason(
     error: type[Exception], problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: object) -> None:

@@ -34,7 +34,7 @@ def test_a_short_text_is_one_passage(length: int) -> None:
         assert [*split(text)] == [text]
 
 
-def test_passages_end_where_the_last_sentence_within_the_limit_does() -> None:
+def test_passages_end_with_the_last_sentence_that_fits() -> None:
     text = (SENTENCE * 60).strip()
     parts = [*split(text)]
     assert " ".join(parts) == text
@@ -69,7 +69,7 @@ class Source:
 @pytest.mark.parametrize(
     ("text", "fits"), [("x" * 20, True), ("x" * 21, False), ("ж" * 10, True), ("ж" * 11, False)]
 )
-def test_a_text_must_fit_beside_the_other_sources_in_bytes(text: str, *, fits: bool) -> None:
+def test_quota_counts_bytes_of_all_sources(text: str, *, fits: bool) -> None:
     used = quotas.MAX_BOT_BYTES - 20
     problem = quotas.problem(used, text)
     assert (problem is None) == fits
@@ -78,7 +78,7 @@ def test_a_text_must_fit_beside_the_other_sources_in_bytes(text: str, *, fits: b
         assert quotas.used([Source(), Source()]) == 20
 
 
-def test_an_index_is_built_again_when_a_document_changes() -> None:
+def test_changed_document_changes_the_fingerprint() -> None:
     one = Document("s", "Title", "https://example.com", "k")
     known = passages.fingerprint([one])
     assert known == passages.fingerprint([one])

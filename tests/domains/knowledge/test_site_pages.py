@@ -41,7 +41,7 @@ def test_every_bot_of_the_workspace_finds_a_page(
     assert bot.finds("хлеб") == later.finds("хлеб") == ["About"]
 
 
-def test_a_saved_renamed_or_deleted_page_changes_what_is_found(bot: Bot, site: str) -> None:
+def test_saved_renamed_or_deleted_page_updates_the_search(bot: Bot, site: str) -> None:
     pages.create(bot.api, site, "Home")
     page = pages.create(bot.api, site, "About")
     pages.save(bot.api, page, HTML)
@@ -74,7 +74,7 @@ def test_pages_of_a_site_that_is_not_active_are_not_found(bot: Bot, site: str) -
     assert not found_after(lambda: sites.delete(bot.api, record))
 
 
-def test_the_page_for_unknown_addresses_and_empty_pages_are_left_out(bot: Bot, site: str) -> None:
+def test_error_page_and_empty_pages_are_left_out(bot: Bot, site: str) -> None:
     pages.create(bot.api, site, "Home")
     pages.save(bot.api, pages.create(bot.api, site, "Lost", slug="404"), HTML)
     pages.save(bot.api, pages.create(bot.api, site, "Script"), "<script>хлеб()</script>")
@@ -82,7 +82,7 @@ def test_the_page_for_unknown_addresses_and_empty_pages_are_left_out(bot: Bot, s
     assert bot.find("хлеб") == []
 
 
-def test_a_change_that_commits_while_its_job_runs_is_not_lost(
+def test_change_committed_during_its_job_is_indexed(
     bot: Bot, site: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A change of the same ten seconds writes the job again, so the runner leaves it."""
@@ -107,7 +107,7 @@ def test_a_change_that_commits_while_its_job_runs_is_not_lost(
     assert bot.finds("торт") == ["About"]
 
 
-def test_one_bot_whose_index_fails_does_not_keep_others_from_theirs(
+def test_failing_index_of_one_bot_does_not_stop_others(
     make_bot: Callable[..., Bot], bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = make_bot("Other")
@@ -128,7 +128,7 @@ def test_one_bot_whose_index_fails_does_not_keep_others_from_theirs(
     assert bot.finds("bread") == ["Delivery"]
 
 
-def test_an_index_of_older_pages_does_not_replace_one_that_was_published_meanwhile(
+def test_older_index_does_not_replace_a_newer_one(
     bot: Bot, site: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = pages.create(bot.api, site, "About")
@@ -150,9 +150,7 @@ def test_an_index_of_older_pages_does_not_replace_one_that_was_published_meanwhi
     assert bot.finds("торт") == ["About"]
 
 
-def test_many_changes_at_once_build_an_index_once(
-    bot: Bot, site: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_changes_build_one_index(bot: Bot, site: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(12):
         pages.save(bot.api, pages.create(bot.api, site, f"Page {number}"), HTML)
     built: list[object] = []

@@ -20,7 +20,7 @@ def test_a_text_is_found_by_another_form_of_its_words(bot: Bot) -> None:
     assert bot.finds("Можно ли заказать пиццу?") == []
 
 
-def test_a_text_is_ready_at_once_and_listed_with_its_length(bot: Bot) -> None:
+def test_added_source_is_ready_and_listed_with_its_length(bot: Bot) -> None:
     source = bot.add("Доставка", text="  Везём\r\n\r\n\r\nвсегда.\0 ")
     assert source == {
         "id": source["id"],
@@ -34,13 +34,13 @@ def test_a_text_is_ready_at_once_and_listed_with_its_length(bot: Bot) -> None:
     assert bot.sources == [source]
 
 
-def test_what_is_added_is_found_within_two_minutes(bot: Bot) -> None:
+def test_added_source_is_found_within_two_minutes(bot: Bot) -> None:
     bot.add(text="We deliver on weekdays.")
     bot.run_jobs(seconds=10)
     assert bot.finds("Do you deliver?") == ["Delivery"]
 
 
-def test_best_passages_come_first_and_carry_title_and_text(bot: Bot) -> None:
+def test_best_passages_come_first_with_title_and_text(bot: Bot) -> None:
     bot.add("Prices", text="Rye bread costs 240 rubles. " + "We bake with love. " * 60)
     bot.add("Cakes", text="Cakes cost more than bread.")
     bot.run_jobs()
@@ -52,7 +52,7 @@ def test_best_passages_come_first_and_carry_title_and_text(bot: Bot) -> None:
     assert bot.find("rye bread", limit=1) == [first]
 
 
-def test_wifi_is_found_however_it_is_written(bot: Bot) -> None:
+def test_every_spelling_of_wifi_is_found(bot: Bot) -> None:
     bot.add("Guests", text="Free Wi-Fi for guests.")
     bot.run_jobs()
     for question in ("Is there wifi?", "Есть ли Wi-Fi?", "WIFI"):
@@ -80,7 +80,7 @@ def test_deletion_leaves_no_object_behind(bot: Bot) -> None:
     assert bot.stored_files == []
 
 
-def test_a_replaced_index_is_removed_after_its_readers_are_done(bot: Bot) -> None:
+def test_replaced_index_is_removed_later(bot: Bot) -> None:
     bot.add("One", text="One loaf.")
     bot.run_jobs()
     bot.add("Two", text="Two loafs.")
@@ -159,7 +159,7 @@ def test_a_text_whose_record_was_not_written_is_removed(bot: Bot) -> None:
     assert (bot.sources, bot.stored_files) == ([], [])
 
 
-def test_a_process_killed_before_its_index_is_published_leaves_the_old_one(
+def test_kill_before_publishing_keeps_the_old_index(
     bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bot.add("One", text="One loaf.")
@@ -196,9 +196,7 @@ def test_sources_of_another_bot_or_workspace_are_not_found(
     assert bot.sources == [source]
 
 
-def test_an_index_of_the_time_before_the_feature_is_built_after_the_first_question(
-    bot: Bot, owner: Owner
-) -> None:
+def test_missing_index_is_built_after_the_first_question(bot: Bot, owner: Owner) -> None:
     bot.run_jobs()
     row = sources.find(owner.workspace.id, bot.id)
     assert row is not None

@@ -48,7 +48,7 @@ def test_a_page_is_read_and_found_with_its_url(bot: Bot, net: Internet) -> None:
     assert server.paths == ["/delivery"]
 
 
-def test_the_servers_charset_decides_about_a_page(bot: Bot, net: Internet) -> None:
+def test_servers_charset_decodes_a_page(bot: Bot, net: Internet) -> None:
     body = "<p>Везём всё</p>".encode("cp1251")
     net.serve(URL, http_response(body, content_type='text/html; charset="windows-1251"'))
     bot.add("Page", url=URL)
@@ -63,9 +63,7 @@ def test_a_pdf_is_read_from_a_url(bot: Bot, net: Internet) -> None:
     assert bot.finds("bread") == ["Menu"]
 
 
-def test_a_page_is_read_again_after_a_day_and_asks_whether_it_has_changed(
-    bot: Bot, net: Internet
-) -> None:
+def test_page_is_refreshed_daily_with_a_conditional_request(bot: Bot, net: Internet) -> None:
     server = net.serve(
         URL,
         http_response(b"<p>Old bread", etag='"one"', last_modified="Fri, 15 Jan 2027 00:00:00 GMT"),
@@ -107,7 +105,7 @@ def test_the_validators_of_one_url_are_not_sent_to_another(bot: Bot, net: Intern
 
 
 @pytest.mark.parametrize("etag", ["a\tb", "é", "x" * 501])
-def test_a_validator_that_cannot_be_sent_back_is_not(bot: Bot, net: Internet, etag: str) -> None:
+def test_invalid_validator_is_not_sent_back(bot: Bot, net: Internet, etag: str) -> None:
     server = net.serve(URL, http_response(b"<p>Bread", etag=etag))
     bot.add("Page", url=URL)
     bot.run_jobs()
@@ -116,7 +114,7 @@ def test_a_validator_that_cannot_be_sent_back_is_not(bot: Bot, net: Internet, et
     assert "If-None-Match" not in server.requests[1]
 
 
-def test_a_failed_refresh_keeps_the_former_text_and_says_so(bot: Bot, net: Internet) -> None:
+def test_failed_refresh_keeps_the_former_text_with_a_note(bot: Bot, net: Internet) -> None:
     net.serve(URL, http_response(b"<p>Bread"), http_response(b"gone", "404 Not Found"))
     source = bot.add("Page", url=URL)
     bot.run_jobs()
@@ -128,7 +126,7 @@ def test_a_failed_refresh_keeps_the_former_text_and_says_so(bot: Bot, net: Inter
     assert bot.finds("bread") == ["Page"]
 
 
-def test_a_page_that_fails_7_times_in_a_row_is_not_read_again(bot: Bot, net: Internet) -> None:
+def test_page_is_not_read_after_7_failures_in_a_row(bot: Bot, net: Internet) -> None:
     ok, broken = http_response(b"<p>Bread"), http_response(b"", "500 Oops")
     server = net.serve(URL, ok, *[broken] * 6, ok, *[broken] * 20)
     source = bot.add("Page", url=URL)
@@ -149,7 +147,7 @@ def test_a_page_that_fails_7_times_in_a_row_is_not_read_again(bot: Bot, net: Int
     ("address", "reason"),
     [("10.0.0.1", "expected an address on the public internet"), (None, "no host is called")],
 )
-def test_a_host_inside_or_without_an_address_fails_with_a_reason(
+def test_internal_or_unknown_host_fails_with_a_reason(
     bot: Bot, net: Internet, address: str | None, reason: str
 ) -> None:
     net.names["bakery.example.com"] = [address] if address else []
@@ -161,7 +159,7 @@ def test_a_host_inside_or_without_an_address_fails_with_a_reason(
     assert net.connections == []
 
 
-def test_a_redirect_that_leads_inside_is_refused(bot: Bot, net: Internet) -> None:
+def test_redirect_to_an_internal_address_is_refused(bot: Bot, net: Internet) -> None:
     net.serve(URL, to("http://169.254.169.254/latest/meta-data/"))
     source = bot.add("Page", url=URL)
     bot.run_jobs()
@@ -184,7 +182,7 @@ def test_a_page_above_10_mb_or_of_another_type_fails_with_a_reason(bot: Bot, net
     assert "received image/png" in bot.source(source["id"])["error"]
 
 
-def test_pages_beyond_the_days_budget_of_a_workspace_are_read_tomorrow(
+def test_pages_beyond_the_daily_budget_are_read_the_next_day(
     make_bot: Callable[..., Bot], net: Internet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "settings", lambda: replace(settings(), rate_limit_scale=2 / 500))
@@ -200,7 +198,7 @@ def test_pages_beyond_the_days_budget_of_a_workspace_are_read_tomorrow(
     assert "read tomorrow" in waiting["error"]
 
 
-def test_a_job_that_runs_again_after_its_commit_reads_nothing(bot: Bot, net: Internet) -> None:
+def test_repeated_job_reads_no_page(bot: Bot, net: Internet) -> None:
     server = net.serve(URL, http_response(b"<p>Bread"))
     bot.add("Page", url=URL)
     with pytest.MonkeyPatch.context() as killed:
@@ -212,9 +210,7 @@ def test_a_job_that_runs_again_after_its_commit_reads_nothing(bot: Bot, net: Int
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_read_whose_transaction_has_no_answer_is_recorded_once(
-    bot: Bot, net: Internet, when: str
-) -> None:
+def test_lost_response_of_a_commit_records_one_read(bot: Bot, net: Internet, when: str) -> None:
     server = net.serve(URL, http_response(b"<p>Bread"))
     source = bot.add("Page", url=URL)
     with faulty(TRANSACTION, closed, when):

@@ -34,9 +34,7 @@ def today(owner: Owner) -> metrics.DayCounts:
     return metrics.read(owner.workspace.id, crm_metrics.subject(), day, day)[day]
 
 
-def test_thirty_concurrent_submissions_of_one_person_make_one_client(
-    api: Api, owner: Owner, form: str
-) -> None:
+def test_thirty_concurrent_submissions_create_one_client(api: Api, owner: Owner, form: str) -> None:
     def act(number: int) -> str:
         phones = ("84951234567", "+7 (495) 123-45-67")
         contact = (
@@ -77,7 +75,7 @@ def test_thirty_concurrent_submissions_with_the_same_values_make_one_lead(
     assert today(owner).totals == {"created": 1, "new": 1, "clients": 1}
 
 
-def test_concurrent_submissions_beyond_a_daily_cap_are_refused_and_count_nowhere(
+def test_concurrent_submissions_beyond_a_daily_limit_are_not_counted(
     api: Api, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "settings", lambda: SimpleNamespace(rate_limit_scale=1))
@@ -99,7 +97,7 @@ def test_concurrent_submissions_beyond_a_daily_cap_are_refused_and_count_nowhere
     assert [lead["overQuota"] for lead in leads] == [False, True]
 
 
-def test_concurrent_leads_with_an_email_and_a_phone_do_not_duplicate_a_client(
+def test_concurrent_leads_by_email_and_phone_share_clients(
     api: Api, owner: Owner, form: str
 ) -> None:
     contacts: list[dict[str, Any]] = [

@@ -26,7 +26,7 @@ def update(owner: Owner, form: str, **changes: Any) -> Any:
 
 
 class TestUpdateForm:
-    def test_only_what_is_sent_changes(self, owner: Owner, form: str) -> None:
+    def test_omitted_fields_are_kept(self, owner: Owner, form: str) -> None:
         form_before = read(owner, form)
         updated = update(owner, form, title="Write to us", redirectUrl="https://bakery.example")
         assert updated["title"] == "Write to us"

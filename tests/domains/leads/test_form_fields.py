@@ -201,7 +201,7 @@ class TestRefusals:
         failure = rejection([], [error], "en")
         assert failure.message.endswith("Please check: items: the product is sold out.")
 
-    def test_a_long_text_is_refused_before_it_is_parsed_as_an_address(
+    def test_overlong_address_is_refused_before_parsing(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The library takes a second to read 200 KB."""
@@ -256,6 +256,6 @@ class TestContact:
         assert contact(fields, data) == ("Bread", "a@b.example", "123456")
         assert contact(fields, {}) == (None, None, None)
 
-    def test_a_name_that_is_no_text_is_not_the_name(self) -> None:
+    def test_name_that_is_not_a_string_is_ignored(self) -> None:
         fields = [FieldSpec("topic", "Topic", "text"), FieldSpec("name", "Name", "checkbox")]
         assert contact(fields, {"topic": "Bread", "name": True}) == ("Bread", None, None)

@@ -122,7 +122,7 @@ class TestEmbedCode:
         assert [option.get("value") for option in html.all("option")] == ["", None, None]
         assert "Choose…МедовикНаполеон" in html.text
 
-    def test_the_honeypot_is_hidden_from_people_screen_readers_and_autofill(self) -> None:
+    def test_honeypot_is_hidden_from_visitors_screen_readers_and_autofill(self) -> None:
         html = embed_html("Заявка", ALL_TYPES, URL, "ru")
         trap = Parsed(html).find_by_name(HONEYPOT)
         assert (trap["tabindex"], trap["autocomplete"]) == ("-1", "off")
@@ -262,14 +262,14 @@ class TestHostileTexts:
             ]
         )
     )
-    def test_hostile_texts_stay_texts(self, text: str) -> None:
+    def test_hostile_strings_add_no_markup(self, text: str) -> None:
         for hostile, plain in zip(_documents(text), _documents("a"), strict=True):
             parsed = Parsed(hostile)
             assert parsed.shape == Parsed(plain).shape
             assert parsed.ended == Parsed(plain).ended
 
 
-def test_jinja_is_imported_when_the_first_form_is_rendered() -> None:
+def test_jinja_is_imported_with_the_first_form() -> None:
     """A submission by the form's script renders nothing, and must not pay for the import."""
     script = """
 import sys

@@ -70,9 +70,7 @@ class TestCreateForm:
             "options": None,
         }
 
-    def test_a_form_larger_than_a_row_of_the_database_is_413_and_changes_nothing(
-        self, api: Api
-    ) -> None:
+    def test_form_larger_than_a_database_row_is_413(self, api: Api) -> None:
         options = [f"{n} {'ж' * 190}" for n in range(100)]
         fields = [{"name": f"f{n}", "type": "select", "options": options} for n in range(30)]
         count_before = len(api.get("/api/forms/list")["forms"])
@@ -146,7 +144,7 @@ class TestListForms:
 
 
 class TestDeleteForm:
-    def test_a_deleted_form_keeps_its_leads_and_closes_its_submit_url(
+    def test_deleted_form_keeps_its_leads_and_refuses_submissions(
         self, api: Api, form: str
     ) -> None:
         lead_id = submit(form, name="Ada", email="ada@example.com")
@@ -163,7 +161,7 @@ class TestDeleteForm:
             public_form(form)
         assert api.get("/api/forms/list")["total"] == 0
 
-    def test_a_form_is_deleted_with_its_site_and_its_leads_stay(self, api: Api, site: str) -> None:
+    def test_site_deletion_deletes_forms_and_keeps_leads(self, api: Api, site: str) -> None:
         forms = [new_form(api, projectId=site) for _ in range(27)]
         other = new_form(api)
         lead_id = submit(forms[0], name="Ada")
@@ -259,7 +257,7 @@ class TestSubmit:
             },
         }
 
-    def test_the_same_values_from_one_visitor_are_one_lead_for_ten_minutes(
+    def test_repeated_submission_within_ten_minutes_is_one_lead(
         self, api: Api, form: str, time: Time
     ) -> None:
         first = submit(form, "visitor", name="Ada", message="Hi")
@@ -291,7 +289,7 @@ class TestSubmit:
         assert json.loads(replies[0].body) == json.loads(replies[1].body)
 
     @pytest.mark.parametrize("small", [500, 0])
-    def test_long_data_is_stored_whole_searchable_and_shortened_in_lists(
+    def test_long_data_is_searchable_and_shortened_in_lists(
         self, small: int, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(queries, "SMALL_ROWS", small)
@@ -394,7 +392,7 @@ class TestLimits:
         submit(form, "5", network="b", name="Ada")
         submit(form, "6", name="Bob")
 
-    def test_an_ipv6_network_uses_up_half_of_the_leads_that_the_plan_includes(
+    def test_ipv6_network_uses_at_most_half_of_the_plans_leads(
         self, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 6)
@@ -404,7 +402,7 @@ class TestLimits:
         assert lead(api, submit(form, "another", name="Ada"))["overQuota"] is False
 
     @pytest.mark.parametrize("refusing", ["VISITOR", "FORM"])
-    def test_a_submission_that_a_limit_refuses_counts_for_no_other_limit(
+    def test_refused_submission_counts_for_no_other_limit(
         self, refusing: str, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         places = {
@@ -424,7 +422,7 @@ class TestLimits:
         with pytest.raises(RateLimitedError):
             submit(form, "visitor", name="Zoe")
 
-    def test_a_repeated_or_refused_submission_uses_nothing_of_the_leads_that_the_plan_includes(
+    def test_repeated_or_refused_submission_uses_no_included_lead(
         self, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 2)
@@ -435,7 +433,7 @@ class TestLimits:
         ids = [submit(form, name=name) for name in ("Bob", "Eve")]
         assert [lead(api, lead_id)["overQuota"] for lead_id in ids] == [False, True]
 
-    def test_a_visitor_uses_up_only_a_share_of_the_leads_that_the_plan_includes(
+    def test_visitor_uses_only_a_share_of_the_plans_leads(
         self, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 4)

@@ -65,7 +65,7 @@ def clients_of(salon: Salon) -> list[str]:
 
 
 class TestRequests:
-    def test_a_fourth_booking_is_202_and_books_nothing_yet(self, salon: Salon, time: Time) -> None:
+    def test_fourth_booking_is_202_and_needs_the_link(self, salon: Salon, time: Time) -> None:
         answer = ask_for(salon)
         assert answer.status == 202
         ends = iso(time.now + timedelta(minutes=30))
@@ -78,7 +78,7 @@ class TestRequests:
         assert follow(link(inbox)).status == 303
         assert clients_of(salon).count(EVE) == 1
 
-    def test_a_used_up_service_asks_everybody_for_a_proof(
+    def test_exhausted_service_requires_a_proof_of_every_visitor(
         self, salon: Salon, inbox: Inbox, time: Time
     ) -> None:
         salon.api.post("/api/services/update", {"id": salon.service, "unverifiedPerHour": 1})
@@ -88,19 +88,21 @@ class TestRequests:
         assert follow(link(inbox)).status == 303
         assert EVE in clients_of(salon)
 
-    def test_without_an_address_it_is_429(self, salon: Salon) -> None:
+    def test_request_without_an_email_is_429(self, salon: Salon) -> None:
         who = {"name": "Eve", "phone": "+7 916 123-45-67"}
         answer = visitor.call("POST", BOOK, salon.order(DAYS[5]) | {"client": who})
         assert answer.status == 429
         assert "client.email" in answer.data["message"]
         assert int(answer.headers["Retry-After"]) <= 3600
 
-    def test_without_mail_it_is_429(self, salon: Salon, reload_settings: Any) -> None:
+    def test_request_is_429_without_a_mail_provider(
+        self, salon: Salon, reload_settings: Any
+    ) -> None:
         os.environ["MAIL"] = "off"
         reload_settings()
         assert ask_for(salon).status == 429
 
-    def test_a_time_that_is_not_free_is_409_at_once(self, salon: Salon) -> None:
+    def test_unavailable_time_is_409(self, salon: Salon) -> None:
         answer = ask_for(salon, "2027-03-02T03:00:00Z")
         assert (answer.status, answer.data["code"]) == (409, "slot_unavailable")
 
@@ -111,18 +113,18 @@ class TestRequests:
         run_until_idle()
         assert len([message for message in inbox.mails if message["To"] == EVE]) == 1
 
-    def test_a_visitor_causes_at_most_ten_mails_a_day(self, salon: Salon, time: Time) -> None:
+    def test_visitor_causes_at_most_ten_emails_a_day(self, salon: Salon, time: Time) -> None:
         emails = [f"v{number}@example.com" for number in range(11)]
         statuses = [ask_for(salon, email=email).status for email in emails]
         assert statuses == [202] * 10 + [429]
 
-    def test_the_answer_does_not_depend_on_the_contacts_bookings(self, salon: Salon) -> None:
+    def test_response_does_not_reveal_the_contacts_bookings(self, salon: Salon) -> None:
         for day in DAYS[6:12]:
             salon.api.post("/api/bookings/create", salon.order(day, "Eve"))
         known, unknown = ask_for(salon), ask_for(salon, email="nobody@example.com")
         assert (known.status, known.data) == (unknown.status, unknown.data)
 
-    def test_the_mail_has_nothing_that_the_visitor_wrote(self, salon: Salon, inbox: Inbox) -> None:
+    def test_confirmation_has_no_text_of_the_visitor(self, salon: Salon, inbox: Inbox) -> None:
         who = {"name": "Win http evil", "email": EVE}
         visitor.call("POST", BOOK, salon.order(DAYS[5], notes="evil") | {"client": who})
         run_until_idle()
@@ -137,7 +139,7 @@ class TestLink:
         assert ask_for(salon).status == 202
         return link(inbox)
 
-    def test_opening_it_books_nothing(self, salon: Salon, path: str) -> None:
+    def test_opening_the_link_books_nothing(self, salon: Salon, path: str) -> None:
         answer = visitor.call("GET", path)
         assert answer.status == 200
         for expected in ("Haircut", "Confirm the booking", "1,500"):
@@ -148,7 +150,7 @@ class TestLink:
         assert answer.headers["Cache-Control"] == "no-store"
         assert EVE not in clients_of(salon)
 
-    def test_its_button_books_once(self, salon: Salon, path: str) -> None:
+    def test_button_of_the_link_books_once(self, salon: Salon, path: str) -> None:
         first, second = follow(path), follow(path)
         assert first.status == second.status == 303
         assert first.headers["Location"] == second.headers["Location"]
@@ -163,12 +165,12 @@ class TestLink:
         assert {response.status for response in answers} == {303}
         assert clients_of(salon).count(EVE) == 1
 
-    def test_it_works_for_half_an_hour(self, salon: Salon, path: str, time: Time) -> None:
+    def test_link_works_for_half_an_hour(self, salon: Salon, path: str, time: Time) -> None:
         time.pass_by(minutes=30)
         assert visitor.call("GET", path).status == follow(path).status == 404
         assert EVE not in clients_of(salon)
 
-    def test_it_is_not_stored(self, path: str) -> None:
+    def test_link_is_not_stored(self, path: str) -> None:
         token = path.rpartition("/")[2]
         assert token not in str(all_rows())
 
@@ -184,7 +186,7 @@ class TestLink:
         assert "has changed since" in text(answer)
         assert EVE not in clients_of(salon)
 
-    def test_a_time_that_is_gone_is_409_with_other_times(self, salon: Salon, path: str) -> None:
+    def test_taken_time_is_409_with_other_times(self, salon: Salon, path: str) -> None:
         for number in range(4):
             salon.book(DAYS[5], f"B {number}")
         answer = follow(path)
@@ -192,7 +194,7 @@ class TestLink:
         assert "no longer free" in text(answer)
         assert "2027" in text(answer) or "March" in text(answer)
 
-    def test_bookings_by_links_take_nothing_of_what_all_share(
+    def test_bookings_by_links_use_no_shared_allowance(
         self, salon: Salon, path: str, time: Time
     ) -> None:
         salon.api.post("/api/services/update", {"id": salon.service, "unverifiedPerHour": 4})
@@ -223,13 +225,13 @@ class TestLink:
     def test_other_tokens_are_unknown(self, salon: Salon, token: str) -> None:
         assert visitor.call("GET", f"/booking/confirm/{token}").status == 404
 
-    def test_an_erasure_ends_it(self, salon: Salon, path: str, owner: Owner) -> None:
+    def test_erasure_ends_the_link(self, salon: Salon, path: str, owner: Owner) -> None:
         as_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
         assert follow(path).status == 404
         assert bookings.naming_awaited(owner.workspace.id, [EVE]) == []
         assert "Kurz" not in str(all_rows())
 
-    def test_a_booking_that_it_makes_during_an_erasure_does_not_survive_unseen(
+    def test_booking_made_during_an_erasure_is_erased(
         self, salon: Salon, path: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The person opens the link after the records were traced."""
@@ -249,7 +251,7 @@ class TestLink:
 
 
 class TestPage:
-    def test_the_booking_page_asks_to_open_the_mail(
+    def test_booking_page_asks_to_open_the_email(
         self, salon: Salon, inbox: Inbox, owner: Owner
     ) -> None:
         page = BookingPage.opened(owner, salon)
@@ -283,7 +285,7 @@ class TestProposals:
         (dialog, *_) = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"]
         return api.get(f"/api/agents/dialog?id={dialog['id']}")["actions"][-1]["state"]
 
-    def test_a_proposal_waits_for_the_link_and_is_done_with_its_booking(
+    def test_proposal_is_done_when_the_link_books(
         self, bot: Bot, api: Api, salon: Salon, inbox: Inbox, confirmed: tuple[str, dict[str, Any]]
     ) -> None:
         answer = visitor.call("POST", *confirmed)

@@ -44,9 +44,7 @@ def status_of(owner: Owner) -> Any:
     return next(booking["status"] for booking in bookings if booking["client"]["email"] == ADA)
 
 
-def test_the_page_shows_the_booking_without_contacts_and_changes_nothing(
-    path: str, owner: Owner
-) -> None:
+def test_page_shows_the_booking_without_contacts(path: str, owner: Owner) -> None:
     answer = page(path)
     text = answer.body.decode()
     assert answer.status == 200
@@ -72,7 +70,7 @@ def test_the_page_is_in_the_readers_language(path: str) -> None:
     assert "Ваша запись подтверждена" in page(path, headers=RUSSIAN).body.decode()
 
 
-def test_its_button_cancels_and_may_be_pressed_again(path: str, owner: Owner) -> None:
+def test_button_cancels_and_may_be_pressed_again(path: str, owner: Owner) -> None:
     for _ in range(2):
         answer = page(path, "POST", FORM)
         assert answer.status == 200
@@ -88,14 +86,14 @@ def test_a_booking_that_has_begun_cannot_be_cancelled(path: str, owner: Owner, t
     assert status_of(owner) == "confirmed"
 
 
-def test_its_calendar_file_is_that_of_the_booking(path: str) -> None:
+def test_calendar_file_has_the_booking(path: str) -> None:
     match = re.search(r"/api/public/bookings/[\w=-]+\.ics", page(path).body.decode())
     assert match
     (event,) = Calendar.from_ical(visitor.call("GET", match[0]).body).walk("VEVENT")
     assert event["SUMMARY"] == "Haircut (Grace)"
 
 
-def test_head_and_options_are_answered_and_other_methods_are_refused(path: str) -> None:
+def test_only_get_head_post_and_options_are_accepted(path: str) -> None:
     assert page(path, "HEAD").status == 200
     assert page(path, "OPTIONS").status == 204
     refusal = page(path, "DELETE")

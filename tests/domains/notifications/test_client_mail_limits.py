@@ -38,7 +38,7 @@ def withheld(owner: Owner) -> dict[str, int]:
 
 
 class TestAnAddress:
-    def test_gets_three_mails_a_day_in_any_spelling(
+    def test_address_gets_three_emails_a_day_in_any_spelling(
         self, inbox: Inbox, salon: Salon, owner: Owner, time: Time
     ) -> None:
         for hour, address in zip(
@@ -55,7 +55,7 @@ class TestAnAddress:
         run_until_idle()
         assert len([message for message in inbox.mails if "ada" in message["To"].lower()]) == 4
 
-    def test_gets_three_mails_a_day_from_all_workspaces_together(
+    def test_address_gets_three_emails_a_day_from_all_workspaces(
         self, inbox: Inbox, salon: Salon, new_owner: Callable[..., Owner]
     ) -> None:
         other = new_owner()
@@ -66,7 +66,7 @@ class TestAnAddress:
         run_until_idle()
         assert len(mails_to(inbox)) == 3
 
-    def test_that_is_suppressed_gets_nothing(
+    def test_suppressed_address_gets_no_email(
         self, inbox: Inbox, salon: Salon, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(mail_gate, "is_suppressed", lambda address: address == ADA)
@@ -75,7 +75,7 @@ class TestAnAddress:
         assert mails_to(inbox) == []
         assert withheld(owner) == {"byBounce": 1}
 
-    def test_is_stored_nowhere_by_its_mails(self, inbox: Inbox, salon: Salon) -> None:
+    def test_address_is_not_stored_with_its_emails(self, inbox: Inbox, salon: Salon) -> None:
         keys_before = set(all_rows())
         book(salon, HOURS[0])
         run_until_idle()
@@ -86,7 +86,7 @@ class TestAnAddress:
 
 
 class TestAWorkspace:
-    def test_sends_half_of_the_mails_of_its_plan_for_bookings_of_visitors(
+    def test_visitors_bookings_use_half_of_the_plans_emails(
         self, inbox: Inbox, salon: Salon, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.CLIENT_MAILS_A_DAY, "business", 4)
@@ -99,7 +99,7 @@ class TestAWorkspace:
         assert len(to_visitors) == 2
         assert withheld(owner) == {"byPlan": 2}
 
-    def test_sends_none_while_its_mails_are_paused(
+    def test_paused_workspace_sends_no_email(
         self, inbox: Inbox, salon: Salon, owner: Owner
     ) -> None:
         assert mail_rates.pause(owner.workspace.id, "complaints")
@@ -123,7 +123,7 @@ class TestARepeatedJob:
         (mail_job,) = [job for job in waiting if job.kind == MAIL_CLIENT]
         return mail_job
 
-    def test_sends_no_second_mail_and_counts_none(
+    def test_repeated_job_sends_and_counts_no_second_email(
         self, job: jobs.JobRow, inbox: Inbox, salon: Salon
     ) -> None:
         for _ in range(5):
@@ -136,7 +136,7 @@ class TestARepeatedJob:
         run_until_idle()
         assert len(mails_to(inbox)) == 2
 
-    def test_sends_the_mail_that_was_counted_but_not_sent(
+    def test_repeated_job_sends_a_counted_but_unsent_email(
         self, job: jobs.JobRow, inbox: Inbox, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(_: mail.Mail) -> None:
@@ -151,7 +151,7 @@ class TestARepeatedJob:
         assert len(mails_to(inbox)) == 1
         assert withheld(owner) == {}
 
-    def test_after_a_kill_between_sending_and_noting_sends_the_same_mail_id(
+    def test_kill_after_sending_repeats_the_same_message_id(
         self, job: jobs.JobRow, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patched:
@@ -163,7 +163,7 @@ class TestARepeatedJob:
         (second,) = mails_to(inbox)
         assert first["Message-ID"] == second["Message-ID"]
 
-    def test_does_not_repeat_a_mail_that_was_refused(
+    def test_repeated_job_sends_no_refused_email(
         self, job: jobs.JobRow, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(_: mail.Mail) -> None:
@@ -175,7 +175,7 @@ class TestARepeatedJob:
         client_events.mail_client(job)
         assert mails_to(inbox) == []
 
-    def test_that_withheld_its_mail_is_counted_once(
+    def test_repeated_job_counts_a_withheld_email_once(
         self, job: jobs.JobRow, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(mail_gate, "is_suppressed", lambda _: True)

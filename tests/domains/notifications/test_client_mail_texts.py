@@ -43,7 +43,7 @@ FACTS = BookingFacts(
         ({MOVED, CHANGED}, "pending_payment", "confirmed", "confirmed"),
     ],
 )
-def test_the_mail_follows_from_the_events_and_the_status(
+def test_events_and_status_select_the_email(
     events: set[str], previous: str | None, status: str, expected: str | None
 ) -> None:
     assert kind_of(events, previous, status) == expected
@@ -59,7 +59,7 @@ def test_the_mail_follows_from_the_events_and_the_status(
         ("reminder", "Booking reminder", "“Bakery” expects you soon."),
     ],
 )
-def test_a_mail_has_the_title_of_its_kind_and_the_facts(kind: Kind, title: str, part: str) -> None:
+def test_email_has_the_title_of_its_kind_and_the_facts(kind: Kind, title: str, part: str) -> None:
     mail = client_mails.mail("en", kind, FACTS)
     assert mail.subject == f"{title}: Haircut, 20.01 14:30"
     assert mail.text.startswith(f"{title}\n")
@@ -73,7 +73,7 @@ def test_a_mail_has_the_title_of_its_kind_and_the_facts(kind: Kind, title: str, 
     assert "https://" not in client_mails.mail("en", kind, FACTS._replace(page_url=None)).text
 
 
-def test_the_facts_of_a_booking_leave_out_what_is_empty() -> None:
+def test_empty_facts_of_a_booking_are_left_out() -> None:
     client_mails._catalogue.cache_clear()  # so that the file is read here
     assert client_mails.fact_pairs("en", FACTS) == [
         ("Service", "Haircut"),
@@ -85,7 +85,7 @@ def test_the_facts_of_a_booking_leave_out_what_is_empty() -> None:
     assert [label for label, _ in free] == ["Service", "Time"]
 
 
-def test_names_in_a_mail_are_short_and_have_one_line() -> None:
+def test_names_in_an_email_are_shortened_to_one_line() -> None:
     long = "a\n" + "b" * 200
     names = FACTS._replace(service=long, resource=long, workspace=long)
     mail, short_name = client_mails.mail("en", "confirmed", names), "a " + "b" * (MAX_TITLE - 2)

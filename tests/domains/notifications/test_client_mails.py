@@ -57,7 +57,7 @@ def test_a_visitor_gets_a_confirmation_with_a_calendar_file(
     assert event["DTSTART"].dt.isoformat() == "2027-03-03T12:00:00+00:00"
 
 
-def test_a_mail_has_nothing_that_the_visitor_wrote(inbox: Inbox, salon: Salon) -> None:
+def test_email_has_no_text_of_the_visitor(inbox: Inbox, salon: Salon) -> None:
     who = {"name": "Win a prize at evil.example", "email": ADA, "phone": "+74951234567"}
     book(salon, NOON, client=who, notes="Send money to evil.example")
     run_until_idle()
@@ -75,7 +75,7 @@ def test_a_service_name_is_one_line_without_markup(inbox: Inbox, salon: Salon, a
     assert "<b>Cut" not in text_of(message, "html")
 
 
-def test_a_booking_that_the_owner_makes_is_confirmed_as_well(inbox: Inbox, salon: Salon) -> None:
+def test_booking_by_the_owner_is_confirmed(inbox: Inbox, salon: Salon) -> None:
     salon.book(NOON, "Bob")
     run_until_idle()
     (message,) = mails_to(inbox, "bob@example.com")
@@ -83,7 +83,7 @@ def test_a_booking_that_the_owner_makes_is_confirmed_as_well(inbox: Inbox, salon
     assert "/booking/" in text_of(message)
 
 
-def test_a_client_without_an_email_gets_nothing(inbox: Inbox, salon: Salon, owner: Owner) -> None:
+def test_client_without_an_address_gets_no_email(inbox: Inbox, salon: Salon, owner: Owner) -> None:
     client = {"name": "Bob", "phone": "+74951234567"}
     salon.api.post("/api/bookings/create", salon.order(NOON) | {"client": client})
     run_until_idle()
@@ -91,9 +91,7 @@ def test_a_client_without_an_email_gets_nothing(inbox: Inbox, salon: Salon, owne
     assert {message["To"] for message in inbox.mails} == {owner_email}
 
 
-def test_a_move_and_a_cancellation_are_told_and_replace_the_calendar_entry(
-    inbox: Inbox, salon: Salon
-) -> None:
+def test_move_and_cancellation_update_the_calendar_event(inbox: Inbox, salon: Salon) -> None:
     booking = book(salon, NOON)["booking"]["id"]
     run_until_idle()
     salon.api.post("/api/bookings/reschedule", {"id": booking, "startAt": THREE})
@@ -112,7 +110,7 @@ def test_a_move_and_a_cancellation_are_told_and_replace_the_calendar_entry(
     assert [event.get("ATTENDEE") for event in events] == [None, None, f"mailto:{ADA}"]
 
 
-def test_a_held_booking_is_told_as_unpaid_and_then_as_cancelled(
+def test_unpaid_hold_is_reported_as_unpaid_then_cancelled(
     inbox: Inbox, salon: Salon, api: Api, time: Time
 ) -> None:
     api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
@@ -126,7 +124,7 @@ def test_a_held_booking_is_told_as_unpaid_and_then_as_cancelled(
     assert len(mails_to(inbox)) == 2
 
 
-def test_a_booking_that_is_restored_is_confirmed_again(inbox: Inbox, salon: Salon) -> None:
+def test_restored_booking_is_confirmed_again(inbox: Inbox, salon: Salon) -> None:
     booking = book(salon, NOON)["booking"]["id"]
     run_until_idle()
     for status in ("cancelled", "confirmed"):
@@ -139,9 +137,7 @@ def test_a_booking_that_is_restored_is_confirmed_again(inbox: Inbox, salon: Salo
     ]
 
 
-def test_nothing_is_told_of_a_past_booking_or_one_that_took_place(
-    inbox: Inbox, salon: Salon, time: Time
-) -> None:
+def test_past_and_completed_bookings_cause_no_email(inbox: Inbox, salon: Salon, time: Time) -> None:
     salon.book("2027-01-04T12:00:00Z", "Bob", ignoreSchedule=True)
     booking = book(salon, NOON)["booking"]["id"]
     run_until_idle()
@@ -153,7 +149,7 @@ def test_nothing_is_told_of_a_past_booking_or_one_that_took_place(
     assert len(mails_to(inbox)) == 1
 
 
-def test_a_service_can_send_no_mails(inbox: Inbox, salon: Salon, api: Api, time: Time) -> None:
+def test_service_can_turn_emails_off(inbox: Inbox, salon: Salon, api: Api, time: Time) -> None:
     api.post("/api/services/update", {"id": salon.service, "visitorMails": False})
     response = book(salon, NOON)
     run_until_idle()
@@ -163,7 +159,7 @@ def test_a_service_can_send_no_mails(inbox: Inbox, salon: Salon, api: Api, time:
     assert mails_to(inbox) == []
 
 
-def test_a_client_who_is_erased_before_the_mail_is_sent_gets_none(
+def test_client_erased_before_sending_gets_no_email(
     inbox: Inbox, salon: Salon, api: Api, owner: Owner, time: Time
 ) -> None:
     booking = book(salon, NOON)["booking"]["id"]
@@ -175,7 +171,7 @@ def test_a_client_who_is_erased_before_the_mail_is_sent_gets_none(
     assert mails_to(inbox) == []
 
 
-def test_the_mails_of_a_russian_workspace_are_in_russian(
+def test_emails_of_a_russian_workspace_are_in_russian(
     inbox: Inbox, salon: Salon, owner: Owner
 ) -> None:
     as_operator("set_workspace", workspaceId=owner.workspace.id, country="RU")
@@ -184,7 +180,7 @@ def test_the_mails_of_a_russian_workspace_are_in_russian(
     assert subjects_to(inbox) == ["Запись подтверждена: Haircut, 03.03 13:00"]
 
 
-def test_without_mail_no_jobs_are_made(api: Api, owner: Owner, time: Time) -> None:
+def test_no_jobs_are_created_without_a_mail_provider(api: Api, owner: Owner, time: Time) -> None:
     Salon.opened(api).book(NOON)
     assert "visitor-events" not in {
         job.kind for job in jobs.read_workspace_jobs(owner.workspace.id)

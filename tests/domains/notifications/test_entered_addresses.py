@@ -91,7 +91,7 @@ class TestEveryEntrance:
         assert invitation["email"] == as_stored(entered)
         assert MAILBOXES[entered] in recipients(inbox)
 
-    def test_a_form_a_chat_and_a_client_keep_what_was_entered(
+    def test_forms_chats_and_clients_keep_the_entered_address(
         self, entered: str, owner: Owner, api: Api
     ) -> None:
         form = api.post("/api/forms/create", FORM)["form"]["id"]
@@ -116,7 +116,7 @@ class TestEveryEntrance:
 
 @pytest.mark.parametrize(("one", "other"), [*NEIGHBOURS, *(pair[::-1] for pair in NEIGHBOURS)])
 class TestNeighbours:
-    def test_are_two_clients(self, one: str, other: str, api: Api) -> None:
+    def test_different_addresses_are_two_clients(self, one: str, other: str, api: Api) -> None:
         form = api.post("/api/forms/create", FORM)["form"]["id"]
         leads = [submit(form, name=email, email=email) for email in (one, other, one, other)]
         ids = [api.get(f"/api/forms/collection/{lead_id}")["lead"]["clientId"] for lead_id in leads]
@@ -127,7 +127,7 @@ class TestNeighbours:
             assert {listed_lead["email"] for listed_lead in page["leads"]} == {email}
             assert (page["total"], page["client"]["id"]) == (2, client)
 
-    def test_are_two_accounts(self, one: str, other: str) -> None:
+    def test_different_addresses_are_two_accounts(self, one: str, other: str) -> None:
         account = as_operator("create_account", email=one, password=PASSWORD)
         with pytest.raises(UnauthorizedError):
             begun(other, PASSWORD)
@@ -135,21 +135,23 @@ class TestNeighbours:
         assert signed_in(one) == account["accountId"]
         assert signed_in(other, "other horse") == second["accountId"]
 
-    def test_are_erased_apart(self, one: str, other: str, api: Api, owner: Owner) -> None:
+    def test_different_addresses_are_erased_separately(
+        self, one: str, other: str, api: Api, owner: Owner
+    ) -> None:
         form = api.post("/api/forms/create", FORM)["form"]["id"]
         leads = [submit(form, name=email, email=email, message=email) for email in (one, other)]
         as_operator("erase_client", workspaceId=owner.workspace.id, email=one)
         emails = [api.get(f"/api/forms/collection/{lead_id}")["lead"]["email"] for lead_id in leads]
         assert emails == [None, other]
 
-    def test_are_suppressed_apart(self, one: str, other: str) -> None:
+    def test_different_addresses_are_suppressed_separately(self, one: str, other: str) -> None:
         suppressions.suppress(one, "complaint")
         assert suppressions.reason(one) == "complaint"
         assert suppressions.reason(other) is None
         assert as_operator("allow_mail", email=one)["wasSuppressed"] is True
         assert suppressions.reason(one) is None
 
-    def test_an_invitation_of_one_does_not_end_that_of_the_other(
+    def test_invitation_of_a_similar_address_ends_no_other(
         self, one: str, other: str, owner: Owner
     ) -> None:
         for email in (one, other, one):
@@ -188,7 +190,7 @@ def ses(
     reload_settings()
 
 
-def test_mail_to_letters_that_ses_does_not_take_is_withheld_as_unsupported(
+def test_email_to_an_address_that_ses_rejects_is_unsupported(
     salon: Salon, ses: list[str], owner: Owner, api: Api
 ) -> None:
     addresses = {"ада@пример.рф": "withheld", "ada@пример.рф": "waiting"}
@@ -214,7 +216,7 @@ LOCALS = st.text("adzADZ09ёЁßςİﬁ\ufeff\u2060_+", min_size=1, max_size=8)
 
 
 @given(LOCALS, LABELS, st.sampled_from(["de", "РФ", "рф", "Com", "ΕΛ"]))
-def test_mail_goes_to_the_address_that_was_typed(local: str, label: str, top: str) -> None:
+def test_email_goes_to_the_entered_address(local: str, label: str, top: str) -> None:
     """UTS 46 alone says where the entered domain is."""
     value = emails.find_email(f"{local}@{label}.{top}")
     if value is None:

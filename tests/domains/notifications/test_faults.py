@@ -130,7 +130,7 @@ def test_every_committed_lead_is_reported_whichever_write_fails(
 
 @every_third_write
 @matrix("fault, when", [kill, closed], TIMES)
-def test_held_back_messages_are_told_whichever_write_fails(
+def test_held_back_messages_are_reported_whichever_write_fails(
     lead_inbox: Inbox,
     things: Things,
     time: Time,
@@ -161,7 +161,7 @@ def test_held_back_messages_are_told_whichever_write_fails(
     assert number > 10
 
 
-def test_a_person_who_is_erased_before_a_message_is_sent_is_in_none(
+def test_client_erased_before_sending_is_in_no_message(
     lead_inbox: Inbox, owner: Owner, things: Things, time: Time
 ) -> None:
     submit(things.form, name="Ada", email="ada@example.com")
@@ -177,7 +177,7 @@ def test_a_person_who_is_erased_before_a_message_is_sent_is_in_none(
 class TestWaits:
     """A sender that is busy is not asked before it said, and the log has no error."""
 
-    def test_a_mail_waits_as_long_as_the_server_asks(
+    def test_email_is_delayed_as_the_server_requests(
         self,
         lead_inbox: Inbox,
         things: Things,
@@ -205,7 +205,7 @@ class TestWaits:
         levels = {record.levelno for record in caplog.records if "message" in record.getMessage()}
         assert levels == {logging.INFO}
 
-    def test_a_chat_waits_as_long_as_telegram_asks(
+    def test_chat_message_is_delayed_as_telegram_requests(
         self, telegram: FakeTelegram, inbox: Inbox, owner: Owner, things: Things, time: Time
     ) -> None:
         link(owner, 7)
@@ -220,7 +220,7 @@ class TestWaits:
         run_until_idle()
         assert len(telegram.texts) == 1
 
-    def test_a_message_that_waits_for_a_day_is_given_up_with_one_warning(
+    def test_message_is_dropped_after_a_day_with_one_warning(
         self,
         lead_inbox: Inbox,
         owner: Owner,
@@ -263,7 +263,7 @@ class TestFormerMembers:
         submit(things.form, name="Ada", email="ada@example.com")
         assert PEOPLE_EVENTS not in kinds_of_jobs(owner)
 
-    def test_choices_of_a_member_who_has_returned_stay(self, inbox: Inbox, owner: Owner) -> None:
+    def test_choices_of_a_returned_member_are_kept(self, inbox: Inbox, owner: Owner) -> None:
         workspace = owner.workspace
         member = new_member(owner, "bob@example.com")
         choose(owner, member, "member", lead=["mail"])

@@ -39,7 +39,7 @@ def mail_states(owner: Owner) -> list[Any]:
     return [(row["isMailed"], row["mail"], row["mailReason"]) for row in rows]
 
 
-def test_an_invitation_is_mailed_with_its_link(inbox: Inbox, owner: Owner) -> None:
+def test_invitation_is_emailed_with_its_link(inbox: Inbox, owner: Owner) -> None:
     invitation = invite(owner)
     assert (invitation["isMailed"], invitation["mail"]) == (False, "waiting")
     (message,) = mailed(inbox)
@@ -60,27 +60,27 @@ def test_the_job_has_neither_the_link_nor_the_address(inbox: Inbox, owner: Owner
     assert job.payload == {"invitationId": invitation["id"]}
 
 
-def test_without_mail_the_link_is_only_shown(owner: Owner) -> None:
+def test_link_is_only_shown_without_a_mail_provider(owner: Owner) -> None:
     assert invite(owner)["isMailed"] is False
     assert not [
         e for e in jobs.read_workspace_jobs(owner.workspace.id) if e.kind == MAIL_INVITATION
     ]
 
 
-def test_a_revoked_or_replaced_invitation_is_not_mailed(inbox: Inbox, owner: Owner) -> None:
+def test_revoked_or_replaced_invitation_is_not_emailed(inbox: Inbox, owner: Owner) -> None:
     invite(owner)
     second = invite(owner)
     (message,) = mailed(inbox)
     assert look_at(token_in(message))["email"] == second["email"]
 
 
-def test_an_expired_invitation_is_not_mailed(inbox: Inbox, owner: Owner, time: Time) -> None:
+def test_expired_invitation_is_not_emailed(inbox: Inbox, owner: Owner, time: Time) -> None:
     invite(owner)
     time.pass_by(days=8)
     assert mailed(inbox) == []
 
 
-def test_an_address_that_is_suppressed_gets_no_mail(
+def test_suppressed_address_gets_no_email(
     inbox: Inbox, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mail_gate, "is_suppressed", lambda address: address == IVY)
@@ -91,7 +91,7 @@ def test_an_address_that_is_suppressed_gets_no_mail(
     assert len(mailed(inbox, "ivo@example.com")) == 1
 
 
-def test_an_address_gets_five_mails_an_hour_and_the_sixth_in_the_next(
+def test_address_gets_five_emails_an_hour_and_the_sixth_later(
     inbox: Inbox, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch, reload_settings: Any
 ) -> None:
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
@@ -108,7 +108,7 @@ def test_an_address_gets_five_mails_an_hour_and_the_sixth_in_the_next(
     reload_settings()
 
 
-def test_a_job_that_runs_again_sends_nothing_more(
+def test_repeated_job_sends_no_second_email(
     inbox: Inbox, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     invite(owner)
@@ -122,7 +122,7 @@ def test_a_job_that_runs_again_sends_nothing_more(
     assert len(sent_ids) == 1
 
 
-def test_a_mail_that_is_delayed_is_sent_later(
+def test_delayed_email_is_sent_later(
     inbox: Inbox, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(_: object) -> None:

@@ -77,7 +77,7 @@ def victims(salon: Salon) -> str:
 
 
 class TestAStranger:
-    def test_who_books_seven_times_for_another_does_not_silence_the_salon(
+    def test_seven_bookings_for_another_client_do_not_block_the_salons_emails(
         self, salon: Salon, inbox: Inbox, victims: str, book_often: Callable[..., Any]
     ) -> None:
         inbox.clear()
@@ -88,7 +88,7 @@ class TestAStranger:
         assert is_told_of_cancellation(inbox)
         assert mails(salon, victims)[-1] == ("cancelled", "sent", None)
 
-    def test_who_moves_and_cancels_by_the_links_does_not_silence_the_salon(
+    def test_moves_and_cancellations_by_links_do_not_block_the_salons_emails(
         self, salon: Salon, inbox: Inbox, victims: str, book_often: Callable[..., Any]
     ) -> None:
         inbox.clear()
@@ -102,7 +102,7 @@ class TestAStranger:
         assert is_told_of_cancellation(inbox)
         assert mails(salon, victims)[-1] == ("cancelled", "sent", None)
 
-    def test_gets_no_more_mails_out_by_other_spellings_of_the_mailbox(
+    def test_other_spellings_of_a_mailbox_share_a_budget(
         self, salon: Salon, inbox: Inbox, book_often: Callable[..., Any]
     ) -> None:
         for hour, address in zip(
@@ -120,7 +120,7 @@ class TestAStranger:
         hosts = [str(message["To"]).lower().partition("@")[2] for message in inbox.mails]
         assert len([host for host in hosts if "g" in host and "mail.com" in host]) == 3
 
-    def test_is_withheld_and_the_booking_says_so(
+    def test_booking_shows_that_its_email_was_withheld(
         self, salon: Salon, inbox: Inbox, book_often: Callable[..., Any]
     ) -> None:
         booking_ids = [book_often(hour)["booking"]["id"] for hour in HOURS[:4]]
@@ -129,7 +129,7 @@ class TestAStranger:
         assert mails_of_bookings.count([("confirmed", "sent", None)]) == 3
 
 
-def test_a_family_of_four_books_and_still_gets_the_salons_cancellations(
+def test_family_of_four_still_gets_the_salons_cancellations(
     salon: Salon, inbox: Inbox, book_often: Callable[..., Any]
 ) -> None:
     booking_ids = [
@@ -153,7 +153,7 @@ class TestABusiness:
         few = {**mail_budgets.BUDGETS, "business": replace(budget, max_requests=1)}
         monkeypatch.setattr("chalicelib.domains.notifications.flows.mail_gate.BUDGETS", few)
 
-    def test_mail_beyond_its_budget_waits_for_the_next_day(
+    def test_email_beyond_the_budget_waits_for_the_next_day(
         self, salon: Salon, inbox: Inbox, victims: str, used_up: None, time: Time
     ) -> None:
         inbox.clear()
@@ -166,7 +166,7 @@ class TestABusiness:
         assert len(mails_to(inbox)) == 1
         assert mails(salon, other) == [("confirmed", "sent", None)]
 
-    def test_mail_that_waits_is_withheld_at_the_start_of_the_booking(
+    def test_waiting_email_is_withheld_at_the_start_of_the_booking(
         self, salon: Salon, inbox: Inbox, used_up: None, time: Time
     ) -> None:
         time.now = time.now.replace(month=3, day=3, hour=9, minute=0)
@@ -188,12 +188,12 @@ def test_every_budget_ends_within_a_day(limit: Any) -> None:
 
 
 @pytest.mark.parametrize("plan", ["free", "start", "business", "enterprise"])
-def test_strangers_never_use_up_what_a_plan_includes(plan: str) -> None:
+def test_strangers_never_exhaust_the_plans_emails(plan: str) -> None:
     total, strangers = mail_budgets.workspace_limits(plan, "stranger")
     assert strangers.max_requests < total.max_requests
 
 
-def test_a_budget_folds_what_leads_to_one_mailbox_and_nothing_else() -> None:
+def test_budget_key_is_equal_only_for_one_mailbox() -> None:
     key: Callable[[str], str] = mail_budgets.budget_key
     assert key("a.b+c@googlemail.com") == key("ab@gmail.com") == key("AB@GMAIL.com")
     assert key("a.b@example.com") != key("ab@example.com")
@@ -218,7 +218,7 @@ class TestAnotherBusiness:
     def rival(self, new_owner: Any) -> Any:
         return Salon.opened(new_owner().api(), [{"capacity": 30}])
 
-    def test_cannot_silence_a_salon_that_cancels(
+    def test_another_business_cannot_block_cancellations(
         self, salon: Salon, rival: Any, inbox: Inbox, victims: str
     ) -> None:
         for _ in range(21):
@@ -229,7 +229,7 @@ class TestAnotherBusiness:
         cancel(salon, victims)
         assert is_told_of_cancellation(inbox)
 
-    def test_cannot_use_up_the_reminders_of_a_salon(
+    def test_another_business_cannot_exhaust_reminders(
         self, salon: Salon, rival: Any, time: Time
     ) -> None:
         for _ in range(6):
@@ -237,7 +237,7 @@ class TestAnotherBusiness:
         run_until_idle()
         assert remind_of_the_salon_last(salon, time)[-1] == ("reminder", "sent", None)
 
-    def test_cannot_withhold_a_new_password_by_invitations(
+    def test_invitations_cannot_block_a_password_reset(
         self, owner: Owner, salon: Salon, inbox: Inbox
     ) -> None:
         as_operator("create_account", email=ADA, password=PASSWORD)
@@ -251,7 +251,7 @@ class TestAnotherBusiness:
 
 
 class TestRemindersOfStrangers:
-    def test_leave_those_of_the_salon(
+    def test_reminders_of_strangers_leave_the_salons_own(
         self, salon: Salon, book_often: Callable[..., Any], time: Time
     ) -> None:
         """The attack: six bookings of a visitor with the address, on the day of the victim's."""
@@ -262,6 +262,6 @@ class TestRemindersOfStrangers:
         assert remind_of_the_salon_last(salon, time)[-1] == ("reminder", "sent", None)
         assert ("reminder", "waiting", "by_address") in [mails(salon, e)[-1] for e in strangers]
 
-    def test_take_half_of_what_a_plan_includes_at_most(self) -> None:
+    def test_reminders_of_strangers_use_at_most_half_of_the_plan(self) -> None:
         total, strangers = mail_budgets.workspace_limits("free", "stranger_reminder")
         assert strangers.max_requests < total.max_requests

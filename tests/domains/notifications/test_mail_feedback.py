@@ -74,16 +74,16 @@ class TestSuppressions:
         assert report(harmless()) == []
         assert not mail_gate.is_suppressed(VISITOR)
 
-    def test_the_address_that_was_mailed_is_suppressed_and_not_the_one_it_forwards_to(self) -> None:
+    def test_addressed_mailbox_is_suppressed_instead_of_the_forwarded_one(self) -> None:
         assert report(bounced("one", final_recipient="ada@elsewhere.example")) == []
         assert mail_gate.is_suppressed(VISITOR)
         assert not mail_gate.is_suppressed("ada@elsewhere.example")
 
-    def test_an_address_with_an_international_domain_is_suppressed_in_both_forms(self) -> None:
+    def test_international_domain_is_suppressed_in_both_forms(self) -> None:
         assert report(bounced("one", recipient="ada@xn--e1afmkfd.xn--p1ai")) == []
         assert mail_gate.is_suppressed("ada@пример.рф")
 
-    def test_the_row_has_the_hash_of_the_address_and_not_the_address(self) -> None:
+    def test_suppression_stores_only_a_hash_of_the_address(self) -> None:
         assert report(bounced("one")) == []
         (row,) = SuppressionRow.scan(SuppressionRow.pk.contains("MAIL-SUPPRESSION"))
         assert row.pk.endswith(hashlib.sha256(VISITOR.encode()).hexdigest())
@@ -99,7 +99,7 @@ class TestSuppressions:
         time.pass_by(days=1)
         assert not mail_gate.is_suppressed(VISITOR)
 
-    def test_a_bounce_does_not_shorten_the_time_after_a_complaint(self, time: Time) -> None:
+    def test_bounce_does_not_shorten_the_suppression_of_a_complaint(self, time: Time) -> None:
         assert report(complained("one"), bounced("two")) == []
         time.pass_by(days=91)
         assert mail_gate.is_suppressed(VISITOR)
@@ -110,7 +110,7 @@ class TestSuppressions:
         assert not mail_gate.is_suppressed(VISITOR)
         assert as_operator("allow_mail", email=VISITOR) == {"wasSuppressed": False}
 
-    def test_a_suppressed_member_gets_no_mail(
+    def test_suppressed_member_gets_no_email(
         self, inbox: Inbox, owner: Owner, things: Things
     ) -> None:
         report(bounced("one", recipient=accounts.get(owner.workspace.owner_id).email))
@@ -138,7 +138,7 @@ class TestSuppressions:
 
 
 class TestPauses:
-    def test_more_than_five_percent_of_bounces_pause_the_mails_to_visitors(self) -> None:
+    def test_more_than_five_percent_of_bounces_pause_visitors_emails(self) -> None:
         send_many("ws", 60)
         bounce_many("ws", 3)
         assert not mail_gate.is_paused("ws")
@@ -146,12 +146,12 @@ class TestPauses:
         assert mail_gate.is_paused("ws")
         assert not mail_gate.is_paused("other")
 
-    def test_bounces_of_fewer_than_fifty_mails_pause_nothing(self) -> None:
+    def test_bounces_of_fewer_than_fifty_emails_pause_nothing(self) -> None:
         send_many("ws", 49)
         bounce_many("ws", 49)
         assert not mail_gate.is_paused("ws")
 
-    def test_a_second_complaint_pauses_the_mails(self) -> None:
+    def test_second_complaint_pauses_the_emails(self) -> None:
         send_many("ws", 20)
         assert report(complained("sent-1", "ws")) == []
         assert not mail_gate.is_paused("ws")
@@ -164,7 +164,7 @@ class TestPauses:
         assert report(complaint, complaint, in_envelope(complaint)) == []
         assert not mail_gate.is_paused("ws")
 
-    def test_a_mail_that_ses_did_not_try_to_deliver_does_not_count(self) -> None:
+    def test_undelivered_suppressed_email_does_not_count(self) -> None:
         send_many("ws", 50)
         skipped = (
             bounced(f"sent-{index}", "ws", subtype="OnAccountSuppressionList")
@@ -173,19 +173,19 @@ class TestPauses:
         assert report(*skipped) == []
         assert not mail_gate.is_paused("ws")
 
-    def test_mails_to_members_do_not_count(self) -> None:
+    def test_emails_to_members_do_not_count(self) -> None:
         assert report(*(sent(f"sent-{index}") for index in range(50))) == []
         assert report(*(complained(f"sent-{index}") for index in range(50))) == []
         assert not [row.pk for row in ControlRow.scan() if "#MAIL-DAYS" in row.pk]
 
-    def test_mails_of_more_than_thirty_days_ago_do_not_count(self, time: Time) -> None:
+    def test_emails_older_than_thirty_days_do_not_count(self, time: Time) -> None:
         send_many("ws", 20)
         assert report(complained("sent-1", "ws")) == []
         time.pass_by(days=31)
         assert report(sent("new", "ws"), complained("new", "ws")) == []
         assert not mail_gate.is_paused("ws")
 
-    def test_the_operator_resumes_the_mails_and_counting_begins_again(self, owner: Owner) -> None:
+    def test_operator_resumes_emails_and_resets_the_counts(self, owner: Owner) -> None:
         workspace = owner.workspace.id
         send_many(workspace, 60)
         bounce_many(workspace, 10)
@@ -229,7 +229,7 @@ class TestFaults:
         assert report(bounced("one", "ws#other")) == []
         assert not mail_gate.is_suppressed(VISITOR)
 
-    def test_a_failure_of_the_database_keeps_only_the_reports_that_it_concerns(self) -> None:
+    def test_database_failure_keeps_only_the_affected_reports(self) -> None:
         with failing("UpdateItem", 50, unreachable):
             assert report(bounced("one"), delivered("two"), complained("three")) == [
                 "message-0",
@@ -240,9 +240,7 @@ class TestFaults:
         assert mail_gate.is_suppressed(VISITOR)
 
     @pytest.mark.parametrize("operation", ["TransactWriteItems", "Query", "UpdateItem"])
-    def test_a_report_that_fails_at_any_write_counts_once_when_it_comes_again(
-        self, operation: str
-    ) -> None:
+    def test_repeated_report_counts_once_after_a_failed_write(self, operation: str) -> None:
         send_many("ws", 20)
         assert report(complained("sent-1", "ws")) == []
         with failing(operation, 50, unreachable):

@@ -58,7 +58,7 @@ def uses(path: Path) -> set[tuple[str, str]]:
     return used_names
 
 
-def test_only_the_gate_gives_mails_to_the_gateway_and_every_sender_is_listed() -> None:
+def test_only_the_gate_calls_the_mail_gateway() -> None:
     """A new sender is added to ``SENDERS``, and calls the gate."""
     sends, gated, builders = set(), {}, set()
     for path in PACKAGE.rglob("*.py"):
@@ -77,7 +77,7 @@ def test_only_the_gate_gives_mails_to_the_gateway_and_every_sender_is_listed() -
     assert builders == {*SENDERS, GATE}
 
 
-def test_nothing_outside_the_gateway_sends_by_other_means() -> None:
+def test_other_modules_use_no_mail_library() -> None:
     means = ("smtplib", "sesv2", "send_email")
     places = {
         path.relative_to(PACKAGE).as_posix()
@@ -100,7 +100,7 @@ CAUSES: dict[str, Callable[[Api, Owner], object]] = {
 
 
 @pytest.mark.parametrize("mail_class", CAUSES)
-def test_no_mail_of_a_class_leaves_when_the_gate_refuses_it(
+def test_email_refused_by_the_gate_is_not_sent(
     mail_class: str, inbox: Inbox, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
@@ -136,7 +136,7 @@ class TestAnUnprovedAccount:
         run_until_idle()
         return [message for message in inbox.mails if message["To"] == self.VICTIM]
 
-    def test_gets_one_mail_without_a_text_of_anybody_and_nothing_else(
+    def test_unproved_account_gets_one_email_without_user_content(
         self, account: str, inbox: Inbox, owner: Owner, api: Api
     ) -> None:
         in_console(
@@ -156,7 +156,7 @@ class TestAnUnprovedAccount:
         in_console(owner.workspace.id, "request_proof", **request)
         assert len(self.mails(inbox)) == 1
 
-    def test_gets_messages_once_its_address_is_proved_by_the_mail(
+    def test_account_gets_messages_after_its_address_is_proved(
         self, account: str, inbox: Inbox, owner: Owner, api: Api
     ) -> None:
         (proof,) = self.mails(inbox)
@@ -172,7 +172,7 @@ class TestAnUnprovedAccount:
         submit(form, name="Ada", email="a@example.com")
         assert len(self.mails(inbox)) == 2
 
-    def test_is_not_proved_by_anybody_else_who_reads_the_mail(
+    def test_address_is_not_proved_by_another_reader_of_the_link(
         self, account: str, inbox: Inbox, owner: Owner
     ) -> None:
         (proof,) = self.mails(inbox)
@@ -187,7 +187,7 @@ class TestAnUnprovedAccount:
             )
         assert not accounts.get(account).is_proved
 
-    def test_is_lost_to_the_person_who_is_mailed_an_invitation(
+    def test_unproved_account_is_lost_to_the_owner_of_the_address(
         self, account: str, inbox: Inbox, new_owner: Callable[..., Owner]
     ) -> None:
         other = new_owner()
@@ -208,7 +208,7 @@ class TestAnUnprovedAccount:
         assert begun(self.VICTIM, "a password of the real one")
 
 
-def test_a_forged_mailed_token_is_unknown(inbox: Inbox, owner: Owner) -> None:
+def test_forged_token_of_an_emailed_link_is_unknown(inbox: Inbox, owner: Owner) -> None:
     invitation = as_operator(
         "invite_member", workspaceId=owner.workspace.id, email="ivy@example.com"
     )
@@ -219,9 +219,7 @@ def test_a_forged_mailed_token_is_unknown(inbox: Inbox, owner: Owner) -> None:
             look_at(token)
 
 
-def test_the_mailed_link_proves_the_address_and_no_mail_asks_for_it(
-    inbox: Inbox, owner: Owner
-) -> None:
+def test_emailed_link_proves_the_address(inbox: Inbox, owner: Owner) -> None:
     as_operator("invite_member", workspaceId=owner.workspace.id, email="ivy@example.com")
     run_until_idle()
     (invitation,) = [message for message in inbox.mails if message["To"] == "ivy@example.com"]

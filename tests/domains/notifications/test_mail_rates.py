@@ -23,7 +23,7 @@ from chalicelib.domains.notifications.rules.mail_budgets import Counts
         (100, 50, 50, "complaints"),
     ],
 )
-def test_mails_are_paused_above_a_rate_that_endangers_the_whole_service(
+def test_emails_are_paused_above_the_rates_of_ses(
     sent_count: int, bounced: int, complained: int, pause: str | None
 ) -> None:
     assert Counts(sent_count, bounced, complained).pause == pause

@@ -172,21 +172,21 @@ def test_long_and_blank_values_are_shortened_and_left_out() -> None:
 
 @pytest.mark.parametrize("kind", ["lead", "order"])
 @pytest.mark.parametrize("known", ["name", "email", "phone", "data"])
-def test_a_lead_is_about_somebody_while_it_has_any_value(kind: str, known: str) -> None:
+def test_lead_has_personal_data_while_any_value_is_left(kind: str, known: str) -> None:
     erased = dict.fromkeys(("name", "email", "phone", "data"))
     assert messages.is_about_nobody(kind, erased)
     assert not messages.is_about_nobody(kind, {**erased, known: "x"})
 
 
 @pytest.mark.parametrize("known", ["name", "email", "phone"])
-def test_a_booking_is_about_somebody_while_its_client_has_any_value(known: str) -> None:
+def test_booking_has_personal_data_while_its_client_has_any_value(known: str) -> None:
     erased = dict.fromkeys(("name", "email", "phone"))
     assert messages.is_about_nobody("booking", {"client": erased})
     assert not messages.is_about_nobody("booking", {"client": {**erased, known: "x"}})
     assert not messages.is_about_nobody("booking_cancelled", {"client": erased})
 
 
-def test_many_messages_are_announced_by_their_kind_and_number() -> None:
+def test_many_messages_are_summarized_by_kind_and_number() -> None:
     messages._catalogue.cache_clear()  # so that the file is read here
     digest = messages.digest("en", "booking_cancelled", 3)
     assert (digest.kind, digest.title) == ("booking_cancelled", "Cancelled bookings: 3 more")
@@ -204,7 +204,7 @@ def test_many_messages_are_announced_by_their_kind_and_number() -> None:
         ("member_added", MEMBER, ["Member added", "Role: manager"]),
     ],
 )
-def test_a_message_as_text_has_what_may_leave(
+def test_chat_message_has_only_permitted_facts(
     kind: str, record: dict[str, Any], lines: list[str]
 ) -> None:
     text = messages.to_text(messages.message("en", kind, record), "My\nbakery", CONSOLE)
@@ -228,7 +228,7 @@ VISITOR = ("name", "phone", "email", "notes", "handoverReason", "pageUrl", "text
 )
 @given(words=st.lists(st.text(min_size=3, max_size=60), min_size=1, max_size=9))
 @example(words=["Ivan +7916 111-00-01 http://evil.example"])
-def test_nothing_that_a_visitor_has_written_is_in_a_text(
+def test_chat_message_has_no_text_of_a_visitor(
     kind: str, record: dict[str, Any], words: list[str]
 ) -> None:
     """The message is the same whatever the visitor has written, so nothing of it leaves."""
@@ -246,7 +246,7 @@ def test_nothing_that_a_visitor_has_written_is_in_a_text(
     assert {text(word) for word in words} == {text("Ada")}
 
 
-def test_a_message_as_text_is_short() -> None:
+def test_chat_message_is_short() -> None:
     text = messages.to_text(messages.message("en", "key_created", KEY), "B" * 999, CONSOLE)
     *lines, workspace = text.split("\n")
     assert lines == [
@@ -258,7 +258,7 @@ def test_a_message_as_text_is_short() -> None:
     assert len(workspace) == MAX_TITLE
 
 
-def test_a_mail_has_all_facts_and_links_to_the_console() -> None:
+def test_email_has_all_facts_and_a_link_to_the_console() -> None:
     message = messages.message("en", "key_created", KEY)
     mail = messages.mail(
         "en", message, workspace="Bakery", unsubscribe_url="https://u.example", console_url=CONSOLE

@@ -33,7 +33,7 @@ def switched_off_webhook(owner: Owner) -> str:
 
 
 class TestMails:
-    def test_the_owner_is_told_of_a_lead_without_having_chosen_anything(
+    def test_owner_gets_lead_emails_by_default(
         self, inbox: Inbox, owner: Owner, things: Things
     ) -> None:
         submit(things.form, name="Ada", email="ada@example.com", message="Do you bake rye bread?")
@@ -64,7 +64,7 @@ class TestMails:
         run_until_idle()
         assert "<b>Ada" not in text_of(inbox.only(), "html")
 
-    def test_a_cancelled_booking_that_was_restored_is_not_told_of(
+    def test_restored_booking_causes_no_cancellation_message(
         self, inbox: Inbox, owner: Owner, things: Things, api: Api
     ) -> None:
         for status in ("cancelled", "confirmed"):
@@ -72,13 +72,13 @@ class TestMails:
         run_until_idle()
         assert inbox.mails == []
 
-    def test_a_deleted_webhook_is_not_told_of(self, inbox: Inbox, owner: Owner) -> None:
+    def test_deleted_webhook_causes_no_message(self, inbox: Inbox, owner: Owner) -> None:
         webhook = switched_off_webhook(owner)
         as_operator("delete_webhook", webhookId=webhook)
         run_until_idle()
         assert inbox.mails == []
 
-    def test_a_removed_member_and_a_disabled_account_get_nothing(
+    def test_removed_and_disabled_members_get_no_message(
         self, inbox: Inbox, owner: Owner, things: Things
     ) -> None:
         removed_member = new_member(owner, "rae@example.com")
@@ -94,7 +94,7 @@ class TestMails:
         run_until_idle()
         assert inbox.mails == []
 
-    def test_nothing_is_written_for_what_nobody_wants(
+    def test_unchosen_kinds_write_no_rows(
         self, inbox: Inbox, owner: Owner, things: Things, time: Time
     ) -> None:
         choose(owner, owner.workspace.owner_id, "owner", lead=[])
@@ -102,13 +102,13 @@ class TestMails:
         submit(things.form, name="Ada", email="ada@example.com")
         assert "people-events" not in waiting(owner)
 
-    def test_without_mail_and_choices_nothing_is_written(
+    def test_no_rows_are_written_without_mail_and_choices(
         self, owner: Owner, things: Things
     ) -> None:
         submit(things.form, name="Ada", email="ada@example.com")
         assert "people-events" not in waiting(owner)
 
-    def test_a_mail_that_is_delayed_is_sent_later_with_the_same_id(
+    def test_delayed_email_is_sent_later_with_the_same_id(
         self,
         inbox: Inbox,
         owner: Owner,
@@ -131,7 +131,7 @@ class TestMails:
         run_until_idle()
         assert inbox.only()["Message-ID"].startswith(f"<{tried[0]}@")
 
-    def test_a_refused_mail_is_given_up(
+    def test_refused_email_is_not_repeated(
         self, inbox: Inbox, owner: Owner, things: Things, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(message: mail.Mail) -> None:
@@ -167,7 +167,7 @@ class TestManyMessages:
 
 
 class TestTelegram:
-    def test_a_chat_gets_nothing_that_a_visitor_has_written(
+    def test_chat_gets_no_text_of_a_visitor(
         self, telegram: FakeTelegram, inbox: Inbox, owner: Owner, things: Things
     ) -> None:
         link(owner, 7)
@@ -181,7 +181,7 @@ class TestTelegram:
 
 
 class TestKinds:
-    def test_bookings_and_cancellations_are_told(
+    def test_bookings_and_cancellations_are_reported(
         self, inbox: Inbox, owner: Owner, things: Things, api: Api
     ) -> None:
         choose(owner, owner.workspace.owner_id, "owner", "en", booking=["mail"])
@@ -189,7 +189,7 @@ class TestKinds:
         run_until_idle()
         assert inbox.only()["Subject"].startswith("Booking cancelled: ")
 
-    def test_a_webhook_that_was_switched_off_is_told(self, inbox: Inbox, owner: Owner) -> None:
+    def test_webhook_switched_off_is_reported(self, inbox: Inbox, owner: Owner) -> None:
         choose(owner, owner.workspace.owner_id, "owner", "en", lead=["mail"])
         switched_off_webhook(owner)
         run_until_idle()
@@ -197,7 +197,7 @@ class TestKinds:
         assert message["Subject"] == "A webhook was switched off"
         assert RECEIVER in text_of(message)
 
-    def test_an_order_is_told_once(
+    def test_order_is_reported_once(
         self, inbox: Inbox, owner: Owner, things: Things, api: Api
     ) -> None:
         choose(owner, owner.workspace.owner_id, "owner", "en", lead=["mail"])

@@ -59,7 +59,7 @@ GENUINE = [
 
 @pytest.mark.parametrize("name", HOSTILE)
 class TestALink:
-    def test_is_refused_in_each_name_that_goes_into_mails(
+    def test_link_is_refused_in_names_used_in_emails(
         self, name: str, api: Api, owner: Owner
     ) -> None:
         salon = Salon.opened(api)
@@ -85,7 +85,7 @@ class TestALink:
             with pytest.raises(ValidationError):
                 call()
 
-    def test_that_is_stored_or_a_visitors_is_no_link_in_a_mail(
+    def test_link_in_a_stored_name_is_broken_in_emails(
         self, name: str, api: Api, owner: Owner, inbox: Inbox
     ) -> None:
         salon = Salon.opened(api)
@@ -110,7 +110,7 @@ class TestALink:
 
 
 @pytest.mark.parametrize("name", GENUINE)
-def test_a_genuine_name_is_taken_and_mailed_as_it_is(name: str, api: Api, inbox: Inbox) -> None:
+def test_genuine_name_is_emailed_unchanged(name: str, api: Api, inbox: Inbox) -> None:
     salon = Salon.opened(api)
     api.post("/api/services/update", {"id": salon.service, "name": name})
     book(salon, "2027-03-03T12:00:00Z")

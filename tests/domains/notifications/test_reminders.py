@@ -73,7 +73,7 @@ def test_reminders_whose_time_has_passed_are_left_out(
     assert waiting(owner) == []
 
 
-def test_hours_are_absolute_over_a_change_of_clocks(
+def test_hours_before_are_exact_over_a_clock_change(
     inbox: Inbox, salon: Salon, owner: Owner, api: Api, time: Time
 ) -> None:
     """Clocks in Berlin go forward on 28 March 2027 at 01:00 UTC."""
@@ -104,7 +104,7 @@ def test_a_service_has_its_own_reminders(
     assert reminders(inbox) == []
 
 
-def test_a_moved_booking_gets_new_reminders_and_the_old_do_nothing(
+def test_moved_booking_gets_only_new_reminders(
     inbox: Inbox, salon: Salon, owner: Owner, time: Time
 ) -> None:
     booking = book(salon, NOON)["booking"]["id"]
@@ -121,7 +121,7 @@ def test_a_moved_booking_gets_new_reminders_and_the_old_do_nothing(
     assert len(reminders(inbox)) == 2
 
 
-def test_a_cancelled_booking_has_none_and_a_restored_one_has_them_again(
+def test_only_live_bookings_have_reminders(
     inbox: Inbox, salon: Salon, owner: Owner, time: Time
 ) -> None:
     booking = book(salon, NOON)["booking"]["id"]
@@ -136,7 +136,7 @@ def test_a_cancelled_booking_has_none_and_a_restored_one_has_them_again(
     assert len(reminders(inbox)) == 1
 
 
-def test_a_held_booking_is_reminded_of_once_it_is_paid(
+def test_held_booking_gets_reminders_once_paid(
     inbox: Inbox, salon: Salon, owner: Owner, api: Api
 ) -> None:
     api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
@@ -159,7 +159,7 @@ def test_an_erased_client_is_not_reminded(
     assert waiting(owner) == []
 
 
-def test_a_reminder_that_was_late_is_sent_once_and_never_after_the_start(
+def test_late_reminder_is_sent_once_and_never_after_the_start(
     inbox: Inbox, salon: Salon, owner: Owner, time: Time
 ) -> None:
     book(salon, NOON)
@@ -173,7 +173,7 @@ def test_a_reminder_that_was_late_is_sent_once_and_never_after_the_start(
     assert len(reminders(inbox)) == 1
 
 
-def test_a_mail_that_fails_does_not_hold_back_the_next_reminder(
+def test_failed_email_does_not_delay_the_next_reminder(
     inbox: Inbox, salon: Salon, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: mail.Mail) -> None:
@@ -192,7 +192,7 @@ def test_a_mail_that_fails_does_not_hold_back_the_next_reminder(
 
 
 @pytest.mark.parametrize("kill_at", [0, 1, 2, 3])
-def test_a_kill_at_any_call_loses_neither_a_mail_nor_the_next_reminder(
+def test_kill_at_any_call_loses_no_email_or_reminder(
     inbox: Inbox,
     salon: Salon,
     owner: Owner,
@@ -223,7 +223,7 @@ def test_a_kill_at_any_call_loses_neither_a_mail_nor_the_next_reminder(
     assert waiting(owner) == [AT - timedelta(hours=2)]
 
 
-def test_events_whose_job_runs_twice_make_one_mail_and_one_reminder(
+def test_repeated_event_job_sends_one_email_and_one_reminder(
     inbox: Inbox, salon: Salon, owner: Owner
 ) -> None:
     book(salon, NOON)

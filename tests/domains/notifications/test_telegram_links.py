@@ -81,7 +81,7 @@ def test_a_chat_can_be_linked_again_to_the_same_member(owner: Owner) -> None:
     assert chats(owner) == [7]
 
 
-def test_a_code_that_two_chats_send_at_once_links_one_of_them(owner: Owner) -> None:
+def test_code_sent_by_two_chats_links_one(owner: Owner) -> None:
     code = new_code(owner)
     answers = run_concurrently(2, lambda number: send_text(10 + number, f"/start {code}"))
     assert sorted(answer.startswith(LINKED) for answer in answers) == [False, True]
@@ -89,14 +89,14 @@ def test_a_code_that_two_chats_send_at_once_links_one_of_them(owner: Owner) -> N
     assert chats(owner) == [winner]
 
 
-def test_a_code_that_one_chat_sends_twice_at_once_links_it(owner: Owner) -> None:
+def test_code_sent_twice_concurrently_links_once(owner: Owner) -> None:
     code = new_code(owner)
     answers = run_concurrently(2, lambda _: send_text(7, f"/start {code}"))
     assert all(answer.startswith(LINKED) for answer in answers)
     assert chats(owner) == [7]
 
 
-def test_two_codes_of_a_member_at_once_leave_one_chat(owner: Owner) -> None:
+def test_concurrent_codes_of_a_member_leave_one_chat(owner: Owner) -> None:
     codes = [new_code(owner), new_code(owner)]
     answers = run_concurrently(2, lambda number: send_text(10 + number, f"/start {codes[number]}"))
     assert all(answer.startswith(LINKED) for answer in answers)
@@ -118,7 +118,7 @@ def test_a_code_is_valid_for_ten_minutes(owner: Owner) -> None:
     assert chats(owner) == [7]
 
 
-def test_a_used_code_is_wrong_for_another_chat_and_after_the_link_has_ended(owner: Owner) -> None:
+def test_used_code_is_wrong_for_other_chats_and_later(owner: Owner) -> None:
     code = new_code(owner)
     send_text(7, f"/start {code}")
     assert send_text(8, f"/start {code}").startswith(WRONG)
@@ -160,7 +160,7 @@ def test_a_member_of_another_workspace_neither_sees_nor_ends_a_link(
     assert chats(other) == []
 
 
-def test_without_a_workspace_there_is_nothing_to_link() -> None:
+def test_linking_requires_a_workspace() -> None:
     for operation in ("link_telegram", "unlink_telegram"):
         with pytest.raises(ForbiddenError):
             in_console("platform", operation, membership="account")
@@ -214,9 +214,7 @@ class TestEndOfAMembership:
         assert not is_linked(owner, account_id)
         assert "TELEGRAM_CHAT" not in str(all_rows())
 
-    def test_a_link_dated_after_the_removal_ends_if_the_member_has_not_returned(
-        self, owner: Owner
-    ) -> None:
+    def test_link_dated_after_the_removal_ends_without_a_membership(self, owner: Owner) -> None:
         """The clocks of two machines may differ."""
         account_id = new_member(owner, "leaver@example.com")
         link(owner, 8, account_id)
@@ -226,7 +224,7 @@ class TestEndOfAMembership:
         jobs.run(JOB_HANDLERS)
         assert "TELEGRAM_CHAT" not in str(all_rows())
 
-    def test_a_member_who_returns_at_once_keeps_the_new_link(self, owner: Owner) -> None:
+    def test_member_who_returns_keeps_the_new_link(self, owner: Owner) -> None:
         account_id = new_member(owner, "leaver@example.com")
         link(owner, 8, account_id)
         begun = clock.now()
@@ -238,9 +236,7 @@ class TestEndOfAMembership:
             jobs.run(JOB_HANDLERS)
         assert chats(owner) == [9]
 
-    def test_a_member_who_returns_before_the_job_of_the_removal_loses_the_former_link(
-        self, owner: Owner
-    ) -> None:
+    def test_member_who_returns_before_the_job_loses_the_former_link(self, owner: Owner) -> None:
         account_id = new_member(owner, "leaver@example.com")
         link(owner, 8, account_id)
         begun = clock.now()
@@ -280,7 +276,7 @@ def test_a_code_needs_a_bot_that_answers(owner: Owner, telegram: FakeTelegram) -
         new_code(owner)
 
 
-def test_without_a_bot_there_are_no_codes(
+def test_codes_require_a_bot(
     owner: Owner, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
 ) -> None:
     monkeypatch.delenv("TELEGRAM_BOT_TOKEN")

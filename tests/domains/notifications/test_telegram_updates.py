@@ -68,7 +68,7 @@ def test_a_message_has_the_name_that_telegram_shows(person: dict[str, Any], name
 @pytest.mark.parametrize(
     ("code", "language"), [("ru", "ru"), ("RU-ru", "ru"), ("en", "en"), ("", "en"), (None, "en")]
 )
-def test_a_message_has_the_language_of_the_person(code: str | None, language: str) -> None:
+def test_message_has_the_language_of_the_sender(code: str | None, language: str) -> None:
     parsed = parse(update(language_code=code))
     assert parsed is not None
     assert parsed.language == language

@@ -43,7 +43,7 @@ def test_a_request_without_the_secret_is_refused(owner: Owner, secret: str) -> N
     assert not is_linked(owner)
 
 
-def test_without_a_bot_there_is_no_webhook(
+def test_webhook_requires_a_bot(
     monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
 ) -> None:
     monkeypatch.delenv("TELEGRAM_BOT_TOKEN")
@@ -67,14 +67,14 @@ NONSENSE: list[Any] = [
 
 
 @pytest.mark.parametrize("content", NONSENSE, ids=range(len(NONSENSE)))
-def test_nonsense_is_answered_with_200_and_changes_nothing(content: Any) -> None:
+def test_malformed_updates_get_200_and_change_nothing(content: Any) -> None:
     answer = post(content)
     assert (answer.status, answer.body) == (200, b"")
     assert not [key for key in all_rows() if "TELEGRAM" in key]
 
 
 @pytest.mark.parametrize("text", ["hello", "/start", "/start  ", "/help", "/stopp", ""])
-def test_other_texts_are_answered_with_help(text: str) -> None:
+def test_other_messages_are_answered_with_help(text: str) -> None:
     assert HELP in send_text(7, text)
 
 
@@ -88,7 +88,7 @@ def test_a_message_without_a_text_is_answered_with_help() -> None:
     ("code", "expected"),
     [("ru", "создайте в консоли"), ("ru-RU", "создайте в консоли"), ("de", HELP), (None, HELP)],
 )
-def test_the_bot_answers_in_the_language_of_the_person(code: str | None, expected: str) -> None:
+def test_bot_answers_in_the_senders_language(code: str | None, expected: str) -> None:
     assert expected in send_text(7, "hello", language_code=code)
 
 
@@ -133,7 +133,7 @@ def test_a_repeated_start_gets_the_same_answer_and_links_once(owner: Owner) -> N
     assert not is_linked(owner)
 
 
-def test_a_repeated_stop_does_not_end_a_link_that_was_made_since(owner: Owner) -> None:
+def test_repeated_stop_does_not_end_a_newer_link(owner: Owner) -> None:
     link(owner, 7)
     stop = update(10**6, 7, "/stop")
     assert answer_to(stop).startswith(STOPPED)
@@ -142,7 +142,7 @@ def test_a_repeated_stop_does_not_end_a_link_that_was_made_since(owner: Owner) -
     assert is_linked(owner)
 
 
-def test_the_answer_is_in_the_response_so_that_no_request_is_sent(telegram: FakeTelegram) -> None:
+def test_bot_answers_in_the_response_without_a_request(telegram: FakeTelegram) -> None:
     answer = post(update(1, 7, "hello"))
     body = json.loads(answer.body)
     assert body == {"method": "sendMessage", **gateway.message(7, body["text"])}
@@ -178,13 +178,13 @@ def test_a_deployed_stage_reads_the_token_from_its_secret(secrets: openai_api.Op
     assert len(secrets.asked) == 1
 
 
-def test_an_empty_secret_means_that_there_is_no_bot(secrets: openai_api.OpenAiApi) -> None:
+def test_empty_secret_disables_the_bot(secrets: openai_api.OpenAiApi) -> None:
     refusal = json.dumps({"__type": "ResourceNotFoundException", "message": "No."}).encode()
     secrets.answers = [openai_api.refusing(400, refusal)]
     assert Api(None).call("POST", PATH, update(1, 7, "hello")).status == 404
 
 
-def test_a_secret_that_cannot_be_read_makes_telegram_repeat_the_update(
+def test_unreadable_secret_makes_telegram_repeat_the_update(
     secrets: openai_api.OpenAiApi,
 ) -> None:
     refusal = json.dumps({"__type": "AccessDeniedException", "message": "No."}).encode()

@@ -44,7 +44,7 @@ def test_the_page_of_the_link_has_a_button_and_changes_nothing(path: str, owner:
     assert stored_choice(owner, "lead") == {"kind": "lead", "mail": True, "telegram": True}
 
 
-def test_a_post_of_the_mail_program_ends_mails_of_the_kind_only(path: str, owner: Owner) -> None:
+def test_one_click_post_ends_only_emails_of_the_kind(path: str, owner: Owner) -> None:
     for _ in range(2):
         answer = Api(None).call("POST", path, "List-Unsubscribe=One-Click", ONE_CLICK)
         assert answer.status == 200
@@ -60,7 +60,7 @@ def test_a_forged_link_is_not_found(path: str, owner: Owner) -> None:
     assert stored_choice(owner, "order")["mail"] is True
 
 
-def test_the_footer_tells_why_the_mail_came_and_how_to_end_it(
+def test_footer_gives_the_reason_and_the_unsubscribe_link(
     path: str, inbox: Inbox, owner: Owner
 ) -> None:
     text = text_of(inbox.only())

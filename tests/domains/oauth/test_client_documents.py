@@ -74,7 +74,7 @@ def read_refused(client_id: str) -> OAuthError:
 
 
 class TestDocuments:
-    def test_a_client_is_what_its_document_says(self, server: Server) -> None:
+    def test_client_has_the_metadata_of_its_document(self, server: Server) -> None:
         client = clients.find(ID)
         assert (client.id, client.name, client.host) == (ID, "ChatGPT", "chatgpt.example.com")
         assert client.redirect_uris == tuple(METADATA["redirect_uris"])
@@ -99,7 +99,7 @@ class TestDocuments:
             ("max-age=9999999", 86_400),
         ],
     )
-    def test_a_document_is_cached_as_its_headers_say_between_a_minute_and_a_day(
+    def test_document_is_cached_for_a_minute_to_a_day(
         self, net: Internet, time: Time, cache_control: str, seconds: int
     ) -> None:
         server = net.serve(ID, document(PUBLIC_METADATA, cache_control=cache_control))
@@ -151,7 +151,7 @@ class TestDocuments:
         assert "expected none or private_key_jwt, received" in read_refused(ID).message
 
     @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 5_000, b"null"])
-    def test_a_document_that_is_no_json_object_is_refused(self, net: Internet, body: bytes) -> None:
+    def test_document_must_be_a_json_object(self, net: Internet, body: bytes) -> None:
         net.serve(ID, http_response(body))
         assert read_refused(ID).error == "invalid_client"
 
@@ -165,7 +165,7 @@ class TestDocuments:
             (flood(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 1_000), "invalid_client"),
         ],
     )
-    def test_a_server_that_does_not_answer_with_the_document_is_refused_with_one_request(
+    def test_failing_server_is_requested_once(
         self, net: Internet, answer: Answer, error: str
     ) -> None:
         server = net.serve(ID, answer)
@@ -202,7 +202,7 @@ class TestDocuments:
             "https://chatgpt.example.com/" + "x" * 1_500,
         ],
     )
-    def test_an_id_that_may_lead_elsewhere_is_refused_before_any_connection(
+    def test_unsafe_client_id_is_refused_before_any_connection(
         self, net: Internet, client_id: str
     ) -> None:
         net.names["inside.example.com"] = ["10.0.0.1"]
@@ -329,7 +329,7 @@ class TestAssertions:
         assert unauthenticated(assertion(algorithm="PS256")).error == "invalid_client"
 
     @pytest.mark.parametrize("signed", ["", "x", "a.b.c", "....", "é.é.é", "x" * 8_193])
-    def test_what_is_no_assertion_is_refused(self, signed: str) -> None:
+    def test_malformed_assertion_is_refused(self, signed: str) -> None:
         assert unauthenticated(signed).error == "invalid_client"
 
     def test_another_kind_of_assertion_is_refused(self) -> None:
@@ -337,7 +337,7 @@ class TestAssertions:
 
 
 class TestKeys:
-    def test_a_new_key_is_found_at_once(self, server: Server) -> None:
+    def test_new_key_is_found_immediately(self, server: Server) -> None:
         authenticate(assertion())
         server.pages["/oauth/keys.json"] = http_response(published(rsa(), rsa("two")))
         authenticate(assertion(rsa("two"), jti="2"))
@@ -367,7 +367,7 @@ class TestKeys:
         server.pages["/oauth/keys.json"] = document(keys)
         assert unauthenticated(assertion()).error == "invalid_client"
 
-    def test_keys_that_cannot_be_read_are_no_fault_of_the_client(self, server: Server) -> None:
+    def test_unreadable_keys_are_a_temporary_error(self, server: Server) -> None:
         server.pages["/oauth/keys.json"] = http_response(b"", "500 Oops")
         assert unauthenticated(assertion()).error == "temporarily_unavailable"
 

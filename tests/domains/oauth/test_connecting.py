@@ -70,13 +70,13 @@ class TestConsent:
         with pytest.raises(PlanRequiredError):
             grant(new_owner(plan).workspace)
 
-    def test_account_that_was_disabled_meanwhile_connects_no_app(self, owner: Owner) -> None:
+    def test_disabled_account_connects_no_app(self, owner: Owner) -> None:
         email = accounts.get(owner.workspace.owner_id).email
         as_operator("disable_account", email=email)
         with pytest.raises(ConflictError, match="disabled"):
             grant(owner.workspace)
 
-    def test_session_that_has_ended_meanwhile_connects_no_app(self, owner: Owner) -> None:
+    def test_ended_session_connects_no_app(self, owner: Owner) -> None:
         row = console_sessions.find(owner.start_session())
         assert row is not None
         person = SessionPrincipal(
@@ -116,16 +116,14 @@ class TestScopes:
             (["crm:read", "blog:write"], ["crm:read"]),
         ],
     )
-    def test_unknown_scopes_and_those_that_the_person_cannot_grant_are_left_out(
+    def test_unknown_and_ungrantable_scopes_are_left_out(
         self, new_owner: Callable[..., Owner], requested: list[str], expected: list[str]
     ) -> None:
         consent = grant(new_owner().workspace, scopes=requested)
         assert consent["scopes"] == expected
         assert exchange(consent["code"])["scopes"] == expected
 
-    def test_patterns_become_the_scopes_of_the_person(
-        self, new_owner: Callable[..., Owner]
-    ) -> None:
+    def test_patterns_become_the_users_scopes(self, new_owner: Callable[..., Owner]) -> None:
         by_user = grant(new_owner().workspace, scopes=["*:read"])["scopes"]
         by_admin = grant(new_owner(role="admin").workspace, scopes=["*:read"])["scopes"]
         assert "crm:read" in by_user
@@ -191,7 +189,7 @@ class TestExchange:
             {"codeVerifier": ""},
         ],
     )
-    def test_exchange_with_a_wrong_proof_is_refused_and_leaves_the_code_usable(
+    def test_wrong_proof_is_refused_and_leaves_the_code_usable(
         self, owner: Owner, wrong: dict[str, str]
     ) -> None:
         code = grant(owner.workspace)["code"]
@@ -237,7 +235,7 @@ class TestExchange:
             assert usage.reads == 0
         assert works(exchange(code)["accessToken"])
 
-    def test_code_of_an_account_that_was_removed_meanwhile_is_refused(self, owner: Owner) -> None:
+    def test_code_of_a_removed_member_is_refused(self, owner: Owner) -> None:
         manager = member(owner, "manager")
         code = grant(owner.workspace, manager)["code"]
         removal = {"workspaceId": owner.workspace.id, "email": "manager@example.com"}

@@ -179,7 +179,7 @@ class TestDisconnecting:
             in_console(owner.workspace.id, "end_connection", id=elsewhere.id)
         assert elsewhere.works
 
-    def test_disconnecting_is_audited_and_the_app_is_named_for_its_changes(
+    def test_disconnecting_and_changes_by_the_app_are_audited(
         self, owner: Owner, time: Time
     ) -> None:
         app = connect(owner.workspace, scopes=["projects:write"])
@@ -196,7 +196,7 @@ class TestDisconnecting:
 
 
 class TestList:
-    def test_list_shows_who_connected_what_and_when(self, owner: Owner, time: Time) -> None:
+    def test_list_shows_the_account_app_and_time(self, owner: Owner, time: Time) -> None:
         connect(owner.workspace)
         time.pass_by(minutes=1)
         app = connect(owner.workspace, clientName="ChatGPT", clientHost="chatgpt.example")

@@ -36,9 +36,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestAtTheSameMoment:
-    def test_code_that_is_used_twice_works_once_and_then_ends_the_connection(
-        self, owner: Owner
-    ) -> None:
+    def test_code_used_twice_ends_the_connection(self, owner: Owner) -> None:
         consent = grant(owner.workspace)
         arguments = exchange_arguments(consent["code"])
         answers = run_concurrently(4, lambda _: attempt("exchange_code", **arguments))
@@ -168,7 +166,7 @@ class TestAtTheSameMoment:
 class TestLostAnswers:
     """Answers of the database that are lost once, or until all retries are used up."""
 
-    def test_exchange_whose_answers_are_lost_gives_working_tokens(
+    def test_exchange_after_lost_responses_gives_working_tokens(
         self, fault: Fault, when: str, owner: Owner
     ) -> None:
         arguments = exchange_arguments(grant(owner.workspace)["code"])
@@ -176,7 +174,7 @@ class TestLostAnswers:
             response = attempt("exchange_code", **arguments)
         assert works(response["accessToken"])
 
-    def test_client_repeats_a_refresh_whose_answer_was_lost(
+    def test_client_can_repeat_a_refresh_with_a_lost_response(
         self, fault: Fault, when: str, owner: Owner
     ) -> None:
         app = connect(owner.workspace)
@@ -187,7 +185,7 @@ class TestLostAnswers:
         assert app.works
         assert newer.refreshed().works
 
-    def test_end_whose_answers_are_lost_is_final(
+    def test_end_is_final_after_lost_responses(
         self, fault: Fault, when: str, owner: Owner, new_owner: Callable[..., Owner]
     ) -> None:
         app, other = connect(owner.workspace), connect(new_owner().workspace)

@@ -56,7 +56,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("uri", REFUSED)
-def test_a_redirect_uri_that_could_give_the_code_away_is_refused(uri: str) -> None:
+def test_unsafe_redirect_uri_is_refused(uri: str) -> None:
     with pytest.raises(ValueError, match=r"^expected .*received"):
         redirect_uris.parse(uri)
 
@@ -77,7 +77,7 @@ def test_a_redirect_uri_that_could_give_the_code_away_is_refused(uri: str) -> No
         ("VSCode-Insiders://a/b", "vscode-insiders:"),
     ],
 )
-def test_a_redirect_uri_is_shown_by_where_it_leads(uri: str, display_name: str) -> None:
+def test_redirect_uri_is_shown_by_its_host(uri: str, display_name: str) -> None:
     assert redirect_uris.parse(uri).display_name == display_name
 
 
@@ -88,7 +88,7 @@ def test_the_longest_redirect_uri_is_accepted() -> None:
         redirect_uris.parse(uri + "?")
 
 
-def test_a_redirect_uri_of_an_app_has_no_host() -> None:
+def test_app_scheme_has_no_host() -> None:
     assert redirect_uris.parse("cursor://localhost/oauth").host == ""
 
 
@@ -116,7 +116,7 @@ def test_an_https_uri_is_compared_character_by_character(requested: str) -> None
 
 
 @given(st.integers(1, 65_535), st.integers(1, 65_535), st.sampled_from(["127.0.0.1", "[::1]"]))
-def test_a_program_on_the_users_machine_may_use_any_port(ours: int, theirs: int, host: str) -> None:
+def test_loopback_uri_may_have_any_port(ours: int, theirs: int, host: str) -> None:
     registered = f"http://{host}:{ours}/callback"
     assert redirect_uris.matches(registered, f"http://{host}:{theirs}/callback")
     assert redirect_uris.matches(registered, f"http://{host}/callback")
@@ -129,9 +129,7 @@ def test_a_program_on_the_users_machine_may_use_any_port(ours: int, theirs: int,
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_no_two_texts_match_unless_they_are_equal_or_lead_to_the_users_machine(
-    registered: str, requested: str
-) -> None:
+def test_only_equal_or_loopback_uris_match(registered: str, requested: str) -> None:
     if redirect_uris.matches(registered, requested) and registered != requested:
         assert redirect_uris.parse(requested).is_loopback
 

@@ -74,7 +74,7 @@ def test_a_registered_client_is_found_by_its_id(request_: dict[str, Any]) -> Non
     assert client.host == ""
 
 
-def test_one_uri_is_no_list_of_uris() -> None:
+def test_redirect_uris_must_be_a_list() -> None:
     with pytest.raises(ValueError, match="expected a list of at least one URI"):
         clients.checked_uris(CLAUDE)
 
@@ -101,7 +101,7 @@ def test_the_same_metadata_has_the_same_id() -> None:
     assert first == second
 
 
-def test_the_id_of_a_client_has_its_name_in_two_bytes_a_letter() -> None:
+def test_client_id_holds_its_name_in_two_bytes_a_letter() -> None:
     """An id with escaped letters would reach its longest length with a third of the letters."""
     answer = registration.register({"client_name": "Клод", "redirect_uris": [CLAUDE]})
     assert answer["client_id"] == encoded("Клод", CLAUDE)
@@ -111,7 +111,7 @@ def test_a_client_without_a_name_is_named_by_its_redirect() -> None:
     assert registration.register({"redirect_uris": [CLAUDE]})["client_name"] == "claude.ai"
 
 
-def test_a_name_is_shown_without_characters_that_hide_others() -> None:
+def test_name_is_shown_without_hiding_characters() -> None:
     metadata = {
         "redirect_uris": [CLAUDE],
         "client_name": " Cla\u202eude\n\u200bof\u00adX\ue000Z " + "y" * 99,
@@ -187,7 +187,7 @@ def test_an_id_that_registration_does_not_return_is_refused(client_id: str) -> N
 
 
 @given(st.binary(max_size=60), st.text(max_size=60))
-def test_no_id_causes_anything_but_a_refusal(data: bytes, text: str) -> None:
+def test_any_unknown_id_is_refused(data: bytes, text: str) -> None:
     for candidate in ("dcr_" + base64.urlsafe_b64encode(data).decode(), "dcr_" + text):
         with pytest.raises(OAuthError):
             registration.read(candidate)

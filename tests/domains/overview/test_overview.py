@@ -123,7 +123,7 @@ class TestTotals:
         talk(bot, "And rolls?", sessionId=session)
         assert workspace.today()["dialogs"] == 1
 
-    def test_tests_by_the_workspaces_own_people_are_not_counted(self, workspace: Workspace) -> None:
+    def test_tests_by_members_are_not_counted(self, workspace: Workspace) -> None:
         counts = Increments(workspace.owner.workspace.id)
         day = workspace.time.now.date()
         bot_metrics.count(counts, "bot", "test", day, {bot_metrics.DIALOGS: 1})
@@ -161,9 +161,7 @@ class TestTotals:
 
 
 class TestLeads:
-    def test_the_last_five_leads_and_the_number_of_new_ones_are_shown(
-        self, workspace: Workspace
-    ) -> None:
+    def test_latest_leads_and_the_number_of_new_ones_are_shown(self, workspace: Workspace) -> None:
         form = workspace.create_form()
         ids = []
         for number in range(7):
@@ -201,9 +199,7 @@ class TestLeads:
 
 
 class TestBookings:
-    def test_the_next_bookings_and_the_number_of_upcoming_ones_are_shown(
-        self, workspace: Workspace
-    ) -> None:
+    def test_next_bookings_and_their_number_are_shown(self, workspace: Workspace) -> None:
         salon = Salon.opened(workspace.api)
         starts = ("15T17:00", "16T09:00", "15T10:00", "21T17:00", "22T09:00", "29T09:00")
         booking_ids = {
@@ -286,7 +282,9 @@ class TestFunds:
         assert workspace.overview()["funds"] == {"available": 12_345, "reserved": 0}
 
     @pytest.mark.parametrize("membership", ["manager", "member"])
-    def test_other_people_do_not_see_the_funds(self, workspace: Workspace, membership: str) -> None:
+    def test_other_members_do_not_see_the_funds(
+        self, workspace: Workspace, membership: str
+    ) -> None:
         top_up("somebody", 12_345)
         assert workspace.overview(account_id="somebody", membership=membership)["funds"] is None
 

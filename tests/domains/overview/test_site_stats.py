@@ -87,9 +87,7 @@ class TestCounting:
         assert report["series"][-1] == {"date": "2027-01-15", "views": 3, "visitors": 2}
         assert [span["views"] for span in report["series"][:-1]] == [0] * 29
 
-    def test_counting_can_be_switched_off_and_history_stays(
-        self, api: Api, things: Things, hit: Any
-    ) -> None:
+    def test_switching_off_keeps_the_history(self, api: Api, things: Things, hit: Any) -> None:
         hit()
         api.post("/api/projects/toggle-stats", {"id": things.site, "enabled": False})
         assert hit().data["counted"] is False
@@ -105,7 +103,7 @@ class TestCounting:
             "",
         ],
     )
-    def test_crawlers_are_answered_but_not_counted(
+    def test_crawlers_are_not_counted(
         self, api: Api, things: Things, hit: Any, browser: str
     ) -> None:
         answer = hit(browser=browser)
@@ -122,7 +120,7 @@ class TestCounting:
         as_operator("suspend_site", id=things.site)
         assert hit().status == 404
 
-    def test_no_data_of_the_visitor_is_stored_and_nothing_is_audited(
+    def test_no_data_of_the_visitor_is_stored_or_audited(
         self, owner: Owner, things: Things, hit: Any
     ) -> None:
         entry_count = len(audit.latest(owner.workspace.id))

@@ -147,7 +147,7 @@ class TestLocal:
         assert b"Theirs" in get(f"/s/{HOST}", host=HOST).body
         assert get("/s/bakery/").status == 200, "the former holder is at the platform again"
 
-    def test_a_job_moves_a_domain_once_only_the_new_owners_record_exists(
+    def test_job_moves_a_domain_to_the_only_proven_owner(
         self,
         api: Api,
         site: str,
@@ -257,7 +257,7 @@ class TestProgress:
         run_jobs()
         assert state(api, verified) == ("active", None)
 
-    def test_a_check_that_is_killed_before_its_end_is_finished_by_the_next(
+    def test_killed_check_is_finished_by_the_next(
         self,
         api: Api,
         verified: str,
@@ -288,7 +288,7 @@ class TestProgress:
         assert state(api, verified) == ("active", None)
 
     @pytest.mark.parametrize("how", ["unbind", "rebind", "delete"])
-    def test_a_released_host_is_taken_away_however_long_that_takes(
+    def test_slow_release_of_a_host_is_finished(
         self, how: str, api: Api, verified: str, hosts: FakeHosts, time: Time
     ) -> None:
         hosts.states.clear()
@@ -309,7 +309,7 @@ class TestProgress:
         assert not hosts.served
         assert not waiting_jobs(domain_binding.RELEASE)
 
-    def test_a_host_that_is_bound_again_is_not_taken_away(
+    def test_host_bound_again_is_not_released(
         self, api: Api, verified: str, hosts: FakeHosts, txt_records: Records
     ) -> None:
         hosts.states.clear()
@@ -321,7 +321,7 @@ class TestProgress:
         assert hosts.served == {HOST}
         assert state(api, verified) == ("active", None)
 
-    def test_a_host_that_was_set_up_while_its_domain_was_unbound_is_released(
+    def test_host_set_up_during_an_unbind_is_released(
         self, api: Api, verified: str, hosts: FakeHosts, time: Time
     ) -> None:
         def unbind() -> None:
@@ -365,7 +365,7 @@ class TestProgress:
         assert state(api, verified) == ("certificate", "Being made.")
 
 
-def test_an_installation_without_hosts_keeps_the_sites_url_and_says_so(
+def test_sites_url_is_kept_without_hosts(
     api: Api, site: str, txt_records: Records, time: Time
 ) -> None:
     prove(txt_records, bind(api, site))
@@ -380,7 +380,7 @@ def test_an_installation_without_hosts_keeps_the_sites_url_and_says_so(
 
 
 @pytest.mark.usefixtures("_local")
-def test_a_domain_that_was_verified_before_there_were_hosts_is_served_after_the_next_call(
+def test_domain_verified_before_hosts_is_served_after_the_next_call(
     api: Api, site: str, txt_records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:

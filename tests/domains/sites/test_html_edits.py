@@ -35,7 +35,7 @@ def completed(html: str) -> str:
         ("", "<header><h1>x</h1></header>"),
     ],
 )
-def test_a_page_without_a_title_gets_one_at_the_start_of_its_head(prefix: str, suffix: str) -> None:
+def test_missing_title_is_added_at_the_start_of_the_head(prefix: str, suffix: str) -> None:
     assert completed(prefix + suffix) == prefix + ADDED + suffix
 
 
@@ -49,7 +49,7 @@ def test_a_page_without_a_title_gets_one_at_the_start_of_its_head(prefix: str, s
         "<svg></svg><meta charset=utf-8><meta name=description><title>x</title>",
     ],
 )
-def test_a_pages_own_title_and_description_stay(html: str) -> None:
+def test_own_title_and_description_are_kept(html: str) -> None:
     assert completed(html) == html
 
 

@@ -48,7 +48,7 @@ class TestDeletePage:
         body = {"id": page["id"], "ifVersion": 2, "confirm": True}
         assert api.post(DELETE, body)["deleted"] is True
 
-    def test_delete_removes_the_page_at_once_and_keeps_its_html_for_30_days(
+    def test_deleted_page_is_gone_and_its_html_is_kept_for_30_days(
         self, owner: Owner, api: Api, site: str, time: Time
     ) -> None:
         other_page = save(api, create(api, site, "Kept"), "kept")

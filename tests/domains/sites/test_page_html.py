@@ -87,9 +87,7 @@ class TestSavePageHtml:
         assert answer.data["code"] == "version_conflict"
         assert save(api, page, "x", ifVersion=version)["version"] == version + 1
 
-    def test_a_page_keeps_its_html_and_the_html_before_an_edit(
-        self, owner: Owner, api: Api, site: str
-    ) -> None:
+    def test_edit_keeps_the_html_before(self, owner: Owner, api: Api, site: str) -> None:
         page, other = create(api, site), create(api, site)
         for html in ("one", "two", "three"):
             save(api, page, html)
@@ -139,7 +137,7 @@ class TestSavePageHtml:
         assert read(api, page)["page"] == saved
         assert objects(owner) == [b"after", b"before"]
 
-    def test_a_commit_whose_answer_is_lost_keeps_the_html(self, api: Api, site: str) -> None:
+    def test_commit_with_a_lost_response_keeps_the_html(self, api: Api, site: str) -> None:
         page = create(api, site)
         save(api, page, "before")
 
@@ -196,7 +194,7 @@ class TestSavePageHtml:
         assert objects(owner) == [b"one", b"two"]
         assert run_jobs()["page-html-unused"] == 0
 
-    def test_a_process_killed_after_the_commit_leaves_the_old_object_to_the_runner(
+    def test_kill_after_the_commit_leaves_the_old_object_to_the_runner(
         self, time: Time, owner: Owner, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         page = create(api, site)
@@ -215,7 +213,7 @@ class TestSavePageHtml:
         assert read(api, page)["page"]["html"] == "after"
 
     @pytest.mark.parametrize("moment", ["put", "commit"])
-    def test_a_process_killed_before_the_commit_leaves_the_new_object_to_the_runner(
+    def test_kill_before_the_commit_leaves_the_new_object_to_the_runner(
         self,
         moment: str,
         time: Time,
@@ -290,9 +288,7 @@ class TestEdits:
         assert record(read(api, page)["page"]) == edited
         assert save(api, page, "x", returnHtml=False) == record(read(api, page)["page"])
 
-    def test_a_tool_leaves_long_html_out_of_its_answer_unless_asked_for_it(
-        self, api: Api, site: str
-    ) -> None:
+    def test_tool_omits_long_html_unless_requested(self, api: Api, site: str) -> None:
         page = create(api, site)
         short, long = "<p>" + "ё" * 30_000, "<p>" + "ё" * 31_000
         for html, options, returned in (
@@ -365,9 +361,7 @@ class TestEdits:
         shrunk = edit(api, page, grow, {"find": "ё", "replace": "y", "all": True})
         assert shrunk["html"] == "y" * MIB
 
-    def test_edits_that_multiply_the_size_are_refused_before_they_are_applied(
-        self, api: Api, site: str
-    ) -> None:
+    def test_edits_that_multiply_the_size_are_refused_early(self, api: Api, site: str) -> None:
         page = create(api, site)
         save(api, page, "x" * MIB)
         bomb = {"find": "x", "replace": "x" * 100_000, "all": True}

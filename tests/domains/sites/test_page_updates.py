@@ -52,7 +52,7 @@ def design(size: int, letter: str = "ж") -> dict[str, str]:
 class TestLongDesignSystem:
     """A design system over 1 KB is stored in a row of its own. Only lists show the difference."""
 
-    def test_a_long_design_system_is_in_every_answer_about_its_page(
+    def test_long_design_system_is_in_every_response_for_its_page(
         self, api: Api, site: str
     ) -> None:
         page = create(api, site)
@@ -103,7 +103,7 @@ class TestLongDesignSystem:
             update(api, page, designSystem=None if last == "cleared" else {"a": 1})
         assert not any("#PAGE#DESIGN/" in key for key in all_rows())
 
-    def test_a_long_design_system_is_never_shown_with_another_version_of_its_page(
+    def test_long_design_system_matches_the_version_of_its_page(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(retry, "sleep", lambda _: None)
@@ -321,7 +321,7 @@ class TestUpdatePage:
         assert api.refused("POST", UPDATE, body).data["code"] == "version_conflict"
         assert read(api, page)["page"]["html"] == "rival"
 
-    def test_moving_the_home_leaves_other_sites_alone(self, api: Api, site: str) -> None:
+    def test_moving_the_home_does_not_change_other_sites(self, api: Api, site: str) -> None:
         other = new_site(api, "Other")
         create(api, other, "Other home")
         create(api, site)

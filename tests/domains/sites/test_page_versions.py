@@ -49,7 +49,7 @@ def html_of(owner: Owner, page: Any, version: Any) -> str:
 
 
 class TestKeeping:
-    def test_a_save_keeps_the_html_before_it(
+    def test_save_keeps_the_former_html(
         self, owner: Owner, api: Api, page: Any, edits: Any
     ) -> None:
         edits("one", "two", "three")
@@ -64,7 +64,7 @@ class TestKeeping:
         assert save_answer(api, page, "first")["undo"] is None
         assert versions(api, page) == []
 
-    def test_saves_of_one_caller_within_ten_minutes_keep_the_html_before_them(
+    def test_saves_within_ten_minutes_keep_one_version(
         self, owner: Owner, time: Time, api: Api, page: Any, edits: Any
     ) -> None:
         edits("before")
@@ -88,7 +88,7 @@ class TestKeeping:
         htmls = [html_of(owner, page, version) for version in versions(api, page)]
         assert htmls == ["theirs", "mine", "before"]
 
-    def test_html_that_does_not_change_keeps_nothing(
+    def test_unchanged_html_keeps_no_version(
         self, owner: Owner, api: Api, page: Any, edits: Any
     ) -> None:
         edits("same", "same", "same")
@@ -96,7 +96,9 @@ class TestKeeping:
         assert objects(owner) == [b"same"]
         assert read(api, page)["page"]["version"] == 4
 
-    def test_an_answer_says_how_to_undo_the_save(self, api: Api, page: Any, edits: Any) -> None:
+    def test_response_of_a_save_has_the_call_that_undoes_it(
+        self, api: Api, page: Any, edits: Any
+    ) -> None:
         edits("before")
         undo = save_answer(api, page, "after")["undo"]
         (version,) = versions(api, page)
@@ -163,7 +165,7 @@ class TestLimits:
 
 
 class TestRestoring:
-    def test_a_version_becomes_the_html_and_the_html_a_version(
+    def test_restore_swaps_the_html_and_the_version(
         self, owner: Owner, api: Api, page: Any, edits: Any
     ) -> None:
         edits("good")
@@ -199,7 +201,7 @@ class TestRestoring:
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 50)
         assert restore(api, page, large)["page"]["htmlBytes"] == 50
 
-    def test_an_answer_names_files_that_are_gone(self, api: Api, page: Any, edits: Any) -> None:
+    def test_response_lists_missing_files(self, api: Api, page: Any, edits: Any) -> None:
         there, gone = (upload(api, name=f"{name}.txt") for name in "ab")
         edits(f'<img src="{there["url"]}"><img src="{gone["url"]}">', "x")
         api.post("/api/files/delete", {"id": gone["id"]})

@@ -212,7 +212,7 @@ class TestGetPage:
             offset = data["nextOffset"]
         assert "".join(parts) == html
 
-    def test_a_long_answer_comes_with_a_warning(self, api: Api, site: str) -> None:
+    def test_long_response_has_a_warning(self, api: Api, site: str) -> None:
         page = create(api, site)
         save(api, page, "x" * 100_000)
         data = read(api, page)
@@ -302,9 +302,7 @@ class TestCreatePage:
 class TestUrl:
     """A page's public URL."""
 
-    def test_the_url_is_the_sites_url_with_the_slug_and_the_homes_is_the_sites(
-        self, api: Api, site: str
-    ) -> None:
+    def test_url_is_the_sites_url_with_the_slug(self, api: Api, site: str) -> None:
         home, page = create(api, site, slug="start"), create(api, site, slug="menu")
         base = f"{service_settings.settings().public_url}/s/bakery"
         assert [home["url"], page["url"]] == [base, f"{base}/menu"]
@@ -332,7 +330,7 @@ class TestUrl:
 
 
 class TestAnotherWorkspacesPages:
-    def test_the_answer_is_byte_for_byte_that_of_an_unknown_id(
+    def test_foreign_id_gets_the_same_bytes_as_an_unknown_id(
         self, api: Api, site: str, new_owner: Any
     ) -> None:
         theirs = new_owner().api()

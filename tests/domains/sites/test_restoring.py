@@ -120,7 +120,7 @@ class TestPages:
         assert site in answer.data["message"]
 
     @pytest.mark.parametrize("moment", ["before the purge commits", "after the purge committed"])
-    def test_of_a_restore_and_a_purge_at_the_same_time_exactly_one_wins(
+    def test_concurrent_restore_and_purge_have_one_winner(
         self, moment: str, owner: Owner, time: Time, api: Api, site: str, monkeypatch: Any
     ) -> None:
         page = create(api, site)
@@ -186,7 +186,7 @@ class TestSites:
             save(api, page, f"<h1>{page['title']}</h1>")
         return new_pages
 
-    def test_an_overwritten_and_deleted_site_returns_as_it_was(
+    def test_overwritten_and_deleted_site_is_restored_unchanged(
         self, owner: Owner, api: Api, site: str, pages: list[Any]
     ) -> None:
         form = api.post("/api/forms/create", FORM | {"projectId": site})["form"]["id"]
@@ -216,7 +216,7 @@ class TestSites:
         (restored,) = api.get("/api/forms/list")["forms"]
         assert (restored["id"], restored["submissions"]) == (form, 2)
 
-    def test_what_was_deleted_before_the_site_stays_deleted(
+    def test_records_deleted_before_the_site_are_not_restored(
         self, api: Api, site: str, pages: list[Any]
     ) -> None:
         delete(api, pages[2])
@@ -245,7 +245,7 @@ class TestSites:
         assert api.get("/api/projects/list")["projects"] == []
         assert len(restore_site(api, site)["pages"]) == len(pages)
 
-    def test_a_suspended_site_stays_suspended(self, api: Api, site: str) -> None:
+    def test_restored_site_is_still_suspended(self, api: Api, site: str) -> None:
         from tests.conftest import as_operator
 
         as_operator("suspend_site", id=site)
@@ -304,7 +304,7 @@ class TestSites:
         assert len(api.get("/api/forms/list")["forms"]) == 1
         assert delete_site(api, site)["cascade"]["pages"] == 3
 
-    def test_a_cascade_that_runs_again_leaves_a_restored_site_alone(
+    def test_repeated_cascade_does_not_delete_a_restored_site(
         self, owner: Owner, time: Time, api: Api, site: str, pages: list[Any]
     ) -> None:
         from chalicelib.engine import jobs

@@ -9,7 +9,7 @@ def text(*lines: str) -> str:
     return "\n".join(lines)
 
 
-def test_changed_lines_are_shown_beside_each_other_with_their_surroundings() -> None:
+def test_changed_lines_are_paired_with_their_context() -> None:
     old_text = text(*SAME[:5], "old", "gone", *SAME[5:], "end")
     new_text = text(*SAME[:5], "new", *SAME[5:], "added", "end")
     assert compare(old_text, new_text) == [

@@ -117,7 +117,7 @@ class TestUpdateSite:
         assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:active": 1}
 
     @pytest.mark.parametrize("expected", ["active", "inactive"])
-    def test_a_suspended_site_stays_suspended_with_a_warning(self, expected: str, api: Api) -> None:
+    def test_status_change_of_a_suspended_site_is_a_warning(self, expected: str, api: Api) -> None:
         site = create(api)
         as_operator("suspend_site", id=site["id"])
         data = api.post(UPDATE, {"id": site["id"], "status": expected, "title": "New"})
@@ -136,9 +136,7 @@ class TestUpdateSite:
 
 
 class TestDeleteSite:
-    def test_delete_reports_the_deleted_records_and_takes_effect_at_once(
-        self, owner: Owner, api: Api
-    ) -> None:
+    def test_delete_reports_the_deleted_records(self, owner: Owner, api: Api) -> None:
         site, other = create(api, "Gone"), create(api, "Stays")
         pages = [add_page(api, site, html="<p>") for _ in range(3)]
         other_page = add_page(api, other)
@@ -289,9 +287,7 @@ class TestDeleteSite:
         assert not any("#PAGE#BY#slug#" in key for key in rows_about(site["id"]))
         assert run_jobs()["site-cascade"] == 0
 
-    def test_pages_of_an_ordinary_site_are_deleted_in_the_same_transaction(
-        self, owner: Owner, api: Api
-    ) -> None:
+    def test_ordinary_site_is_deleted_in_one_transaction(self, owner: Owner, api: Api) -> None:
         site = create(api)
         pages = [add_page(api, site) for _ in range(5)]
         with transactions_failing_after(1):

@@ -72,7 +72,7 @@ def test_another_sites_token_proves_nothing(api: Api, txt_records: Records) -> N
     assert bind(api, two)["status"] == "pending"
 
 
-def test_a_pending_domain_does_not_prevent_others_from_proving_it(
+def test_pending_domain_can_be_proven_by_another_site(
     new_owner: Callable[..., Owner], txt_records: Records
 ) -> None:
     squatter, rightful = new_owner().api(), new_owner().api()
@@ -139,7 +139,7 @@ class TestNewOwner:
         assert bind(api, second)["status"] == "verified"
         assert project(api, site)["domain"]["status"] == "failed"
 
-    def test_a_domain_does_not_move_while_the_dns_does_not_answer(
+    def test_domain_does_not_move_while_the_dns_is_unavailable(
         self, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
@@ -222,9 +222,7 @@ class TestNewOwner:
             assert project(api, site)["domain"]["status"] == "failed"
 
 
-def test_of_many_sites_that_prove_one_domain_concurrently_one_gets_it(
-    api: Api, txt_records: Records
-) -> None:
+def test_concurrent_proofs_give_the_domain_to_one_site(api: Api, txt_records: Records) -> None:
     sites = [new_site(api) for _ in range(6)]
     values = set()
     for site in sites:
@@ -327,7 +325,7 @@ def test_unbinding_also_requires_the_domain(api: Api, site: str) -> None:
     assert api.refused("POST", SET, {"id": site}).status == 400
 
 
-def test_the_dns_is_queried_once_however_often_the_write_is_retried(
+def test_retries_of_the_write_query_the_dns_once(
     api: Api, site: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosts: list[str] = []

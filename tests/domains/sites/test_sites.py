@@ -124,9 +124,7 @@ class TestListSites:
         create(api)
         assert total(api, search="  ") == 1
 
-    def test_words_of_a_search_may_be_in_title_and_slug_but_a_part_is_in_one(
-        self, api: Api
-    ) -> None:
+    def test_search_words_match_across_title_and_slug(self, api: Api) -> None:
         create(api, "Bread", slug="cheese")
         assert total(api, search="cheese bread") == 1
         assert total(api, search="ead\nche") == 0
@@ -268,7 +266,7 @@ class TestCreateSite:
             assert says in error["message"]
         assert total(api) == 0
 
-    def test_all_wrong_fields_are_named_at_once(self, api: Api) -> None:
+    def test_all_invalid_fields_are_reported_together(self, api: Api) -> None:
         answer = api.refused("POST", CREATE, {"title": "", "slug": "A B", "description": 1})
         assert {error["field"] for error in answer.data["errors"]} == {
             "title",

@@ -100,7 +100,7 @@ class TestEvents:
         assert notes[0] == "First"
         assert set(notes[1:]) == {"Second"}
 
-    def test_an_event_of_a_deleted_record_has_its_id_alone(
+    def test_event_of_a_deleted_record_has_only_its_id(
         self, webhook: dict[str, Any], receiver: Receiver, api: Api
     ) -> None:
         product = api.post("/api/products/create", {"name": "Rye", "price": 1, "stock": 9})
@@ -215,7 +215,7 @@ class TestAttempts:
         run_until_idle()
         assert deliveries(webhook)[0]["state"] == "delivered"
 
-    def test_a_receiver_can_ask_for_a_longer_pause(
+    def test_receiver_can_request_a_longer_pause(
         self, webhook: dict[str, Any], receiver: Receiver, time: Time
     ) -> None:
         receiver.answer = lambda _: status(429, retry_after=3_600)
@@ -251,7 +251,7 @@ class TestAttempts:
 
 
 class TestSwitchingOff:
-    def test_a_receiver_that_is_gone_is_switched_off_at_once(
+    def test_webhook_of_a_gone_receiver_is_switched_off_immediately(
         self, webhook: dict[str, Any], receiver: Receiver, owner: Owner
     ) -> None:
         receiver.answer = lambda _: status(410)
@@ -274,7 +274,7 @@ class TestSwitchingOff:
         run_until_idle()
         assert state(owner) == ("off", "failing")
 
-    def test_one_success_begins_the_three_days_anew(
+    def test_one_success_restarts_the_three_days(
         self, webhook: dict[str, Any], receiver: Receiver, owner: Owner, time: Time
     ) -> None:
         for hour in range(0, 80, 4):

@@ -43,7 +43,7 @@ def change(webhook: dict[str, Any], **values: Any) -> None:
     as_operator("update_webhook", webhookId=webhook["webhookId"], **values)
 
 
-def test_one_run_sends_the_events_that_it_finds(
+def test_one_run_sends_all_waiting_events(
     webhook: dict[str, Any], receiver: Receiver, things: Things
 ) -> None:
     submit(things.form, name="Ada", email="ada@example.com")
@@ -105,7 +105,7 @@ def test_a_webhook_that_is_switched_on_again_has_three_days_again(
     assert listed_webhook["status"] == "active"
 
 
-def test_a_turn_with_a_slow_receiver_ends_before_another_worker_can_take_it(
+def test_turn_with_a_slow_receiver_ends_within_its_lease(
     webhook: dict[str, Any],
     receiver: Receiver,
     owner: Owner,
@@ -129,7 +129,7 @@ def test_a_turn_with_a_slow_receiver_ends_before_another_worker_can_take_it(
     assert max(send_times) + timedelta(seconds=15) <= turns.TURN
 
 
-def test_an_event_whose_outcome_is_not_stored_is_sent_once_a_turn_and_then_rests(
+def test_event_without_a_stored_outcome_is_sent_once_a_turn(
     webhook: dict[str, Any],
     receiver: Receiver,
     owner: Owner,
@@ -193,7 +193,7 @@ def test_an_event_that_is_given_up_during_an_attempt_is_not_tried_again(
     assert deliveries(webhook)[0]["state"] == "failed"
 
 
-def test_what_waits_is_not_given_up_if_the_webhook_stays_off(
+def test_failed_switch_on_keeps_the_waiting_events(
     webhook: dict[str, Any], receiver: Receiver
 ) -> None:
     send_test(webhook)
@@ -280,7 +280,7 @@ def test_a_new_event_does_not_end_the_rest_that_a_receiver_asked_for(
     assert len(receiver.requests) > request_count
 
 
-def test_a_visitor_is_not_told_apart(
+def test_event_of_any_visitor_has_the_actor_visitor(
     webhook: dict[str, Any], receiver: Receiver, things: Things
 ) -> None:
     submit(things.form, name="Ada", email="ada@example.com")

@@ -34,7 +34,7 @@ def erase(owner: Owner) -> None:
     as_operator("erase_client", workspaceId=owner.workspace.id, email=EMAIL)
 
 
-def test_an_erasure_removes_replies_to_events_of_the_person_and_no_others(
+def test_erasure_removes_only_replies_about_the_client(
     webhook: dict[str, Any], owner: Owner, things: Things
 ) -> None:
     submit(things.form, name="Zoe", email=EMAIL)

@@ -24,7 +24,7 @@ def test_nothing_follows_the_last_attempt() -> None:
     assert next_attempt(len(PAUSES) + 1, NOW, timedelta(hours=1)) is None
 
 
-def test_a_receiver_may_ask_for_a_longer_pause_but_not_for_a_shorter_one() -> None:
+def test_receiver_may_only_lengthen_the_pause() -> None:
     assert next_attempt(1, NOW, timedelta(hours=1)) == NOW + timedelta(hours=1)
     at = next_attempt(2, NOW, timedelta(seconds=1))
     assert at is not None
@@ -35,7 +35,7 @@ def test_a_receiver_may_ask_for_a_longer_pause_but_not_for_a_shorter_one() -> No
     ("failures", "hours", "switched_off"),
     [(10, 72, True), (9, 72, False), (10, 71.99, False), (11, 80, True), (10, None, False)],
 )
-def test_a_webhook_is_switched_off_after_ten_failures_in_a_row_over_three_days(
+def test_webhook_is_switched_off_after_ten_failures_over_three_days(
     failures: int, hours: float | None, *, switched_off: bool
 ) -> None:
     since = None if hours is None else NOW - timedelta(hours=hours)

@@ -40,7 +40,7 @@ def test_the_signature_equals_the_example_of_the_specification() -> None:
 
 
 @pytest.mark.parametrize("secret", [OLD, NEW])
-def test_receivers_with_the_old_or_the_new_secret_verify_a_webhook_during_a_rotation(
+def test_both_secrets_verify_during_a_rotation(
     secret: str,
 ) -> None:
     headers = signed_headers([NEW, OLD], "msg_1", now(), BODY)
@@ -86,7 +86,7 @@ def test_a_secret_is_32_bytes_in_the_form_of_the_specification() -> None:
     assert len(base64.b64decode(encoded, validate=True)) == 32
 
 
-def test_a_secret_depends_on_key_workspace_endpoint_and_version_alone() -> None:
+def test_secret_depends_on_key_workspace_endpoint_and_version() -> None:
     inputs = [
         (MASTER_KEY, "ws1", "ep1", 1),
         (MASTER_KEY, "ws1", "ep1", 2),

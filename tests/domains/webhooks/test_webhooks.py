@@ -167,7 +167,7 @@ class TestSecrets:
 
 
 class TestOff:
-    def test_what_happens_while_a_webhook_is_off_is_not_sent(
+    def test_events_while_a_webhook_is_off_are_not_sent(
         self, add_webhook: AddWebhook, receiver: Receiver, things: Things
     ) -> None:
         webhook = add_webhook("lead.created")
@@ -179,7 +179,7 @@ class TestOff:
         assert receiver.requests == []
 
     @pytest.mark.parametrize(("send_waiting", "count"), [(True, 1), (False, 0)])
-    def test_what_waited_is_sent_or_given_up_when_it_is_on_again(
+    def test_waiting_events_are_sent_or_dropped_when_on_again(
         self,
         send_waiting: bool,
         count: int,

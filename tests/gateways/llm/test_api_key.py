@@ -124,7 +124,7 @@ def test_a_key_that_cannot_be_read_makes_the_model_unavailable(
     assert keys(openai) == [KEY]
 
 
-def test_a_chat_whose_key_cannot_be_read_fails_for_the_visitor_and_costs_nothing(
+def test_chat_without_a_readable_key_fails_and_is_not_charged(
     provider: ChatModel, secrets: OpenAiApi, openai: OpenAiApi, owner: Owner
 ) -> None:
     secrets.answers = [refusal("AccessDeniedException")]

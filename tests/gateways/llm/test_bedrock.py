@@ -270,9 +270,7 @@ class TestFailure:
 
 
 class TestTime:
-    def test_a_server_that_is_silent_after_its_first_event_is_given_up_after_the_read_timeout(
-        self, api: OpenAiApi
-    ) -> None:
+    def test_read_timeout_ends_a_stream_after_its_first_event(self, api: OpenAiApi) -> None:
         api.answers = [bedrock_api.silent_after(text("a"))]
 
         def attempt(seconds: float) -> Heard:

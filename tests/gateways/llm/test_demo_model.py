@@ -228,7 +228,7 @@ class TestDemoDraft:
         )
         assert draft(facts=known | {"category": "Dog toys"}).category_id == "c3"
 
-    def test_a_prompt_or_a_barcode_alone_is_enough_for_a_draft(self) -> None:
+    def test_prompt_or_barcode_is_enough_for_a_draft(self) -> None:
         card = draft(prompt="Стрижка для собак. Час работы.", kind="service", categories=[])
         assert (card.name, card.category_id) == ("Стрижка для собак", None)
         assert draft(barcode="4006381333931").name == "4006381333931"

@@ -274,7 +274,7 @@ class TestParse:
         assert str(caught.value) == caught.value.reason
 
     @given(any_answer)
-    def test_a_draft_fits_the_limits_whatever_the_answer(self, text: str) -> None:
+    def test_draft_fits_the_limits_for_any_answer(self, text: str) -> None:
         try:
             draft = parse(text, TREE)
         except DraftError:

@@ -137,7 +137,7 @@ class TestAnswer:
     @pytest.mark.parametrize(
         "names", [["reasoning_content"], ["reasoning"], ["reasoning_content", "reasoning"]]
     )
-    def test_reasoning_is_separate_and_counts_as_output_if_no_usage_is_reported(
+    def test_reasoning_is_separate_and_counts_as_output(
         self, names: list[str], openai: OpenAiApi
     ) -> None:
         thoughts = [
@@ -166,9 +166,7 @@ class TestAnswer:
         completion = complete(model(openai), ASKED, model="m", max_output_tokens=9)
         assert completion == ("Yes", ProviderUsage(3, 9))
 
-    def test_an_emoji_escaped_in_two_halves_is_joined_and_a_lone_half_replaced(
-        self, openai: OpenAiApi
-    ) -> None:
+    def test_escaped_halves_of_an_emoji_are_joined(self, openai: OpenAiApi) -> None:
         halves = [
             event('{"choices":[{"delta":{"content":"' + half + '"}}]}')
             for half in (r"a\ud83e", r"\udd94b")
@@ -240,7 +238,7 @@ class TestOptionalParts:
         ],
     )
     @pytest.mark.parametrize("status", [400, 422])
-    def test_optional_parts_that_a_server_refuses_are_left_out_from_then_on(
+    def test_refused_optional_parts_are_left_out_later(
         self, status: int, complaint: str, left_out: str, openai: OpenAiApi
     ) -> None:
         refusal = openai_api.refusing(status, json.dumps({"error": complaint}).encode())
@@ -301,9 +299,7 @@ class TestComplete:
         assert (completion.text, completion.usage) == ("Ёж 🦔", ProviderUsage(1, 2))
         assert openai.asked[0].body["response_format"] == {"type": "json_object"}
 
-    def test_an_answer_with_too_many_bytes_is_refused_and_the_connection_closed(
-        self, openai: OpenAiApi
-    ) -> None:
+    def test_oversized_answer_is_refused_and_the_connection_closed(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.silent_after(*[event(piece("ё" * 50))] * 3)]
         with pytest.raises(ModelError) as caught:
             complete(model(openai), ASKED, model="m", max_output_tokens=9, max_bytes=299)
@@ -358,9 +354,7 @@ class TestChatCompletions:
             max_size=5,
         )
     )
-    def test_any_lines_give_texts_a_stop_and_one_usage_or_a_failure(
-        self, lines: list[bytes]
-    ) -> None:
+    def test_any_stream_gives_events_or_a_failure(self, lines: list[bytes]) -> None:
         received: list[Event] = []
         with suppress(ModelError, ProviderFailedError):
             received.extend(read_chunks([b"\n".join(lines)], [ToolSpec("find", "Find.", {})]))

@@ -43,7 +43,7 @@ class TestFailure:
             (504, "timeout", 1),
         ],
     )
-    def test_a_failure_has_a_kind_by_its_status_and_hides_the_providers_text(
+    def test_status_determines_the_kind_of_a_failure(
         self,
         status: int,
         kind: str,
@@ -176,7 +176,7 @@ class TestFailure:
 
 class TestTime:
     @pytest.mark.parametrize("answer", [openai_api.silent, openai_api.silent_after(b": wait\n\n")])
-    def test_only_the_deadline_ends_a_server_that_is_silent_before_its_first_event(
+    def test_only_the_deadline_ends_a_wait_for_the_first_event(
         self, answer: Answering, openai: OpenAiApi
     ) -> None:
         openai.answers = [answer]

@@ -70,7 +70,7 @@ def test_an_arn_has_no_provider(name: str, providers: list[models.Provider]) -> 
 
 
 @pytest.mark.parametrize("name", ["demo", "gpt-4o", "claude-sonnet-4.5", "new-model"])
-def test_without_a_provider_the_demo_model_answers_at_the_models_price(name: str) -> None:
+def test_demo_model_has_the_price_of_the_named_model(name: str) -> None:
     resolved = resolve(name, ["demo"], "eu")
     assert (resolved.name, resolved.provider, resolved.provider_id) == (name, "demo", "demo")
     tariff = CATALOGUE.get(name)
@@ -136,7 +136,7 @@ def test_every_model_without_tools_is_in_the_catalogue() -> None:
     assert CATALOGUE.keys() >= models.WITHOUT_TOOLS
 
 
-def test_a_name_with_a_vendor_has_the_tariff_of_the_catalogue_and_is_sent_whole() -> None:
+def test_name_with_a_vendor_has_the_catalogues_price() -> None:
     known, spec = find("gpt-4o-mini"), resolve("openai/gpt-4o-mini", ["openai"])
     assert known
     assert spec == known._replace(name="openai/gpt-4o-mini", provider_id="openai/gpt-4o-mini")

@@ -192,7 +192,7 @@ def test_another_time_is_one_of_the_service_whose_times_were_offered() -> None:
         ("ValidationError: what?", "Сейчас не получается."),
     ],
 )
-def test_errors_of_tools_are_told_plainly(error: str, answer: str) -> None:
+def test_errors_of_tools_are_explained_plainly(error: str, answer: str) -> None:
     call = talk("Запишите на маникюр")
     reply = talk("Запишите на маникюр", turn=result(call, error, is_error=True))
     assert str(reply).startswith(answer)
@@ -256,7 +256,7 @@ ERRORS = ("This time is no longer free.", "None of x are in stock.", "", "{}", "
 
 
 @given(st.data())
-def test_no_text_makes_it_fail_or_call_a_tool_with_invalid_arguments(data: st.DataObject) -> None:
+def test_any_dialog_gives_an_answer_or_a_valid_tool_call(data: st.DataObject) -> None:
     history = data.draw(st.lists(st.tuples(TEXTS, ANSWERS), max_size=3))
     texts = [*(text for pair in history for text in pair), data.draw(TEXTS)]
     tools = data.draw(st.lists(st.sampled_from(SPECS), unique_by=lambda tool: tool.name))

@@ -355,9 +355,7 @@ WRITTEN: dict[str, Callable[[bytes], bytes]] = {
 
 
 @sweep(("name", "change"), product(RECORDED, WRITTEN))
-def test_an_event_stream_may_be_written_in_any_way_the_standard_allows(
-    name: str, change: str
-) -> None:
+def test_every_standard_form_of_an_event_stream_is_read(name: str, change: str) -> None:
     expected = read_to_end([recorded(name)])
     rewritten = WRITTEN[change](recorded(name))
     assert read_to_end([rewritten]) == expected
@@ -431,7 +429,7 @@ def test_a_recorded_stream_has_its_texts_calls_stop_and_usage(provider: str) -> 
 
 
 @pytest.mark.parametrize("provider", RECORDINGS)
-def test_a_stream_cut_after_any_byte_is_a_failure_or_the_complete_answer(provider: str) -> None:
+def test_stream_cut_at_any_byte_fails_or_is_complete(provider: str) -> None:
     recording, read, expected = RECORDINGS[provider]
     complete = [event for event in expected if not isinstance(event, ProviderUsage)]
     for cut in range(len(recording)):

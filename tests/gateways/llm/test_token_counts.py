@@ -63,7 +63,7 @@ def test_any_call_and_extra_can_be_counted_and_encoded(
 
 
 @given(st.text() | st.recursive(st.none() | st.floats() | st.text(), st.lists).map(json.dumps))
-def test_arguments_are_an_object_that_can_be_sent_and_stored_or_none(arguments: str) -> None:
+def test_parsed_arguments_are_serializable_or_none(arguments: str) -> None:
     parsed = ToolCall("c1", "find", arguments).parsed()
     assert parsed is None or json.dumps(parsed, allow_nan=False, ensure_ascii=False).encode()
 

@@ -96,7 +96,7 @@ class TestReading:
         ]
         assert heard(START, *frames, ENDED)[:2] == [CALL, ToolCall("tooluse_2", "find", BUN)]
 
-    def test_a_text_needs_no_start_and_tool_input_without_a_start_is_dropped(self) -> None:
+    def test_tool_input_without_a_start_is_dropped(self) -> None:
         frames = [tool_input(RYE, 3), text("Well.", 0), text(" And.", 2), tool_input(RYE, 0)]
         assert heard(START, *frames, stop("end_turn"), metadata(1, 2)) == [
             TextDelta("Well."),
@@ -226,9 +226,7 @@ class TestRequest:
             ("tooluse_3", NO_CONTENT, "success"),
         ]
 
-    def test_the_final_request_keeps_the_tools_and_says_in_the_last_result_to_answer_now(
-        self,
-    ) -> None:
+    def test_final_request_keeps_the_tools_and_demands_an_answer(self) -> None:
         later = ToolCall("tooluse_2", "find", BUN)
         messages = [*ANSWERED, Message("assistant", "", calls=(later,))]
         body = converse_request("m", messages, 50, [FIND], final=True)

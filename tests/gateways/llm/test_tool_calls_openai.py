@@ -232,7 +232,7 @@ class TestReading:
         assert isinstance(spent, ProviderUsage)
         assert spent.output_tokens > count_tokens("Well.")
 
-    def test_calls_that_nobody_offered_are_dropped(self) -> None:
+    def test_calls_of_unknown_tools_are_dropped(self) -> None:
         assert calls(fragment(id="c1", name="find", arguments=RYE), finish(), tools=[]) == []
 
 
@@ -260,7 +260,7 @@ FRAGMENTS = st.fixed_dictionaries(
     st.sampled_from(["stop", "tool_calls", "length"]),
     st.booleans(),
 )
-def test_any_fragments_give_calls_that_can_be_sent_back_or_a_failure(
+def test_any_fragments_give_valid_calls_or_a_failure(
     deltas: list[Any], finish_reason: str, final: bool
 ) -> None:
     chunks = [
@@ -351,9 +351,7 @@ class TestRequest:
         ]
         assert b"null" not in json.dumps(openai.asked[0].body).encode()
 
-    def test_a_call_without_a_result_gets_an_error_and_a_result_without_a_call_is_left_out(
-        self, openai: OpenAiApi
-    ) -> None:
+    def test_calls_and_results_are_paired(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("x")]
         two = (CALL, ToolCall("c2", "find", BUN))
         results = (ToolResult("c2", "find", "Bun, 40"), ToolResult("c9", "find", "?"))
@@ -436,7 +434,7 @@ class TestRefusal:
             "Function calling is not enabled for this model",
         ],
     )
-    def test_the_caller_of_a_server_that_refuses_tools_can_ask_without_them(
+    def test_caller_can_repeat_a_refused_request_without_tools(
         self, complaint: str, openai: OpenAiApi
     ) -> None:
         refusal = openai_api.refusing(400, json.dumps({"error": complaint}).encode())
@@ -449,7 +447,7 @@ class TestRefusal:
         assert not {"tools", "tool_choice"} & last.keys()
 
     @pytest.mark.parametrize("final", [False, True])
-    def test_a_call_that_the_model_has_spoiled_takes_the_tools_from_no_other_request(
+    def test_malformed_call_disables_no_tools(
         self, final: bool, openai: OpenAiApi, pauses: list[float]
     ) -> None:
         message = "Tool choice is none, but model called a tool"
@@ -464,9 +462,7 @@ class TestRefusal:
         assert "tools" in third
         assert len(pauses) == (0 if final else 1)
 
-    def test_a_server_that_refuses_the_choice_alone_still_receives_the_tools(
-        self, openai: OpenAiApi
-    ) -> None:
+    def test_refused_tool_choice_still_sends_the_tools(self, openai: OpenAiApi) -> None:
         refusal = openai_api.refusing(422, b'{"error": "Extra inputs: tool_choice"}')
         openai.answers = [refusal, openai_api.saying("x")]
         assert speak(model(openai), tools=[FIND], final=True)[0] == "x"

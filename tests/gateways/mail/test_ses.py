@@ -48,7 +48,7 @@ def test_ses_gets_the_whole_message(configure: Configure) -> None:
     assert got.get_content_type() == "multipart/alternative"
 
 
-def test_the_request_names_the_configuration_set_and_the_mail(stub: Stubber) -> None:
+def test_request_has_the_configuration_set_and_the_message_id(stub: Stubber) -> None:
     expected: dict[str, Any] = {
         "FromEmailAddress": SENDER,
         "Destination": {"ToAddresses": ["ada@example.com"]},
@@ -60,7 +60,7 @@ def test_the_request_names_the_configuration_set_and_the_mail(stub: Stubber) -> 
     mail.send(a_mail())
 
 
-def test_a_mail_to_a_visitor_has_the_workspace_as_a_tag_and_a_header(stub: Stubber) -> None:
+def test_message_to_a_visitor_has_the_workspace_as_tag_and_header(stub: Stubber) -> None:
     expected: dict[str, Any] = {
         "FromEmailAddress": SENDER,
         "Destination": {"ToAddresses": ["ada@example.com"]},
@@ -78,7 +78,7 @@ def test_a_mail_to_a_visitor_has_the_workspace_as_a_tag_and_a_header(stub: Stubb
 
 
 @pytest.mark.parametrize("code", ["MessageRejected", "BadRequestException"])
-def test_a_mail_that_ses_rejects_is_refused_for_good(code: str, stub: Stubber) -> None:
+def test_message_rejected_by_ses_is_refused_permanently(code: str, stub: Stubber) -> None:
     stub.add_client_error("send_email", code, "Address ada@example.com is not verified.")
     with pytest.raises(MailRefusedError, match=code) as caught:
         mail.send(a_mail())
@@ -98,7 +98,7 @@ def test_a_mail_that_ses_rejects_is_refused_for_good(code: str, stub: Stubber) -
         ("InternalFailure", None),
     ],
 )
-def test_other_errors_of_ses_delay_the_mail(
+def test_other_errors_of_ses_delay_the_message(
     code: str, seconds: float | None, stub: Stubber
 ) -> None:
     stub.add_client_error("send_email", code)
@@ -107,7 +107,7 @@ def test_other_errors_of_ses_delay_the_mail(
     assert caught.value.retry_after == seconds
 
 
-def test_a_lost_answer_delays_the_mail_and_the_sdk_does_not_repeat_it(
+def test_lost_response_delays_the_message_without_an_sdk_retry(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure("ses")

@@ -49,7 +49,7 @@ def test_a_bad_setting_is_named_without_its_password(
     assert "secret" not in str(caught.value)
 
 
-def test_a_mail_is_one_file_even_if_it_is_sent_again(configure: Configure, tmp_path: Path) -> None:
+def test_message_sent_twice_is_one_file(configure: Configure, tmp_path: Path) -> None:
     configure("file", folder=str(tmp_path / "mail"))
     assert mail.is_on()
     mail.send(a_mail())
@@ -59,9 +59,7 @@ def test_a_mail_is_one_file_even_if_it_is_sent_again(configure: Configure, tmp_p
     assert b"\r\nSubject: Moved\r\n" in file.read_bytes()
 
 
-def test_a_folder_that_cannot_be_written_delays_the_mail(
-    configure: Configure, tmp_path: Path
-) -> None:
+def test_read_only_folder_delays_the_message(configure: Configure, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     configure("file", folder=str(tmp_path / "file"))
     with pytest.raises(MailDelayedError, match="MAIL_FOLDER"):

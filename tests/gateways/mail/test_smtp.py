@@ -89,7 +89,7 @@ def authenticator(_: object, __: object, ___: object, ____: object, data: object
     return AuthResult(success=data == known, handled=False)
 
 
-def test_a_mail_reaches_the_server(serve: Serve, configure: Configure) -> None:
+def test_message_reaches_the_server(serve: Serve, configure: Configure) -> None:
     inbox = Inbox()
     configure("smtp", smtp=f"smtp://127.0.0.1:{serve(inbox)}")
     mail.send(a_mail())
@@ -112,7 +112,7 @@ def test_starttls_is_used_where_it_is_offered_and_the_password_is_decoded(
     assert len(inbox.received) == 1
 
 
-def test_a_server_with_another_authority_gets_no_mail(
+def test_server_of_another_authority_gets_no_message(
     serve: Serve, configure: Configure, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inbox = Inbox()
@@ -130,7 +130,7 @@ def test_smtps_starts_with_tls(serve: Serve, configure: Configure, tls: ssl.SSLC
     assert len(inbox.received) == 1
 
 
-def test_a_wrong_password_delays_the_mail_and_is_in_no_log(
+def test_wrong_password_delays_the_message_and_is_not_logged(
     serve: Serve,
     configure: Configure,
     tls: ssl.SSLContext,
@@ -166,7 +166,7 @@ def test_no_password_is_sent_without_tls_to_another_machine(
         ("421 closing", MailDelayedError),
     ],
 )
-def test_5xx_is_for_good_and_4xx_is_temporary(
+def test_5xx_is_permanent_and_4xx_is_temporary(
     command: str,
     answer: str,
     error: type[Exception],
@@ -179,15 +179,13 @@ def test_5xx_is_for_good_and_4xx_is_temporary(
     assert "ada" not in str(caught.value)
 
 
-def test_a_server_that_closes_before_its_answer_delays_the_mail(
-    serve: Serve, configure: Configure
-) -> None:
+def test_server_that_closes_early_delays_the_message(serve: Serve, configure: Configure) -> None:
     configure("smtp", smtp=f"smtp://127.0.0.1:{serve(Inbox(close='at DATA'))}")
     with pytest.raises(MailDelayedError, match="SMTPServerDisconnected"):
         mail.send(a_mail())
 
 
-def test_a_server_that_hangs_delays_the_mail(
+def test_hanging_server_delays_the_message(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(smtp, "STEP_SECONDS", 0.05)
@@ -197,7 +195,7 @@ def test_a_server_that_hangs_delays_the_mail(
             mail.send(a_mail())
 
 
-def test_a_server_that_is_down_delays_the_mail(configure: Configure) -> None:
+def test_unreachable_server_delays_the_message(configure: Configure) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound without listening: it refuses connections
         configure("smtp", smtp=f"smtp://127.0.0.1:{unused.getsockname()[1]}")
@@ -205,9 +203,7 @@ def test_a_server_that_is_down_delays_the_mail(configure: Configure) -> None:
             mail.send(a_mail())
 
 
-def test_an_address_in_another_script_needs_a_server_that_knows_it(
-    serve: Serve, configure: Configure
-) -> None:
+def test_international_address_requires_smtputf8(serve: Serve, configure: Configure) -> None:
     inbox = Inbox()
     configure("smtp", smtp=f"smtp://127.0.0.1:{serve(inbox)}")
     mail.send(a_mail(recipient="анна@example.com"))

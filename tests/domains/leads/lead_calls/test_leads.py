@@ -66,7 +66,7 @@ class TestListLeads:
         assert len(exported["rows"]) == 2
 
     @pytest.mark.parametrize("search", ["2027-01-15", "15.01.2027", "195.5"])
-    def test_a_date_or_an_amount_is_searched_as_it_is_written(
+    def test_dates_and_amounts_are_searched_literally(
         self, search: str, api: Api, form: str
     ) -> None:
         lead_id = submit(form, name="Ada", message=f"on {search}")
@@ -90,7 +90,7 @@ class TestListLeads:
         api.post(UPDATE, {"id": lead_id, "notes": "Перезвонить"})
         assert list_lead_ids(api, search=search) == [lead_id]
 
-    def test_dates_are_days_of_the_workspace_and_times_may_have_an_offset(
+    def test_dates_are_in_the_workspaces_zone_and_times_may_have_an_offset(
         self, api: Api, form: str, time: Time
     ) -> None:
         moments = ["2027-03-09T20:59:59.999Z", "2027-03-09T21:00:00Z", "2027-03-10T20:59:59.999Z"]
@@ -136,7 +136,7 @@ class TestFindLead:
             assert [found_lead["id"] for found_lead in answer["leads"]] == [lead_id]
         assert lead(api, plain)["clientId"] != lead(api, inner)["clientId"]
 
-    def test_of_phone_and_email_either_may_match_and_the_email_selects_the_client(
+    def test_phone_or_email_matches_and_the_email_selects_the_client(
         self, api: Api, form: str
     ) -> None:
         ada = submit(form, name="Ada", email="ada@example.com")
@@ -153,7 +153,7 @@ class TestFindLead:
     def test_a_phone_or_email_is_required(self, api: Api) -> None:
         assert "email or phone" in api.refused("GET", FIND).data["message"]
 
-    def test_a_search_by_name_is_refused_with_the_call_that_supports_it(self, api: Api) -> None:
+    def test_search_by_name_is_refused_with_the_supporting_call(self, api: Api) -> None:
         failed, answer = api.tool("svc_find_lead", name="Ada")
         assert failed
         assert "use search of svc_list_leads" in answer["data"]["message"]
@@ -177,7 +177,7 @@ class TestFindLead:
 
 
 class TestSetStatus:
-    def test_any_status_may_follow_any_and_the_history_records_it(
+    def test_every_status_change_is_allowed_and_recorded(
         self, api: Api, form: str, time: Time
     ) -> None:
         lead_id = submit(form, name="Ada")
@@ -221,9 +221,7 @@ class TestUpdateLead:
         api.post(UPDATE, {"id": lead_id, "tags": []})
         assert api.get(f"{LIST}?tag=b2b")["total"] == 0
 
-    def test_an_update_sets_notes_and_tags_and_the_history_names_them(
-        self, api: Api, form: str
-    ) -> None:
+    def test_update_of_notes_and_tags_is_recorded_in_the_history(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada")
         body = {"id": lead_id, "notes": "Call", "tags": ["vip", "vip", " b2b "]}
         updated = api.post(UPDATE, body)["lead"]
@@ -334,7 +332,7 @@ class TestUpdateLead:
 
 
 class TestOrders:
-    def test_all_orders_of_the_person_are_listed(self, api: Api, form: str) -> None:
+    def test_all_orders_of_the_client_are_listed(self, api: Api, form: str) -> None:
         rye, bun = (
             api.post("/api/products/create", {"name": name, "price": price})["product"]["id"]
             for name, price in (("Rye", 9900), ("Bun", 4500))

@@ -73,7 +73,7 @@ class TestTitle:
             ("<!-- <title>no</title> --><noscript><title>no</title></noscript>", None),
         ],
     )
-    def test_the_title_is_the_pages_own_on_one_line(self, source: str, title: str | None) -> None:
+    def test_title_is_reduced_to_one_line(self, source: str, title: str | None) -> None:
         assert page(source).title == title
 
 
@@ -94,7 +94,7 @@ class TestDescription:
             ("<!-- <meta name=description content=a> -->", None),
         ],
     )
-    def test_the_description_is_that_of_the_meta_tag(
+    def test_description_comes_from_the_meta_tag(
         self, source: str, description: str | None
     ) -> None:
         assert page(source).description == description
@@ -144,7 +144,7 @@ class TestEncodings:
         imported = page(f"{meta}<a href='хлеб?q=я'>".encode("cp1251"), charset=charset)
         assert imported.html.endswith('shop/%D1%85%D0%BB%D0%B5%D0%B1?q=%FF">')
 
-    def test_queries_are_utf_8_if_the_encoding_is_utf_16_or_cannot_be_written(self) -> None:
+    def test_queries_are_utf_8_for_other_encodings(self) -> None:
         imported = page("<a href='?q=я'>".encode("utf-16"))
         assert imported.html.endswith('?q=%D1%8F">')
         imported = page(b"<a href='?q=\xff'>", charset="x-user-defined")

@@ -52,7 +52,7 @@ class TestUrls:
             "HTTPS://Example.com/A b?c=д",
         ],
     )
-    def test_absolute_urls_and_anchors_stay_as_written(self, address: str) -> None:
+    def test_absolute_urls_and_anchors_are_unchanged(self, address: str) -> None:
         source = f"<a  HREF='{address}' >x</a><img SRC='{address}' >"
         assert page(source).html == source
 
@@ -136,7 +136,7 @@ class TestUrls:
             "",
         ],
     )
-    def test_everything_else_stays_unchanged(self, source: str) -> None:
+    def test_other_markup_is_unchanged(self, source: str) -> None:
         assert page(source).html == source
 
     def test_a_changed_tag_is_rewritten_with_the_same_meaning(self) -> None:
@@ -209,7 +209,7 @@ class TestUrls:
         imported = page(f"<base href='{base}'><a href='{link}'>")
         assert imported.html == f'<a href="https://example.com{absolute}">'
 
-    def test_malformed_urls_are_not_counted_as_relative_if_the_pages_url_is_known(self) -> None:
+    def test_malformed_urls_are_not_counted_as_relative(self) -> None:
         assert page("<a href='//[bad'>").relative == 0
 
     def test_malformed_image_urls_are_ignored(self) -> None:
@@ -230,12 +230,12 @@ class TestUrls:
             '<a href="https://example.com/shop/a">'
         )
 
-    def test_relative_urls_stay_if_the_pages_url_is_unknown(self) -> None:
+    def test_relative_urls_are_kept_without_a_base(self) -> None:
         source = "<base href='sub/'><a href=a><img src=../b.png srcset='c.png 2x'><a href='#d'>"
         imported = read(source)
         assert (imported.html, imported.images, imported.relative) == (source, (), 3)
 
-    def test_urls_without_a_scheme_get_https_if_the_pages_url_is_unknown(self) -> None:
+    def test_urls_without_a_scheme_get_https_without_a_base(self) -> None:
         imported = read("<img src=//cdn.example/a.png><a href='\\\\b.example\\c'><a href=///x>")
         assert imported.images == ("https://cdn.example/a.png",)
         assert '<a href="https://b.example/c">' in imported.html

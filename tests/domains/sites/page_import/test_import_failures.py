@@ -65,7 +65,7 @@ class TestFailures:
 
     @pytest.mark.parametrize("room", [(9999, 0), (0, 9999), (9999, 0, 9999), (9999, 9999)])
     @pytest.mark.parametrize("replaces_page", [False, True], ids=["new page", "page there"])
-    def test_the_answer_after_conflicts_matches_the_stored_page(
+    def test_response_after_conflicts_matches_the_stored_page(
         self,
         replaces_page: bool,
         room: tuple[int, ...],
@@ -100,7 +100,7 @@ class TestFailures:
         assert read == answer["page"] | {"html": html_of(api, answer)}
         assert len(kept()) == len(keys_before) + 1 + 2 * answer["imported"]["images"]
 
-    def test_a_large_answer_is_replayed_from_an_object_that_expires_after_a_day(
+    def test_large_response_is_replayed_from_an_expiring_object(
         self, time: Time, api: Api, owner: Owner, site: str
     ) -> None:
         new_page = take(api, site, html="<p>")["page"]
@@ -121,7 +121,7 @@ class TestFailures:
         assert not list(filter(replays.match, kept()))
         assert api.post(SAVE, body, key="large")["page"]["version"] == 3
 
-    def test_a_large_answer_whose_commit_fails_leaves_no_object(
+    def test_large_response_of_a_failed_commit_leaves_no_object(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         new_page = take(api, site, html="<p>")["page"]

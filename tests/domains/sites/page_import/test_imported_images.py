@@ -24,7 +24,7 @@ def reasons(answer: Any) -> dict[str, str]:
     return {one["url"]: one["reason"] for one in answer["imported"]["failed"]}
 
 
-def test_images_of_lazy_backgrounds_and_image_sets_become_files_and_other_values_stay(
+def test_lazy_backgrounds_and_image_sets_become_files(
     image_server: Server, api: Api, site: str
 ) -> None:
     image_server.pages = {f"/{n}.png": http_response(png(n)) for n in range(6)}
@@ -82,7 +82,7 @@ class TestDeadHosts:
         take(api, site, html=images(*(f"https://bad.example.com/{n}.png" for n in range(20))))
         assert len(net.connections) == 1
 
-    def test_a_host_that_lacks_an_image_or_breaks_off_is_not_dead(
+    def test_host_with_a_missing_image_is_not_dead(
         self, image_server: Server, api: Api, site: str
     ) -> None:
         image_server.pages = {"/cut.png": reset, "/good.png": http_response(png())}
@@ -258,7 +258,7 @@ class TestImages:
         assert reasons(answer) == {f"{IMAGE_SERVER}/a.png": "the time for all images was over"}
         assert image_server.paths == ["/"]
 
-    def test_images_that_cannot_be_stored_are_listed_and_the_page_is_created(
+    def test_page_is_created_without_images_that_cannot_be_stored(
         self, image_server: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         put, keys_before = FolderStore.put, kept()

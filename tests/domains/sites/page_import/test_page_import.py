@@ -45,7 +45,7 @@ class TestPage:
         assert f'href="{IMAGE_SERVER}/shop/cakes?a=1&amp;b=2"' in html_of(api, answer)
         assert 'href="#top"' in html_of(api, answer)
 
-    def test_redirects_are_followed_and_urls_resolved_against_the_final_one(
+    def test_urls_are_resolved_against_the_final_redirect(
         self, image_server: Server, api: Api, site: str
     ) -> None:
         image_server.pages = {"/": to("/new/"), "/new/": page('<a href="x">')}
@@ -103,7 +103,7 @@ class TestPage:
         assert (untitled["title"], untitled["version"]) == ("Three", 4)
         assert len(kept() - keys_before) == 2, "the present HTML, and the first"
 
-    def test_a_version_mismatch_is_refused_before_anything_is_fetched(
+    def test_version_mismatch_is_refused_before_the_fetch(
         self, image_server: Server, api: Api, site: str
     ) -> None:
         image_server.pages = {"/": page("<p>new")}
@@ -194,7 +194,7 @@ class TestPage:
         assert api.refused("POST", IMPORT, body).status == 400
 
     @pytest.mark.parametrize("place", ["projectId", "pageId", "full"])
-    def test_a_target_without_room_is_refused_before_anything_is_fetched(
+    def test_full_target_is_refused_before_the_fetch(
         self, place: str, image_server: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         image_server.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
@@ -218,7 +218,7 @@ class TestPage:
         assert files.used_bytes(owner.workspace.id) == size
 
     @pytest.mark.parametrize("source", ["html", "url"])
-    def test_a_page_that_grows_over_a_mebibyte_is_413_before_its_images_are_fetched(
+    def test_oversized_page_is_413_before_its_images_are_fetched(
         self, source: str, image_server: Server, api: Api, site: str
     ) -> None:
         html = images("a.png") + "<a href=b>" * 60_000
@@ -308,7 +308,7 @@ class TestSearchEngines:
             ("<link rel=canonical href=http://127.0.0.1:8000/s/other>", "/s/other"),
         ],
     )
-    def test_a_page_that_search_engines_must_not_list_is_in_no_sitemap(
+    def test_noindex_page_is_in_no_sitemap(
         self, head: str, warned: str, api: Api, site: str
     ) -> None:
         home = api.get("/api/projects/list")["projects"][0]["url"]
@@ -338,7 +338,7 @@ class TestSearchEngines:
         assert not any("sitemap" in warning for warning in response.get("warnings", ()))
         assert sitemap(home) == [f"{home}/"]
 
-    def test_the_canonical_url_of_a_fetched_page_is_that_of_its_host(
+    def test_relative_canonical_url_belongs_to_the_fetched_host(
         self, image_server: Server, api: Api, site: str
     ) -> None:
         image_server.pages = {"/": page('<link rel="canonical" href="/start">')}
@@ -347,9 +347,7 @@ class TestSearchEngines:
 
 
 class TestRelativeUrls:
-    def test_relative_urls_stay_and_are_counted_if_no_base_is_known(
-        self, api: Api, site: str
-    ) -> None:
+    def test_relative_urls_are_kept_and_counted_without_a_base(self, api: Api, site: str) -> None:
         html = '<a href="/menu"><a href="/menu"><img src="a.png"><a href="#x"><a href="mailto:a@b">'
         answer = take(api, site, html=html)
         assert html_of(api, answer) == html
