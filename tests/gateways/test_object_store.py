@@ -433,7 +433,7 @@ class TestS3Store:
 
 class TestChoice:
     @pytest.fixture(autouse=True)
-    def _forgets(self) -> Iterator[None]:
+    def _clear_cache(self) -> Iterator[None]:
         object_store.cache_clear()
         yield
         object_store.cache_clear()

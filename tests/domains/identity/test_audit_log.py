@@ -17,7 +17,7 @@ from tests.factories.examples import FORM, submit
 
 
 @pytest.fixture
-def quiet(new_owner: Callable[..., Owner], time: Time) -> Owner:
+def quiet_owner(new_owner: Callable[..., Owner], time: Time) -> Owner:
     """A workspace that was created yesterday. Nothing has changed in it today."""
     owner = new_owner()
     time.pass_by(days=1)
@@ -41,13 +41,13 @@ def write(owner: Owner, count: int, time: Time, actor: str = "operator") -> None
 
 
 class TestEntry:
-    def test_entry_names_actor_operation_and_key(self, quiet: Owner, time: Time) -> None:
-        token = quiet.token()
+    def test_entry_names_actor_operation_and_key(self, quiet_owner: Owner, time: Time) -> None:
+        token = quiet_owner.token()
         time.pass_by(minutes=1)
         site = Api(token).post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
-        (site_entry, key_entry, *_) = log(quiet)["entries"]
-        account = accounts.get(quiet.workspace.owner_id)
-        (key,) = in_console(quiet.workspace.id, "list_keys")["keys"]
+        (site_entry, key_entry, *_) = log(quiet_owner)["entries"]
+        account = accounts.get(quiet_owner.workspace.owner_id)
+        (key,) = in_console(quiet_owner.workspace.id, "list_keys")["keys"]
         assert site_entry | {"clientIp": None, "requestId": "r"} == {
             "id": site_entry["id"],
             "at": "2027-01-16T12:01:00.000Z",
@@ -75,36 +75,36 @@ class TestEntry:
         assert key_entry["resources"] == [
             {"type": "key", "id": key["id"], "name": "test", "exists": True, "within": None}
         ]
-        assert token not in str(log(quiet))
+        assert token not in str(log(quiet_owner))
 
-    def test_entry_of_a_console_user_has_no_key(self, quiet: Owner) -> None:
-        home, who = quiet.workspace.id, quiet.workspace.owner_id
+    def test_entry_of_a_console_user_has_no_key(self, quiet_owner: Owner) -> None:
+        home, who = quiet_owner.workspace.id, quiet_owner.workspace.owner_id
         key = in_console(home, "create_key", account_id=who, name="x", scopes=["crm:read"])
         in_console(home, "revoke_key", account_id=who, id=key["keyId"])
-        for entry in log(quiet)["entries"][:2]:
+        for entry in log(quiet_owner)["entries"][:2]:
             assert (entry["actor"]["id"], entry["key"], entry["area"]) == (who, None, "identity")
 
-    def test_entry_of_a_visitor_or_a_job_has_no_name(self, quiet: Owner, time: Time) -> None:
-        form = quiet.api().post("/api/forms/create", FORM)["form"]["id"]
+    def test_entry_of_a_visitor_or_a_job_has_no_name(self, quiet_owner: Owner, time: Time) -> None:
+        form = quiet_owner.api().post("/api/forms/create", FORM)["form"]["id"]
         time.pass_by(seconds=1)
         submit(form, visitor="hash-of-the-day", name="Ada", email="ada@example.com")
-        audit.row(quiet.workspace.id, AuditEvent.by_job("site-deletion")).save()
-        entries_shown = log(quiet)["entries"][:2]
+        audit.row(quiet_owner.workspace.id, AuditEvent.by_job("site-deletion")).save()
+        entries_shown = log(quiet_owner)["entries"][:2]
         kinds = {entry["actor"]["kind"]: entry for entry in entries_shown}
         assert kinds.keys() == {"visitor", "job"}
         assert kinds["job"]["title"] is None
         assert kinds["visitor"]["title"] == REGISTRY["submit_form"].title
         assert "hash-of-the-day" not in str(entries_shown)
 
-    def test_entry_names_a_revoked_key_and_a_removed_member(self, quiet: Owner) -> None:
-        home = quiet.workspace.id
+    def test_entry_names_a_revoked_key_and_a_removed_member(self, quiet_owner: Owner) -> None:
+        home = quiet_owner.workspace.id
         account = as_operator("create_account", email="bob@example.com", password="long enough")
         as_operator("add_member", workspaceId=home, email="bob@example.com", role="manager")
         who = {"account_id": account["accountId"], "membership": "manager"}
         key = in_console(home, "create_key", **who, name="Laptop", scopes=["*:write"])
         Api(key["token"]).post("/api/projects/create", {"title": "Bakery"})
         as_operator("remove_member", workspaceId=home, email="bob@example.com")
-        (entry,) = [e for e in log(quiet)["entries"] if e["operation"] == "create_site"]
+        (entry,) = [e for e in log(quiet_owner)["entries"] if e["operation"] == "create_site"]
         assert (entry["actor"]["email"], entry["key"]["name"]) == ("bob@example.com", "Laptop")
 
     def test_every_operation_has_an_area(self) -> None:
@@ -117,11 +117,13 @@ class TestEntry:
 
 @pytest.mark.store
 class TestPages:
-    def test_pages_go_from_newest_to_oldest_without_a_gap(self, quiet: Owner, time: Time) -> None:
-        write(quiet, 7, time)
+    def test_pages_go_from_newest_to_oldest_without_a_gap(
+        self, quiet_owner: Owner, time: Time
+    ) -> None:
+        write(quiet_owner, 7, time)
         pages, position = [], None
         while True:
-            page = log(quiet, limit=3, before=position)
+            page = log(quiet_owner, limit=3, before=position)
             pages.append([entry["operation"] for entry in page["entries"]])
             position = page["next"]
             if position is None:
@@ -132,104 +134,108 @@ class TestPages:
             ["change-0", "create_workspace"],
         ]
 
-    def test_full_last_page_reports_no_next_page(self, quiet: Owner, time: Time) -> None:
-        write(quiet, 2, time)
-        assert log(quiet, limit=3)["next"] is None
-        assert log(quiet, limit=2)["next"] is not None
+    def test_full_last_page_reports_no_next_page(self, quiet_owner: Owner, time: Time) -> None:
+        write(quiet_owner, 2, time)
+        assert log(quiet_owner, limit=3)["next"] is None
+        assert log(quiet_owner, limit=2)["next"] is not None
 
-    def test_later_pages_are_stable_while_changes_are_added(self, quiet: Owner, time: Time) -> None:
-        write(quiet, 4, time)
-        position = log(quiet, limit=2)["next"]
-        write(quiet, 1, time)
-        assert entries(quiet, limit=2, before=position) == ["change-1", "change-0"]
+    def test_later_pages_are_stable_while_changes_are_added(
+        self, quiet_owner: Owner, time: Time
+    ) -> None:
+        write(quiet_owner, 4, time)
+        position = log(quiet_owner, limit=2)["next"]
+        write(quiet_owner, 1, time)
+        assert entries(quiet_owner, limit=2, before=position) == ["change-1", "change-0"]
 
     @pytest.mark.parametrize("position", ["0", "~~", "01HZZZZZZZZZZZZZZZZZZZZZZZ", "ё"])
-    def test_unknown_positions_are_accepted(self, position: str, quiet: Owner) -> None:
-        assert entries(quiet, before=position) in ([], ["create_workspace"])
+    def test_unknown_positions_are_accepted(self, position: str, quiet_owner: Owner) -> None:
+        assert entries(quiet_owner, before=position) in ([], ["create_workspace"])
 
-    def test_entries_older_than_ninety_days_are_left_out(self, quiet: Owner, time: Time) -> None:
+    def test_entries_older_than_ninety_days_are_left_out(
+        self, quiet_owner: Owner, time: Time
+    ) -> None:
         time.pass_by(days=88)
-        assert entries(quiet) == ["create_workspace"]
+        assert entries(quiet_owner) == ["create_workspace"]
         time.pass_by(days=1, seconds=1)
-        assert entries(quiet) == []
-        assert entries(quiet, **{"from": "2020-01-01"}) == []
+        assert entries(quiet_owner) == []
+        assert entries(quiet_owner, **{"from": "2020-01-01"}) == []
 
-    def test_page_takes_one_query_and_four_batch_reads(self, quiet: Owner) -> None:
-        quiet.api().post("/api/projects/create", {"title": "Bakery"})
+    def test_page_takes_one_query_and_four_batch_reads(self, quiet_owner: Owner) -> None:
+        quiet_owner.api().post("/api/projects/create", {"title": "Bakery"})
         with metering() as usage:
-            log(quiet)
+            log(quiet_owner)
         assert usage.calls == ["Query", *["BatchGetItem"] * 4]
 
 
 class TestFilters:
-    def test_filter_by_actor(self, quiet: Owner, time: Time) -> None:
-        quiet.api().post("/api/projects/create", {"title": "Bakery"})
-        write(quiet, 1, time, actor="visitor:x")
-        owner_id = quiet.workspace.owner_id
-        assert entries(quiet, actor=owner_id) == ["create_site"]
-        assert entries(quiet, actor="visitor") == ["change-0"]
-        assert set(entries(quiet, actor="operator")) == {"create_key", "create_workspace"}
-        assert entries(quiet, actor="nobody") == []
+    def test_filter_by_actor(self, quiet_owner: Owner, time: Time) -> None:
+        quiet_owner.api().post("/api/projects/create", {"title": "Bakery"})
+        write(quiet_owner, 1, time, actor="visitor:x")
+        owner_id = quiet_owner.workspace.owner_id
+        assert entries(quiet_owner, actor=owner_id) == ["create_site"]
+        assert entries(quiet_owner, actor="visitor") == ["change-0"]
+        assert set(entries(quiet_owner, actor="operator")) == {"create_key", "create_workspace"}
+        assert entries(quiet_owner, actor="nobody") == []
 
-    def test_filter_by_area(self, quiet: Owner) -> None:
-        quiet.api().post("/api/projects/create", {"title": "Bakery"})
-        assert entries(quiet, area="sites") == ["create_site"]
-        assert entries(quiet, area="sites", actor="operator") == []
-        assert entries(quiet, area="nonsense") == []
+    def test_filter_by_area(self, quiet_owner: Owner) -> None:
+        quiet_owner.api().post("/api/projects/create", {"title": "Bakery"})
+        assert entries(quiet_owner, area="sites") == ["create_site"]
+        assert entries(quiet_owner, area="sites", actor="operator") == []
+        assert entries(quiet_owner, area="nonsense") == []
 
-    def test_filter_by_days_in_the_workspaces_zone(self, quiet: Owner, time: Time) -> None:
-        write(quiet, 1, time)
+    def test_filter_by_days_in_the_workspaces_zone(self, quiet_owner: Owner, time: Time) -> None:
+        write(quiet_owner, 1, time)
         for day, operations in (("15", ["create_workspace"]), ("16", ["change-0"]), ("17", [])):
             date = f"2027-01-{day}"
-            assert entries(quiet, **{"from": date, "to": date}) == operations
+            assert entries(quiet_owner, **{"from": date, "to": date}) == operations
         moscow = {"from": "2027-01-16T15:00", "to": "2027-01-16T15:00:01"}
-        assert entries(quiet, **moscow) == ["change-0"]
-        assert entries(quiet, to="2027-01-16T14:59:59") == ["create_workspace"]
-        assert entries(quiet, to="2020-01-01") == []
+        assert entries(quiet_owner, **moscow) == ["change-0"]
+        assert entries(quiet_owner, to="2027-01-16T14:59:59") == ["create_workspace"]
+        assert entries(quiet_owner, to="2020-01-01") == []
 
     def test_filtered_page_reads_a_limited_number_and_reports_where_to_continue(
-        self, quiet: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
+        self, quiet_owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(audit, "MAX_SCANNED", 5)
-        write(quiet, 1, time, actor="job")
-        write(quiet, 7, time)
-        first = log(quiet, actor="job")
+        write(quiet_owner, 1, time, actor="job")
+        write(quiet_owner, 7, time)
+        first = log(quiet_owner, actor="job")
         assert first["entries"] == []
         assert first["next"] is not None
-        second = log(quiet, actor="job", before=first["next"])
+        second = log(quiet_owner, actor="job", before=first["next"])
         assert [entry["operation"] for entry in second["entries"]] == ["change-0"]
         assert second["next"] is None
 
-    def test_filtered_page_ends_when_it_is_full(self, quiet: Owner, time: Time) -> None:
-        write(quiet, 5, time, actor="job")
-        first = log(quiet, actor="job", limit=3)
+    def test_filtered_page_ends_when_it_is_full(self, quiet_owner: Owner, time: Time) -> None:
+        write(quiet_owner, 5, time, actor="job")
+        first = log(quiet_owner, actor="job", limit=3)
         assert [e["operation"] for e in first["entries"]] == ["change-4", "change-3", "change-2"]
-        second = log(quiet, actor="job", limit=3, before=first["next"])
+        second = log(quiet_owner, actor="job", limit=3, before=first["next"])
         assert [entry["operation"] for entry in second["entries"]] == ["change-1", "change-0"]
         assert second["next"] is None
 
 
 class TestAccess:
     def test_a_foreign_key_or_account_in_a_row_is_not_resolved(
-        self, quiet: Owner, owner: Owner
+        self, quiet_owner: Owner, owner: Owner
     ) -> None:
         (key,) = in_console(owner.workspace.id, "list_keys")["keys"]
-        audit.row(quiet.workspace.id, AuditEvent("x", "nobody", key_id=key["id"])).save()
-        entry = log(quiet)["entries"][0]
+        audit.row(quiet_owner.workspace.id, AuditEvent("x", "nobody", key_id=key["id"])).save()
+        entry = log(quiet_owner)["entries"][0]
         assert entry["key"] is None
         assert entry["actor"] == {"kind": "account", "id": "nobody", "name": None, "email": None}
 
-    def test_managers_and_the_operator_can_read_the_log(self, quiet: Owner) -> None:
-        assert entries(quiet, membership="manager") == ["create_workspace"]
+    def test_managers_and_the_operator_can_read_the_log(self, quiet_owner: Owner) -> None:
+        assert entries(quiet_owner, membership="manager") == ["create_workspace"]
         with pytest.raises(ForbiddenError, match="expected the role manager"):
-            entries(quiet, membership="member")
-        page = as_operator("list_audit_log", workspaceId=quiet.workspace.id)
+            entries(quiet_owner, membership="member")
+        page = as_operator("list_audit_log", workspaceId=quiet_owner.workspace.id)
         assert [entry["operation"] for entry in page["entries"]] == ["create_workspace"]
         with pytest.raises(NotFoundError, match="No workspace has the id"):
             as_operator("list_audit_log", workspaceId="nobody")
 
 
-def test_reading_the_log_adds_no_entry(quiet: Owner) -> None:
+def test_reading_the_log_adds_no_entry(quiet_owner: Owner) -> None:
     entry_count = sum(1 for _ in AuditTableRow.scan())
-    log(quiet)
+    log(quiet_owner)
     assert sum(1 for _ in AuditTableRow.scan()) == entry_count

@@ -29,20 +29,20 @@ IVY = "ivy@example.com"
 
 
 @pytest.fixture
-def home(owner: Owner) -> str:
+def workspace(owner: Owner) -> str:
     return owner.workspace.id
 
 
 @pytest.fixture
-def boss(owner: Owner) -> Account:
+def owner_account(owner: Owner) -> Account:
     account = accounts.get(owner.workspace.owner_id)
     return Account(account.id, account.email)
 
 
 @pytest.fixture
-def manager(home: str) -> Account:
+def manager(workspace: str) -> Account:
     account = Account.made("manager")
-    account.joins(home, "manager")
+    account.joins(workspace, "manager")
     return account
 
 
@@ -58,8 +58,8 @@ def does_not_work(token: str) -> bool:
     return len(failures) == 1
 
 
-def joined(home: str) -> list[str]:
-    return [member.account.email for member in workspaces.members(home)]
+def joined(workspace: str) -> list[str]:
+    return [member.account.email for member in workspaces.members(workspace)]
 
 
 class TestWhoMayInvite:
@@ -74,61 +74,66 @@ class TestWhoMayInvite:
         ],
     )
     def test_members_invite_to_roles_below_their_own(
-        self, home: str, boss: Account, inviter: str, invited: str, may: bool
+        self, workspace: str, owner_account: Account, inviter: str, invited: str, may: bool
     ) -> None:
-        person = boss
+        person = owner_account
         if inviter != "owner":
             person = Account.made("ann")
-            person.joins(home, inviter)
+            person.joins(workspace, inviter)
         if may:
-            accept_as_new(invite(person, home, IVY, invited))
-            assert Account(accounts.require_by_email(IVY).id, IVY).role_in(home) == invited
+            accept_as_new(invite(person, workspace, IVY, invited))
+            assert Account(accounts.require_by_email(IVY).id, IVY).role_in(workspace) == invited
             return
         rows_before = stored()
         with pytest.raises(ForbiddenError):
-            invite(person, home, IVY, invited)
+            invite(person, workspace, IVY, invited)
         assert stored() == rows_before
 
     @pytest.mark.parametrize("role", ["owner", "account", "admin", ""])
-    def test_other_roles_cannot_be_given(self, home: str, boss: Account, role: str) -> None:
+    def test_other_roles_cannot_be_given(
+        self, workspace: str, owner_account: Account, role: str
+    ) -> None:
         with pytest.raises(ValidationError):
-            invite(boss, home, IVY, role)
+            invite(owner_account, workspace, IVY, role)
 
     def test_inviter_demoted_after_the_request_is_refused(
-        self, home: str, manager: Account
+        self, workspace: str, manager: Account
     ) -> None:
-        manager.joins(home, "member")
+        manager.joins(workspace, "member")
         with pytest.raises(ForbiddenError):
-            manager.call(home, "invite_member", "manager", email=IVY)
+            manager.call(workspace, "invite_member", "manager", email=IVY)
 
     def test_a_session_invites_to_its_own_workspace_only(
-        self, home: str, boss: Account, new_owner: Callable[..., Owner]
+        self, workspace: str, owner_account: Account, new_owner: Callable[..., Owner]
     ) -> None:
         other = new_owner().workspace.id
-        invitation = boss.call(home, "invite_member", email=IVY, workspaceId=other)
+        invitation = owner_account.call(workspace, "invite_member", email=IVY, workspaceId=other)
         token = invitation["url"].rpartition("/")[2]
-        assert look_at(token)["workspace"] == workspaces.get(home).name
+        assert look_at(token)["workspace"] == workspaces.get(workspace).name
         assert invitations.open_ones(other) == []
 
-    def test_operators_invitation_counts_as_the_owners(self, home: str, boss: Account) -> None:
-        invitation = as_operator("invite_member", workspaceId=home, email=IVY, role="manager")
-        (listed_invitation,) = boss.call(home, "list_invitations")["invitations"]
-        assert listed_invitation["inviter"] == accounts.get(boss.id).name
+    def test_operators_invitation_counts_as_the_owners(
+        self, workspace: str, owner_account: Account
+    ) -> None:
+        invitation = as_operator("invite_member", workspaceId=workspace, email=IVY, role="manager")
+        (listed_invitation,) = owner_account.call(workspace, "list_invitations")["invitations"]
+        assert listed_invitation["inviter"] == accounts.get(owner_account.id).name
         assert listed_invitation["works"]
         accept_as_new(invitation["url"].rpartition("/")[2])
-        assert IVY in joined(home)
+        assert IVY in joined(workspace)
 
-    def test_a_member_is_not_invited_again(self, home: str, boss: Account) -> None:
-        Account.made("ivy").joins(home, "member")
+    def test_a_member_is_not_invited_again(self, workspace: str, owner_account: Account) -> None:
+        Account.made("ivy").joins(workspace, "member")
         with pytest.raises(ConflictError, match="is a member of this workspace already"):
-            invite(boss, home, "Ivy@Example.com")
+            invite(owner_account, workspace, "Ivy@Example.com")
 
     def test_invitation_does_not_reveal_whether_an_account_exists(
-        self, home: str, boss: Account
+        self, workspace: str, owner_account: Account
     ) -> None:
         Account.made("ivy")
         known, unknown = (
-            boss.call(home, "invite_member", email=email) for email in (IVY, "ivo@example.com")
+            owner_account.call(workspace, "invite_member", email=email)
+            for email in (IVY, "ivo@example.com")
         )
         differ = {"id", "email", "url", "expiresAt"}
         assert {k: v for k, v in known.items() if k not in differ} == {
@@ -136,40 +141,44 @@ class TestWhoMayInvite:
         }
 
     def test_open_invitations_of_a_workspace_are_limited(
-        self, home: str, boss: Account, monkeypatch: pytest.MonkeyPatch
+        self, workspace: str, owner_account: Account, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(operations, "MAX_OPEN", 2)
-        invite(boss, home, "a@example.com")
-        token = invite(boss, home, "b@example.com")
+        invite(owner_account, workspace, "a@example.com")
+        token = invite(owner_account, workspace, "b@example.com")
         with pytest.raises(ConflictError, match="Revoke one"):
-            invite(boss, home, "c@example.com")
-        invite(boss, home, "b@example.com")  # replaces its own
+            invite(owner_account, workspace, "c@example.com")
+        invite(owner_account, workspace, "b@example.com")  # replaces its own
         assert does_not_work(token)
 
     def test_concurrent_invitations_do_not_exceed_the_limit(
-        self, home: str, boss: Account, monkeypatch: pytest.MonkeyPatch
+        self, workspace: str, owner_account: Account, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(operations, "MAX_OPEN", 2)
 
         def act(number: int) -> bool:
             try:
-                return bool(invite(boss, home, f"p{number}@example.com"))
+                return bool(invite(owner_account, workspace, f"p{number}@example.com"))
             except ConflictError:
                 return False
 
         assert sum(run_concurrently(4, act)) == 2
-        assert len(invitations.open_ones(home)) == 2
+        assert len(invitations.open_ones(workspace)) == 2
 
 
 class TestLink:
-    def test_only_a_hash_of_the_link_is_stored(self, home: str, boss: Account) -> None:
-        token = invite(boss, home, IVY)
+    def test_only_a_hash_of_the_link_is_stored(
+        self, workspace: str, owner_account: Account
+    ) -> None:
+        token = invite(owner_account, workspace, IVY)
         assert len(token) == 43
         assert token not in str(all_rows())
-        assert "url" not in str(boss.call(home, "list_invitations"))
+        assert "url" not in str(owner_account.call(workspace, "list_invitations"))
 
-    def test_a_link_works_for_seven_days(self, home: str, boss: Account, time: Time) -> None:
-        token = invite(boss, home, IVY)
+    def test_a_link_works_for_seven_days(
+        self, workspace: str, owner_account: Account, time: Time
+    ) -> None:
+        token = invite(owner_account, workspace, IVY)
         time.pass_by(days=7, seconds=-1)
         invitation = look_at(token)
         assert invitation["expiresAt"] == "2027-01-22T12:00:00.000Z"
@@ -177,27 +186,32 @@ class TestLink:
         assert invitation["hasAccount"] is False
         time.pass_by(seconds=1)
         assert does_not_work(token)
-        assert boss.call(home, "list_invitations")["invitations"] == []
+        assert owner_account.call(workspace, "list_invitations")["invitations"] == []
 
-    def test_a_link_works_once(self, home: str, boss: Account) -> None:
-        token = invite(boss, home, IVY)
+    def test_a_link_works_once(self, workspace: str, owner_account: Account) -> None:
+        token = invite(owner_account, workspace, IVY)
         accept_as_new(token)
         assert does_not_work(token)
-        assert boss.call(home, "list_invitations")["invitations"] == []
+        assert owner_account.call(workspace, "list_invitations")["invitations"] == []
 
-    def test_a_revoked_link_does_not_work(self, home: str, boss: Account, manager: Account) -> None:
-        token = invite(boss, home, IVY, "manager")
-        (invitation,) = boss.call(home, "list_invitations")["invitations"]
-        manager.call(home, "revoke_invitation", id=invitation["id"])
+    def test_a_revoked_link_does_not_work(
+        self, workspace: str, owner_account: Account, manager: Account
+    ) -> None:
+        token = invite(owner_account, workspace, IVY, "manager")
+        (invitation,) = owner_account.call(workspace, "list_invitations")["invitations"]
+        manager.call(workspace, "revoke_invitation", id=invitation["id"])
         assert does_not_work(token)
         with pytest.raises(NotFoundError):
-            manager.call(home, "revoke_invitation", id=invitation["id"])
+            manager.call(workspace, "revoke_invitation", id=invitation["id"])
 
-    def test_a_new_link_for_an_address_ends_the_earlier_one(self, home: str, boss: Account) -> None:
-        first, second = invite(boss, home, IVY), invite(boss, home, IVY, "manager")
+    def test_a_new_link_for_an_address_ends_the_earlier_one(
+        self, workspace: str, owner_account: Account
+    ) -> None:
+        first = invite(owner_account, workspace, IVY)
+        second = invite(owner_account, workspace, IVY, "manager")
         assert does_not_work(first)
         assert look_at(second)["role"] == "manager"
-        assert len(boss.call(home, "list_invitations")["invitations"]) == 1
+        assert len(owner_account.call(workspace, "list_invitations")["invitations"]) == 1
 
     @pytest.mark.parametrize("token", ["", "x", "A" * 43, "é" * 43, "A" * 100, "../", "%00"])
     def test_other_tokens_are_unknown_links(self, database: None, token: str) -> None:
@@ -206,60 +220,62 @@ class TestLink:
 
     @pytest.mark.parametrize("loss", ["removed", "demoted", "disabled"])
     def test_a_link_ends_with_the_right_of_its_inviter(
-        self, home: str, manager: Account, boss: Account, loss: str
+        self, workspace: str, manager: Account, owner_account: Account, loss: str
     ) -> None:
-        token = invite(manager, home, IVY)
+        token = invite(manager, workspace, IVY)
         match loss:
             case "removed":
-                manager.is_removed_from(home)
+                manager.is_removed_from(workspace)
             case "demoted":
-                manager.joins(home, "member")
+                manager.joins(workspace, "member")
             case "disabled":
                 as_operator("disable_account", email=manager.email)
         assert does_not_work(token)
-        (invitation,) = boss.call(home, "list_invitations")["invitations"]
+        (invitation,) = owner_account.call(workspace, "list_invitations")["invitations"]
         assert invitation["works"] is False
-        assert IVY not in joined(home)
+        assert IVY not in joined(workspace)
 
     @pytest.mark.parametrize("loss", ["removed", "demoted"])
     def test_ended_link_is_not_revived_by_a_promotion(
-        self, home: str, manager: Account, boss: Account, loss: str
+        self, workspace: str, manager: Account, owner_account: Account, loss: str
     ) -> None:
-        token = invite(manager, home, IVY)
+        token = invite(manager, workspace, IVY)
         if loss == "removed":
-            manager.is_removed_from(home)
+            manager.is_removed_from(workspace)
         else:
-            manager.joins(home, "member")
-        manager.joins(home, "manager")
+            manager.joins(workspace, "member")
+        manager.joins(workspace, "manager")
         assert does_not_work(token)
-        (invitation,) = boss.call(home, "list_invitations")["invitations"]
+        (invitation,) = owner_account.call(workspace, "list_invitations")["invitations"]
         assert invitation["works"] is False
-        assert look_at(invite(manager, home, IVY))["role"] == "member"
+        assert look_at(invite(manager, workspace, IVY))["role"] == "member"
 
-    def test_a_role_that_is_set_again_ends_no_link(self, home: str, manager: Account) -> None:
-        token = invite(manager, home, IVY)
-        manager.joins(home, "manager")
+    def test_a_role_that_is_set_again_ends_no_link(self, workspace: str, manager: Account) -> None:
+        token = invite(manager, workspace, IVY)
+        manager.joins(workspace, "manager")
         assert look_at(token)["role"] == "member"
 
     def test_link_without_a_term_works_until_its_inviter_loses_the_right(
-        self, home: str, manager: Account
+        self, workspace: str, manager: Account
     ) -> None:
         """Rows of earlier releases have no term."""
-        token = invite(manager, home, IVY)
+        token = invite(manager, workspace, IVY)
         for row in (
-            workspaces.membership(manager.id, home),
-            next(iter(invitations.open_ones(home))),
+            workspaces.membership(manager.id, workspace),
+            next(iter(invitations.open_ones(workspace))),
         ):
             assert row is not None
             attribute = "inviter_term" if isinstance(row, InvitationRow) else "term"
             assert update_if(row, [getattr(type(row), attribute).remove()], type(row).pk.exists())
         assert look_at(token)["role"] == "member"
-        manager.joins(home, "member")
-        manager.joins(home, "manager")
+        manager.joins(workspace, "member")
+        manager.joins(workspace, "manager")
         assert does_not_work(token)
 
-    def test_reading_an_invitation_changes_nothing(self, home: str, boss: Account) -> None:
-        token, rows_before = invite(boss, home, IVY), None
+    def test_reading_an_invitation_changes_nothing(
+        self, workspace: str, owner_account: Account
+    ) -> None:
+        token, rows_before = invite(owner_account, workspace, IVY), None
         for _ in range(3):
             rows_before = rows_before or stored()
             look_at(token)
@@ -267,61 +283,65 @@ class TestLink:
 
 
 class TestAccept:
-    def test_a_new_account_joins_and_is_signed_in(self, home: str, boss: Account) -> None:
-        session = accept_as_new(invite(boss, home, IVY), name="  Ivy  ")
+    def test_a_new_account_joins_and_is_signed_in(
+        self, workspace: str, owner_account: Account
+    ) -> None:
+        session = accept_as_new(invite(owner_account, workspace, IVY), name="  Ivy  ")
         account = accounts.require_by_email(IVY)
         assert (account.name, account.role, account.id) == ("Ivy", "user", session["accountId"])
-        assert session["slug"] == workspaces.get(home).slug
+        assert session["slug"] == workspaces.get(workspace).slug
         assert begun(IVY, PASSWORD)
-        (entry, *_) = audit.latest(home)
+        (entry, *_) = audit.latest(workspace)
         assert entry.operation == "create_invited_account"
         assert f"account:{account.id}" in entry.resources
         assert any(resource.startswith("invitation:") for resource in entry.resources)
 
-    def test_the_account_of_the_address_joins(self, home: str, boss: Account) -> None:
+    def test_the_account_of_the_address_joins(self, workspace: str, owner_account: Account) -> None:
         ivy = Account.made("ivy")
-        token = invite(boss, home, "IVY@example.com", "manager")
+        token = invite(owner_account, workspace, "IVY@example.com", "manager")
         assert look_at(token)["hasAccount"] is True
         assert ivy.accept(token)["role"] == "manager"
-        assert ivy.role_in(home) == "manager"
-        (entry, *_) = audit.latest(home)
+        assert ivy.role_in(workspace) == "manager"
+        (entry, *_) = audit.latest(workspace)
         assert (entry.operation, entry.actor) == ("accept_invitation", ivy.id)
 
-    def test_another_account_is_refused(self, home: str, boss: Account) -> None:
-        thief, token = Account.made("thief"), invite(boss, home, IVY)
+    def test_another_account_is_refused(self, workspace: str, owner_account: Account) -> None:
+        thief, token = Account.made("thief"), invite(owner_account, workspace, IVY)
         rows_before = stored()
         with pytest.raises(ForbiddenError, match=f"is for {IVY}"):
             thief.accept(token)
         assert stored() == rows_before
         accept_as_new(token)
 
-    def test_no_second_account_is_made_for_an_address(self, home: str, boss: Account) -> None:
-        token = invite(boss, home, IVY)
+    def test_no_second_account_is_made_for_an_address(
+        self, workspace: str, owner_account: Account
+    ) -> None:
+        token = invite(owner_account, workspace, IVY)
         Account.made("ivy")
         rows_before = stored()
         with pytest.raises(ConflictError):
             accept_as_new(token, password="another password")
         assert stored() == rows_before
 
-    def test_existing_member_keeps_the_role(self, home: str, boss: Account) -> None:
+    def test_existing_member_keeps_the_role(self, workspace: str, owner_account: Account) -> None:
         ivy = Account.made("ivy")
-        token = invite(boss, home, IVY)
-        ivy.joins(home, "manager")
+        token = invite(owner_account, workspace, IVY)
+        ivy.joins(workspace, "manager")
         assert ivy.accept(token)["role"] == "manager"
-        assert ivy.role_in(home) == "manager"
+        assert ivy.role_in(workspace) == "manager"
         assert does_not_work(token)
 
     @pytest.mark.parametrize("password", ["", "short", "x" * 1001])
     def test_a_bad_password_leaves_the_link_usable(
-        self, home: str, boss: Account, password: str
+        self, workspace: str, owner_account: Account, password: str
     ) -> None:
-        token = invite(boss, home, IVY)
+        token = invite(owner_account, workspace, IVY)
         with pytest.raises(ValidationError):
             accept_as_new(token, password=password)
         accept_as_new(token)
 
-    def test_acceptance_is_one_transaction(self, home: str, boss: Account) -> None:
-        token = invite(boss, home, IVY)
+    def test_acceptance_is_one_transaction(self, workspace: str, owner_account: Account) -> None:
+        token = invite(owner_account, workspace, IVY)
         rows_before = stored()
         with transactions_failing_after(0), pytest.raises(UnavailableError):
             accept_as_new(token)
@@ -329,66 +349,75 @@ class TestAccept:
         with metering() as usage:
             accept_as_new(token)
         assert usage.calls.count("TransactWriteItems") == 1
-        assert IVY in joined(home)
+        assert IVY in joined(workspace)
 
 
 @pytest.mark.store
 class TestAtTheSameMoment:
-    def test_one_of_two_acceptances_makes_the_account(self, home: str, boss: Account) -> None:
-        token = invite(boss, home, IVY)
+    def test_one_of_two_acceptances_makes_the_account(
+        self, workspace: str, owner_account: Account
+    ) -> None:
+        token = invite(owner_account, workspace, IVY)
         sessions = list(filter(None, run_concurrently(4, lambda _: attempt(accept_as_new, token))))
         assert len(sessions) == 1
-        assert joined(home).count(IVY) == 1
-        operations = [event.operation for event in audit.latest(home)]
+        assert joined(workspace).count(IVY) == 1
+        operations = [event.operation for event in audit.latest(workspace)]
         assert operations.count("create_invited_account") == 1
 
-    def test_one_account_that_accepts_twice_joins_once(self, home: str, boss: Account) -> None:
-        ivy, token = Account.made("ivy"), invite(boss, home, IVY)
+    def test_one_account_that_accepts_twice_joins_once(
+        self, workspace: str, owner_account: Account
+    ) -> None:
+        ivy, token = Account.made("ivy"), invite(owner_account, workspace, IVY)
         memberships = list(filter(None, run_concurrently(4, lambda _: attempt(ivy.accept, token))))
         assert len(memberships) == 1
-        assert joined(home).count(IVY) == 1
+        assert joined(workspace).count(IVY) == 1
 
     def test_two_workspaces_make_one_account_for_an_address(
-        self, home: str, boss: Account, new_owner: Callable[..., Owner]
+        self, workspace: str, owner_account: Account, new_owner: Callable[..., Owner]
     ) -> None:
         other = new_owner().workspace
         there = Account(other.owner_id, "")
-        tokens = [invite(boss, home, IVY), invite(there, other.id, IVY)]
+        tokens = [invite(owner_account, workspace, IVY), invite(there, other.id, IVY)]
         sessions = run_concurrently(2, lambda number: attempt(accept_as_new, tokens[number]))
         assert len(list(filter(None, sessions))) == 1
-        assert (IVY in joined(home)) is not (IVY in joined(other.id))
+        assert (IVY in joined(workspace)) is not (IVY in joined(other.id))
 
-    def test_acceptance_and_revocation_exclude_each_other(self, home: str, boss: Account) -> None:
+    def test_acceptance_and_revocation_exclude_each_other(
+        self, workspace: str, owner_account: Account
+    ) -> None:
         for number in range(4):
             email = f"p{number}@example.com"
-            token = invite(boss, home, email)
-            (invitation,) = boss.call(home, "list_invitations")["invitations"]
+            token = invite(owner_account, workspace, email)
+            (invitation,) = owner_account.call(workspace, "list_invitations")["invitations"]
 
             def act(turn: int, token: str = token, invitation: Any = invitation) -> Any:
                 if turn:
                     return attempt(accept_as_new, token)
                 return attempt(
-                    lambda _: boss.call(home, "revoke_invitation", id=invitation["id"]), token
+                    lambda _: owner_account.call(
+                        workspace, "revoke_invitation", id=invitation["id"]
+                    ),
+                    token,
                 )
 
             revoked, accepted = run_concurrently(2, act)
             assert bool(revoked) is not bool(accepted)
-            assert (email in joined(home)) is bool(accepted)
+            assert (email in joined(workspace)) is bool(accepted)
 
     @pytest.mark.parametrize("loss", ["removed", "demoted"])
     def test_a_right_lost_before_the_commit_refuses_the_acceptance(
-        self, home: str, manager: Account, loss: str, monkeypatch: pytest.MonkeyPatch
+        self, workspace: str, manager: Account, loss: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        token, stage = invite(manager, home, IVY), memberships.stage_joining
+        token, stage = invite(manager, workspace, IVY), memberships.stage_joining
         lost: list[bool] = []
 
         def late(*args: Any) -> None:
             if not lost:
                 lost.append(True)
                 if loss == "removed":
-                    manager.is_removed_from(home)
+                    manager.is_removed_from(workspace)
                 else:
-                    manager.joins(home, "member")
+                    manager.joins(workspace, "member")
             stage(*args)
 
         monkeypatch.setattr(memberships, "stage_joining", late)
@@ -396,7 +425,7 @@ class TestAtTheSameMoment:
             accept_as_new(token)
         assert lost
         assert accounts.find_by_email(IVY) is None
-        assert IVY not in joined(home)
+        assert IVY not in joined(workspace)
 
 
 def attempt(use: Callable[[str], Any], token: str) -> Any:

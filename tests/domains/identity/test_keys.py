@@ -71,7 +71,7 @@ each_loss = pytest.mark.parametrize("loses", LOSSES, ids=lambda loss: loss.__nam
 
 
 @pytest.fixture
-def theirs(new_owner: Callable[..., Owner]) -> Owner:
+def keyless(new_owner: Callable[..., Owner]) -> Owner:
     """A workspace without keys."""
     return new_owner()
 
@@ -81,11 +81,11 @@ def list_keys(owner: Owner) -> Any:
 
 
 class TestListKeys:
-    def test_key_list_shows_all_fields_except_the_token(self, theirs: Owner, time: Time) -> None:
-        manager = Member(theirs.workspace.id, "manager")
+    def test_key_list_shows_all_fields_except_the_token(self, keyless: Owner, time: Time) -> None:
+        manager = Member(keyless.workspace.id, "manager")
         expires = time.now + timedelta(days=30)
         key = manager.call("create_key", **KEY, expires=expires.isoformat())
-        page = list_keys(theirs)
+        page = list_keys(keyless)
         assert page["keys"] == [
             {
                 "id": key["keyId"],
@@ -104,33 +104,33 @@ class TestListKeys:
         assert key["token"] not in str(page)
 
     def test_key_list_is_newest_first_with_the_state_of_each(
-        self, theirs: Owner, time: Time
+        self, keyless: Owner, time: Time
     ) -> None:
         soon = (time.now + timedelta(minutes=1)).isoformat()
         key_ids = []
         for expires in (None, soon, soon, None):
-            key_ids.append(make(theirs, expires=expires))
+            key_ids.append(make(keyless, expires=expires))
             time.pass_by(seconds=1)
         for key_id in (key_ids[0], key_ids[2]):
-            in_console(theirs.workspace.id, "revoke_key", id=key_id)
+            in_console(keyless.workspace.id, "revoke_key", id=key_id)
         time.pass_by(minutes=1)
-        page = list_keys(theirs)
+        page = list_keys(keyless)
         states = [(key["id"], key["state"]) for key in page["keys"]]
         names = ("live", "revoked", "expired", "revoked")
         assert states == list(zip(key_ids[::-1], names, strict=True))
         assert page["live"] == 1
 
-    def test_key_list_shows_the_time_of_last_use(self, theirs: Owner, time: Time) -> None:
-        api = theirs.api()
+    def test_key_list_shows_the_time_of_last_use(self, keyless: Owner, time: Time) -> None:
+        api = keyless.api()
         time.pass_by(hours=1)
         api.get("/api/workspaces/list")
-        assert list_keys(theirs)["keys"][0]["lastUsedAt"] == "2027-01-15T13:00:00.000Z"
+        assert list_keys(keyless)["keys"][0]["lastUsedAt"] == "2027-01-15T13:00:00.000Z"
 
-    def test_key_list_takes_three_requests_for_any_number_of_keys(self, theirs: Owner) -> None:
+    def test_key_list_takes_three_requests_for_any_number_of_keys(self, keyless: Owner) -> None:
         for _ in range(12):
-            make(theirs)
+            make(keyless)
         with metering() as usage:
-            assert len(list_keys(theirs)["keys"]) == 12
+            assert len(list_keys(keyless)["keys"]) == 12
         assert usage.round_trips == 3, usage.calls
 
 
@@ -166,51 +166,51 @@ class TestCreateKey:
     ) -> None:
         assert new_owner("free").token()
 
-    def test_key_belongs_to_its_creator(self, theirs: Owner) -> None:
-        manager = Member(theirs.workspace.id, "manager")
+    def test_key_belongs_to_its_creator(self, keyless: Owner) -> None:
+        manager = Member(keyless.workspace.id, "manager")
         manager.call("create_key", **KEY)
-        make(theirs)
-        owners = [key["account"]["id"] for key in list_keys(theirs)["keys"]]
-        assert owners == [theirs.workspace.owner_id, manager.id]
+        make(keyless)
+        owners = [key["account"]["id"] for key in list_keys(keyless)["keys"]]
+        assert owners == [keyless.workspace.owner_id, manager.id]
 
-    def test_form_sent_twice_creates_one_key(self, theirs: Owner) -> None:
-        who = {"account_id": theirs.workspace.owner_id}
-        key = in_console(theirs.workspace.id, "create_key", **who, key="form-1", **KEY)
+    def test_form_sent_twice_creates_one_key(self, keyless: Owner) -> None:
+        who = {"account_id": keyless.workspace.owner_id}
+        key = in_console(keyless.workspace.id, "create_key", **who, key="form-1", **KEY)
         with pytest.raises(ConflictError) as caught:
-            in_console(theirs.workspace.id, "create_key", **who, key="form-1", **KEY)
+            in_console(keyless.workspace.id, "create_key", **who, key="form-1", **KEY)
         assert caught.value.code == "already_created"
         assert caught.value.details["keyId"] == key["keyId"]
-        assert len(list_keys(theirs)["keys"]) == 1
+        assert len(list_keys(keyless)["keys"]) == 1
 
     def test_number_of_live_keys_is_limited(
-        self, theirs: Owner, monkeypatch: pytest.MonkeyPatch
+        self, keyless: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for module in (keys, key_list):
             monkeypatch.setattr(module, "MAX_LIVE_KEYS", 2)
-        make(theirs)
-        make(theirs)
-        page = list_keys(theirs)
+        make(keyless)
+        make(keyless)
+        page = list_keys(keyless)
         assert page["live"] == page["most"] == 2
         with pytest.raises(ConflictError, match="Revoke one first"):
-            make(theirs)
+            make(keyless)
 
 
 class TestRevokeKey:
-    def test_manager_can_revoke_a_key_of_another_account(self, theirs: Owner) -> None:
-        key_id = make(theirs)
-        manager = Member(theirs.workspace.id, "manager")
+    def test_manager_can_revoke_a_key_of_another_account(self, keyless: Owner) -> None:
+        key_id = make(keyless)
+        manager = Member(keyless.workspace.id, "manager")
         assert manager.call("revoke_key", id=key_id)["keyId"] == key_id
-        assert list_keys(theirs)["keys"][0]["state"] == "revoked"
+        assert list_keys(keyless)["keys"][0]["state"] == "revoked"
 
 
 def test_key_of_a_removed_member_is_still_listed(
-    theirs: Owner,
+    keyless: Owner,
 ) -> None:
-    manager = Member(theirs.workspace.id, "manager")
+    manager = Member(keyless.workspace.id, "manager")
     manager.call("create_key", **KEY)
     email = accounts.get(manager.id).email
-    as_operator("remove_member", workspaceId=theirs.workspace.id, email=email)
-    (key,) = list_keys(theirs)["keys"]
+    as_operator("remove_member", workspaceId=keyless.workspace.id, email=email)
+    (key,) = list_keys(keyless)["keys"]
     assert (key["state"], key["account"]["email"]) == ("revoked", email)
 
 
@@ -221,20 +221,20 @@ def works(token: str) -> bool:
 class TestExpiry:
     @pytest.mark.parametrize(("days", "valid"), [(36_525, True), (36_526, False), (365_000, False)])
     def test_expiry_is_at_most_a_hundred_years_ahead(
-        self, days: int, valid: bool, theirs: Owner, time: Time
+        self, days: int, valid: bool, keyless: Owner, time: Time
     ) -> None:
         expires = (time.now + timedelta(days=days)).isoformat()
         if valid:
-            assert make(theirs, expires=expires)
+            assert make(keyless, expires=expires)
             return
         with pytest.raises(ValidationError, match="at most 100 years ahead, received ") as caught:
-            make(theirs, expires=expires)
+            make(keyless, expires=expires)
         assert [error.field for error in caught.value.errors] == ["expires"]
-        assert list_keys(theirs)["keys"] == []
+        assert list_keys(keyless)["keys"] == []
 
-    def test_expiry_at_the_end_of_the_calendar_is_refused(self, theirs: Owner) -> None:
+    def test_expiry_at_the_end_of_the_calendar_is_refused(self, keyless: Owner) -> None:
         with pytest.raises(ValidationError, match=r"received 9999-12-31T23:59:59\.000Z"):
-            make(theirs, expires="9999-12-31T23:59:59Z")
+            make(keyless, expires="9999-12-31T23:59:59Z")
 
 
 @pytest.mark.store
@@ -243,9 +243,9 @@ class TestKeysOfALostMembership:
 
     @each_loss
     def test_losing_the_right_revokes_the_accounts_keys_only(
-        self, loses: Callable[[Member], object], theirs: Owner
+        self, loses: Callable[[Member], object], keyless: Owner
     ) -> None:
-        manager, other = (Member(theirs.workspace.id, "manager", name) for name in ("eve", "bob"))
+        manager, other = (Member(keyless.workspace.id, "manager", name) for name in ("eve", "bob"))
         tokens = [manager.create_key() for _ in range(3)]
         other_key = other.create_key()
         loses(manager)
@@ -255,9 +255,9 @@ class TestKeysOfALostMembership:
 
     @each_loss
     def test_no_key_is_created_after_the_right_is_lost(
-        self, loses: Callable[[Member], object], theirs: Owner
+        self, loses: Callable[[Member], object], keyless: Owner
     ) -> None:
-        manager = Member(theirs.workspace.id, "manager")
+        manager = Member(keyless.workspace.id, "manager")
         loses(manager)
         rows_before = all_rows()
         with pytest.raises((ForbiddenError, ConflictError)):
@@ -268,11 +268,11 @@ class TestKeysOfALostMembership:
     def test_right_lost_during_creation_refuses_the_key(
         self,
         loses: Callable[[Member], object],
-        theirs: Owner,
+        keyless: Owner,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """The right is lost after it was checked and before the key is committed."""
-        manager = Member(theirs.workspace.id, "manager")
+        manager = Member(keyless.workspace.id, "manager")
         generate = tokens.generate
 
         def late() -> str:
@@ -282,17 +282,17 @@ class TestKeysOfALostMembership:
         monkeypatch.setattr(tokens, "generate", late)
         with pytest.raises((ForbiddenError, ConflictError)):
             manager.call("create_key", **KEY)
-        assert list_keys(theirs)["keys"] == []
+        assert list_keys(keyless)["keys"] == []
 
     @each_loss
     def test_key_created_during_the_loss_is_revoked(
         self,
         loses: Callable[[Member], object],
-        theirs: Owner,
+        keyless: Owner,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """The key is created after the keys were read and before their revocation is committed."""
-        manager = Member(theirs.workspace.id, "manager")
+        manager = Member(keyless.workspace.id, "manager")
         tokens = [manager.create_key()]
         stage = memberships.stage_revocations
 
@@ -305,14 +305,14 @@ class TestKeysOfALostMembership:
             monkeypatch.setattr(module, "stage_revocations", late)
         loses(manager)
         assert len(tokens) == 2
-        assert api_keys.live(theirs.workspace.id) == []
+        assert api_keys.live(keyless.workspace.id) == []
 
     @each_loss
     def test_concurrently_created_keys_are_revoked_or_refused(
-        self, loses: Callable[[Member], object], theirs: Owner
+        self, loses: Callable[[Member], object], keyless: Owner
     ) -> None:
         for number in range(4):
-            manager = Member(theirs.workspace.id, "manager", f"m{number}")
+            manager = Member(keyless.workspace.id, "manager", f"m{number}")
             tokens = [manager.create_key()]
 
             def act(turn: int, manager: Member = manager) -> str | None:
@@ -320,10 +320,10 @@ class TestKeysOfALostMembership:
 
             tokens += run_concurrently(5, act)[1:]
             assert not any(works(token) for token in tokens if token)
-            assert api_keys.live(theirs.workspace.id) == []
+            assert api_keys.live(keyless.workspace.id) == []
 
-    def test_demotion_keeps_keys_of_other_workspaces(self, theirs: Owner, owner: Owner) -> None:
-        manager = Member(theirs.workspace.id, "manager")
+    def test_demotion_keeps_keys_of_other_workspaces(self, keyless: Owner, owner: Owner) -> None:
+        manager = Member(keyless.workspace.id, "manager")
         manager.join(owner.workspace.id)
         there = in_console(owner.workspace.id, "create_key", account_id=manager.id, **KEY)
         here = manager.create_key()
@@ -332,18 +332,18 @@ class TestKeysOfALostMembership:
         assert not works(here)
         assert works(there["token"])
 
-    def test_becoming_manager_again_keeps_the_keys(self, theirs: Owner) -> None:
-        manager = Member(theirs.workspace.id, "manager")
+    def test_becoming_manager_again_keeps_the_keys(self, keyless: Owner) -> None:
+        manager = Member(keyless.workspace.id, "manager")
         token = manager.create_key()
-        manager.join(theirs.workspace.id, "manager")
+        manager.join(keyless.workspace.id, "manager")
         assert token
         assert works(token)
 
     def test_concurrent_role_changes_leave_no_key(
-        self, theirs: Owner, monkeypatch: pytest.MonkeyPatch
+        self, keyless: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Two operators add an account at the same time, and it creates a key in between."""
-        manager = Member(theirs.workspace.id, "manager")
+        manager = Member(keyless.workspace.id, "manager")
         manager.is_removed()
         row = memberships.workspaces.membership_row
         tokens: list[str | None] = []
@@ -351,7 +351,7 @@ class TestKeysOfALostMembership:
         def late(*args: Any, **kwargs: Any) -> Any:
             if not tokens:
                 tokens.append(None)
-                manager.join(theirs.workspace.id)
+                manager.join(keyless.workspace.id)
                 tokens[0] = manager.create_key()
             return row(*args, **kwargs)
 
@@ -360,22 +360,22 @@ class TestKeysOfALostMembership:
         assert tokens[0]
         assert not works(tokens[0])
 
-    def test_demotion_is_audited_with_the_revoked_keys(self, theirs: Owner) -> None:
-        manager = Member(theirs.workspace.id, "manager")
+    def test_demotion_is_audited_with_the_revoked_keys(self, keyless: Owner) -> None:
+        manager = Member(keyless.workspace.id, "manager")
         manager.create_key()
-        (key,) = list_keys(theirs)["keys"]
+        (key,) = list_keys(keyless)["keys"]
         manager.is_demoted()
-        (entry, *_) = audit.latest(theirs.workspace.id)
+        (entry, *_) = audit.latest(keyless.workspace.id)
         assert (entry.operation, entry.actor) == ("add_member", "operator")
         assert set(entry.resources) == {f"key:{key['id']}", f"account:{manager.id}"}
 
 
 class TestDisableAccount:
     def test_disabling_is_audited_in_workspaces_with_revoked_keys(
-        self, theirs: Owner, new_owner: Callable[..., Owner]
+        self, keyless: Owner, new_owner: Callable[..., Owner]
     ) -> None:
-        manager = Member(theirs.workspace.id, "manager")
-        homes = [theirs.workspace.id, *(new_owner().workspace.id for _ in range(2))]
+        manager = Member(keyless.workspace.id, "manager")
+        homes = [keyless.workspace.id, *(new_owner().workspace.id for _ in range(2))]
         key_ids_by_workspace: dict[str, set[str]] = {}
         for home, count in zip(homes, (1, 2, 0), strict=True):
             manager.join(home)
@@ -395,12 +395,12 @@ class TestDisableAccount:
         assert (entry.operation, entry.resources) == ("disable_account", [f"account:{manager.id}"])
 
     def test_second_call_completes_interrupted_disabling(
-        self, theirs: Owner, new_owner: Callable[..., Owner], time: Time
+        self, keyless: Owner, new_owner: Callable[..., Owner], time: Time
     ) -> None:
         """The call is interrupted after each of its transactions in turn."""
         for allowed in range(4):
-            manager = Member(theirs.workspace.id, "manager", f"m{allowed}")
-            homes = [theirs.workspace.id, new_owner().workspace.id, new_owner().workspace.id]
+            manager = Member(keyless.workspace.id, "manager", f"m{allowed}")
+            homes = [keyless.workspace.id, new_owner().workspace.id, new_owner().workspace.id]
             for home in homes:
                 manager.join(home)
                 in_console(home, "create_key", account_id=manager.id, **KEY)
@@ -414,8 +414,8 @@ class TestDisableAccount:
             assert accounts.get(manager.id).disabled_at == (since or time.now)
             assert [key for home in homes for key in api_keys.live(home, manager.id)] == []
 
-    def test_disabling_again_changes_nothing(self, theirs: Owner, time: Time) -> None:
-        manager = Member(theirs.workspace.id, "manager")
+    def test_disabling_again_changes_nothing(self, keyless: Owner, time: Time) -> None:
+        manager = Member(keyless.workspace.id, "manager")
         manager.create_key()
         first = manager.is_disabled()
         rows_before = all_rows()
@@ -423,8 +423,8 @@ class TestDisableAccount:
         assert manager.is_disabled() == {**first, "revokedKeys": 0}
         assert all_rows() == rows_before
 
-    def test_operator_cannot_create_a_key_for_a_disabled_owner(self, theirs: Owner) -> None:
-        email = accounts.get(theirs.workspace.owner_id).email
+    def test_operator_cannot_create_a_key_for_a_disabled_owner(self, keyless: Owner) -> None:
+        email = accounts.get(keyless.workspace.owner_id).email
         as_operator("disable_account", email=email)
         with pytest.raises(ConflictError, match=f"{email} is disabled"):
-            theirs.token()
+            keyless.token()

@@ -43,25 +43,25 @@ class TestWorkspace:
 
 class TestAccount:
     def test_user_changes_name_and_language(self, owner: Owner) -> None:
-        boss = Account(owner.workspace.owner_id, "")
-        response = boss.call(owner.workspace.id, "update_account", name=" Ada ", language="en")
+        account = Account(owner.workspace.owner_id, "")
+        response = account.call(owner.workspace.id, "update_account", name=" Ada ", language="en")
         assert (response["account"]["name"], response["account"]["language"]) == ("Ada", "en")
-        assert (accounts.get(boss.id).name, accounts.get(boss.id).language) == ("Ada", "en")
+        assert (accounts.get(account.id).name, accounts.get(account.id).language) == ("Ada", "en")
 
     @pytest.mark.parametrize("change", [{}, {"language": "de"}, {"name": " "}, {"name": "x" * 201}])
     def test_invalid_changes_are_refused(self, owner: Owner, change: dict[str, str]) -> None:
-        boss = Account(owner.workspace.owner_id, "")
+        account = Account(owner.workspace.owner_id, "")
         with pytest.raises(ValidationError):
-            boss.call(owner.workspace.id, "update_account", **change)
+            account.call(owner.workspace.id, "update_account", **change)
 
     def test_messages_default_to_the_accounts_language(self, owner: Owner) -> None:
-        home, boss = owner.workspace.id, Account(owner.workspace.owner_id, "")
+        home, account = owner.workspace.id, Account(owner.workspace.owner_id, "")
 
         def language() -> str:
-            return str(boss.call(home, "get_notifications")["language"])
+            return str(account.call(home, "get_notifications")["language"])
 
         assert language() == "ru"  # that of the workspace's country
-        boss.call(home, "update_account", language="en")
+        account.call(home, "update_account", language="en")
         assert language() == "en"
-        boss.call(home, "set_notifications", language="ru")
+        account.call(home, "set_notifications", language="ru")
         assert language() == "ru"

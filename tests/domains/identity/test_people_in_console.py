@@ -56,7 +56,7 @@ class TestGetAccount:
 
 class TestListMyWorkspaces:
     def test_workspaces_of_an_account_are_listed_oldest_first(self, time: Time) -> None:
-        account, boss = make_account(), make_account("bob@example.com")
+        account, owner_account = make_account(), make_account("bob@example.com")
         workspace_id = make_workspace("ada@example.com", plan="free", timezone="Asia/Tomsk")
         time.pass_by(seconds=1)
         other = make_workspace("bob@example.com", name="Mill")
@@ -87,7 +87,7 @@ class TestListMyWorkspaces:
                 "plan": "business",
                 "timezone": "Europe/Moscow",
                 "country": "RU",
-                "ownerId": boss,
+                "ownerId": owner_account,
                 "role": "manager",
                 "joinedAt": "2027-01-15T12:00:01.000Z",
                 "isOwner": False,

@@ -18,15 +18,15 @@ ROLES = ("owner", "manager", "member")
 
 
 @pytest.fixture
-def home(owner: Owner) -> str:
+def workspace(owner: Owner) -> str:
     return owner.workspace.id
 
 
 @pytest.fixture
-def people(owner: Owner) -> dict[str, Account]:
+def role_accounts(owner: Owner) -> dict[str, Account]:
     """A person of each role, and a stranger."""
-    boss = accounts.get(owner.workspace.owner_id)
-    members = {"owner": Account(boss.id, boss.email)}
+    owner_account = accounts.get(owner.workspace.owner_id)
+    members = {"owner": Account(owner_account.id, owner_account.email)}
     for name in ("manager", "member", "other-manager", "other-member"):
         members[name] = Account.made(name)
         members[name].joins(owner.workspace.id, name.rpartition("-")[2])
@@ -47,121 +47,130 @@ def is_refused(call: Callable[[], Any]) -> bool:
 @pytest.mark.parametrize("caller", ROLES)
 @pytest.mark.parametrize("target", ["owner", "other-manager", "other-member", "stranger"])
 def test_only_the_owner_changes_roles(
-    home: str, people: dict[str, Account], caller: str, target: str
+    workspace: str, role_accounts: dict[str, Account], caller: str, target: str
 ) -> None:
     for role in ("manager", "member"):
-        arguments = {"email": people[target].email, "role": role}
-        was_refused = is_refused(partial(people[caller].call, home, "set_member_role", **arguments))
+        arguments = {"email": role_accounts[target].email, "role": role}
+        was_refused = is_refused(
+            partial(role_accounts[caller].call, workspace, "set_member_role", **arguments)
+        )
         assert was_refused is (caller != "owner" or target in {"owner", "stranger"})
         if not was_refused:
-            assert people[target].role_in(home) == role
+            assert role_accounts[target].role_in(workspace) == role
 
 
 @pytest.mark.parametrize("caller", ROLES)
 @pytest.mark.parametrize("target", ["owner", "other-manager", "other-member", "stranger"])
 def test_members_remove_members_of_lower_roles(
-    home: str, people: dict[str, Account], caller: str, target: str
+    workspace: str, role_accounts: dict[str, Account], caller: str, target: str
 ) -> None:
     may = (caller, target) in {
         ("owner", "other-manager"),
         ("owner", "other-member"),
         ("manager", "other-member"),
     }
-    email = people[target].email
-    assert is_refused(lambda: people[caller].call(home, "remove_member", email=email)) is not may
+    email = role_accounts[target].email
+    remove = partial(role_accounts[caller].call, workspace, "remove_member", email=email)
+    assert is_refused(remove) is not may
+
     if may:
-        assert people[target].role_in(home) is None
+        assert role_accounts[target].role_in(workspace) is None
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_everyone_but_the_owner_can_leave(home: str, people: dict[str, Account], role: str) -> None:
-    assert is_refused(lambda: people[role].call(home, "leave_workspace")) is (role == "owner")
-    assert people[role].role_in(home) == ("owner" if role == "owner" else None)
+def test_everyone_but_the_owner_can_leave(
+    workspace: str, role_accounts: dict[str, Account], role: str
+) -> None:
+    assert is_refused(lambda: role_accounts[role].call(workspace, "leave_workspace")) is (
+        role == "owner"
+    )
+    assert role_accounts[role].role_in(workspace) == ("owner" if role == "owner" else None)
 
 
 @pytest.mark.parametrize("end", ["demoted", "removed", "left"])
 def test_keys_and_apps_end_with_the_role(
-    owner: Owner, home: str, people: dict[str, Account], end: str
+    owner: Owner, workspace: str, role_accounts: dict[str, Account], end: str
 ) -> None:
-    boss, manager = people["owner"], people["manager"]
-    manager.call(home, "create_key", **KEY)
-    manager.call(home, "grant_access", **GRANT)
-    boss.call(home, "create_key", **KEY)
+    owner_account, manager = role_accounts["owner"], role_accounts["manager"]
+    manager.call(workspace, "create_key", **KEY)
+    manager.call(workspace, "grant_access", **GRANT)
+    owner_account.call(workspace, "create_key", **KEY)
     connect(owner.workspace)
     match end:
         case "demoted":
-            boss.call(home, "set_member_role", email=manager.email, role="member")
+            owner_account.call(workspace, "set_member_role", email=manager.email, role="member")
         case "removed":
-            boss.call(home, "remove_member", email=manager.email)
+            owner_account.call(workspace, "remove_member", email=manager.email)
         case "left":
-            manager.call(home, "leave_workspace")
-    assert {key.account_id for key in api_keys.live(home)} == {boss.id}
-    assert {connection.account_id for connection in connections.live(home)} == {boss.id}
+            manager.call(workspace, "leave_workspace")
+    assert {key.account_id for key in api_keys.live(workspace)} == {owner_account.id}
+    live_apps = connections.live(workspace)
+    assert {connection.account_id for connection in live_apps} == {owner_account.id}
 
 
 def test_removal_does_not_reveal_whether_an_account_exists(
-    home: str, people: dict[str, Account]
+    workspace: str, role_accounts: dict[str, Account]
 ) -> None:
     failures = set()
-    for email in (people["stranger"].email, "nobody@example.com"):
+    for email in (role_accounts["stranger"].email, "nobody@example.com"):
         with pytest.raises(NotFoundError) as caught:
-            people["manager"].call(home, "remove_member", email=email)
+            role_accounts["manager"].call(workspace, "remove_member", email=email)
         failures.add(caught.value.message)
     assert len(failures) == 1
 
 
 @pytest.mark.store
 def test_manager_cannot_remove_a_just_promoted_member(
-    home: str, people: dict[str, Account], monkeypatch: pytest.MonkeyPatch
+    workspace: str, role_accounts: dict[str, Account], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    member, stage, promoted = people["member"], memberships.stage_removal, []
+    member, stage, promoted = role_accounts["member"], memberships.stage_removal, []
 
     def late(*args: Any) -> Any:
         if not promoted:
             promoted.append(True)
-            member.joins(home, "manager")
+            member.joins(workspace, "manager")
         return stage(*args)
 
     monkeypatch.setattr(memberships, "stage_removal", late)
     with pytest.raises(ForbiddenError):
-        people["manager"].call(home, "remove_member", email=member.email)
-    assert member.role_in(home) == "manager"
+        role_accounts["manager"].call(workspace, "remove_member", email=member.email)
+    assert member.role_in(workspace) == "manager"
 
 
 @pytest.mark.store
 def test_just_demoted_manager_cannot_remove_members(
-    home: str, people: dict[str, Account], monkeypatch: pytest.MonkeyPatch
+    workspace: str, role_accounts: dict[str, Account], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    manager, stage, demoted = people["manager"], memberships.stage_removal, []
+    manager, stage, demoted = role_accounts["manager"], memberships.stage_removal, []
 
     def late(*args: Any) -> Any:
         if not demoted:
             demoted.append(True)
-            manager.joins(home, "member")
+            manager.joins(workspace, "member")
         return stage(*args)
 
     monkeypatch.setattr(memberships, "stage_removal", late)
     with pytest.raises(ForbiddenError):
-        manager.call(home, "remove_member", email=people["member"].email)
-    assert people["member"].role_in(home) == "member"
+        manager.call(workspace, "remove_member", email=role_accounts["member"].email)
+    assert role_accounts["member"].role_in(workspace) == "member"
 
 
 @pytest.mark.store
 def test_concurrent_removal_and_promotion_leave_no_partial_member(
-    home: str, people: dict[str, Account]
+    workspace: str, role_accounts: dict[str, Account]
 ) -> None:
-    boss, member = people["owner"], people["member"]
+    owner_account, member = role_accounts["owner"], role_accounts["member"]
 
     def act(turn: int) -> None:
         try:
             if turn % 2:
-                boss.call(home, "set_member_role", email=member.email, role="manager")
+                owner_account.call(workspace, "set_member_role", email=member.email, role="manager")
             else:
-                boss.call(home, "remove_member", email=member.email)
+                owner_account.call(workspace, "remove_member", email=member.email)
         except AppError:
             pass
 
     run_concurrently(4, act)
-    account_ids = [member.account.id for member in workspaces.members(home)]
-    assert member.role_in(home) is None
+    account_ids = [member.account.id for member in workspaces.members(workspace)]
+    assert member.role_in(workspace) is None
     assert member.id not in account_ids

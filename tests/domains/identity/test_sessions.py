@@ -39,7 +39,9 @@ def account(database: None) -> str:
 
 
 @pytest.fixture
-def limited(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -> Iterator[None]:
+def production_limits(
+    monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
+) -> Iterator[None]:
     """Apply the rate limits of production."""
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
     reload_settings()
@@ -154,7 +156,7 @@ class TestSignIn:
 
 
 @pytest.mark.store
-@pytest.mark.usefixtures("limited")
+@pytest.mark.usefixtures("production_limits")
 class TestThrottle:
     def test_ten_attempts_are_allowed_in_fifteen_minutes(self, account: str, time: Time) -> None:
         for _ in range(10):

@@ -105,7 +105,7 @@ TEXTS = st.text(max_size=300) | st.text(alphabet="\"'*()^:-+{}ANDORNEAабв _\0
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def index_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("index") / "i.sqlite"
     path.write_bytes(search.build([Passage("s", "Bread", "", "We sell rye bread.")]))
     return path
@@ -118,8 +118,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @example(question="___ " * 20)
 @example(question=" ".join(f"word{number}" for number in range(2000)))
 @example(question="a" * 100_000)
-def test_search_accepts_any_question(built: Path, question: str) -> None:
-    search.search(built, question, 5, lambda _: True)
+def test_search_accepts_any_question(index_path: Path, question: str) -> None:
+    search.search(index_path, question, 5, lambda _: True)
 
 
 @given(texts=st.lists(TEXTS, max_size=5))

@@ -326,7 +326,7 @@ class TestSubmit:
 
 class TestLimits:
     @pytest.fixture(autouse=True)
-    def _unscaled(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def _production_limits(self, monkeypatch: pytest.MonkeyPatch) -> None:
         class Unscaled:
             rate_limit_scale = 1.0
 

@@ -274,7 +274,7 @@ class TestProposals:
         return new_bot(owner, capabilities=["catalog", "slots", "booking"])
 
     @pytest.fixture
-    def confirmed(self, bot: Bot, salon: Salon) -> tuple[str, dict[str, Any]]:
+    def confirmation(self, bot: Bot, salon: Salon) -> tuple[str, dict[str, Any]]:
         """The path and the body of the request that confirms a proposal."""
         start = datetime.fromisoformat(DAYS[5])
         session, proposal = propose_booking(bot.id, salon.service, salon.resource, start)
@@ -286,35 +286,40 @@ class TestProposals:
         return api.get(f"/api/agents/dialog?id={dialog['id']}")["actions"][-1]["state"]
 
     def test_proposal_is_done_when_the_link_books(
-        self, bot: Bot, api: Api, salon: Salon, inbox: Inbox, confirmed: tuple[str, dict[str, Any]]
+        self,
+        bot: Bot,
+        api: Api,
+        salon: Salon,
+        inbox: Inbox,
+        confirmation: tuple[str, dict[str, Any]],
     ) -> None:
-        answer = visitor.call("POST", *confirmed)
+        answer = visitor.call("POST", *confirmation)
         assert answer.status == 202
         assert (answer.data["state"], answer.data["confirmByMail"]) == ("awaiting_mail", True)
         assert "check your mail" in answer.data["message"]
-        assert visitor.call("POST", *confirmed).data == answer.data
+        assert visitor.call("POST", *confirmation).data == answer.data
         assert self.state(api, bot) == "awaiting_mail"
         assert follow(link(inbox, "grace@example.com")).status == 303
         assert self.state(api, bot) == "done"
-        response = visitor.call("POST", *confirmed)
+        response = visitor.call("POST", *confirmation)
         assert response.status == 200
         assert response.data["state"] == "done"
         assert response.data["booking"]["serviceName"] == "Haircut"
         assert clients_of(salon).count("grace@example.com") == 1
 
     def test_a_proposal_whose_link_ends_is_expired(
-        self, bot: Bot, api: Api, time: Time, confirmed: tuple[str, dict[str, Any]]
+        self, bot: Bot, api: Api, time: Time, confirmation: tuple[str, dict[str, Any]]
     ) -> None:
-        assert visitor.call("POST", *confirmed).status == 202
+        assert visitor.call("POST", *confirmation).status == 202
         time.pass_by(minutes=30)
         assert self.state(api, bot) == "expired"
-        answer = visitor.call("POST", *confirmed)
+        answer = visitor.call("POST", *confirmation)
         assert (answer.status, answer.data["code"]) == (409, "action_ended")
 
     def test_the_link_of_an_erased_dialog_books_nothing(
-        self, owner: Owner, salon: Salon, inbox: Inbox, confirmed: tuple[str, dict[str, Any]]
+        self, owner: Owner, salon: Salon, inbox: Inbox, confirmation: tuple[str, dict[str, Any]]
     ) -> None:
-        assert visitor.call("POST", *confirmed).status == 202
+        assert visitor.call("POST", *confirmation).status == 202
         path = link(inbox, "grace@example.com")
         as_operator("erase_client", workspaceId=owner.workspace.id, email="grace@example.com")
         assert follow(path).status == 404

@@ -62,7 +62,7 @@ def signed_in(email: str, password: str = PASSWORD) -> str:
     return str(session.account_id)
 
 
-def as_stored(entered: str) -> str:
+def stored_address(entered: str) -> str:
     """Return the value of an entered address: its domain is in lower case."""
     local, _, domain = entered.strip("\u2068\u2069\u200b").rpartition("@")
     return f"{local}@{domain.lower()}"
@@ -76,7 +76,7 @@ class TestEveryEntrance:
         booking = book(salon, NOON, entered)["booking"]
         assert MAILBOXES[entered] in recipients(inbox)
         client = api.get(f"/api/bookings/{booking['id']}")["booking"]["client"]
-        assert client["email"] == as_stored(entered)
+        assert client["email"] == stored_address(entered)
 
     def test_a_booking_of_the_business_is_mailed_to_the_entered_mailbox(
         self, entered: str, salon: Salon, inbox: Inbox
@@ -88,7 +88,7 @@ class TestEveryEntrance:
         self, entered: str, inbox: Inbox, owner: Owner
     ) -> None:
         invitation = as_operator("invite_member", workspaceId=owner.workspace.id, email=entered)
-        assert invitation["email"] == as_stored(entered)
+        assert invitation["email"] == stored_address(entered)
         assert MAILBOXES[entered] in recipients(inbox)
 
     def test_forms_chats_and_clients_keep_the_entered_address(
@@ -97,19 +97,19 @@ class TestEveryEntrance:
         form = api.post("/api/forms/create", FORM)["form"]["id"]
         lead = submit(form, name="Ada", email=entered)
         stored_lead = api.get(f"/api/forms/collection/{lead}")["lead"]
-        assert stored_lead["email"] == stored_lead["data"]["email"] == as_stored(entered)
+        assert stored_lead["email"] == stored_lead["data"]["email"] == stored_address(entered)
         ask(new_bot(owner), f"Write to {entered} please")
         chats = api.get("/api/forms/collection-list?size=1")["collections"]
-        assert chats[0]["email"] == as_stored(entered)
+        assert chats[0]["email"] == stored_address(entered)
         assert chats[0]["clientId"] == stored_lead["clientId"]
         body = {"id": stored_lead["clientId"], "email": entered}
-        assert api.post("/api/clients/update", body)["client"]["email"] == as_stored(entered)
+        assert api.post("/api/clients/update", body)["client"]["email"] == stored_address(entered)
 
     def test_an_account_signs_in_in_any_case_of_ascii_letters(
         self, entered: str, owner: Owner
     ) -> None:
         account = as_operator("create_account", email=entered, password=PASSWORD)
-        assert account["email"] == as_stored(entered)
+        assert account["email"] == stored_address(entered)
         for spelling in (entered, entered.swapcase() if entered.isascii() else entered):
             assert signed_in(spelling) == account["accountId"]
 

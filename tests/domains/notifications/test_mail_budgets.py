@@ -69,7 +69,7 @@ def is_told_of_cancellation(inbox: Inbox, email: str = ADA) -> bool:
 
 
 @pytest.fixture
-def victims(salon: Salon) -> str:
+def victims_booking(salon: Salon) -> str:
     """A booking that the salon has made for the victim."""
     booking_id = made_by_the_salon(salon, HOURS[0])
     run_until_idle()
@@ -78,18 +78,18 @@ def victims(salon: Salon) -> str:
 
 class TestAStranger:
     def test_seven_bookings_for_another_client_do_not_block_the_salons_emails(
-        self, salon: Salon, inbox: Inbox, victims: str, book_often: Callable[..., Any]
+        self, salon: Salon, inbox: Inbox, victims_booking: str, book_often: Callable[..., Any]
     ) -> None:
         inbox.clear()
         for number, hour in enumerate(HOURS[1:8]):
             book_often(hour, f"ada+{number}@example.com")
         assert len(inbox_of_ada(inbox)) == 3
-        cancel(salon, victims)
+        cancel(salon, victims_booking)
         assert is_told_of_cancellation(inbox)
-        assert mails(salon, victims)[-1] == ("cancelled", "sent", None)
+        assert mails(salon, victims_booking)[-1] == ("cancelled", "sent", None)
 
     def test_moves_and_cancellations_by_links_do_not_block_the_salons_emails(
-        self, salon: Salon, inbox: Inbox, victims: str, book_often: Callable[..., Any]
+        self, salon: Salon, inbox: Inbox, victims_booking: str, book_often: Callable[..., Any]
     ) -> None:
         inbox.clear()
         for hour in HOURS[1:13]:
@@ -98,9 +98,9 @@ class TestAStranger:
             run_until_idle()
         assert len(mails_to(inbox)) == 3
         inbox.clear()
-        cancel(salon, victims)
+        cancel(salon, victims_booking)
         assert is_told_of_cancellation(inbox)
-        assert mails(salon, victims)[-1] == ("cancelled", "sent", None)
+        assert mails(salon, victims_booking)[-1] == ("cancelled", "sent", None)
 
     def test_other_spellings_of_a_mailbox_share_a_budget(
         self, salon: Salon, inbox: Inbox, book_often: Callable[..., Any]
@@ -148,13 +148,13 @@ def test_family_of_four_still_gets_the_salons_cancellations(
 
 class TestABusiness:
     @pytest.fixture
-    def used_up(self, salon: Salon, monkeypatch: pytest.MonkeyPatch) -> None:
+    def small_budget(self, salon: Salon, monkeypatch: pytest.MonkeyPatch) -> None:
         budget = mail_budgets.BUDGETS["business"]
         few = {**mail_budgets.BUDGETS, "business": replace(budget, max_requests=1)}
         monkeypatch.setattr("chalicelib.domains.notifications.flows.mail_gate.BUDGETS", few)
 
     def test_email_beyond_the_budget_waits_for_the_next_day(
-        self, salon: Salon, inbox: Inbox, victims: str, used_up: None, time: Time
+        self, salon: Salon, inbox: Inbox, victims_booking: str, small_budget: None, time: Time
     ) -> None:
         inbox.clear()
         other = made_by_the_salon(salon, HOURS[1])
@@ -167,7 +167,7 @@ class TestABusiness:
         assert mails(salon, other) == [("confirmed", "sent", None)]
 
     def test_waiting_email_is_withheld_at_the_start_of_the_booking(
-        self, salon: Salon, inbox: Inbox, used_up: None, time: Time
+        self, salon: Salon, inbox: Inbox, small_budget: None, time: Time
     ) -> None:
         time.now = time.now.replace(month=3, day=3, hour=9, minute=0)
         made_by_the_salon(salon, HOURS[4])
@@ -215,25 +215,25 @@ class TestAnotherBusiness:
     """The attack: the owner of another workspace sends an address all the mails of its budget."""
 
     @pytest.fixture
-    def rival(self, new_owner: Any) -> Any:
+    def other_salon(self, new_owner: Any) -> Any:
         return Salon.opened(new_owner().api(), [{"capacity": 30}])
 
     def test_another_business_cannot_block_cancellations(
-        self, salon: Salon, rival: Any, inbox: Inbox, victims: str
+        self, salon: Salon, other_salon: Any, inbox: Inbox, victims_booking: str
     ) -> None:
         for _ in range(21):
-            made_by_the_salon(rival, HOURS[0])
+            made_by_the_salon(other_salon, HOURS[0])
         run_until_idle()
         assert len(mails_to(inbox)) == 1 + 19
         inbox.clear()
-        cancel(salon, victims)
+        cancel(salon, victims_booking)
         assert is_told_of_cancellation(inbox)
 
     def test_another_business_cannot_exhaust_reminders(
-        self, salon: Salon, rival: Any, time: Time
+        self, salon: Salon, other_salon: Any, time: Time
     ) -> None:
         for _ in range(6):
-            made_by_the_salon(rival, HOURS[0])
+            made_by_the_salon(other_salon, HOURS[0])
         run_until_idle()
         assert remind_of_the_salon_last(salon, time)[-1] == ("reminder", "sent", None)
 

@@ -98,13 +98,13 @@ def test_an_unknown_code_is_wrong(code: str) -> None:
 
 
 @pytest.fixture
-def limited(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -> None:
+def production_limits(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -> None:
     """Rate limits as in production."""
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
     reload_settings()
 
 
-@pytest.mark.usefixtures("limited")
+@pytest.mark.usefixtures("production_limits")
 def test_a_chat_may_send_five_wrong_codes_an_hour(owner: Owner) -> None:
     begun = datetime(2026, 6, 1, 12, 10, tzinfo=UTC)
     with clock.using(lambda: begun):
@@ -117,7 +117,7 @@ def test_a_chat_may_send_five_wrong_codes_an_hour(owner: Owner) -> None:
         assert send_text(7, f"/start {new_code(owner)}").startswith(LINKED)
 
 
-@pytest.mark.usefixtures("limited")
+@pytest.mark.usefixtures("production_limits")
 def test_a_repeated_wrong_code_counts_once() -> None:
     for _ in range(9):
         assert answer_to(update(5, 7, "/start wrong")).startswith(WRONG)

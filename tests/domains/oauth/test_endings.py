@@ -23,7 +23,7 @@ def manager(owner: Owner) -> str:
 
 
 @pytest.fixture
-def elsewhere(new_owner: Callable[..., Owner], manager: str) -> ConnectedApp:
+def other_app(new_owner: Callable[..., Owner], manager: str) -> ConnectedApp:
     """An app that the manager connected to another workspace."""
     other = new_owner().workspace
     as_operator("add_member", workspaceId=other.id, email=EMAIL, role="manager")
@@ -39,7 +39,7 @@ def plan_refusal(app: ConnectedApp) -> Any:
 class TestMembers:
     @pytest.mark.parametrize("loses", ["remove_member", "add_member"])
     def test_leaving_or_demotion_ends_the_connections_in_this_workspace_only(
-        self, owner: Owner, manager: str, elsewhere: ConnectedApp, loses: str
+        self, owner: Owner, manager: str, other_app: ConnectedApp, loses: str
     ) -> None:
         own_app, theirs = connect(owner.workspace), connect(owner.workspace, manager)
         pending = grant(owner.workspace, manager)["connectionId"]
@@ -52,7 +52,7 @@ class TestMembers:
         assert theirs.refresh_refusal() == "invalid_grant"
         assert connections.require(pending).state == "ended"
         assert own_app.works
-        assert elsewhere.works
+        assert other_app.works
         (entry, *_) = audit.latest(owner.workspace.id)
         assert {f"connection:{theirs.id}", f"connection:{pending}"} <= set(entry.resources)
 
@@ -91,37 +91,37 @@ class TestMembers:
 @pytest.mark.store
 class TestAccounts:
     def test_disabling_an_account_ends_its_connections_everywhere(
-        self, owner: Owner, manager: str, elsewhere: ConnectedApp
+        self, owner: Owner, manager: str, other_app: ConnectedApp
     ) -> None:
         own_app, theirs = connect(owner.workspace), connect(owner.workspace, manager)
         assert as_operator("disable_account", email=EMAIL)["endedConnections"] == 2
         assert not theirs.works
-        assert not elsewhere.works
+        assert not other_app.works
         assert own_app.works
         (entry, *_) = audit.latest(owner.workspace.id)
         assert entry.operation == "disable_account"
         assert f"connection:{theirs.id}" in entry.resources
 
     def test_signing_out_everywhere_ends_the_connections_of_the_account(
-        self, owner: Owner, manager: str, elsewhere: ConnectedApp
+        self, owner: Owner, manager: str, other_app: ConnectedApp
     ) -> None:
         own_app, theirs = connect(owner.workspace), connect(owner.workspace, manager)
         in_console(owner.workspace.id, "sign_out_everywhere", account_id=manager)
         (entry, *_) = audit.latest(owner.workspace.id)
         assert (entry.operation, entry.resources) == ("sign_out_everywhere", [f"account:{manager}"])
         assert not theirs.works
-        assert not elsewhere.works
+        assert not other_app.works
         assert own_app.works
 
     @pytest.mark.parametrize("ends", [False, True])
     def test_changing_the_password_ends_connections_only_if_asked(
-        self, owner: Owner, manager: str, elsewhere: ConnectedApp, ends: bool
+        self, owner: Owner, manager: str, other_app: ConnectedApp, ends: bool
     ) -> None:
         theirs = connect(owner.workspace, manager)
         words = {"current": PASSWORD, "password": "battery staple", "endConnections": ends}
         in_console(owner.workspace.id, "change_password", account_id=manager, **words)
         assert theirs.works is not ends
-        assert elsewhere.works is not ends
+        assert other_app.works is not ends
 
     def test_operator_who_sets_a_password_keeps_keys_and_connections(self, owner: Owner) -> None:
         app, key = connect(owner.workspace), owner.token()
@@ -173,11 +173,11 @@ class TestDisconnecting:
         assert app.works
 
     def test_app_of_another_workspace_is_not_found(
-        self, owner: Owner, elsewhere: ConnectedApp
+        self, owner: Owner, other_app: ConnectedApp
     ) -> None:
         with pytest.raises(NotFoundError):
-            in_console(owner.workspace.id, "end_connection", id=elsewhere.id)
-        assert elsewhere.works
+            in_console(owner.workspace.id, "end_connection", id=other_app.id)
+        assert other_app.works
 
     def test_disconnecting_and_changes_by_the_app_are_audited(
         self, owner: Owner, time: Time

@@ -186,11 +186,11 @@ class TestLeads:
     ) -> None:
         form, path = workspace.create_form(), f"/console/w/{workspace.owner.workspace.slug}"
         submit(form, name="Ada")
-        boss = person(workspace.owner)
-        assert b"beyond the plan" not in boss.get(path, **{"Accept-Language": "en"}).body
+        owner_session = person(workspace.owner)
+        assert b"beyond the plan" not in owner_session.get(path, **{"Accept-Language": "en"}).body
         monkeypatch.setitem(LEADS_A_MONTH, "business", 0)
         submit(form, name="Bob")
-        page = boss.get(path, **{"Accept-Language": "en"}).body.decode()
+        page = owner_session.get(path, **{"Accept-Language": "en"}).body.decode()
         assert (
             "Leads beyond the plan in the last four weeks: 1. The plan includes 0 in 30 days."
             in page

@@ -23,7 +23,7 @@ BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.
 
 
 @pytest.fixture
-def hit(things: Things, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
+def view_page(things: Things, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
     """Open a page as a visitor does whose browser reports it."""
 
     def send(
@@ -70,11 +70,11 @@ def stats(api: Api, site: str, **query: str) -> Any:
 
 class TestCounting:
     def test_a_view_counts_its_page_visitor_and_referrer(
-        self, api: Api, things: Things, hit: Any, time: Time
+        self, api: Api, things: Things, view_page: Any, time: Time
     ) -> None:
-        assert hit(referrer="https://www.search.example/find?q=bread").data["counted"] is True
-        hit(page=things.page, referrer="")
-        hit(ip="192.0.2.2", referrer="http://127.0.0.1:8000/s/bakery")
+        assert view_page(referrer="https://www.search.example/find?q=bread").data["counted"] is True
+        view_page(page=things.page, referrer="")
+        view_page(ip="192.0.2.2", referrer="http://127.0.0.1:8000/s/bakery")
         report = stats(api, things.site)
         totals = report["totals"]
         assert (totals["views"], totals["visitors"], totals["bookings"]) == (3, 2, 0)
@@ -87,10 +87,12 @@ class TestCounting:
         assert report["series"][-1] == {"date": "2027-01-15", "views": 3, "visitors": 2}
         assert [span["views"] for span in report["series"][:-1]] == [0] * 29
 
-    def test_switching_off_keeps_the_history(self, api: Api, things: Things, hit: Any) -> None:
-        hit()
+    def test_switching_off_keeps_the_history(
+        self, api: Api, things: Things, view_page: Any
+    ) -> None:
+        view_page()
         api.post("/api/projects/toggle-stats", {"id": things.site, "enabled": False})
-        assert hit().data["counted"] is False
+        assert view_page().data["counted"] is False
         report = stats(api, things.site)
         assert (report["statsEnabled"], report["totals"]["views"]) == (False, 1)
 
@@ -104,27 +106,29 @@ class TestCounting:
         ],
     )
     def test_crawlers_are_not_counted(
-        self, api: Api, things: Things, hit: Any, browser: str
+        self, api: Api, things: Things, view_page: Any, browser: str
     ) -> None:
-        answer = hit(browser=browser)
+        answer = view_page(browser=browser)
         assert (answer.status, answer.data["counted"]) == (200, False)
         assert stats(api, things.site)["totals"]["views"] == 0
 
-    def test_another_sites_page_is_not_found(self, api: Api, things: Things, hit: Any) -> None:
+    def test_another_sites_page_is_not_found(
+        self, api: Api, things: Things, view_page: Any
+    ) -> None:
         site = api.post("/api/projects/create", {"title": "Other"})["project"]["id"]
         page = api.post("/api/pages/create", {"projectId": site, "title": "P"})["page"]["id"]
         for fields in ({"pageId": page}, {"pageId": "none"}, {"projectId": "none"}):
-            answer = hit(**fields)
+            answer = view_page(**fields)
             assert (answer.status, answer.data["code"]) == (404, "not_found")
-        assert hit(projectId=3).status == 400
+        assert view_page(projectId=3).status == 400
         as_operator("suspend_site", id=things.site)
-        assert hit().status == 404
+        assert view_page().status == 404
 
     def test_no_data_of_the_visitor_is_stored_or_audited(
-        self, owner: Owner, things: Things, hit: Any
+        self, owner: Owner, things: Things, view_page: Any
     ) -> None:
         entry_count = len(audit.latest(owner.workspace.id))
-        assert hit(ip="203.0.113.77", referrer="https://a.example/confidential").status == 200
+        assert view_page(ip="203.0.113.77", referrer="https://a.example/confidential").status == 200
         assert len(audit.latest(owner.workspace.id)) == entry_count
         rows = repr(all_rows())
         assert "203.0.113.77" not in rows
@@ -153,10 +157,10 @@ class TestCounting:
     @pytest.mark.store
     @pytest.mark.slow
     def test_two_hundred_concurrent_views_are_counted_exactly(
-        self, api: Api, things: Things, hit: Any
+        self, api: Api, things: Things, view_page: Any
     ) -> None:
         def view(number: int) -> int:
-            answer: Answer = hit(
+            answer: Answer = view_page(
                 ip=f"198.51.100.{number % 40}", referrer=f"https://r{number % 4}.example/"
             )
             return answer.status
@@ -175,15 +179,15 @@ class TestCounting:
 
     def test_views_of_one_visitor_are_rate_limited(
         self,
-        hit: Any,
+        view_page: Any,
         monkeypatch: pytest.MonkeyPatch,
         reload_settings: Callable[[], None],
         time: Time,
     ) -> None:
         monkeypatch.setenv("RATE_LIMIT_SCALE", "0.05")
         reload_settings()
-        assert [hit().status for _ in range(4)] == [200, 200, 200, 429]
-        assert hit(ip="192.0.2.9").status == 200
+        assert [view_page().status for _ in range(4)] == [200, 200, 200, 429]
+        assert view_page(ip="192.0.2.9").status == 200
 
 
 class Visit(NamedTuple):
@@ -233,9 +237,9 @@ def test_statistics_equal_a_naive_recount(
     start: int,
     length: int,
     granularity: str,
-    worlds: Callable[[], tuple[Api, str, str, list[str], str]],
+    make_site: Callable[[], tuple[Api, str, str, list[str], str]],
 ) -> None:
-    api, workspace, site, pages, form = worlds()
+    api, workspace, site, pages, form = make_site()
     for visit in visits:
         site_visits.count(
             workspace,
@@ -284,7 +288,7 @@ def test_statistics_equal_a_naive_recount(
 
 
 @pytest.fixture
-def worlds(api: Api, owner: Owner) -> Callable[[], tuple[Api, str, str, list[str], str]]:
+def make_site(api: Api, owner: Owner) -> Callable[[], tuple[Api, str, str, list[str], str]]:
     """Return a function that creates a site with four pages and a form, for each example."""
 
     def make() -> tuple[Api, str, str, list[str], str]:
@@ -319,8 +323,8 @@ class TestReport:
         report = stats(api, things.site)
         assert report["totals"]["bookings"] == 2
 
-    def test_a_deleted_page_keeps_its_views(self, api: Api, things: Things, hit: Any) -> None:
-        hit(page=things.page)
+    def test_a_deleted_page_keeps_its_views(self, api: Api, things: Things, view_page: Any) -> None:
+        view_page(page=things.page)
         api.post("/api/pages/delete", {"id": things.page, "confirm": True})
         (page,) = stats(api, things.site)["topPages"]
         assert page == {"pageId": things.page, "slug": None, "title": None, "views": 1}

@@ -50,7 +50,7 @@ class FakeHosts(LocalHosts):
 
 
 @pytest.fixture
-def _local(reload_settings: Callable[[], None]) -> Iterator[None]:
+def _local_hosts(reload_settings: Callable[[], None]) -> Iterator[None]:
     os.environ["SITE_HOSTS"] = "local"
     reload_settings()
     yield
@@ -90,7 +90,7 @@ def waiting_jobs(kind: str) -> list[Any]:
     return [row for row in all_rows().values() if row.get("kind") == {"S": kind}]
 
 
-@pytest.mark.usefixtures("_local")
+@pytest.mark.usefixtures("_local_hosts")
 class TestLocal:
     """The whole way with the gateway of ``make dev``."""
 
@@ -190,7 +190,7 @@ class TestProgress:
     """States of the host, which the gateway reports one after the other."""
 
     @pytest.fixture
-    def verified(
+    def verified_site(
         self, time: Time, api: Api, site: str, txt_records: Records, hosts: FakeHosts
     ) -> str:
         hosts.states[HOST] = HostState("waiting", "It does not lead to edge.example.net yet.")
@@ -205,25 +205,26 @@ class TestProgress:
         assert address == {"type": "ALIAS", "host": "example.co.uk", "value": "edge.example.net"}
 
     def test_jobs_move_a_domain_on(
-        self, api: Api, verified: str, hosts: FakeHosts, time: Time
+        self, api: Api, verified_site: str, hosts: FakeHosts, time: Time
     ) -> None:
         run_jobs()
-        assert state(api, verified) == ("verified", "It does not lead to edge.example.net yet.")
+        reason = "It does not lead to edge.example.net yet."
+        assert state(api, verified_site) == ("verified", reason)
         hosts.states[HOST] = HostState("certificate", "Being made.")
         time.pass_by(minutes=3)
         run_jobs()
-        assert state(api, verified) == ("certificate", "Being made.")
-        assert project(api, verified)["url"].startswith(PUBLIC_URL)
+        assert state(api, verified_site) == ("certificate", "Being made.")
+        assert project(api, verified_site)["url"].startswith(PUBLIC_URL)
         assert get("/s/bakery/").status == 200
         hosts.states[HOST] = HostState("active")
         time.pass_by(minutes=5)
         run_jobs()
-        assert state(api, verified) == ("active", None)
-        assert project(api, verified)["url"] == f"https://{HOST}"
+        assert state(api, verified_site) == ("active", None)
+        assert project(api, verified_site)["url"] == f"https://{HOST}"
         assert not waiting_jobs(domain_binding.CHECK)
 
     def test_the_checks_become_rarer_and_end_after_72_hours(
-        self, api: Api, verified: str, hosts: FakeHosts, time: Time
+        self, api: Api, verified_site: str, hosts: FakeHosts, time: Time
     ) -> None:
         for _ in range(12):
             run_jobs()
@@ -233,34 +234,34 @@ class TestProgress:
             run_jobs()
             time.pass_by(hours=1)
         assert len(hosts.asked) < 50
-        status, reason = state(api, verified)
+        status, reason = state(api, verified_site)
         assert (status, "edge.example.net" in (reason or "")) == ("failed", True)
         assert "72 hours" in (reason or "")
         assert not waiting_jobs(domain_binding.CHECK)
         assert not hosts.served, "what was set up is released"
         hosts.states.clear()
-        assert bind(api, verified)["status"] == "verified"
+        assert bind(api, verified_site)["status"] == "verified"
         run_jobs()
-        assert state(api, verified) == ("active", None)
+        assert state(api, verified_site) == ("active", None)
 
     def test_a_failure_of_the_gateway_is_tried_again(
-        self, api: Api, verified: str, hosts: FakeHosts, time: Time
+        self, api: Api, verified_site: str, hosts: FakeHosts, time: Time
     ) -> None:
         def fail() -> None:
             raise UnavailableError
 
         hosts.during = fail
         run_jobs()
-        assert state(api, verified) == ("verified", None)
+        assert state(api, verified_site) == ("verified", None)
         hosts.during, hosts.states = lambda: None, {}
         time.pass_by(minutes=3)
         run_jobs()
-        assert state(api, verified) == ("active", None)
+        assert state(api, verified_site) == ("active", None)
 
     def test_killed_check_is_finished_by_the_next(
         self,
         api: Api,
-        verified: str,
+        verified_site: str,
         hosts: FakeHosts,
         time: Time,
         monkeypatch: pytest.MonkeyPatch,
@@ -271,25 +272,25 @@ class TestProgress:
             run_jobs()
         time.pass_by(minutes=10)
         run_jobs()
-        assert state(api, verified) == ("active", None)
+        assert state(api, verified_site) == ("active", None)
         assert not waiting_jobs(domain_binding.CHECK)
 
     def test_a_failed_certificate_fails_the_domain(
-        self, api: Api, verified: str, hosts: FakeHosts
+        self, api: Api, verified_site: str, hosts: FakeHosts
     ) -> None:
         hosts.states[HOST] = HostState("failed", "The certificate was not made.")
         run_jobs()
         run_jobs()
-        assert state(api, verified) == ("failed", "The certificate was not made.")
+        assert state(api, verified_site) == ("failed", "The certificate was not made.")
         assert not hosts.served
         hosts.states.clear()
-        bind(api, verified)
+        bind(api, verified_site)
         run_jobs()
-        assert state(api, verified) == ("active", None)
+        assert state(api, verified_site) == ("active", None)
 
     @pytest.mark.parametrize("how", ["unbind", "rebind", "delete"])
     def test_slow_release_of_a_host_is_finished(
-        self, how: str, api: Api, verified: str, hosts: FakeHosts, time: Time
+        self, how: str, api: Api, verified_site: str, hosts: FakeHosts, time: Time
     ) -> None:
         hosts.states.clear()
         run_jobs()
@@ -297,11 +298,11 @@ class TestProgress:
         hosts.releases_left = 2
         match how:
             case "unbind":
-                bind(api, verified, None)
+                bind(api, verified_site, None)
             case "rebind":
-                bind(api, verified, "shop.example.com")
+                bind(api, verified_site, "shop.example.com")
             case "delete":
-                api.post("/api/projects/delete", {"id": verified})
+                api.post("/api/projects/delete", {"id": verified_site})
         assert hosts.served == {HOST}
         for _ in range(3):
             run_jobs()
@@ -310,23 +311,23 @@ class TestProgress:
         assert not waiting_jobs(domain_binding.RELEASE)
 
     def test_host_bound_again_is_not_released(
-        self, api: Api, verified: str, hosts: FakeHosts, txt_records: Records
+        self, api: Api, verified_site: str, hosts: FakeHosts, txt_records: Records
     ) -> None:
         hosts.states.clear()
         run_jobs()
-        bind(api, verified, None)
-        prove(txt_records, bind(api, verified))
-        bind(api, verified)
+        bind(api, verified_site, None)
+        prove(txt_records, bind(api, verified_site))
+        bind(api, verified_site)
         run_jobs()
         assert hosts.served == {HOST}
-        assert state(api, verified) == ("active", None)
+        assert state(api, verified_site) == ("active", None)
 
     def test_host_set_up_during_an_unbind_is_released(
-        self, api: Api, verified: str, hosts: FakeHosts, time: Time
+        self, api: Api, verified_site: str, hosts: FakeHosts, time: Time
     ) -> None:
         def unbind() -> None:
             hosts.during = lambda: None
-            bind(api, verified, None)
+            bind(api, verified_site, None)
             with aws_calls.entered(None):
                 (release,) = waiting_jobs(domain_binding.RELEASE)
                 jobs.remove_finished(jobs.JobRow.from_raw_data(release))
@@ -339,30 +340,30 @@ class TestProgress:
         assert not hosts.served
 
     def test_a_domain_whose_proof_disappears_is_no_longer_served(
-        self, api: Api, verified: str, hosts: FakeHosts, txt_records: Records
+        self, api: Api, verified_site: str, hosts: FakeHosts, txt_records: Records
     ) -> None:
         hosts.states.clear()
         run_jobs()
         proofs = dict(txt_records)
         txt_records.clear()
-        assert bind(api, verified)["status"] == "failed"
+        assert bind(api, verified_site)["status"] == "failed"
         run_jobs()
         assert not hosts.served
         assert get(f"/s/{HOST}", host=HOST).status == 404
         txt_records.update(proofs)
-        bind(api, verified)
+        bind(api, verified_site)
         run_jobs()
-        assert state(api, verified) == ("active", None)
+        assert state(api, verified_site) == ("active", None)
 
     def test_a_host_that_is_gone_is_set_up_again_by_a_call(
-        self, api: Api, verified: str, hosts: FakeHosts
+        self, api: Api, verified_site: str, hosts: FakeHosts
     ) -> None:
         hosts.states.clear()
         run_jobs()
         hosts.states[HOST] = HostState("certificate", "Being made.")
-        assert bind(api, verified)["status"] == "active"
+        assert bind(api, verified_site)["status"] == "active"
         run_jobs()
-        assert state(api, verified) == ("certificate", "Being made.")
+        assert state(api, verified_site) == ("certificate", "Being made.")
 
 
 def test_sites_url_is_kept_without_hosts(
@@ -379,7 +380,7 @@ def test_sites_url_is_kept_without_hosts(
     assert project(api, site)["url"] == f"{PUBLIC_URL}/s/bakery"
 
 
-@pytest.mark.usefixtures("_local")
+@pytest.mark.usefixtures("_local_hosts")
 def test_domain_verified_before_hosts_is_served_after_the_next_call(
     api: Api, site: str, txt_records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:

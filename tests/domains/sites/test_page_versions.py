@@ -21,7 +21,7 @@ def page(api: Api, site: str) -> Any:
 
 
 @pytest.fixture
-def edits(time: Time, api: Api, page: Any) -> Any:
+def save_edits(time: Time, api: Api, page: Any) -> Any:
     """Save HTML in edits of their own."""
 
     def save_apart(*htmls: str) -> None:
@@ -50,9 +50,9 @@ def html_of(owner: Owner, page: Any, version: Any) -> str:
 
 class TestKeeping:
     def test_save_keeps_the_former_html(
-        self, owner: Owner, api: Api, page: Any, edits: Any
+        self, owner: Owner, api: Api, page: Any, save_edits: Any
     ) -> None:
-        edits("one", "two", "three")
+        save_edits("one", "two", "three")
         kept_versions = versions(api, page)
         assert [html_of(owner, page, version) for version in kept_versions] == ["two", "one"]
         assert [version["htmlBytes"] for version in kept_versions] == [3, 3]
@@ -65,9 +65,9 @@ class TestKeeping:
         assert versions(api, page) == []
 
     def test_saves_within_ten_minutes_keep_one_version(
-        self, owner: Owner, time: Time, api: Api, page: Any, edits: Any
+        self, owner: Owner, time: Time, api: Api, page: Any, save_edits: Any
     ) -> None:
-        edits("before")
+        save_edits("before")
         for html in ("a", "b", "c"):
             save(api, page, html)
             time.pass_by(minutes=3)
@@ -78,10 +78,10 @@ class TestKeeping:
         assert [html_of(owner, page, version) for version in versions(api, page)] == ["c", "before"]
 
     def test_saves_of_two_callers_keep_the_html_of_each(
-        self, owner: Owner, api: Api, page: Any, edits: Any
+        self, owner: Owner, api: Api, page: Any, save_edits: Any
     ) -> None:
         other = owner.api()
-        edits("before")
+        save_edits("before")
         save(api, page, "mine")
         save(other, page, "theirs")
         save(api, page, "mine again")
@@ -89,36 +89,36 @@ class TestKeeping:
         assert htmls == ["theirs", "mine", "before"]
 
     def test_unchanged_html_keeps_no_version(
-        self, owner: Owner, api: Api, page: Any, edits: Any
+        self, owner: Owner, api: Api, page: Any, save_edits: Any
     ) -> None:
-        edits("same", "same", "same")
+        save_edits("same", "same", "same")
         assert versions(api, page) == []
         assert objects(owner) == [b"same"]
         assert read(api, page)["page"]["version"] == 4
 
     def test_response_of_a_save_has_the_call_that_undoes_it(
-        self, api: Api, page: Any, edits: Any
+        self, api: Api, page: Any, save_edits: Any
     ) -> None:
-        edits("before")
+        save_edits("before")
         undo = save_answer(api, page, "after")["undo"]
         (version,) = versions(api, page)
         assert f"POST {RESTORE} with versionId {version['id']}" in undo
         assert "before this edit" in save_answer(api, page, "and more")["undo"]
 
     def test_versions_do_not_count_against_the_storage(
-        self, api: Api, page: Any, edits: Any, monkeypatch: pytest.MonkeyPatch
+        self, api: Api, page: Any, save_edits: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 10)
-        edits(*(str(n) * 10 for n in range(5)))
+        save_edits(*(str(n) * 10 for n in range(5)))
         assert len(versions(api, page)) == 4
 
 
 class TestLimits:
     def test_a_page_has_30_versions_and_a_job_removes_the_others(
-        self, owner: Owner, time: Time, api: Api, page: Any, edits: Any
+        self, owner: Owner, time: Time, api: Api, page: Any, save_edits: Any
     ) -> None:
         htmls = [f"{n:02}" for n in range(40)]
-        edits(*htmls)
+        save_edits(*htmls)
         kept_versions = versions(api, page)
         assert [html_of(owner, page, version) for version in kept_versions] == htmls[-2:-32:-1]
         time.pass_by(hours=2)
@@ -127,16 +127,16 @@ class TestLimits:
         assert objects(owner) == [html.encode() for html in htmls[9:]]
 
     def test_versions_have_10_mib_at_most(
-        self, api: Api, page: Any, edits: Any, monkeypatch: pytest.MonkeyPatch
+        self, api: Api, page: Any, save_edits: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(page_versions, "MAX_BYTES", 100)
-        edits("a" * 60, "b" * 60, "c" * 40, "d")
+        save_edits("a" * 60, "b" * 60, "c" * 40, "d")
         assert [version["htmlBytes"] for version in versions(api, page)] == [40, 60]
 
     def test_a_version_beyond_the_limits_is_not_restored(
-        self, api: Api, page: Any, edits: Any, monkeypatch: pytest.MonkeyPatch
+        self, api: Api, page: Any, save_edits: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        edits("one", "two", "three")
+        save_edits("one", "two", "three")
         oldest = versions(api, page)[-1]
         monkeypatch.setattr(page_versions, "MAX_VERSIONS", 1)
         answer = api.refused("POST", RESTORE, {"id": page["id"], "versionId": oldest["id"]})
@@ -148,10 +148,10 @@ class TestLimits:
         time: Time,
         api: Api,
         page: Any,
-        edits: Any,
+        save_edits: Any,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        edits("one", "two", "three")
+        save_edits("one", "two", "three")
         monkeypatch.setattr(page_versions, "MAX_VERSIONS", 1)
         time.pass_by(hours=1)
         with monkeypatch.context() as dying:
@@ -166,9 +166,9 @@ class TestLimits:
 
 class TestRestoring:
     def test_restore_swaps_the_html_and_the_version(
-        self, owner: Owner, api: Api, page: Any, edits: Any
+        self, owner: Owner, api: Api, page: Any, save_edits: Any
     ) -> None:
-        edits("good")
+        save_edits("good")
         save(api, page, "oops")
         (good,) = versions(api, page)
         restored = restore(api, page, good)
@@ -181,18 +181,18 @@ class TestRestoring:
         assert read(api, page)["page"]["html"] == "oops"
 
     def test_a_save_after_a_restore_keeps_the_restored_html(
-        self, owner: Owner, api: Api, page: Any, edits: Any
+        self, owner: Owner, api: Api, page: Any, save_edits: Any
     ) -> None:
-        edits("good")
+        save_edits("good")
         save(api, page, "oops")
         restore(api, page, versions(api, page)[0])
         save(api, page, "next")
         assert html_of(owner, page, versions(api, page)[0]) == "good"
 
     def test_a_restore_charges_the_difference(
-        self, api: Api, page: Any, edits: Any, monkeypatch: pytest.MonkeyPatch
+        self, api: Api, page: Any, save_edits: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        edits("large" * 10, "small")
+        save_edits("large" * 10, "small")
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 49)
         (large,) = versions(api, page)
         body = {"id": page["id"], "versionId": large["id"]}
@@ -201,24 +201,24 @@ class TestRestoring:
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 50)
         assert restore(api, page, large)["page"]["htmlBytes"] == 50
 
-    def test_response_lists_missing_files(self, api: Api, page: Any, edits: Any) -> None:
+    def test_response_lists_missing_files(self, api: Api, page: Any, save_edits: Any) -> None:
         there, gone = (upload(api, name=f"{name}.txt") for name in "ab")
-        edits(f'<img src="{there["url"]}"><img src="{gone["url"]}">', "x")
+        save_edits(f'<img src="{there["url"]}"><img src="{gone["url"]}">', "x")
         api.post("/api/files/delete", {"id": gone["id"]})
         assert restore(api, page, versions(api, page)[0])["missingFileIds"] == [gone["id"]]
 
     def test_only_the_version_that_was_read_is_replaced(
-        self, api: Api, page: Any, edits: Any
+        self, api: Api, page: Any, save_edits: Any
     ) -> None:
-        edits("one", "two")
+        save_edits("one", "two")
         body = {"id": page["id"], "versionId": versions(api, page)[0]["id"], "ifVersion": 2}
         answer = api.refused("POST", RESTORE, body)
         assert (answer.status, answer.data["code"]) == (409, "version_conflict")
 
     def test_versions_of_another_page_or_workspace_are_unknown(
-        self, api: Api, site: str, page: Any, edits: Any, new_owner: Any
+        self, api: Api, site: str, page: Any, save_edits: Any, new_owner: Any
     ) -> None:
-        edits("one", "two")
+        save_edits("one", "two")
         (version,) = versions(api, page)
         body = {"id": create(api, site)["id"], "versionId": version["id"]}
         assert api.refused("POST", RESTORE, body).status == 404

@@ -86,7 +86,7 @@ class TestNewOwner:
     """A domain that another site has already proven."""
 
     @pytest.fixture
-    def proven_binding(self, api: Api, site: str, txt_records: Records) -> Any:
+    def proven(self, api: Api, site: str, txt_records: Records) -> Any:
         """The proven binding of ``site``."""
         prove(txt_records, bind(api, site))
         return bind(api, site)
@@ -95,18 +95,16 @@ class TestNewOwner:
     def other(self, new_owner: Callable[..., Owner]) -> Api:
         return new_owner().api()
 
-    def test_a_new_owner_gets_a_record_to_create(
-        self, proven_binding: Any, other: Api, time: Time
-    ) -> None:
+    def test_a_new_owner_gets_a_record_to_create(self, proven: Any, other: Api, time: Time) -> None:
         theirs = new_site(other)
         second = bind(other, theirs, "WWW.example.com.")
         free = bind(other, theirs, "example.org")
         assert second["status"] == free["status"] == "pending"
-        assert second["records"] != proven_binding["records"]
+        assert second["records"] != proven["records"]
         assert second.keys() == free.keys()
 
     def test_a_new_owner_is_refused_while_the_old_record_exists(
-        self, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, proven: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
         add(txt_records, bind(other, theirs))
@@ -117,7 +115,7 @@ class TestNewOwner:
         assert bind(api, site)["status"] == "verified"
 
     def test_a_new_owner_gets_the_domain_once_only_their_record_exists(
-        self, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records, time: Time
+        self, proven: Any, api: Api, site: str, other: Api, txt_records: Records, time: Time
     ) -> None:
         theirs = new_site(other)
         prove(txt_records, bind(other, theirs))
@@ -127,12 +125,12 @@ class TestNewOwner:
         lost = project(api, site)["domain"]
         assert "after this one" in lost["reason"]
         same = {"reason": lost["reason"], "checkedAt": binding["checkedAt"]}
-        assert lost == {**proven_binding, "status": "failed", **same}
+        assert lost == {**proven, "status": "failed", **same}
         assert bind(api, site)["status"] == "failed"
         assert bind(other, theirs)["status"] == "verified"
 
     def test_a_domain_moves_between_sites_of_one_owner(
-        self, proven_binding: Any, api: Api, site: str, txt_records: Records
+        self, proven: Any, api: Api, site: str, txt_records: Records
     ) -> None:
         second = new_site(api)
         prove(txt_records, bind(api, second))
@@ -140,7 +138,7 @@ class TestNewOwner:
         assert project(api, site)["domain"]["status"] == "failed"
 
     def test_domain_does_not_move_while_the_dns_is_unavailable(
-        self, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, proven: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
         bind(other, theirs)
@@ -150,7 +148,7 @@ class TestNewOwner:
 
     @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
     def test_a_new_owner_keeps_the_domain_whatever_the_old_one_does(
-        self, how: str, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, how: str, proven: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
         prove(txt_records, bind(other, theirs))
@@ -170,20 +168,20 @@ class TestNewOwner:
         assert bind(other, theirs)["status"] == "verified"
 
     def test_a_new_owner_loses_the_domain_by_the_same_rule(
-        self, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, proven: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
         prove(txt_records, bind(other, theirs))
         bind(other, theirs)
-        add(txt_records, proven_binding)
+        add(txt_records, proven)
         assert api.refused("POST", SET, {"id": site, "domain": "www.example.com"}).status == 409
-        prove(txt_records, proven_binding)
+        prove(txt_records, proven)
         assert bind(api, site)["status"] == "verified"
         assert project(other, theirs)["domain"]["status"] == "failed"
 
     @pytest.mark.store
     def test_concurrent_proofs_give_the_domain_to_one_new_owner(
-        self, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, proven: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         sites = [new_site(other) for _ in range(6)]
         records = [bind(other, theirs) for theirs in sites]
@@ -200,7 +198,7 @@ class TestNewOwner:
     @pytest.mark.store
     @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
     def test_concurrent_calls_of_the_old_owner_leave_one_holder(
-        self, how: str, proven_binding: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, how: str, proven: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
         prove(txt_records, bind(other, theirs))

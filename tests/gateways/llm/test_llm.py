@@ -365,7 +365,7 @@ class TestChatCompletions:
 
 
 @pytest.fixture
-def configured(
+def configure(
     reload_settings: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Settings]:
     """Read the settings again with these variables."""
@@ -383,23 +383,23 @@ def configured(
 
 class TestDraftingModel:
     def test_the_demo_model_is_used_if_nothing_is_configured(
-        self, configured: Callable[..., Settings]
+        self, configure: Callable[..., Settings]
     ) -> None:
-        configured()
+        configure()
         chat_model, name = drafting_model()
         assert isinstance(chat_model, DemoModel)
         assert name == "demo"
 
     def test_a_key_or_a_url_selects_its_provider(
-        self, configured: Callable[..., Settings], openai: OpenAiApi
+        self, configure: Callable[..., Settings], openai: OpenAiApi
     ) -> None:
         openai.answers = [openai_api.saying("x")]
-        configured(LLM_BASE_URL=openai.url, LLM_API_KEY=f" {KEY}\n", LLM_MODEL="m-2")
+        configure(LLM_BASE_URL=openai.url, LLM_API_KEY=f" {KEY}\n", LLM_MODEL="m-2")
         chat_model, name = drafting_model()
         assert complete(chat_model, ASKED, model=name, max_output_tokens=5).text == "x"
         assert openai.asked[0].body["model"] == "m-2"
         assert openai.asked[0].headers["authorization"] == f"Bearer {KEY}"
-        assert configured(LLM_API_KEY=KEY).llm_base_url == "https://api.openai.com/v1"
+        assert configure(LLM_API_KEY=KEY).llm_base_url == "https://api.openai.com/v1"
 
     @pytest.mark.parametrize(
         ("variables", "names"),
@@ -409,19 +409,19 @@ class TestDraftingModel:
         ],
     )
     def test_there_is_no_model_if_drafts_are_off_or_its_name_is_missing(
-        self, variables: dict[str, str], names: str, configured: Callable[..., Settings]
+        self, variables: dict[str, str], names: str, configure: Callable[..., Settings]
     ) -> None:
-        configured(**variables)
+        configure(**variables)
         with pytest.raises(NotConfiguredError, match=names) as caught:
             drafting_model()
         assert (caught.value.status, caught.value.code) == (503, "not_configured")
 
     def test_an_unknown_provider_is_reported_to_the_operator(
-        self, configured: Callable[..., Settings]
+        self, configure: Callable[..., Settings]
     ) -> None:
         for value in ("gpt", "demo openai", "openai off"):
             with pytest.raises(ValueError, match="LLM_PROVIDER is demo, off, bedrock, openai"):
-                configured(LLM_PROVIDER=value)
+                configure(LLM_PROVIDER=value)
 
-    def test_the_settings_do_not_show_the_key(self, configured: Callable[..., Settings]) -> None:
-        assert KEY not in repr(configured(LLM_API_KEY=KEY))
+    def test_the_settings_do_not_show_the_key(self, configure: Callable[..., Settings]) -> None:
+        assert KEY not in repr(configure(LLM_API_KEY=KEY))

@@ -341,7 +341,9 @@ def read_to_end(blocks: Iterable[bytes]) -> list[tuple[type, Event]] | str:
     except (ModelError, ProviderFailedError):
         return ERROR
     text = "".join(event.text for event in received if isinstance(event, TextDelta))
-    return with_types([TextDelta(text), *(e for e in received if not isinstance(e, TextDelta))])
+    return pair_with_types(
+        [TextDelta(text), *(e for e in received if not isinstance(e, TextDelta))]
+    )
 
 
 WRITTEN: dict[str, Callable[[bytes], bytes]] = {
@@ -414,7 +416,7 @@ def test_a_refusal_to_stream_may_lack_a_code_or_a_parameter(about: dict[str, str
     assert ErrorReport.from_body(400, json.dumps(body).encode()).refused_part(SENT) == "stream"
 
 
-def with_types(received: list[Event]) -> list[tuple[type, Event]]:
+def pair_with_types(received: list[Event]) -> list[tuple[type, Event]]:
     """Return the events with their types, since text and reasoning are equal as tuples."""
     return [(type(event), event) for event in received]
 
@@ -423,7 +425,7 @@ def with_types(received: list[Event]) -> list[tuple[type, Event]]:
 def test_a_recorded_stream_has_its_texts_calls_stop_and_usage(provider: str) -> None:
     recording, read, expected = RECORDINGS[provider]
     received = list(read([recording], TOOLS))
-    assert with_types(received[: len(expected)]) == with_types(expected)
+    assert pair_with_types(received[: len(expected)]) == pair_with_types(expected)
     assert isinstance(received[-1], ProviderUsage)
     assert received == list(read([bytes([byte]) for byte in recording], TOOLS))
 
@@ -439,9 +441,9 @@ def test_stream_cut_at_any_byte_fails_or_is_complete(provider: str) -> None:
                 received.append(read_event)  # noqa: PERF402  what came before a failure counts
         except (ModelError, ProviderFailedError, ClientError):
             assert not any(isinstance(event, ToolCall | Stop | ProviderUsage) for event in received)
-            assert with_types(received) == with_types(complete[: len(received)])
+            assert pair_with_types(received) == pair_with_types(complete[: len(received)])
         else:
-            assert with_types(received[:-1]) == with_types(complete)
+            assert pair_with_types(received[:-1]) == pair_with_types(complete)
             assert isinstance(received[-1], ProviderUsage)
 
 
