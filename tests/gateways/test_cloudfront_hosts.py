@@ -43,7 +43,7 @@ def tenant(status: str = "inactive", *, enabled: bool = True, **more: Any) -> di
 
 
 def expect_lookup(stub: Stubber, answer: dict[str, Any] | None) -> None:
-    """Let CloudFront answer with a tenant, or that there is none."""
+    """Stub a lookup with this tenant, or as not found."""
     parameters = {"Identifier": NAME}
     if answer is None:
         stub.add_client_error(

@@ -20,7 +20,7 @@ Answering = Callable[[dns.message.Message], bytes | None]
 
 @pytest.fixture
 def name_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Answering]]:
-    """A name server that answers every query with the test's function under ``answer``."""
+    """A name server that replies to every query with the test's function under ``answer``."""
     rules: dict[str, Answering] = {}
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""The fetcher's connections, against a fake internet: names, addresses and servers on loopback."""
+"""The fetcher's connections, against a fake internet on loopback."""
 
 import re
 import socket

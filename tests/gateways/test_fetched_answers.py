@@ -1,4 +1,4 @@
-"""The fetcher's answers: their format, size and time limits, against a fake internet."""
+"""Format, size and time limits of fetched responses, against a fake internet."""
 
 import gzip
 import http.client

@@ -1,4 +1,4 @@
-"""The master key: a setting, a local file, or a secret read from a fake server on loopback."""
+"""The master key from a setting, a local file or a fake Secrets Manager."""
 
 import json
 import logging
@@ -37,7 +37,7 @@ def refusal(code: str) -> Answering:
 def configure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
 ) -> Configure:
-    """Set variables of a process, whose objects are in a folder unless they say otherwise."""
+    """Set variables of a process. By default its objects are in a folder."""
 
     def restart(**variables: str) -> None:
         for name, text in ({"OBJECT_STORE": f"file://{tmp_path}/objects"} | variables).items():

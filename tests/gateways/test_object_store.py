@@ -1,4 +1,4 @@
-"""The object store: S3 and a folder behave in the same way."""
+"""Both object stores, S3 and a folder, behave in the same way."""
 
 import base64
 import io
@@ -36,7 +36,7 @@ S3_CALLS: dict[str, Callable[[S3Store], object]] = {
 
 @dataclass(frozen=True)
 class Bucket:
-    """An in-memory S3 bucket, and boto3's client for it."""
+    """An in-memory S3 bucket with its boto3 client."""
 
     client: Any
     name: str
@@ -44,7 +44,7 @@ class Bucket:
 
 _numbers = itertools.count()
 REGIONS = ["eu-central-1", "us-east-1", "eu-south-2", "il-central-1"]
-"""One of each kind: an old region, the first one, and two that the global host does not serve."""
+"""An old region, the first region, and two that the global host does not serve."""
 
 
 @pytest.fixture
@@ -212,7 +212,9 @@ class TestUploadRequests:
     def test_an_s3_upload_request_signs_the_length_the_key_and_the_expiry(
         self, region: str, s3: S3Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it may have read its region before
+        monkeypatch.setattr(
+            boto3, "DEFAULT_SESSION", None
+        )  # The store may have read its region before.
         monkeypatch.setenv("AWS_DEFAULT_REGION", region)
         gateway._s3_client.cache_clear()
         url = urlsplit(s3.upload_request(self.KEY, 12_345, 60).url)

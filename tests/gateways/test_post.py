@@ -226,7 +226,7 @@ class TestReply:
 
 _BROKEN_CONNECTION = "does not accept the connection or broke it"
 _BROKEN_ANSWER = "sent a broken or incomplete answer; expected HTTP"
-"""A reset is either of both: it can arrive after the end of the answer."""
+"""A reset is either of both: the reset can arrive after the end of the response."""
 
 
 class TestFailure:

@@ -15,7 +15,7 @@ from tests.fakes.telegram import NAME, TOKEN, FakeTelegram, failure, update
 
 
 def units(text: str) -> int:
-    """Return the length of a text in UTF-16 code units."""
+    """Return the length of a string in UTF-16 code units."""
     return len(text.encode("utf-16-le")) // 2
 
 

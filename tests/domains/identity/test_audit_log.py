@@ -1,4 +1,4 @@
-"""The audit log in the console: entries, pages, filters and access."""
+"""Entries of the audit log in the console, with pages, filters and access."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ from tests.factories.examples import FORM, submit
 
 @pytest.fixture
 def quiet_owner(new_owner: Callable[..., Owner], time: Time) -> Owner:
-    """A workspace that was created yesterday. Nothing has changed in it today."""
+    """A workspace that was created yesterday. Nothing has changed today."""
     owner = new_owner()
     time.pass_by(days=1)
     return owner

@@ -1,4 +1,4 @@
-"""Invitations to a workspace: who may invite whom, and how long a link works."""
+"""Invitations to a workspace, and the life of their links."""
 
 from collections.abc import Callable
 from typing import Any
@@ -148,7 +148,7 @@ class TestWhoMayInvite:
         token = invite(owner_account, workspace, "b@example.com")
         with pytest.raises(ConflictError, match="Revoke one"):
             invite(owner_account, workspace, "c@example.com")
-        invite(owner_account, workspace, "b@example.com")  # replaces its own
+        invite(owner_account, workspace, "b@example.com")  # replaces an invitation of its own
         assert does_not_work(token)
 
     def test_concurrent_invitations_do_not_exceed_the_limit(

@@ -1,4 +1,4 @@
-"""API keys: their creation, listing and revocation in the console."""
+"""Creation, listing and revocation of API keys in the console."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -271,7 +271,7 @@ class TestKeysOfALostMembership:
         keyless: Owner,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """The right is lost after it was checked and before the key is committed."""
+        """The right is lost between its check and the commit of the key."""
         manager = Member(keyless.workspace.id, "manager")
         generate = tokens.generate
 

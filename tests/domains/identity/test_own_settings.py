@@ -1,4 +1,4 @@
-"""Settings of a workspace and of one's own account, as people change them in the console."""
+"""Settings of a workspace and of the caller's account, changed in the console."""
 
 import pytest
 
@@ -60,7 +60,7 @@ class TestAccount:
         def language() -> str:
             return str(account.call(home, "get_notifications")["language"])
 
-        assert language() == "ru"  # that of the workspace's country
+        assert language() == "ru"  # the language of the workspace's country
         account.call(home, "update_account", language="en")
         assert language() == "en"
         account.call(home, "set_notifications", language="ru")

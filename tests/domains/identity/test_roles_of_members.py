@@ -1,4 +1,4 @@
-"""Changes of roles, removal and leaving, as people of the workspace do it."""
+"""Role changes, removals and departures of a workspace's members."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,7 +24,7 @@ def workspace(owner: Owner) -> str:
 
 @pytest.fixture
 def role_accounts(owner: Owner) -> dict[str, Account]:
-    """A person of each role, and a stranger."""
+    """An account of each role, and one that is not a member."""
     owner_account = accounts.get(owner.workspace.owner_id)
     members = {"owner": Account(owner_account.id, owner_account.email)}
     for name in ("manager", "member", "other-manager", "other-member"):

@@ -1,4 +1,4 @@
-"""Sessions of the console: signing in and out, and changing one's own password."""
+"""Sessions of the console, from sign-in to sign-out and password changes."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -387,7 +387,7 @@ class TestRaces:
     def test_sign_in_fails_if_the_password_changes_before_the_commit(
         self, account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The password changes after it was checked and before the session is committed."""
+        """The password changes between its check and the commit of the session."""
         require = sessions.begin_session
         changes: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Pairs of access and refresh tokens: how long each lives, and what a refresh leaves."""
+"""Lifetimes of access and refresh tokens, and the pairs that a refresh keeps."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def pair(name: str, issued: int = 0, replaced: int | None = None) -> TokenPair:
 
 
 def rejected(pairs: list[TokenPair], refresh: str, *, is_family: bool = True) -> str:
-    """Return how a refresh is refused: as a replay, or only for itself."""
+    """Return whether a refresh is refused as a replay or only by itself."""
     with pytest.raises(RejectedError) as refusal:
         rotate(pairs, refresh, NEW, is_family=is_family)
     return "replay" if refusal.value.is_replay else "refused"

@@ -14,7 +14,7 @@ from tests.conftest import Api, Owner, Time
 
 
 class Bot:
-    """A bot of a workspace, with what its owner and its chat do."""
+    """A bot of a workspace, with the actions of its owner and its chat."""
 
     def __init__(self, api: Api, owner: Owner, time: Time, name: str = "Baker") -> None:
         self.api, self.time, self.workspace_id = api, time, owner.workspace.id
@@ -40,7 +40,7 @@ class Bot:
 
     @property
     def stored_files(self) -> list[Path]:
-        """The files of its texts and indexes in the object store."""
+        """Files of the bot's sources and indexes in the object store."""
         folder = self.store / self.workspace_id / "knowledge" / self.id
         return sorted(path for path in folder.rglob("*") if path.is_file())
 
@@ -54,12 +54,12 @@ class Bot:
         assert self.api.call("DELETE", f"{self.path}/{source_id}").status == 200
 
     def run_jobs(self, **later: float) -> dict[str, int]:
-        """Run the jobs that are due after some time, by default after that of a change's job."""
+        """Run the jobs that are due after some time, by default after a change's job."""
         self.time.pass_by(**(later or {"seconds": 10}))
         return run_jobs()
 
     def find(self, question: str, limit: int = 5) -> list[Passage]:
-        """Return what the bot finds for a question."""
+        """Return the passages that the bot finds for a question."""
         return search.find(self.workspace_id, self.id, question, limit)
 
     def finds(self, question: str) -> list[str]:
@@ -75,5 +75,5 @@ def make_bot(api: Api, owner: Owner, time: Time) -> Callable[..., Bot]:
 
 @pytest.fixture
 def bot(make_bot: Callable[..., Bot]) -> Bot:
-    """A bot that knows nothing."""
+    """A bot without sources."""
     return make_bot()

@@ -1,4 +1,4 @@
-"""The index file as the chat uses it: loading, its copies on the disk, and hostile questions."""
+"""Use of the index file by the chat. Tests cover loading, copies on disk and hostile questions."""
 
 import threading
 from pathlib import Path

@@ -12,7 +12,7 @@ from tests.factories.pdf import pdf
 
 
 def encrypt_with_empty_password(body: bytes) -> bytes:
-    """Return a PDF that everybody can read, but only its owner may change."""
+    """Return a PDF that opens without a password, but that only its owner may change."""
     writer = pypdf.PdfWriter(clone_from=io.BytesIO(body))
     writer.encrypt("", "owner", algorithm="RC4-128")
     file = io.BytesIO()

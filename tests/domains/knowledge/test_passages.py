@@ -1,4 +1,4 @@
-"""Texts of sources: their normal form, their passages, and how much a bot can know."""
+"""Normal form and passages of a source, and the quota of a bot's sources."""
 
 import pytest
 

@@ -137,7 +137,7 @@ def test_older_index_does_not_replace_a_newer_one(
 
     def read_before_another_process(workspace_id: str) -> Any:
         monkeypatch.setattr(indexing, "_published", read)
-        monkeypatch.setattr(indexing, "_LOCKS", [Lock()])  # those of another process
+        monkeypatch.setattr(indexing, "_LOCKS", [Lock()])  # the locks of another process
         published_pages = read(workspace_id)
         pages.save(bot.api, page, "<p>Печём торты.</p>")
         indexing.refresh(workspace_id, [bot.id])

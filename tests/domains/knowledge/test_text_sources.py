@@ -1,4 +1,4 @@
-"""Texts that a bot answers from: adding, listing, finding and deleting them."""
+"""Typed sources that a bot answers from, from their creation to their deletion."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Web pages that a bot answers from: read once a day, from public addresses only."""
+"""Web pages that a bot answers from. They are read daily, from public addresses only."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ HTML = "<!doctype html><h1>Доставка</h1><p>Везём по суббот�
 
 @pytest.fixture(autouse=True)
 def _parse_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start no process for each page. Those of ``test_file_sources`` are parsed in one."""
+    """Start no process for each page. ``test_file_sources`` covers the separate process."""
 
     def call(function: str, body: bytes, *arguments: str | None) -> str:
         module, _, name = function.partition(":")

@@ -1,4 +1,4 @@
-"""Concurrent visitors: one client per person, every lead stored, counters exact."""
+"""Concurrent submissions store every lead, one client per visitor and exact counters."""
 
 from collections import Counter
 from contextlib import suppress

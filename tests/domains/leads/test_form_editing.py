@@ -1,4 +1,4 @@
-"""Forms are changed in the console: fields keep their names, and leads keep their values."""
+"""Changes of forms in the console. Fields keep their names, and leads keep their values."""
 
 from typing import Any
 

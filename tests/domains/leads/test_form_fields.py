@@ -40,7 +40,7 @@ def field(kind: str, *, required: bool = False, name: str = "a") -> FieldSpec:
 
 
 def cleaned(kind: str, value: Any, spoken: str = "ru") -> Any:
-    """Return the cleaned value, or None if nothing is left of it."""
+    """Return the cleaned value, or None if nothing is left."""
     data, errors = validate([field(kind)], {"a": value}, spoken)
     assert errors == []
     return data.get("a")

@@ -1,4 +1,4 @@
-"""The HTML of forms: plain, small, and free of markup from users' texts."""
+"""The HTML of forms is plain and small, and escapes the strings of users."""
 
 import base64
 import hashlib
@@ -39,7 +39,7 @@ ALL_TYPES = (
 
 
 class Parsed(HTMLParser):
-    """Collects the tags in order, and the text of each element that has any."""
+    """Collects the tags in order, and the text content of the elements."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

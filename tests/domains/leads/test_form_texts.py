@@ -1,4 +1,4 @@
-"""Texts of forms: every text that the code uses exists, and every text is used."""
+"""Messages of forms exist in each language, and the code uses every one."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ def test_every_text_of_forms_is_used_and_every_used_text_exists() -> None:
     keys_by_call = re.findall(
         r'\btext\([\w.]+, "(\w+)"|translate\("(\w+)"\)|_InvalidValueError\("(\w+)"', sources
     )
-    form_fields.catalogue.cache_clear()  # so that the files are read here
+    form_fields.catalogue.cache_clear()  # The files are read again here.
     keys = set(form_fields.catalogue("en").texts)
     assert keys == set(form_fields.catalogue("ru").texts)
     assert {key for keys_of_call in keys_by_call for key in keys_of_call if key} <= keys

@@ -377,7 +377,7 @@ class TestLimits:
     def test_an_ipv6_network_has_half_of_the_submissions_of_a_form(
         self, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The attack: each of the 65,536 subscribers of a network is a visitor."""
+        """Attack in which each of the 65,536 subscribers of a network is a visitor."""
         cap = submissions.FORM_SUBMISSIONS_PER_DAY
         monkeypatch.setattr(submissions, "FORM_SUBMISSIONS_PER_DAY", replace(cap, max_requests=6))
         monkeypatch.setattr(

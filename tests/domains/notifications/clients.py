@@ -1,4 +1,4 @@
-"""Bookings of clients and the mails about them, for tests of mails to clients."""
+"""Bookings of clients and their emails, for tests of emails to clients."""
 
 from email.message import EmailMessage
 from typing import Any
@@ -13,16 +13,16 @@ ADA = "ada@example.com"
 
 
 def book(salon: Salon, start: str, email: str = ADA, **fields: Any) -> Any:
-    """Book as a visitor, and return the answer."""
+    """Book as a visitor, and return the response."""
     who = {"name": "Ada", "email": email}
     return visitor.post(BOOK, salon.order(start) | {"client": who} | fields)
 
 
 def mails_to(inbox: Inbox, email: str = ADA) -> list[EmailMessage]:
-    """Return the mails to an address, in the order in which they were sent."""
+    """Return the emails to an address, in the order in which they were sent."""
     return [message for message in inbox.mails if message["To"] == email]
 
 
 def subjects_to(inbox: Inbox, email: str = ADA) -> list[str]:
-    """Return the subjects of the mails to an address."""
+    """Return the subjects of the emails to an address."""
     return sorted(str(message["Subject"]) for message in mails_to(inbox, email))

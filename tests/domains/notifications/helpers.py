@@ -14,7 +14,7 @@ WRONG = "This code is wrong"
 STOPPED = "This chat receives no more messages"
 HELP = "open the console"
 _updates = itertools.count(100)
-"""Telegram numbers updates in their order. Tests give lower ids to what came earlier."""
+"""Telegram numbers updates in order. Tests give lower ids to earlier updates."""
 
 
 def post(content: Any, secret: str | None = None) -> Answer:
@@ -24,12 +24,12 @@ def post(content: Any, secret: str | None = None) -> Answer:
 
 
 def send_text(chat_id: int, text: str, **person: Any) -> str:
-    """Send a text from a chat to the bot, and return the bot's answer."""
+    """Send a message from a chat to the bot, and return the reply."""
     return answer_to(update(next(_updates), chat_id, text, **person))
 
 
 def answer_to(content: dict[str, Any]) -> str:
-    """Send an update that the bot answers, and return the answer."""
+    """Send an update that the bot replies to, and return the reply."""
     answer = post(content)
     assert answer.status == 200, answer.body
     body = json.loads(answer.body)

@@ -1,4 +1,4 @@
-"""The mails and the choices of members, for tests of messages."""
+"""Emails to members and their choices, for tests of messages."""
 
 import email
 import re
@@ -10,7 +10,7 @@ from tests.conftest import Owner, in_console
 
 
 class Inbox:
-    """The mails in the folder of the provider ``file``."""
+    """Emails in the folder of the provider ``file``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -42,7 +42,7 @@ class Inbox:
 
 
 def text_of(message: EmailMessage, kind: str = "plain") -> str:
-    """Return the text of a mail, or its page with kind ``html``."""
+    """Return the plain part of an email, or the HTML part with kind ``html``."""
     part = message.get_body((kind,))
     assert part is not None
     return str(part.get_content())
@@ -51,7 +51,7 @@ def text_of(message: EmailMessage, kind: str = "plain") -> str:
 def choose(
     owner: Owner, account_id: str, membership: str, language: str = "en", **kinds: list[str]
 ) -> None:
-    """Change a member's choices: by kind, the channels."""
+    """Set the channels of each message kind for a member."""
     choices = [
         {"kind": kind, "mail": "mail" in channels, "telegram": "telegram" in channels}
         for kind, channels in kinds.items()

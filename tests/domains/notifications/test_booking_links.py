@@ -1,4 +1,4 @@
-"""Bookings that wait for the link in a mail, because their visitor has proved no address."""
+"""Bookings that an emailed link confirms, because their visitor has proved no address."""
 
 import os
 import re
@@ -28,7 +28,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 def salon(
     api: Api, inbox: Inbox, time: Time, monkeypatch: pytest.MonkeyPatch, reload_settings: Any
 ) -> Salon:
-    """A salon whose visitor has had the bookings of this hour that need no proof."""
+    """A salon whose visitor has made all bookings of this hour that need no proof."""
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
     reload_settings()
     time.pass_by(days=1)
@@ -39,13 +39,13 @@ def salon(
 
 
 def ask_for(salon: Salon, start: str = DAYS[5], email: str = EVE, **fields: Any) -> Answer:
-    """Ask for a booking, and return the answer."""
+    """Request a booking, and return the response."""
     who = {"name": "Eve Kurz", "email": email}
     return visitor.call("POST", BOOK, salon.order(start) | {"client": who} | fields)
 
 
 def link(inbox: Inbox, email: str = EVE) -> str:
-    """Return the path of the newest link that books, in the mails to an address."""
+    """Return the path of the newest confirmation link in the emails to an address."""
     run_until_idle()
     texts = [text_of(message) for message in inbox.mails if message["To"] == email]
     matches = [re.search(r"/booking/confirm/[\w=-]{64}", body) for body in texts]
@@ -73,7 +73,7 @@ class TestRequests:
         assert EVE not in clients_of(salon)
 
     def test_a_family_books_four_children(self, salon: Salon, inbox: Inbox) -> None:
-        """Three without a proof, the fourth by the link, at the time of the others."""
+        """Three bookings need no proof. The fourth, at the same time, needs the link."""
         assert ask_for(salon, DAYS[2]).status == 202
         assert follow(link(inbox)).status == 303
         assert clients_of(salon).count(EVE) == 1
@@ -209,7 +209,7 @@ class TestLink:
         statuses = [follow(path).status]
         for number, day in enumerate(DAYS[6:11]):
             if number % 2:
-                time.pass_by(days=1)  # An address gets three mails a day.
+                time.pass_by(days=1)  # An address gets three emails a day.
                 for other in range(3):
                     visitor.post(BOOK, salon.order(DAYS[12 + other], f"W {number} {other}"))
             assert ask_for(salon, day).status == 202
@@ -234,7 +234,7 @@ class TestLink:
     def test_booking_made_during_an_erasure_is_erased(
         self, salon: Salon, path: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The person opens the link after the records were traced."""
+        """The visitor opens the link after the records were traced."""
         find = bookings.naming_awaited
 
         def find_and_follow(*arguments: Any) -> Any:

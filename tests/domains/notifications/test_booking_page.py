@@ -1,4 +1,4 @@
-"""The page behind the link in mails to clients."""
+"""The page behind the link in emails to clients."""
 
 import re
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ def salon(api: Api, inbox: Inbox) -> Salon:
 
 @pytest.fixture
 def path(inbox: Inbox, salon: Salon) -> str:
-    """The path of the link in the mail about a new booking."""
+    """The path of the link in the email about a new booking."""
     book(salon, NOON, notes="Decaf, please")
     run_until_idle()
     match = re.search(r"/booking/[\w=-]+", text_of(mails_to(inbox)[0]))

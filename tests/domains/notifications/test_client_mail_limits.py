@@ -1,4 +1,4 @@
-"""Limits of mails to clients, and what happens when a job is repeated."""
+"""Limits of emails to clients, and effects of a repeated job."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +30,7 @@ def salon(api: Api, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, reload_settin
 
 
 def withheld(owner: Owner) -> dict[str, int]:
-    """Return how many mails were withheld today, by reason."""
+    """Return the number of emails withheld today, by reason."""
     response = in_console(
         owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id
     )
@@ -116,7 +116,7 @@ class TestAWorkspace:
 class TestARepeatedJob:
     @pytest.fixture
     def job(self, salon: Salon, owner: Owner) -> jobs.JobRow:
-        """The job of the mail about a new booking, which is due."""
+        """The due job of the email about a new booking."""
         book(salon, HOURS[0])
         jobs.run({VISITOR_EVENTS: JOB_HANDLERS[VISITOR_EVENTS]}, queue=Queue.EVENTS)
         waiting = jobs.read_workspace_jobs(owner.workspace.id)

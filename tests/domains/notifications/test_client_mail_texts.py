@@ -1,4 +1,4 @@
-"""Mails to clients: which mail follows an event, and the texts of each."""
+"""Selection and content of the emails to clients."""
 
 from datetime import datetime, timedelta, timezone
 
@@ -74,7 +74,7 @@ def test_email_has_the_title_of_its_kind_and_the_facts(kind: Kind, title: str, p
 
 
 def test_empty_facts_of_a_booking_are_left_out() -> None:
-    client_mails._catalogue.cache_clear()  # so that the file is read here
+    client_mails._catalogue.cache_clear()  # The file is read again here.
     assert client_mails.fact_pairs("en", FACTS) == [
         ("Service", "Haircut"),
         ("Time", "Wednesday, 20 January 2027, 14:30 (Asia/Kolkata, UTC+05:30)"),

@@ -1,4 +1,4 @@
-"""Mails to clients about their bookings."""
+"""Emails to clients about their bookings."""
 
 from email.utils import parseaddr
 from typing import Any
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 @pytest.fixture
 def salon(api: Api, owner: Owner, inbox: Inbox) -> Salon:
-    """A salon of a workspace whose mails are in English."""
+    """A salon of a workspace whose emails are in English."""
     as_operator("set_workspace", workspaceId=owner.workspace.id, country="GB")
     return Salon.opened(api, resources=[{"name": "Grace", "timezone": "Europe/Berlin"}])
 

@@ -1,4 +1,4 @@
-"""E-mail addresses reach the person who entered them, whatever letters they have."""
+"""Emails reach the mailbox that was entered, in any script."""
 
 from collections.abc import Callable, Iterator
 
@@ -33,7 +33,7 @@ MAILBOXES = {
     "Ada.King@Example.com": "Ada.King@example.com",
     "\u2068ada@пример.рф\u2069\u200b": "ada@xn--e1afmkfd.xn--p1ai",
 }
-"""Entered addresses, and where mail to them goes."""
+"""Entered addresses, and the recipients of their mail."""
 NEIGHBOURS = [
     ("chief@ёлка.рф", "chief@елка.рф"),
     ("ada@faß.de", "ada@fass.de"),
@@ -41,12 +41,12 @@ NEIGHBOURS = [
     ("ﬁn@example.com", "fin@example.com"),
     ("АДА@example.com", "ада@example.com"),
 ]
-"""Addresses of different people, which were equal when folded."""
+"""Addresses of different users, which were equal when folded."""
 
 
 @pytest.fixture
 def salon(api: Api, inbox: Inbox) -> Salon:
-    """A salon while mail is on."""
+    """A salon with a mail provider."""
     return Salon.opened(api)
 
 
@@ -217,7 +217,7 @@ LOCALS = st.text("adzADZ09ёЁßςİﬁ\ufeff\u2060_+", min_size=1, max_size=8)
 
 @given(LOCALS, LABELS, st.sampled_from(["de", "РФ", "рф", "Com", "ΕΛ"]))
 def test_email_goes_to_the_entered_address(local: str, label: str, top: str) -> None:
-    """UTS 46 alone says where the entered domain is."""
+    """Only UTS 46 defines the host of the entered domain."""
     value = emails.find_email(f"{local}@{label}.{top}")
     if value is None:
         return

@@ -1,6 +1,6 @@
-"""Messages to members when processes are killed, answers are lost and senders are busy.
+"""Messages to members when processes are killed, responses are lost and senders are busy.
 
-Every committed change is reported at least once, and no other change is.
+Every committed change is reported at least once. No other change is reported.
 """
 
 import itertools
@@ -80,13 +80,13 @@ def failing_write(number: int, fault: Callable[..., None], when: str) -> Iterato
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attempts of requests follow each other at once."""
+    """Attempts of requests follow each other without a pause."""
     monkeypatch.setattr(retry, "sleep", lambda _: None)
 
 
 @pytest.fixture
 def lead_inbox(inbox: Inbox, owner: Owner) -> Inbox:
-    """The inbox of an owner who has chosen to get mails about leads, in English."""
+    """The inbox of an owner who has chosen emails about leads, in English."""
     choose(owner, owner.workspace.owner_id, "owner", "en", lead=["mail"])
     return inbox
 
@@ -124,7 +124,7 @@ def test_every_committed_lead_is_reported_whichever_write_fails(
         if len(seen) < number:
             break
         time.pass_by(minutes=11)
-    # Emit, the jobs of people and of the member with their leases, the window, and the deletions.
+    # Emit, the jobs of all members and of one with their leases, the window, and the deletions.
     assert number > 6
 
 
@@ -175,7 +175,7 @@ def test_client_erased_before_sending_is_in_no_message(
 
 
 class TestWaits:
-    """A sender that is busy is not asked before it said, and the log has no error."""
+    """A busy sender gets no request before the stated time, and the log has no error."""
 
     def test_email_is_delayed_as_the_server_requests(
         self,

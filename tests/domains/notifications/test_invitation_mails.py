@@ -1,4 +1,4 @@
-"""Mails with the links of invitations."""
+"""Emails with the links of invitations."""
 
 import re
 from typing import Any
@@ -29,12 +29,12 @@ def mailed(inbox: Inbox, email: str = IVY) -> list[Any]:
 
 
 def token_in(message: Any) -> str:
-    """Return the token of the link in a mail."""
+    """Return the token of the link in an email."""
     return re.findall(r"/invitations/(\S+)", text_of(message))[0]
 
 
 def mail_states(owner: Owner) -> list[Any]:
-    """Return what the list of invitations says of their mails."""
+    """Return the state of each invitation's email in the list."""
     rows = in_console(owner.workspace.id, "list_invitations")["invitations"]
     return [(row["isMailed"], row["mail"], row["mailReason"]) for row in rows]
 

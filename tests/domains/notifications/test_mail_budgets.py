@@ -1,4 +1,4 @@
-"""What one person who has proved nothing can do to the mails of others."""
+"""A visitor without a proved address cannot block the emails of other users."""
 
 import itertools
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def salon(api: Api, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, reload_settin
 
 @pytest.fixture
 def book_often(salon: Salon, time: Time) -> Callable[..., Any]:
-    """Book as a visitor who waits for an hour after each third booking, and return the answer."""
+    """Book as a visitor who waits for an hour after each third booking, and return the response."""
     count = itertools.count(1)
 
     def booked(start: str, email: str = ADA, **fields: Any) -> Any:
@@ -54,13 +54,13 @@ def made_by_the_salon(salon: Salon, start: str, email: str = ADA) -> str:
 
 
 def mails(salon: Salon, booking_id: str) -> list[tuple[str, str, str | None]]:
-    """Return what the API says of the mails to a booking's client."""
+    """Return the emails to a booking's client in the API."""
     sent_mails = salon.api.get(f"/api/bookings/{booking_id}")["booking"]["mails"]
     return [(mail["kind"], mail["state"], mail["reason"]) for mail in sent_mails]
 
 
 def inbox_of_ada(inbox: Inbox) -> list[Any]:
-    """Return the mails to the mailbox of Ada, in any spelling."""
+    """Return the emails to the mailbox of Ada, in any spelling."""
     return [message for message in inbox.mails if str(message["To"]).startswith("ada")]
 
 
@@ -202,7 +202,7 @@ def test_budget_key_is_equal_only_for_one_mailbox() -> None:
 
 
 def remind_of_the_salon_last(salon: Salon, time: Time) -> list[tuple[str, str, str | None]]:
-    """Let the day before HOURS[:9] pass, and return what became of the mails to the victim."""
+    """Let the day before HOURS[:9] pass, and return the emails to the victim."""
     booking_id = made_by_the_salon(salon, HOURS[8])
     run_until_idle()
     for hour in range(6, 15):
@@ -212,7 +212,7 @@ def remind_of_the_salon_last(salon: Salon, time: Time) -> list[tuple[str, str, s
 
 
 class TestAnotherBusiness:
-    """The attack: the owner of another workspace sends an address all the mails of its budget."""
+    """Attack in which another workspace sends an address all emails of its budget."""
 
     @pytest.fixture
     def other_salon(self, new_owner: Any) -> Any:
@@ -254,7 +254,7 @@ class TestRemindersOfStrangers:
     def test_reminders_of_strangers_leave_the_salons_own(
         self, salon: Salon, book_often: Callable[..., Any], time: Time
     ) -> None:
-        """The attack: six bookings of a visitor with the address, on the day of the victim's."""
+        """Attack with six bookings for the victim's address on the victim's day."""
         strangers = [
             book_often(hour, f"ada+{number}@example.com")["booking"]["id"]
             for number, hour in enumerate(HOURS[:6])

@@ -1,4 +1,4 @@
-"""Reports of SES on mails: suppressed addresses, and pauses of the mails to visitors."""
+"""Reports of SES suppress addresses and pause the emails to visitors."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Every mail of the service passes the gate, whoever sends it."""
+"""Every email of the service passes the gate, whichever module sends it."""
 
 import ast
 import hashlib
@@ -32,11 +32,11 @@ SENDERS = {
     "domains/notifications/flows/account_mails.py": {"deliver"},
     "domains/notifications/flows/member_messages.py": {"deliver"},
 }
-"""Modules that send mails, with the function of the gate that they call."""
+"""Modules that send emails, with the function of the gate that they call."""
 
 
 def uses(path: Path) -> set[tuple[str, str]]:
-    """Return what a module takes from the mail gateway and from the gate: (module, name)."""
+    """Return the names that a module uses of the mail gateway and the gate, as (module, name)."""
     tree = ast.parse(path.read_text())
     names, used_names = {}, set()
     for node in ast.walk(tree):
@@ -122,7 +122,7 @@ def test_email_refused_by_the_gate_is_not_sent(
 
 
 class TestAnUnprovedAccount:
-    """The attack: an owner invites any address, and takes the link from the console."""
+    """Attack in which an owner invites any address, and takes the link from the console."""
 
     VICTIM = "ceo@bank.example"
 

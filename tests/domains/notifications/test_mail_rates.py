@@ -1,4 +1,4 @@
-"""Rates of bounces and complaints at which a workspace's mails are paused."""
+"""Rates of bounces and complaints that pause a workspace's emails."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Texts of messages to members: the title and facts of each kind, as mail and in Telegram."""
+"""Title and facts of each message to members, in emails and in Telegram."""
 
 from typing import Any
 
@@ -187,7 +187,7 @@ def test_booking_has_personal_data_while_its_client_has_any_value(known: str) ->
 
 
 def test_many_messages_are_summarized_by_kind_and_number() -> None:
-    messages._catalogue.cache_clear()  # so that the file is read here
+    messages._catalogue.cache_clear()  # The file is read again here.
     digest = messages.digest("en", "booking_cancelled", 3)
     assert (digest.kind, digest.title) == ("booking_cancelled", "Cancelled bookings: 3 more")
     assert messages.to_text(digest, "Bakery", CONSOLE) == "Cancelled bookings: 3 more\nBakery"
@@ -231,7 +231,7 @@ VISITOR = ("name", "phone", "email", "notes", "handoverReason", "pageUrl", "text
 def test_chat_message_has_no_text_of_a_visitor(
     kind: str, record: dict[str, Any], words: list[str]
 ) -> None:
-    """The message is the same whatever the visitor has written, so nothing of it leaves."""
+    """The message does not depend on the strings of the visitor, so none of them is sent."""
 
     def entered(values: dict[str, Any], word: str) -> dict[str, Any]:
         visitor_values = {name: word for name in VISITOR if name in values}

@@ -1,4 +1,4 @@
-"""Names go into mails to any address, so none of them can carry a link."""
+"""Names appear in emails to any address, so no name can contain a link."""
 
 from typing import Any
 

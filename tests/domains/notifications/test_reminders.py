@@ -33,7 +33,7 @@ def reminders(inbox: Inbox) -> list[str]:
 
 
 def waiting(owner: Owner) -> list[datetime]:
-    """Return when the reminders that wait are due."""
+    """Return the due times of the waiting reminders."""
     waiting_jobs = jobs.read_workspace_jobs(owner.workspace.id)
     return sorted(job.due_at for job in waiting_jobs if job.kind == REMIND_CLIENT)
 

@@ -1,4 +1,4 @@
-"""Lost answers of the database while an update of Telegram is carried out."""
+"""Lost responses of the database while an update of Telegram is processed."""
 
 from collections.abc import Callable
 
@@ -28,12 +28,12 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attempts follow each other at once."""
+    """Attempts follow each other without a pause."""
     monkeypatch.setattr(retry, "sleep", lambda _: None)
 
 
 def entries(owner: Owner, operation: str) -> int:
-    """Return how often the audit log names an operation."""
+    """Return the number of audit log entries of an operation."""
     log = in_console(owner.workspace.id, "list_audit_log", limit=20)["entries"]
     return sum(log_entry["operation"] == operation for log_entry in log)
 

@@ -1,4 +1,4 @@
-"""Updates of the Telegram bot: which ones have a message, and what is read from it."""
+"""Updates of the Telegram bot, and the fields that the service reads."""
 
 from typing import Any
 
@@ -75,6 +75,6 @@ def test_message_has_the_language_of_the_sender(code: str | None, language: str)
 
 
 def test_answers_are_in_the_language_with_their_values() -> None:
-    telegram_chats._catalogue.cache_clear()  # so that the files are read here
+    telegram_chats._catalogue.cache_clear()  # The files are read again here.
     assert "the workspace “Bakery”" in telegram_chats.text("en", "linked", workspace="Bakery")
     assert "Bakery" in telegram_chats.text("ru", "linked", workspace="Bakery")

@@ -1,4 +1,4 @@
-"""One-click unsubscription from mails to members (RFC 8058)."""
+"""One-click unsubscription from emails to members (RFC 8058)."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ ONE_CLICK = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @pytest.fixture
 def path(inbox: Inbox, owner: Owner, things: Things) -> str:
-    """The path of the link in a mail about a lead."""
+    """The path of the link in an email about a lead."""
     choose(owner, owner.workspace.owner_id, "owner", "en", lead=["mail", "telegram"])
     submit(things.form, name="Ada", email="ada@example.com")
     run_until_idle()

@@ -1,4 +1,4 @@
-"""Access tokens: where they are accepted, what a call with one costs, and how they are refused."""
+"""Acceptance, cost and refusal of access tokens."""
 
 from typing import Any
 

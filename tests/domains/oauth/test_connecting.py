@@ -1,4 +1,4 @@
-"""Consent and the exchange of its code: who may connect an app, and with which request."""
+"""Consent to an app, and the exchange of its code."""
 
 from collections.abc import Callable
 from typing import Any

@@ -74,7 +74,7 @@ class Model:
         return self.ended or now >= self.began + LIFE
 
     def accepts(self, pair: Issued, now: int) -> bool:
-        """Whether a refresh is answered. A replay ends the connection."""
+        """Whether a refresh succeeds. A replay ends the connection."""
         if self.over(now):
             return False
         if pair.unused(now):
@@ -85,7 +85,7 @@ class Model:
         return False
 
     def refresh(self, pair: Issued, renewed: ConnectedApp, now: int) -> None:
-        """Note the answer to a refresh. A repeated one has the same refresh token."""
+        """Note the tokens of a refresh. A repeated refresh returns the same refresh token."""
         if pair.unused(now):
             pair.replaced, pair.successor = now, self.issue(renewed, now)
         else:

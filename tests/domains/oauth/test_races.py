@@ -1,4 +1,4 @@
-"""Requests at the same moment, and lost answers of the database."""
+"""Concurrent requests, and lost responses of the database."""
 
 from collections.abc import Callable
 from typing import Any
@@ -164,7 +164,7 @@ class TestAtTheSameMoment:
 
 @matrix("fault, when", FAULTS, TIMES)
 class TestLostAnswers:
-    """Answers of the database that are lost once, or until all retries are used up."""
+    """Responses of the database that are lost once, or for all attempts."""
 
     def test_exchange_after_lost_responses_gives_working_tokens(
         self, fault: Fault, when: str, owner: Owner

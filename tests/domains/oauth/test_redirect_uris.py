@@ -1,4 +1,4 @@
-"""Redirect URIs: what a client may register, and what a request may use."""
+"""Redirect URIs that a client may register, and that a request may use."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Refresh of tokens: rotation, parallel refreshes, replays, narrower scopes and revocation."""
+"""Refresh and revocation of tokens, with parallel refreshes, replays and narrower scopes."""
 
 import pytest
 
@@ -110,7 +110,7 @@ class TestParallelRefreshes:
         assert second.refreshed().works
 
     def test_replayed_token_starts_no_second_chain(self, app: ConnectedApp, time: Time) -> None:
-        """A thief repeats a stolen token. Whoever uses the successor second ends the connection."""
+        """A thief repeats a stolen token. The second use of the successor ends the connection."""
         client = app.refreshed()
         thief = app.refreshed()
         time.pass_by(minutes=50)
@@ -182,7 +182,7 @@ class TestParallelRefreshes:
         working = [refreshed.works for refreshed in repeated[1:]]
         assert working == sorted(working)
         assert working.count(True) == 18
-        assert first.works  # Its pair has the refresh token that is still unused.
+        assert first.works  # The pair of this token has the refresh token that is still unused.
         time.pass_by(hours=1)
         assert newest.refreshed().works
 
@@ -199,7 +199,7 @@ class TestParallelRefreshes:
     def test_processes_with_a_shared_token_store_refresh_in_parallel(
         self, app: ConnectedApp, time: Time
     ) -> None:
-        """Each hour three processes refresh the stored token, and the last answer is stored."""
+        """Each hour three processes refresh the stored token, and the last response is stored."""
         for _ in range(24):
             time.pass_by(hours=1)
             *_, app = [app.refreshed() for _ in range(3)]

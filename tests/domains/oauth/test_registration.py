@@ -51,7 +51,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "token_endpoint_auth_method": "none",
     },
 }
-"""Requests of clients, after their documentation."""
+"""Requests of clients, as documented by their vendors."""
 
 
 def encoded(*parts: Any, text: str | None = None) -> str:

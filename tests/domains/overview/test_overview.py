@@ -1,4 +1,4 @@
-"""The overview of a workspace: recent events, upcoming bookings, and totals."""
+"""The overview of a workspace with its events, bookings and totals."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ NOTHING = {"leads": 0, "bookings": 0, "dialogs": 0, "visitors": 0}
 
 @dataclass
 class Workspace:
-    """A workspace, and the events that can happen in it."""
+    """A workspace, and the events that tests cause."""
 
     owner: Owner
     api: Api

@@ -1,4 +1,4 @@
-"""Visits of sites: how they are counted, and the statistics made of them."""
+"""Counts of visits to sites, and the resulting statistics."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.
 
 @pytest.fixture
 def view_page(things: Things, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
-    """Open a page as a visitor does whose browser reports it."""
+    """Report a view of a page, as a visitor's browser does."""
 
     def send(
         page: str = things.home, ip: str = "192.0.2.1", browser: str = BROWSER, **fields: Any

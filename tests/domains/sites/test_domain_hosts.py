@@ -1,4 +1,4 @@
-"""Custom domains as hosts: from proven to active and away again, with the local gateway."""
+"""Hosts of custom domains, from the proof to the release."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ PUBLIC_URL = "http://127.0.0.1:8000"
 
 
 class FakeHosts(LocalHosts):
-    """Hosts that make their progress when the test says so."""
+    """Hosts whose state the test sets."""
 
     def __init__(self) -> None:
         self.states: dict[str, HostState] = {}
@@ -92,7 +92,7 @@ def waiting_jobs(kind: str) -> list[Any]:
 
 @pytest.mark.usefixtures("_local_hosts")
 class TestLocal:
-    """The whole way with the gateway of ``make dev``."""
+    """The life of a host with the gateway of ``make dev``."""
 
     def test_a_domain_becomes_active_and_is_released_again(
         self, api: Api, site: str, txt_records: Records, time: Time
@@ -187,7 +187,7 @@ class TestLocal:
 
 
 class TestProgress:
-    """States of the host, which the gateway reports one after the other."""
+    """States of a host in the order in which the gateway reports them."""
 
     @pytest.fixture
     def verified_site(

@@ -1,4 +1,4 @@
-"""Additions to a site's page when it is served. The rest of the page stays unchanged."""
+"""Additions to a site's page when it is served. All other HTML is unchanged."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Deletion of pages, and of the data that belongs to them."""
+"""Deletion of pages and of their data."""
 
 from datetime import timedelta
 

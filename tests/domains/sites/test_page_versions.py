@@ -1,4 +1,4 @@
-"""Versions of a page's HTML: kept by saves, listed and restored."""
+"""Versions of a page's HTML, which saves keep and users restore."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def page(api: Api, site: str) -> Any:
 
 @pytest.fixture
 def save_edits(time: Time, api: Api, page: Any) -> Any:
-    """Save HTML in edits of their own."""
+    """Save each HTML as a separate version."""
 
     def save_apart(*htmls: str) -> None:
         for html in htmls:

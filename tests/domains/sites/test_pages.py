@@ -1,4 +1,4 @@
-"""Pages: listed, read and created, and their URLs."""
+"""Reading and creation of pages, and their URLs."""
 
 import re
 from typing import Any

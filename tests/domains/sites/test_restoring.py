@@ -202,7 +202,7 @@ class TestSites:
         assert (data["formerSlug"], data["unboundDomain"], data["forms"]) == (None, None, 1)
         pages_after = listed(api, site)
         for page in (*pages_after, *data["pages"]):
-            page.pop("updatedAt")  # They return by transactions of their own.
+            page.pop("updatedAt")  # Separate transactions restore the pages.
         assert data["pages"] == pages_after
         assert [page["id"] for page in data["pages"]] == [page["id"] for page in pages_before]
         assert data["chargedBytes"] == files.used_bytes(owner.workspace.id)

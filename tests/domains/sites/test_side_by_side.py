@@ -1,4 +1,4 @@
-"""Two texts compared line by line."""
+"""Comparison of two strings line by line."""
 
 from chalicelib.domains.sites.rules.side_by_side import MAX_LINES, Row, compare
 

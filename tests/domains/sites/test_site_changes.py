@@ -1,4 +1,4 @@
-"""Sites: updated and deleted, with the data that belongs to them."""
+"""Updates of sites, and their deletion with all data."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -41,7 +41,7 @@ def objects(owner: Owner) -> list[Path]:
 
 
 def rows_about(text: str) -> list[str]:
-    """Return the keys of all stored rows that contain a text, except in the audit log."""
+    """Return the keys of all stored rows that contain a string, except in the audit log."""
     return [
         key
         for key, row in all_rows().items()

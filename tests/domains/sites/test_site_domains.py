@@ -1,4 +1,4 @@
-"""Custom domains: proven by a TXT record, held by one site, and released."""
+"""Custom domains, which a TXT record proves for one site at a time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,14 +28,14 @@ def bind(api: Api, site: str, domain: str | None = "www.example.com") -> Any:
 
 
 def prove(records: Records, binding: dict[str, Any]) -> None:
-    """Create the TXT record that the answer requires."""
+    """Create the TXT record that the binding requires."""
     for record in binding["records"]:
         assert record["type"] == "TXT"
         records[record["host"]] = {"v=spf1 -all", record["value"]}
 
 
 def add(records: Records, binding: dict[str, Any]) -> None:
-    """Create the TXT record that the answer requires, in addition to existing ones."""
+    """Create the TXT record that the binding requires, in addition to existing ones."""
     for record in binding["records"]:
         records[record["host"]] = (records.get(record["host"]) or set()) | {record["value"]}
 

@@ -1,4 +1,4 @@
-"""Sites: listed, created, counted and suspended."""
+"""Lists, creation, counters and suspension of sites."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Fixtures for tests of webhooks: a receiver, and webhooks that send to it."""
+"""Fixtures for tests of webhooks."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Deliveries of events to webhooks: attempts, repetitions and what receivers answer."""
+"""Deliveries of events to webhooks, with attempts, repetitions and replies."""
 
 from datetime import timedelta
 from threading import Event

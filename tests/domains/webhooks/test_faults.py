@@ -1,4 +1,4 @@
-"""Turns of webhooks when something fails: records, receivers, workers and switching."""
+"""Turns of webhooks when records, receivers or workers fail."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Webhooks never reach this service itself: an event would cause the next one."""
+"""Webhooks never reach this service, because an event would cause the next one."""
 
 from collections.abc import Callable
 from typing import Any

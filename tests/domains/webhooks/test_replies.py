@@ -1,4 +1,4 @@
-"""Replies of receivers: which are kept, and how an erasure removes those that repeat its person."""
+"""Stored replies of receivers, and their removal with an erased client."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ EMAIL = "zoe@home.example"
 
 @pytest.fixture
 def webhook(add_webhook: AddWebhook, receiver: Receiver, things: Things) -> dict[str, Any]:
-    """A webhook whose receiver fails, and repeats what it got."""
+    """A webhook whose receiver fails, and repeats the request's body."""
     receiver.answer = echo
     return add_webhook()
 

@@ -1,4 +1,4 @@
-"""When a delivery is sent again, and when a webhook is switched off."""
+"""Pauses between attempts, and the failures that switch a webhook off."""
 
 from datetime import UTC, datetime, timedelta
 

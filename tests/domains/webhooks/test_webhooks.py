@@ -1,4 +1,4 @@
-"""Webhooks of a workspace: adding, changing and deleting them, and their secrets."""
+"""Creation, changes, deletion and secrets of webhooks."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def list_webhooks(owner: Owner) -> list[dict[str, object]]:
     return webhooks
 
 
-@pytest.mark.usefixtures("on_real_time")  # with which the verifying library compares
+@pytest.mark.usefixtures("on_real_time")  # The verifying library compares with the real time.
 def test_a_new_webhook_receives_signed_events(
     add_webhook: AddWebhook, receiver: Receiver, things: Things
 ) -> None:

@@ -31,7 +31,7 @@ def refusal(code: str) -> Answering:
 
 @pytest.fixture
 def secrets() -> Iterator[OpenAiApi]:
-    """Secrets Manager."""
+    """A fake Secrets Manager with the model's key."""
     with openai_api.serving() as server:
         yield server
 
@@ -43,7 +43,7 @@ def provider(
     monkeypatch: pytest.MonkeyPatch,
     reload_settings: Callable[[], None],
 ) -> ChatModel:
-    """The model of a deployed function, which knows the key's secret and no key."""
+    """The model of a deployed function, which has the secret's name instead of a key."""
     url = secrets.url.removesuffix("/v1")
     monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", url)
     for name, setting in {

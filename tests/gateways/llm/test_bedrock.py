@@ -55,7 +55,7 @@ Heard = tuple[list[Said], ModelError | None]
 def read_answer(
     chat_model: BedrockModel, pieces: list[Said] | None = None, **options: Any
 ) -> Heard:
-    """Return the text and the failure, if any. Text is added to ``pieces`` as it arrives."""
+    """Return the pieces and the failure, if any. ``pieces`` grows as they arrive."""
     pieces = [] if pieces is None else pieces
     arguments: dict[str, Any] = {"messages": ASKED, "seconds": FOR_EVER, **options}
     try:

@@ -1,4 +1,4 @@
-"""The demo model: its answers, advice and drafts, without any provider."""
+"""Answers, advice and drafts of the demo model, without any provider."""
 
 from typing import Any
 

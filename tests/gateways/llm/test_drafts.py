@@ -1,4 +1,4 @@
-"""Drafts of cards: the messages to a model, and the validation of its answers."""
+"""Messages that request a card's draft from a model, and validation of the answers."""
 
 import json
 import re

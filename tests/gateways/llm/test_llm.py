@@ -1,4 +1,4 @@
-"""Chat models: the OpenAI-compatible adapter, against a server on loopback."""
+"""The adapter for OpenAI-compatible chat models, against a server on loopback."""
 
 import json
 from collections.abc import Callable

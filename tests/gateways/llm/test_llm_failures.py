@@ -63,7 +63,7 @@ class TestFailure:
         assert KEY not in error_text
         assert "SECRET" not in error_text
         lines = [JsonFormatter().format(record) for record in caplog.records]
-        assert "SECRET" in lines[0]  # The operator finds the text in the log.
+        assert "SECRET" in lines[0]  # The operator finds the message in the log.
         assert not any(KEY in line for line in lines)
 
     def test_a_temporary_failure_is_retried(self, openai: OpenAiApi, pauses: list[float]) -> None:

@@ -1,4 +1,4 @@
-"""Models: names, providers and prices."""
+"""Names, providers and prices of models."""
 
 import pytest
 from hypothesis import given

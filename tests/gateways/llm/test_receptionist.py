@@ -1,4 +1,4 @@
-"""The receptionist of the embedded model: the intents that it recognises, and its tool calls."""
+"""Intents that the demo model's receptionist recognises, and its tool calls."""
 
 import json
 from datetime import UTC, datetime

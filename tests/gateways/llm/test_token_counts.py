@@ -1,4 +1,4 @@
-"""Token counts of texts, whole and in pieces, and of requests with tools."""
+"""Token counts of strings, whole and in pieces, and of requests with tools."""
 
 import json
 

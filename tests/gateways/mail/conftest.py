@@ -1,4 +1,4 @@
-"""Settings of mail, and a mail."""
+"""Settings of mail, and an example email."""
 
 import os
 from collections.abc import Callable

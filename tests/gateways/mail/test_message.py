@@ -1,4 +1,4 @@
-"""The MIME message of a mail."""
+"""The MIME message of an email."""
 
 import re
 from email import message_from_bytes, policy

@@ -1,4 +1,4 @@
-"""Mail through a mail server on loopback."""
+"""Emails through an SMTP server on loopback."""
 
 import socket
 import ssl
@@ -22,7 +22,7 @@ IN_URL = "p%40ss%2Fw%3Ard"
 
 
 class Inbox:
-    """A mail server's handler. ``answers`` replaces its answers by command."""
+    """Handler of an SMTP server. ``answers`` replaces its replies by command."""
 
     def __init__(self, **answers: str) -> None:
         self.received: list[Envelope] = []
@@ -46,7 +46,7 @@ class Inbox:
 
 
 class Server(Controller):
-    """A mail server on a free port."""
+    """An SMTP server on a free port."""
 
     def _create_server(self) -> Any:
         listener = socket.create_server(("127.0.0.1", 0))
@@ -197,7 +197,7 @@ def test_hanging_server_delays_the_message(
 
 def test_unreachable_server_delays_the_message(configure: Configure) -> None:
     with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))  # bound without listening: it refuses connections
+        unused.bind(("127.0.0.1", 0))  # A port that is bound without listening refuses connections.
         configure("smtp", smtp=f"smtp://127.0.0.1:{unused.getsockname()[1]}")
         with pytest.raises(MailDelayedError, match="ConnectionRefusedError"):
             mail.send(a_mail())

@@ -1,4 +1,4 @@
-"""Operations on leads: list, find, update, set the status, and list a person's orders."""
+"""Operations on leads and on the orders of a client."""
 
 from datetime import datetime
 from typing import Any

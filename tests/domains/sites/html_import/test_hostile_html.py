@@ -1,4 +1,4 @@
-"""Random and hostile HTML: imports lose no text and take little time."""
+"""Imports of random and hostile HTML lose no content and take little time."""
 
 import time
 from collections.abc import Callable

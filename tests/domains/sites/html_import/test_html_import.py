@@ -1,4 +1,4 @@
-"""Imported HTML: its images, title, description and encoding."""
+"""Images, title, description and encoding of imported HTML."""
 
 import pytest
 from hypothesis import given

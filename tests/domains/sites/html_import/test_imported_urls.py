@@ -1,4 +1,4 @@
-"""URLs in imported HTML: made absolute as browsers do."""
+"""URLs in imported HTML become absolute, as in browsers."""
 
 import pytest
 

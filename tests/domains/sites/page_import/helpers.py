@@ -20,7 +20,7 @@ def take(api: Api, site: str, **more: Any) -> Any:
 
 
 def html_of(api: Api, answer: Any) -> str:
-    """Return the HTML of an imported page, which the import's answer does not contain."""
+    """Return the HTML of an imported page. The import's response does not contain the HTML."""
     assert "html" not in answer["page"]
     html: str = api.get(f"/api/pages/{answer['page']['id']}")["page"]["html"]
     assert answer["page"]["htmlBytes"] == len(html.encode())

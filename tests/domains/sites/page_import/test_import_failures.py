@@ -1,4 +1,4 @@
-"""Imports that fail or conflict: nothing is left, and answers can be replayed."""
+"""Failed and conflicting imports leave no objects, and repeated calls replay their response."""
 
 import re
 from dataclasses import replace

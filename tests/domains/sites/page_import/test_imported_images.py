@@ -1,4 +1,4 @@
-"""Images of imported pages: they become files of the workspace."""
+"""Images of imported pages become files of the workspace."""
 
 import json
 import re

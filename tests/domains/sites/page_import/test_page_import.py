@@ -1,4 +1,4 @@
-"""Imported pages: their HTML, title, slug and URLs."""
+"""HTML, title, slug and URLs of imported pages."""
 
 import re
 from typing import Any
