@@ -46,7 +46,7 @@ def manager(workspace: str) -> Account:
     return account
 
 
-def does_not_work(token: str) -> bool:
+def is_unknown_link(token: str) -> bool:
     """Whether a link fails like an unknown one, for reading and for both ways of accepting."""
     failures = set()
     reader = Account.made(f"reader{len(all_rows())}")
@@ -149,7 +149,7 @@ class TestWhoMayInvite:
         with pytest.raises(ConflictError, match="Revoke one"):
             invite(owner_account, workspace, "c@example.com")
         invite(owner_account, workspace, "b@example.com")  # replaces an invitation of its own
-        assert does_not_work(token)
+        assert is_unknown_link(token)
 
     def test_concurrent_invitations_do_not_exceed_the_limit(
         self, workspace: str, owner_account: Account, monkeypatch: pytest.MonkeyPatch
@@ -185,13 +185,13 @@ class TestLink:
         assert (invitation["email"], invitation["role"]) == (IVY, "member")
         assert invitation["hasAccount"] is False
         time.pass_by(seconds=1)
-        assert does_not_work(token)
+        assert is_unknown_link(token)
         assert owner_account.call(workspace, "list_invitations")["invitations"] == []
 
     def test_a_link_works_once(self, workspace: str, owner_account: Account) -> None:
         token = invite(owner_account, workspace, IVY)
         accept_as_new(token)
-        assert does_not_work(token)
+        assert is_unknown_link(token)
         assert owner_account.call(workspace, "list_invitations")["invitations"] == []
 
     def test_a_revoked_link_does_not_work(
@@ -200,7 +200,7 @@ class TestLink:
         token = invite(owner_account, workspace, IVY, "manager")
         (invitation,) = owner_account.call(workspace, "list_invitations")["invitations"]
         manager.call(workspace, "revoke_invitation", id=invitation["id"])
-        assert does_not_work(token)
+        assert is_unknown_link(token)
         with pytest.raises(NotFoundError):
             manager.call(workspace, "revoke_invitation", id=invitation["id"])
 
@@ -209,7 +209,7 @@ class TestLink:
     ) -> None:
         first = invite(owner_account, workspace, IVY)
         second = invite(owner_account, workspace, IVY, "manager")
-        assert does_not_work(first)
+        assert is_unknown_link(first)
         assert look_at(second)["role"] == "manager"
         assert len(owner_account.call(workspace, "list_invitations")["invitations"]) == 1
 
@@ -230,7 +230,7 @@ class TestLink:
                 manager.joins(workspace, "member")
             case "disabled":
                 as_operator("disable_account", email=manager.email)
-        assert does_not_work(token)
+        assert is_unknown_link(token)
         (invitation,) = owner_account.call(workspace, "list_invitations")["invitations"]
         assert invitation["works"] is False
         assert IVY not in joined(workspace)
@@ -245,7 +245,7 @@ class TestLink:
         else:
             manager.joins(workspace, "member")
         manager.joins(workspace, "manager")
-        assert does_not_work(token)
+        assert is_unknown_link(token)
         (invitation,) = owner_account.call(workspace, "list_invitations")["invitations"]
         assert invitation["works"] is False
         assert look_at(invite(manager, workspace, IVY))["role"] == "member"
@@ -270,7 +270,7 @@ class TestLink:
         assert look_at(token)["role"] == "member"
         manager.joins(workspace, "member")
         manager.joins(workspace, "manager")
-        assert does_not_work(token)
+        assert is_unknown_link(token)
 
     def test_reading_an_invitation_changes_nothing(
         self, workspace: str, owner_account: Account
@@ -329,7 +329,7 @@ class TestAccept:
         ivy.joins(workspace, "manager")
         assert ivy.accept(token)["role"] == "manager"
         assert ivy.role_in(workspace) == "manager"
-        assert does_not_work(token)
+        assert is_unknown_link(token)
 
     @pytest.mark.parametrize("password", ["", "short", "x" * 1001])
     def test_a_bad_password_leaves_the_link_usable(

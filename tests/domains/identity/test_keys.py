@@ -44,8 +44,8 @@ class Member:
 
     def call(self, operation: str, /, **arguments: Any) -> Any:
         """Call an operation with the role at the time of signing in, even if it has changed."""
-        who = {"account_id": self.id, "membership": self.role}
-        return in_console(self.workspace_id, operation, **who, **arguments)
+        caller = {"account_id": self.id, "membership": self.role}
+        return in_console(self.workspace_id, operation, **caller, **arguments)
 
     def create_key(self) -> str | None:
         """Create a key; return its token, or None if the call is refused."""
@@ -136,8 +136,8 @@ class TestListKeys:
 
 def make(owner: Owner, *, expires: str | None = None) -> str:
     """Create a key as the workspace's owner, and return its id."""
-    who = {"account_id": owner.workspace.owner_id}
-    key = in_console(owner.workspace.id, "create_key", **who, **KEY, expires=expires)
+    caller = {"account_id": owner.workspace.owner_id}
+    key = in_console(owner.workspace.id, "create_key", **caller, **KEY, expires=expires)
     key_id: str = key["keyId"]
     return key_id
 
@@ -174,10 +174,10 @@ class TestCreateKey:
         assert owners == [keyless.workspace.owner_id, manager.id]
 
     def test_form_sent_twice_creates_one_key(self, keyless: Owner) -> None:
-        who = {"account_id": keyless.workspace.owner_id}
-        key = in_console(keyless.workspace.id, "create_key", **who, key="form-1", **KEY)
+        caller = {"account_id": keyless.workspace.owner_id}
+        key = in_console(keyless.workspace.id, "create_key", **caller, key="form-1", **KEY)
         with pytest.raises(ConflictError) as caught:
-            in_console(keyless.workspace.id, "create_key", **who, key="form-1", **KEY)
+            in_console(keyless.workspace.id, "create_key", **caller, key="form-1", **KEY)
         assert caught.value.code == "already_created"
         assert caught.value.details["keyId"] == key["keyId"]
         assert len(list_keys(keyless)["keys"]) == 1
@@ -325,12 +325,12 @@ class TestKeysOfALostMembership:
     def test_demotion_keeps_keys_of_other_workspaces(self, keyless: Owner, owner: Owner) -> None:
         manager = Member(keyless.workspace.id, "manager")
         manager.join(owner.workspace.id)
-        there = in_console(owner.workspace.id, "create_key", account_id=manager.id, **KEY)
-        here = manager.create_key()
+        other_key = in_console(owner.workspace.id, "create_key", account_id=manager.id, **KEY)
+        home_key = manager.create_key()
         manager.is_demoted()
-        assert here
-        assert not works(here)
-        assert works(there["token"])
+        assert home_key
+        assert not works(home_key)
+        assert works(other_key["token"])
 
     def test_becoming_manager_again_keeps_the_keys(self, keyless: Owner) -> None:
         manager = Member(keyless.workspace.id, "manager")
@@ -379,9 +379,9 @@ class TestDisableAccount:
         key_ids_by_workspace: dict[str, set[str]] = {}
         for home, count in zip(homes, (1, 2, 0), strict=True):
             manager.join(home)
-            who = {"account_id": manager.id}
+            caller = {"account_id": manager.id}
             key_ids_by_workspace[home] = {
-                in_console(home, "create_key", **who, **KEY)["keyId"] for _ in range(count)
+                in_console(home, "create_key", **caller, **KEY)["keyId"] for _ in range(count)
             }
         assert manager.is_disabled()["revokedKeys"] == 3
         for home, key_ids in key_ids_by_workspace.items():

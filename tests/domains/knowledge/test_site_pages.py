@@ -61,17 +61,17 @@ def test_pages_of_a_site_that_is_not_active_are_not_found(bot: Bot, site: str) -
     pages.save(bot.api, pages.create(bot.api, site, "About"), HTML)
     bot.run_jobs()
 
-    def found_after(change: Callable[[], object]) -> bool:
+    def is_found_after(change: Callable[[], object]) -> bool:
         change()
         bot.run_jobs()
         return bool(bot.find("хлеб"))
 
     record = {"id": site}
-    assert not found_after(lambda: sites.update(bot.api, record, status="inactive"))
-    assert found_after(lambda: sites.update(bot.api, record, status="active"))
-    assert not found_after(lambda: as_operator("suspend_site", id=site))
-    assert found_after(lambda: as_operator("resume_site", id=site))
-    assert not found_after(lambda: sites.delete(bot.api, record))
+    assert not is_found_after(lambda: sites.update(bot.api, record, status="inactive"))
+    assert is_found_after(lambda: sites.update(bot.api, record, status="active"))
+    assert not is_found_after(lambda: as_operator("suspend_site", id=site))
+    assert is_found_after(lambda: as_operator("resume_site", id=site))
+    assert not is_found_after(lambda: sites.delete(bot.api, record))
 
 
 def test_error_page_and_empty_pages_are_left_out(bot: Bot, site: str) -> None:

@@ -14,8 +14,8 @@ ADA = "ada@example.com"
 
 def book(salon: Salon, start: str, email: str = ADA, **fields: Any) -> Any:
     """Book as a visitor, and return the response."""
-    who = {"name": "Ada", "email": email}
-    return visitor.post(BOOK, salon.order(start) | {"client": who} | fields)
+    contact = {"name": "Ada", "email": email}
+    return visitor.post(BOOK, salon.order(start) | {"client": contact} | fields)
 
 
 def mails_to(inbox: Inbox, email: str = ADA) -> list[EmailMessage]:

@@ -38,10 +38,10 @@ def salon(
     return salon
 
 
-def ask_for(salon: Salon, start: str = DAYS[5], email: str = EVE, **fields: Any) -> Answer:
+def request_booking(salon: Salon, start: str = DAYS[5], email: str = EVE, **fields: Any) -> Answer:
     """Request a booking, and return the response."""
-    who = {"name": "Eve Kurz", "email": email}
-    return visitor.call("POST", BOOK, salon.order(start) | {"client": who} | fields)
+    contact = {"name": "Eve Kurz", "email": email}
+    return visitor.call("POST", BOOK, salon.order(start) | {"client": contact} | fields)
 
 
 def link(inbox: Inbox, email: str = EVE) -> str:
@@ -66,7 +66,7 @@ def clients_of(salon: Salon) -> list[str]:
 
 class TestRequests:
     def test_fourth_booking_is_202_and_needs_the_link(self, salon: Salon, time: Time) -> None:
-        answer = ask_for(salon)
+        answer = request_booking(salon)
         assert answer.status == 202
         ends = iso(time.now + timedelta(minutes=30))
         assert answer.data == {"status": True, "confirmByMail": True, "expiresAt": ends}
@@ -74,7 +74,7 @@ class TestRequests:
 
     def test_a_family_books_four_children(self, salon: Salon, inbox: Inbox) -> None:
         """Three bookings need no proof. The fourth, at the same time, needs the link."""
-        assert ask_for(salon, DAYS[2]).status == 202
+        assert request_booking(salon, DAYS[2]).status == 202
         assert follow(link(inbox)).status == 303
         assert clients_of(salon).count(EVE) == 1
 
@@ -83,14 +83,14 @@ class TestRequests:
     ) -> None:
         salon.api.post("/api/services/update", {"id": salon.service, "unverifiedPerHour": 1})
         time.pass_by(hours=1)
-        assert ask_for(salon, email="first@example.com").status == 200
-        assert ask_for(salon).status == 202
+        assert request_booking(salon, email="first@example.com").status == 200
+        assert request_booking(salon).status == 202
         assert follow(link(inbox)).status == 303
         assert EVE in clients_of(salon)
 
     def test_request_without_an_email_is_429(self, salon: Salon) -> None:
-        who = {"name": "Eve", "phone": "+7 916 123-45-67"}
-        answer = visitor.call("POST", BOOK, salon.order(DAYS[5]) | {"client": who})
+        contact = {"name": "Eve", "phone": "+7 916 123-45-67"}
+        answer = visitor.call("POST", BOOK, salon.order(DAYS[5]) | {"client": contact})
         assert answer.status == 429
         assert "client.email" in answer.data["message"]
         assert int(answer.headers["Retry-After"]) <= 3600
@@ -100,14 +100,14 @@ class TestRequests:
     ) -> None:
         os.environ["MAIL"] = "off"
         reload_settings()
-        assert ask_for(salon).status == 429
+        assert request_booking(salon).status == 429
 
     def test_unavailable_time_is_409(self, salon: Salon) -> None:
-        answer = ask_for(salon, "2027-03-02T03:00:00Z")
+        answer = request_booking(salon, "2027-03-02T03:00:00Z")
         assert (answer.status, answer.data["code"]) == (409, "slot_unavailable")
 
     def test_a_repeated_idempotency_key_repeats_the_202(self, salon: Salon, inbox: Inbox) -> None:
-        first, second = (ask_for(salon, idempotencyKey="order-1") for _ in range(2))
+        first, second = (request_booking(salon, idempotencyKey="order-1") for _ in range(2))
         assert (first.status, first.data) == (second.status, second.data)
         assert second.headers["Idempotency-Replayed"] == "true"
         run_until_idle()
@@ -115,18 +115,18 @@ class TestRequests:
 
     def test_visitor_causes_at_most_ten_emails_a_day(self, salon: Salon, time: Time) -> None:
         emails = [f"v{number}@example.com" for number in range(11)]
-        statuses = [ask_for(salon, email=email).status for email in emails]
+        statuses = [request_booking(salon, email=email).status for email in emails]
         assert statuses == [202] * 10 + [429]
 
     def test_response_does_not_reveal_the_contacts_bookings(self, salon: Salon) -> None:
         for day in DAYS[6:12]:
             salon.api.post("/api/bookings/create", salon.order(day, "Eve"))
-        known, unknown = ask_for(salon), ask_for(salon, email="nobody@example.com")
+        known, unknown = request_booking(salon), request_booking(salon, email="nobody@example.com")
         assert (known.status, known.data) == (unknown.status, unknown.data)
 
     def test_confirmation_has_no_text_of_the_visitor(self, salon: Salon, inbox: Inbox) -> None:
-        who = {"name": "Win http evil", "email": EVE}
-        visitor.call("POST", BOOK, salon.order(DAYS[5], notes="evil") | {"client": who})
+        contact = {"name": "Win http evil", "email": EVE}
+        visitor.call("POST", BOOK, salon.order(DAYS[5], notes="evil") | {"client": contact})
         run_until_idle()
         (message,) = [mail for mail in inbox.mails if mail["To"] == EVE]
         assert "Haircut" in text_of(message)
@@ -136,7 +136,7 @@ class TestRequests:
 class TestLink:
     @pytest.fixture
     def path(self, salon: Salon, inbox: Inbox) -> str:
-        assert ask_for(salon).status == 202
+        assert request_booking(salon).status == 202
         return link(inbox)
 
     def test_opening_the_link_books_nothing(self, salon: Salon, path: str) -> None:
@@ -201,7 +201,7 @@ class TestLink:
         assert follow(path).status == 303
         time.pass_by(minutes=1)
         salon.api.post("/api/services/update", {"id": salon.service, "unverifiedPerHour": 3})
-        assert ask_for(salon, DAYS[6]).status == 202
+        assert request_booking(salon, DAYS[6]).status == 202
 
     def test_an_address_has_five_upcoming_bookings_by_links(
         self, salon: Salon, inbox: Inbox, path: str, time: Time
@@ -212,7 +212,7 @@ class TestLink:
                 time.pass_by(days=1)  # An address gets three emails a day.
                 for other in range(3):
                     visitor.post(BOOK, salon.order(DAYS[12 + other], f"W {number} {other}"))
-            assert ask_for(salon, day).status == 202
+            assert request_booking(salon, day).status == 202
             statuses.append(follow(link(inbox)).status)
         assert statuses == [303] * 5 + [429]
 

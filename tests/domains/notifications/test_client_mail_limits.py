@@ -29,7 +29,7 @@ def salon(api: Api, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, reload_settin
     return Salon.opened(api)
 
 
-def withheld(owner: Owner) -> dict[str, int]:
+def withheld_counts(owner: Owner) -> dict[str, int]:
     """Return the number of emails withheld today, by reason."""
     response = in_console(
         owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id
@@ -48,9 +48,9 @@ class TestAnAddress:
         run_until_idle()
         to_ada = [message for message in inbox.mails if "ada" in message["To"].lower()]
         assert len(to_ada) == 3
-        assert withheld(owner) == {"byAddress": 1}
+        assert withheld_counts(owner) == {"byAddress": 1}
         time.pass_by(days=1)
-        assert withheld(owner) == {}
+        assert withheld_counts(owner) == {}
         book(salon, HOURS[4], ADA)
         run_until_idle()
         assert len([message for message in inbox.mails if "ada" in message["To"].lower()]) == 4
@@ -73,7 +73,7 @@ class TestAnAddress:
         book(salon, HOURS[0])
         run_until_idle()
         assert mails_to(inbox) == []
-        assert withheld(owner) == {"byBounce": 1}
+        assert withheld_counts(owner) == {"byBounce": 1}
 
     def test_address_is_not_stored_with_its_emails(self, inbox: Inbox, salon: Salon) -> None:
         keys_before = set(all_rows())
@@ -97,7 +97,7 @@ class TestAWorkspace:
             message for message in inbox.mails if len(message["To"]) == len("a@example.com")
         ]
         assert len(to_visitors) == 2
-        assert withheld(owner) == {"byPlan": 2}
+        assert withheld_counts(owner) == {"byPlan": 2}
 
     def test_paused_workspace_sends_no_email(
         self, inbox: Inbox, salon: Salon, owner: Owner
@@ -106,7 +106,7 @@ class TestAWorkspace:
         book(salon, HOURS[0])
         run_until_idle()
         assert mails_to(inbox) == []
-        assert withheld(owner) == {"byPause": 1}
+        assert withheld_counts(owner) == {"byPause": 1}
         assert as_operator("resume_mail", workspaceId=owner.workspace.id) == {"wasPaused": True}
         book(salon, HOURS[1])
         run_until_idle()
@@ -149,7 +149,7 @@ class TestARepeatedJob:
                     client_events.mail_client(job)
         client_events.mail_client(job)
         assert len(mails_to(inbox)) == 1
-        assert withheld(owner) == {}
+        assert withheld_counts(owner) == {}
 
     def test_kill_after_sending_repeats_the_same_message_id(
         self, job: jobs.JobRow, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
@@ -181,7 +181,7 @@ class TestARepeatedJob:
         monkeypatch.setattr(mail_gate, "is_suppressed", lambda _: True)
         for _ in range(3):
             client_events.mail_client(job)
-        assert withheld(owner)["byBounce"] == 1
+        assert withheld_counts(owner)["byBounce"] == 1
 
 
 def _killed(*_: object) -> None:

@@ -23,7 +23,7 @@ def invite(owner: Owner, email: str = IVY) -> Any:
     return as_operator("invite_member", workspaceId=owner.workspace.id, email=email)
 
 
-def mailed(inbox: Inbox, email: str = IVY) -> list[Any]:
+def messages_to(inbox: Inbox, email: str = IVY) -> list[Any]:
     run_until_idle()
     return [message for message in inbox.mails if message["To"] == email]
 
@@ -42,7 +42,7 @@ def mail_states(owner: Owner) -> list[Any]:
 def test_invitation_is_emailed_with_its_link(inbox: Inbox, owner: Owner) -> None:
     invitation = invite(owner)
     assert (invitation["isMailed"], invitation["mail"]) == (False, "waiting")
-    (message,) = mailed(inbox)
+    (message,) = messages_to(inbox)
     assert mail_states(owner) == [(True, "sent", None)]
     assert owner.workspace.name in message["Subject"]
     assert message["From"].startswith(f"{owner.workspace.name} via ")
@@ -70,14 +70,14 @@ def test_link_is_only_shown_without_a_mail_provider(owner: Owner) -> None:
 def test_revoked_or_replaced_invitation_is_not_emailed(inbox: Inbox, owner: Owner) -> None:
     invite(owner)
     second = invite(owner)
-    (message,) = mailed(inbox)
+    (message,) = messages_to(inbox)
     assert look_at(token_in(message))["email"] == second["email"]
 
 
 def test_expired_invitation_is_not_emailed(inbox: Inbox, owner: Owner, time: Time) -> None:
     invite(owner)
     time.pass_by(days=8)
-    assert mailed(inbox) == []
+    assert messages_to(inbox) == []
 
 
 def test_suppressed_address_gets_no_email(
@@ -86,9 +86,9 @@ def test_suppressed_address_gets_no_email(
     monkeypatch.setattr(mail_gate, "is_suppressed", lambda address: address == IVY)
     invite(owner)
     invite(owner, "ivo@example.com")
-    assert mailed(inbox) == []
+    assert messages_to(inbox) == []
     assert (False, "withheld", "by_bounce") in mail_states(owner)
-    assert len(mailed(inbox, "ivo@example.com")) == 1
+    assert len(messages_to(inbox, "ivo@example.com")) == 1
 
 
 def test_address_gets_five_emails_an_hour_and_the_sixth_later(
@@ -99,10 +99,10 @@ def test_address_gets_five_emails_an_hour_and_the_sixth_later(
     for _ in range(6):
         last = invite(owner, "ivy+tag@example.com")
         run_until_idle()
-    assert len(mailed(inbox, "ivy+tag@example.com")) == 5
+    assert len(messages_to(inbox, "ivy+tag@example.com")) == 5
     assert mail_states(owner) == [(False, "waiting", "by_address")]
     time.pass_by(hours=1)
-    assert len(mailed(inbox, "ivy+tag@example.com")) == 6
+    assert len(messages_to(inbox, "ivy+tag@example.com")) == 6
     assert look_at(last["url"].rpartition("/")[2])["email"] == "ivy+tag@example.com"
     monkeypatch.undo()
     reload_settings()
@@ -131,7 +131,7 @@ def test_delayed_email_is_sent_later(
     invite(owner)
     with monkeypatch.context() as while_busy:
         while_busy.setattr(mail, "send", busy)
-        assert mailed(inbox) == []
+        assert messages_to(inbox) == []
         assert mail_states(owner) == [(False, "waiting", "by_server")]
     time.pass_by(minutes=2)
-    assert len(mailed(inbox)) == 1
+    assert len(messages_to(inbox)) == 1

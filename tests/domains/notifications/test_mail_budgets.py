@@ -47,7 +47,7 @@ def cancel(salon: Salon, booking_id: str) -> None:
     run_until_idle()
 
 
-def made_by_the_salon(salon: Salon, start: str, email: str = ADA) -> str:
+def book_as_salon(salon: Salon, start: str, email: str = ADA) -> str:
     client = {"name": "Ada", "email": email}
     booking = salon.api.post(CREATE, salon.order(start) | {"client": client})["booking"]
     return str(booking["id"])
@@ -64,14 +64,14 @@ def inbox_of_ada(inbox: Inbox) -> list[Any]:
     return [message for message in inbox.mails if str(message["To"]).startswith("ada")]
 
 
-def is_told_of_cancellation(inbox: Inbox, email: str = ADA) -> bool:
+def gets_cancellation(inbox: Inbox, email: str = ADA) -> bool:
     return any("отменена" in subject.lower() for subject in subjects_to(inbox, email))
 
 
 @pytest.fixture
 def victims_booking(salon: Salon) -> str:
     """A booking that the salon has made for the victim."""
-    booking_id = made_by_the_salon(salon, HOURS[0])
+    booking_id = book_as_salon(salon, HOURS[0])
     run_until_idle()
     return booking_id
 
@@ -85,7 +85,7 @@ class TestAStranger:
             book_often(hour, f"ada+{number}@example.com")
         assert len(inbox_of_ada(inbox)) == 3
         cancel(salon, victims_booking)
-        assert is_told_of_cancellation(inbox)
+        assert gets_cancellation(inbox)
         assert mails(salon, victims_booking)[-1] == ("cancelled", "sent", None)
 
     def test_moves_and_cancellations_by_links_do_not_block_the_salons_emails(
@@ -99,7 +99,7 @@ class TestAStranger:
         assert len(mails_to(inbox)) == 3
         inbox.clear()
         cancel(salon, victims_booking)
-        assert is_told_of_cancellation(inbox)
+        assert gets_cancellation(inbox)
         assert mails(salon, victims_booking)[-1] == ("cancelled", "sent", None)
 
     def test_other_spellings_of_a_mailbox_share_a_budget(
@@ -157,7 +157,7 @@ class TestABusiness:
         self, salon: Salon, inbox: Inbox, victims_booking: str, small_budget: None, time: Time
     ) -> None:
         inbox.clear()
-        other = made_by_the_salon(salon, HOURS[1])
+        other = book_as_salon(salon, HOURS[1])
         run_until_idle()
         assert mails(salon, other) == [("confirmed", "waiting", "by_address")]
         assert mails_to(inbox) == []
@@ -170,9 +170,9 @@ class TestABusiness:
         self, salon: Salon, inbox: Inbox, small_budget: None, time: Time
     ) -> None:
         time.now = time.now.replace(month=3, day=3, hour=9, minute=0)
-        made_by_the_salon(salon, HOURS[4])
+        book_as_salon(salon, HOURS[4])
         run_until_idle()
-        other = made_by_the_salon(salon, HOURS[5])
+        other = book_as_salon(salon, HOURS[5])
         run_until_idle()
         assert mails(salon, other) == [("confirmed", "waiting", "by_address")]
         inbox.clear()
@@ -201,9 +201,9 @@ def test_budget_key_is_equal_only_for_one_mailbox() -> None:
     assert key("ada+x@example.com") == key("ada@EXAMPLE.com")
 
 
-def remind_of_the_salon_last(salon: Salon, time: Time) -> list[tuple[str, str, str | None]]:
+def pass_reminder_day(salon: Salon, time: Time) -> list[tuple[str, str, str | None]]:
     """Let the day before HOURS[:9] pass, and return the emails to the victim."""
-    booking_id = made_by_the_salon(salon, HOURS[8])
+    booking_id = book_as_salon(salon, HOURS[8])
     run_until_idle()
     for hour in range(6, 15):
         time.now = time.now.replace(month=3, day=2, hour=hour, minute=1)
@@ -222,20 +222,20 @@ class TestAnotherBusiness:
         self, salon: Salon, other_salon: Any, inbox: Inbox, victims_booking: str
     ) -> None:
         for _ in range(21):
-            made_by_the_salon(other_salon, HOURS[0])
+            book_as_salon(other_salon, HOURS[0])
         run_until_idle()
         assert len(mails_to(inbox)) == 1 + 19
         inbox.clear()
         cancel(salon, victims_booking)
-        assert is_told_of_cancellation(inbox)
+        assert gets_cancellation(inbox)
 
     def test_another_business_cannot_exhaust_reminders(
         self, salon: Salon, other_salon: Any, time: Time
     ) -> None:
         for _ in range(6):
-            made_by_the_salon(other_salon, HOURS[0])
+            book_as_salon(other_salon, HOURS[0])
         run_until_idle()
-        assert remind_of_the_salon_last(salon, time)[-1] == ("reminder", "sent", None)
+        assert pass_reminder_day(salon, time)[-1] == ("reminder", "sent", None)
 
     def test_invitations_cannot_block_a_password_reset(
         self, owner: Owner, salon: Salon, inbox: Inbox
@@ -259,7 +259,7 @@ class TestRemindersOfStrangers:
             book_often(hour, f"ada+{number}@example.com")["booking"]["id"]
             for number, hour in enumerate(HOURS[:6])
         ]
-        assert remind_of_the_salon_last(salon, time)[-1] == ("reminder", "sent", None)
+        assert pass_reminder_day(salon, time)[-1] == ("reminder", "sent", None)
         assert ("reminder", "waiting", "by_address") in [mails(salon, e)[-1] for e in strangers]
 
     def test_reminders_of_strangers_use_at_most_half_of_the_plan(self) -> None:

@@ -161,13 +161,13 @@ class TestAnUnprovedAccount:
     ) -> None:
         (proof,) = self.mails(inbox)
         token = text_of(proof).partition("/account/proof/")[2].split()[0]
-        who = {"account_id": account, "membership": "member"}
-        shown_account = in_console(owner.workspace.id, "get_account", **who)["account"]
+        caller = {"account_id": account, "membership": "member"}
+        shown_account = in_console(owner.workspace.id, "get_account", **caller)["account"]
         assert shown_account["emailVerifiedAt"] is None
-        proved = in_console(owner.workspace.id, "prove_email", **who, token=token)["account"]
+        proved = in_console(owner.workspace.id, "prove_email", **caller, token=token)["account"]
         assert proved["emailVerifiedAt"] is not None
         choice = {"kind": "lead", "mail": True, "telegram": False}
-        in_console(owner.workspace.id, "set_notifications", **who, choices=[choice])
+        in_console(owner.workspace.id, "set_notifications", **caller, choices=[choice])
         form = api.post("/api/forms/create", FORM)["form"]["id"]
         submit(form, name="Ada", email="a@example.com")
         assert len(self.mails(inbox)) == 2

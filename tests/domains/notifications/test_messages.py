@@ -19,7 +19,7 @@ RECEIVER = "https://receiver.example/events"
 pytestmark = pytest.mark.usefixtures("database")
 
 
-def waiting(owner: Owner) -> list[str]:
+def waiting_kinds(owner: Owner) -> list[str]:
     """Return the kinds of jobs that wait in the workspace."""
     return sorted(job.kind for job in jobs.read_workspace_jobs(owner.workspace.id))
 
@@ -100,13 +100,13 @@ class TestMails:
         choose(owner, owner.workspace.owner_id, "owner", lead=[])
         time.pass_by(seconds=11)
         submit(things.form, name="Ada", email="ada@example.com")
-        assert "people-events" not in waiting(owner)
+        assert "people-events" not in waiting_kinds(owner)
 
     def test_no_rows_are_written_without_mail_and_choices(
         self, owner: Owner, things: Things
     ) -> None:
         submit(things.form, name="Ada", email="ada@example.com")
-        assert "people-events" not in waiting(owner)
+        assert "people-events" not in waiting_kinds(owner)
 
     def test_delayed_email_is_sent_later_with_the_same_id(
         self,
@@ -140,7 +140,7 @@ class TestMails:
         monkeypatch.setattr(mail, "send", refuse)
         submit(things.form, name="Ada", email="ada@example.com")
         run_until_idle()
-        assert "notify-member" not in waiting(owner)
+        assert "notify-member" not in waiting_kinds(owner)
 
 
 def run_event_jobs_of(kind: str) -> None:

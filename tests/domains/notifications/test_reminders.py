@@ -32,7 +32,7 @@ def reminders(inbox: Inbox) -> list[str]:
     return [subject for subject in subjects if "reminder" in subject]
 
 
-def waiting(owner: Owner) -> list[datetime]:
+def due_times(owner: Owner) -> list[datetime]:
     """Return the due times of the waiting reminders."""
     waiting_jobs = jobs.read_workspace_jobs(owner.workspace.id)
     return sorted(job.due_at for job in waiting_jobs if job.kind == REMIND_CLIENT)
@@ -48,15 +48,15 @@ def test_a_client_is_reminded_a_day_and_two_hours_before(
 ) -> None:
     book(salon, NOON)
     run_until_idle()
-    assert waiting(owner) == [AT - timedelta(hours=24)]
+    assert due_times(owner) == [AT - timedelta(hours=24)]
     pass_until(time, AT - timedelta(hours=24, minutes=1))
     assert reminders(inbox) == []
     pass_until(time, AT - timedelta(hours=24))
     assert len(reminders(inbox)) == 1
-    assert waiting(owner) == [AT - timedelta(hours=2)]
+    assert due_times(owner) == [AT - timedelta(hours=2)]
     pass_until(time, AT - timedelta(hours=2))
     assert reminders(inbox) == ["Booking reminder: Haircut, 03.03 15:00"] * 2
-    assert waiting(owner) == []
+    assert due_times(owner) == []
 
 
 def test_reminders_whose_time_has_passed_are_left_out(
@@ -65,12 +65,12 @@ def test_reminders_whose_time_has_passed_are_left_out(
     time.now = AT - timedelta(hours=5)
     book(salon, NOON)
     run_until_idle()
-    assert waiting(owner) == [AT - timedelta(hours=2)]
+    assert due_times(owner) == [AT - timedelta(hours=2)]
     time.now = AT - timedelta(minutes=30)
     book(salon, "2027-03-03T13:00:00Z", "bob@example.com")
     run_until_idle()
     assert len(reminders(inbox)) == 1
-    assert waiting(owner) == []
+    assert due_times(owner) == []
 
 
 def test_hours_before_are_exact_over_a_clock_change(
@@ -85,7 +85,7 @@ def test_hours_before_are_exact_over_a_clock_change(
     pass_until(time, start - timedelta(hours=24))
     (message,) = [message for message in mails_to(inbox) if "reminder" in message["Subject"]]
     assert "28 March 2027, 10:00 (Europe/Berlin, UTC+02:00)" in text_of(message)
-    assert waiting(owner) == [start - timedelta(hours=2)]
+    assert due_times(owner) == [start - timedelta(hours=2)]
 
 
 def test_a_service_has_its_own_reminders(
@@ -94,11 +94,11 @@ def test_a_service_has_its_own_reminders(
     api.post("/api/services/update", {"id": salon.service, "reminders": [30, 4320]})
     book(salon, NOON)
     run_until_idle()
-    assert waiting(owner) == [AT - timedelta(days=3)]
+    assert due_times(owner) == [AT - timedelta(days=3)]
     api.post("/api/services/update", {"id": salon.service, "reminders": [30]})
     pass_until(time, AT - timedelta(days=3))
     assert reminders(inbox) == []
-    assert waiting(owner) == [AT - timedelta(minutes=30)]
+    assert due_times(owner) == [AT - timedelta(minutes=30)]
     api.post("/api/services/update", {"id": salon.service, "reminders": []})
     pass_until(time, AT - timedelta(minutes=30))
     assert reminders(inbox) == []
@@ -129,7 +129,7 @@ def test_only_live_bookings_have_reminders(
     salon.set_status(booking, "cancelled")
     pass_until(time, AT - timedelta(hours=24))
     assert reminders(inbox) == []
-    assert waiting(owner) == []
+    assert due_times(owner) == []
     salon.set_status(booking, "confirmed")
     run_until_idle()
     pass_until(time, AT - timedelta(hours=2))
@@ -142,10 +142,10 @@ def test_held_booking_gets_reminders_once_paid(
     api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
     booking = book(salon, NOON)["booking"]["id"]
     run_until_idle()
-    assert waiting(owner) == []
+    assert due_times(owner) == []
     salon.set_status(booking, "confirmed")
     run_until_idle()
-    assert waiting(owner) == [AT - timedelta(hours=24)]
+    assert due_times(owner) == [AT - timedelta(hours=24)]
 
 
 def test_an_erased_client_is_not_reminded(
@@ -156,7 +156,7 @@ def test_an_erased_client_is_not_reminded(
     as_operator("erase_client", workspaceId=owner.workspace.id, email=ADA)
     pass_until(time, AT - timedelta(hours=24))
     assert reminders(inbox) == []
-    assert waiting(owner) == []
+    assert due_times(owner) == []
 
 
 def test_late_reminder_is_sent_once_and_never_after_the_start(
@@ -166,7 +166,7 @@ def test_late_reminder_is_sent_once_and_never_after_the_start(
     run_until_idle()
     pass_until(time, AT - timedelta(hours=1))
     assert len(reminders(inbox)) == 1
-    assert waiting(owner) == []
+    assert due_times(owner) == []
     book(salon, "2027-03-09T12:00:00Z")
     run_until_idle()
     pass_until(time, datetime(2027, 3, 9, 12, tzinfo=UTC))
@@ -184,11 +184,11 @@ def test_failed_email_does_not_delay_the_next_reminder(
     with monkeypatch.context() as patched:
         patched.setattr(mail, "send", fail)
         pass_until(time, AT - timedelta(hours=24))
-        assert waiting(owner) == [AT - timedelta(hours=24), AT - timedelta(hours=2)]
+        assert due_times(owner) == [AT - timedelta(hours=24), AT - timedelta(hours=2)]
     time.pass_by(minutes=2)
     run_until_idle()
     assert len(reminders(inbox)) == 1
-    assert waiting(owner) == [AT - timedelta(hours=2)]
+    assert due_times(owner) == [AT - timedelta(hours=2)]
 
 
 @pytest.mark.parametrize("kill_at", [0, 1, 2, 3])
@@ -220,7 +220,7 @@ def test_kill_at_any_call_loses_no_email_or_reminder(
     time.pass_by(minutes=7)
     run_until_idle()
     assert len(reminders(inbox)) == 1
-    assert waiting(owner) == [AT - timedelta(hours=2)]
+    assert due_times(owner) == [AT - timedelta(hours=2)]
 
 
 def test_repeated_event_job_sends_one_email_and_one_reminder(
@@ -235,7 +235,7 @@ def test_repeated_event_job_sends_one_email_and_one_reminder(
     client_events.make_mails(job)
     run_event_jobs()
     assert len(mails_to(inbox)) == 1
-    assert waiting(owner) == [AT - timedelta(hours=24)]
+    assert due_times(owner) == [AT - timedelta(hours=24)]
 
 
 def _killed(*_: object, **__: object) -> None:

@@ -41,20 +41,20 @@ class TestMembers:
     def test_leaving_or_demotion_ends_the_connections_in_this_workspace_only(
         self, owner: Owner, manager: str, other_app: ConnectedApp, loses: str
     ) -> None:
-        own_app, theirs = connect(owner.workspace), connect(owner.workspace, manager)
+        own_app, managers_app = connect(owner.workspace), connect(owner.workspace, manager)
         pending = grant(owner.workspace, manager)["connectionId"]
         where = {"workspaceId": owner.workspace.id, "email": EMAIL}
         response = as_operator(
             loses, **where, **({} if loses == "remove_member" else {"role": "member"})
         )
         assert response.get("endedConnections", 2) == 2
-        assert not theirs.works
-        assert theirs.refresh_refusal() == "invalid_grant"
+        assert not managers_app.works
+        assert managers_app.refresh_refusal() == "invalid_grant"
         assert connections.require(pending).state == "ended"
         assert own_app.works
         assert other_app.works
         (entry, *_) = audit.latest(owner.workspace.id)
-        assert {f"connection:{theirs.id}", f"connection:{pending}"} <= set(entry.resources)
+        assert {f"connection:{managers_app.id}", f"connection:{pending}"} <= set(entry.resources)
 
     def test_becoming_manager_again_does_not_revive_a_connection(
         self, owner: Owner, manager: str
@@ -93,23 +93,23 @@ class TestAccounts:
     def test_disabling_an_account_ends_its_connections_everywhere(
         self, owner: Owner, manager: str, other_app: ConnectedApp
     ) -> None:
-        own_app, theirs = connect(owner.workspace), connect(owner.workspace, manager)
+        own_app, managers_app = connect(owner.workspace), connect(owner.workspace, manager)
         assert as_operator("disable_account", email=EMAIL)["endedConnections"] == 2
-        assert not theirs.works
+        assert not managers_app.works
         assert not other_app.works
         assert own_app.works
         (entry, *_) = audit.latest(owner.workspace.id)
         assert entry.operation == "disable_account"
-        assert f"connection:{theirs.id}" in entry.resources
+        assert f"connection:{managers_app.id}" in entry.resources
 
     def test_signing_out_everywhere_ends_the_connections_of_the_account(
         self, owner: Owner, manager: str, other_app: ConnectedApp
     ) -> None:
-        own_app, theirs = connect(owner.workspace), connect(owner.workspace, manager)
+        own_app, managers_app = connect(owner.workspace), connect(owner.workspace, manager)
         in_console(owner.workspace.id, "sign_out_everywhere", account_id=manager)
         (entry, *_) = audit.latest(owner.workspace.id)
         assert (entry.operation, entry.resources) == ("sign_out_everywhere", [f"account:{manager}"])
-        assert not theirs.works
+        assert not managers_app.works
         assert not other_app.works
         assert own_app.works
 
@@ -117,10 +117,10 @@ class TestAccounts:
     def test_changing_the_password_ends_connections_only_if_asked(
         self, owner: Owner, manager: str, other_app: ConnectedApp, ends: bool
     ) -> None:
-        theirs = connect(owner.workspace, manager)
+        managers_app = connect(owner.workspace, manager)
         words = {"current": PASSWORD, "password": "battery staple", "endConnections": ends}
         in_console(owner.workspace.id, "change_password", account_id=manager, **words)
-        assert theirs.works is not ends
+        assert managers_app.works is not ends
         assert other_app.works is not ends
 
     def test_operator_who_sets_a_password_keeps_keys_and_connections(self, owner: Owner) -> None:
@@ -152,7 +152,7 @@ class TestDisconnecting:
     def test_managers_disconnect_any_app_of_the_workspace(
         self, owner: Owner, manager: str, time: Time
     ) -> None:
-        theirs, own_app = connect(owner.workspace, manager), connect(owner.workspace)
+        managers_app, own_app = connect(owner.workspace, manager), connect(owner.workspace)
         ended = in_console(
             owner.workspace.id,
             "end_connection",
@@ -162,7 +162,7 @@ class TestDisconnecting:
         )
         assert ended == {"connectionId": own_app.id, "endedAt": "2027-01-15T12:00:00.000Z"}
         assert not own_app.works
-        assert theirs.works
+        assert managers_app.works
         time.pass_by(hours=1)
         assert as_operator("end_connection", id=own_app.id) == ended
 
@@ -224,16 +224,16 @@ class TestList:
     def test_managers_see_all_connections_and_plain_members_none(
         self, owner: Owner, manager: str
     ) -> None:
-        own_app, theirs = connect(owner.workspace), connect(owner.workspace, manager)
+        own_app, managers_app = connect(owner.workspace), connect(owner.workspace, manager)
 
         def listed_ids(membership: str) -> set[str]:
-            who = {"account_id": manager, "membership": membership}
-            connections = in_console(owner.workspace.id, "list_connections", **who)["connections"]
-            return {connection["id"] for connection in connections}
+            caller = {"account_id": manager, "membership": membership}
+            page = in_console(owner.workspace.id, "list_connections", **caller)
+            return {connection["id"] for connection in page["connections"]}
 
         with pytest.raises(ForbiddenError):
             listed_ids("member")
-        assert listed_ids("manager") == listed_ids("owner") == {own_app.id, theirs.id}
+        assert listed_ids("manager") == listed_ids("owner") == {own_app.id, managers_app.id}
 
     def test_connection_without_use_for_60_days_is_listed_as_expired(
         self, owner: Owner, time: Time

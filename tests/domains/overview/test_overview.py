@@ -34,9 +34,9 @@ class Workspace:
     api: Api
     time: Time
 
-    def overview(self, **who: str) -> Any:
-        who = {"account_id": self.owner.workspace.owner_id, **who}
-        return in_console(self.owner.workspace.id, "get_overview", **who)
+    def overview(self, **caller: str) -> Any:
+        caller = {"account_id": self.owner.workspace.owner_id, **caller}
+        return in_console(self.owner.workspace.id, "get_overview", **caller)
 
     def today(self) -> Any:
         """Return today's numbers."""

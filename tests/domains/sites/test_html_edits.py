@@ -121,7 +121,7 @@ def test_malformed_pages_take_little_time(unit: str) -> None:
     assert time.thread_time() - began < 5  # CPU seconds of this thread; 0.04 at most
 
 
-def test_browsers_are_told_from_crawlers() -> None:
+def test_browsers_are_distinguished_from_crawlers() -> None:
     people = [
         (
             "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "

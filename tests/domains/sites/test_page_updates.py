@@ -186,8 +186,8 @@ class TestQuota:
             assert answer.status in {200, 404, 409}, answer.body
             if "page" in answer.data:
                 pages.append(answer.data["page"])
-        there = [row for pk in ("PAGE", "FILE") for row in rows_of(owner, pk)]
-        stored_bytes = sum(int(row.get("html_bytes", row.get("size"))["N"]) for row in there)
+        stored_rows = [row for pk in ("PAGE", "FILE") for row in rows_of(owner, pk)]
+        stored_bytes = sum(int(row.get("html_bytes", row.get("size"))["N"]) for row in stored_rows)
         assert files.used_bytes(owner.workspace.id) == stored_bytes
         for row in rows_of(owner, "SITE"):
             count = int(row.get("page_count", {"N": "0"})["N"])

@@ -96,9 +96,9 @@ class TestNewOwner:
         return new_owner().api()
 
     def test_a_new_owner_gets_a_record_to_create(self, proven: Any, other: Api, time: Time) -> None:
-        theirs = new_site(other)
-        second = bind(other, theirs, "WWW.example.com.")
-        free = bind(other, theirs, "example.org")
+        their_site = new_site(other)
+        second = bind(other, their_site, "WWW.example.com.")
+        free = bind(other, their_site, "example.org")
         assert second["status"] == free["status"] == "pending"
         assert second["records"] != proven["records"]
         assert second.keys() == free.keys()
@@ -106,28 +106,28 @@ class TestNewOwner:
     def test_a_new_owner_is_refused_while_the_old_record_exists(
         self, proven: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
-        theirs = new_site(other)
-        add(txt_records, bind(other, theirs))
+        their_site = new_site(other)
+        add(txt_records, bind(other, their_site))
         for _ in range(2):
-            answer = other.refused("POST", SET, {"id": theirs, "domain": "www.example.com"})
+            answer = other.refused("POST", SET, {"id": their_site, "domain": "www.example.com"})
             assert (answer.status, answer.data["code"]) == (409, "domain_taken")
-        assert project(other, theirs)["domain"]["status"] == "pending"
+        assert project(other, their_site)["domain"]["status"] == "pending"
         assert bind(api, site)["status"] == "verified"
 
     def test_a_new_owner_gets_the_domain_once_only_their_record_exists(
         self, proven: Any, api: Api, site: str, other: Api, txt_records: Records, time: Time
     ) -> None:
-        theirs = new_site(other)
-        prove(txt_records, bind(other, theirs))
+        their_site = new_site(other)
+        prove(txt_records, bind(other, their_site))
         time.pass_by(minutes=5)
-        binding = bind(other, theirs)
-        assert binding["status"] == project(other, theirs)["domain"]["status"] == "verified"
+        binding = bind(other, their_site)
+        assert binding["status"] == project(other, their_site)["domain"]["status"] == "verified"
         lost = project(api, site)["domain"]
         assert "after this one" in lost["reason"]
         same = {"reason": lost["reason"], "checkedAt": binding["checkedAt"]}
         assert lost == {**proven, "status": "failed", **same}
         assert bind(api, site)["status"] == "failed"
-        assert bind(other, theirs)["status"] == "verified"
+        assert bind(other, their_site)["status"] == "verified"
 
     def test_a_domain_moves_between_sites_of_one_owner(
         self, proven: Any, api: Api, site: str, txt_records: Records
@@ -140,19 +140,19 @@ class TestNewOwner:
     def test_domain_does_not_move_while_the_dns_is_unavailable(
         self, proven: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
-        theirs = new_site(other)
-        bind(other, theirs)
+        their_site = new_site(other)
+        bind(other, their_site)
         txt_records["_svc-verify.www.example.com"] = None
-        assert bind(other, theirs)["status"] == "pending"
+        assert bind(other, their_site)["status"] == "pending"
         assert project(api, site)["domain"]["status"] == "verified"
 
     @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
     def test_a_new_owner_keeps_the_domain_whatever_the_old_one_does(
         self, how: str, proven: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
-        theirs = new_site(other)
-        prove(txt_records, bind(other, theirs))
-        bind(other, theirs)
+        their_site = new_site(other)
+        prove(txt_records, bind(other, their_site))
+        bind(other, their_site)
         match how:
             case "unbind":
                 bind(api, site, None)
@@ -165,33 +165,33 @@ class TestNewOwner:
         third = new_site(api)
         add(txt_records, bind(api, third))
         assert api.refused("POST", SET, {"id": third, "domain": "www.example.com"}).status == 409
-        assert bind(other, theirs)["status"] == "verified"
+        assert bind(other, their_site)["status"] == "verified"
 
     def test_a_new_owner_loses_the_domain_by_the_same_rule(
         self, proven: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
-        theirs = new_site(other)
-        prove(txt_records, bind(other, theirs))
-        bind(other, theirs)
+        their_site = new_site(other)
+        prove(txt_records, bind(other, their_site))
+        bind(other, their_site)
         add(txt_records, proven)
         assert api.refused("POST", SET, {"id": site, "domain": "www.example.com"}).status == 409
         prove(txt_records, proven)
         assert bind(api, site)["status"] == "verified"
-        assert project(other, theirs)["domain"]["status"] == "failed"
+        assert project(other, their_site)["domain"]["status"] == "failed"
 
     @pytest.mark.store
     def test_concurrent_proofs_give_the_domain_to_one_new_owner(
         self, proven: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         sites = [new_site(other) for _ in range(6)]
-        records = [bind(other, theirs) for theirs in sites]
+        records = [bind(other, their_site) for their_site in sites]
         txt_records.clear()
         for binding in records:
             add(txt_records, binding)
         body = {"domain": "www.example.com"}
         answers = run_concurrently(6, lambda n: other.call("POST", SET, {**body, "id": sites[n]}))
         assert sorted(a.status for a in answers) == [200, 409, 409, 409, 409, 409]
-        bound = [project(other, theirs)["domain"]["status"] for theirs in sites]
+        bound = [project(other, their_site)["domain"]["status"] for their_site in sites]
         assert sorted(bound) == [*["pending"] * 5, "verified"]
         assert project(api, site)["domain"]["status"] == "failed"
 
@@ -200,22 +200,22 @@ class TestNewOwner:
     def test_concurrent_calls_of_the_old_owner_leave_one_holder(
         self, how: str, proven: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
-        theirs = new_site(other)
-        prove(txt_records, bind(other, theirs))
+        their_site = new_site(other)
+        prove(txt_records, bind(other, their_site))
         path, body = {
             "unbind": (SET, {"id": site, "domain": None}),
             "rebind": (SET, {"id": site, "domain": "shop.example.com"}),
             "delete": ("/api/projects/delete", {"id": site}),
             "check": (SET, {"id": site, "domain": "www.example.com"}),
         }[how]
-        take = {"id": theirs, "domain": "www.example.com"}
+        take = {"id": their_site, "domain": "www.example.com"}
         calls = [lambda: api.call("POST", path, body), lambda: other.call("POST", SET, take)]
         answers = run_concurrently(2, lambda n: calls[n]())
         assert [a.status for a in answers] == [200, 200]
-        assert project(other, theirs)["domain"]["status"] == "verified"
+        assert project(other, their_site)["domain"]["status"] == "verified"
         claim = find_domain_claim("www.example.com")
         assert claim is not None
-        assert claim.target == theirs
+        assert claim.target == their_site
         if how == "check":
             assert project(api, site)["domain"]["status"] == "failed"
 
@@ -248,9 +248,9 @@ def test_a_released_domain_is_free_again(
             gone = api.post("/api/projects/delete", {"id": site})
             assert gone["cascade"]["domain"] == "www.example.com"
     other = new_owner().api()
-    theirs = new_site(other)
-    prove(txt_records, bind(other, theirs))
-    assert bind(other, theirs)["status"] == "verified"
+    their_site = new_site(other)
+    prove(txt_records, bind(other, their_site))
+    assert bind(other, their_site)["status"] == "verified"
 
 
 def test_a_proof_that_disappears_fails_but_keeps_the_claim(

@@ -150,8 +150,8 @@ class TestAnswer:
 
     def test_connections_are_reused(self, api: OpenAiApi) -> None:
         api.answers = [bedrock_api.saying("x")]
-        asking = model(api)
-        assert read_answer(asking) == read_answer(asking)
+        chat_model = model(api)
+        assert read_answer(chat_model) == read_answer(chat_model)
         assert (len(api.asked), api.connections) == (2, 1)
 
 
@@ -289,12 +289,12 @@ class TestTime:
         self, answer: Answering, heard: list[str], api: OpenAiApi
     ) -> None:
         api.answers = [answer]
-        asking = model(api, read_seconds=FOR_EVER)
-        asking._client  # noqa: B018  making it takes a while
+        chat_model = model(api, read_seconds=FOR_EVER)
+        chat_model._client  # noqa: B018  making it takes a while
 
         def attempt(seconds: float) -> Heard:
             api.asked.clear()
-            pieces, error = read_answer(asking, seconds=seconds)
+            pieces, error = read_answer(chat_model, seconds=seconds)
             assert error
             assert error.kind == "timeout"
             return pieces, error
@@ -312,17 +312,17 @@ class TestCancellation:
     def test_cancelling_from_another_thread_ends_a_waiting_read(
         self, is_reused: bool, answer: Answering, heard: list[str], api: OpenAiApi
     ) -> None:
-        asking = model(api, read_seconds=FOR_EVER)
+        chat_model = model(api, read_seconds=FOR_EVER)
         if is_reused:
             api.answers = [bedrock_api.saying("x")]
-            read_answer(asking)
+            read_answer(chat_model)
             api.asked.clear()
         api.answers = [answer]
         cancellation = Cancellation()
         pieces: list[Said] = []
         result: list[Heard] = []
         reader = threading.Thread(
-            target=lambda: result.append(read_answer(asking, pieces, cancellation=cancellation))
+            target=lambda: result.append(read_answer(chat_model, pieces, cancellation=cancellation))
         )
         reader.start()
         wait_for(lambda: bool(api.asked) and pieces == heard)

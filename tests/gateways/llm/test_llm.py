@@ -65,10 +65,10 @@ class TestAnswer:
     def test_a_proxy_is_used(self, openai: OpenAiApi, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("http_proxy", openai.url.removesuffix("/v1"))
         openai.answers = [openai_api.saying("x"), openai_api.silent]
-        asking = OpenAiModel("http://models.example/v1", lambda: KEY, read_seconds=FOR_EVER)
-        assert speak(asking)[0] == "x"
+        chat_model = OpenAiModel("http://models.example/v1", lambda: KEY, read_seconds=FOR_EVER)
+        assert speak(chat_model)[0] == "x"
         assert openai.asked[0].target == "http://models.example/v1/chat/completions"
-        assert fail(asking, 0.3)[1].kind == "timeout"  # closes the socket
+        assert fail(chat_model, 0.3)[1].kind == "timeout"  # closes the socket
 
     def test_a_netrc_file_does_not_replace_the_key(
         self, openai: OpenAiApi, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
@@ -243,9 +243,9 @@ class TestOptionalParts:
     ) -> None:
         refusal = openai_api.refusing(status, json.dumps({"error": complaint}).encode())
         openai.answers = [refusal, openai_api.saying("x")]
-        asking = model(openai)
-        assert speak(asking, json_object=True)[0] == "x"
-        assert speak(asking, json_object=True)[0] == "x"
+        chat_model = model(openai)
+        assert speak(chat_model, json_object=True)[0] == "x"
+        assert speak(chat_model, json_object=True)[0] == "x"
         first, second, third = (request.body for request in openai.asked)
         assert first["response_format"] == {"type": "json_object"}
         assert left_out in first
@@ -256,13 +256,13 @@ class TestOptionalParts:
     def test_a_refusal_is_forgotten_after_ten_minutes(self, openai: OpenAiApi, time: Time) -> None:
         refusal = openai_api.refusing(400, b'{"error": "Unknown field: stream_options"}')
         openai.answers = [refusal, openai_api.saying("x")]
-        asking = model(openai)
-        speak(asking)
+        chat_model = model(openai)
+        speak(chat_model)
         time.pass_by(minutes=9, seconds=59)
-        speak(asking)
+        speak(chat_model)
         assert "stream_options" not in openai.asked[-1].body
         time.pass_by(seconds=2)
-        speak(asking)
+        speak(chat_model)
         assert "stream_options" in openai.asked[-1].body
 
     def test_a_server_that_refuses_to_stream_answers_in_one_piece(self, openai: OpenAiApi) -> None:
@@ -280,13 +280,13 @@ class TestOptionalParts:
     def test_another_refusal_is_final_and_changes_nothing(self, openai: OpenAiApi) -> None:
         refusal = openai_api.refusing(400, b'{"error": "max_tokens is too large"}')
         openai.answers = [refusal, refusal, refusal, openai_api.saying("x")]
-        asking = model(openai)
-        assert fail(asking)[1].kind == "refused"
+        chat_model = model(openai)
+        assert fail(chat_model)[1].kind == "refused"
         assert len(openai.asked) == 1
         with pytest.raises(ModelError):
-            speak(asking, json_object=True)
+            speak(chat_model, json_object=True)
         assert len(openai.asked) == 3
-        speak(asking, json_object=True)
+        speak(chat_model, json_object=True)
         assert "response_format" in openai.asked[-1].body
 
 

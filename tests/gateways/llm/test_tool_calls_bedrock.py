@@ -54,7 +54,7 @@ def model(openai: OpenAiApi) -> BedrockModel:
     )
 
 
-def heard(*frames: bytes, final: bool = False) -> list[Event]:
+def read_events(*frames: bytes, final: bool = False) -> list[Event]:
     """Read an answer that consists of these frames."""
     return list(read_frames(frames, [FIND], final=final))
 
@@ -94,11 +94,11 @@ class TestReading:
             tool_input('"rye"}', 1) + tool_input('"bun"}', 2),
             block_stop(1) + block_stop(2),
         ]
-        assert heard(START, *frames, ENDED)[:2] == [CALL, ToolCall("tooluse_2", "find", BUN)]
+        assert read_events(START, *frames, ENDED)[:2] == [CALL, ToolCall("tooluse_2", "find", BUN)]
 
     def test_tool_input_without_a_start_is_dropped(self) -> None:
         frames = [tool_input(RYE, 3), text("Well.", 0), text(" And.", 2), tool_input(RYE, 0)]
-        assert heard(START, *frames, stop("end_turn"), metadata(1, 2)) == [
+        assert read_events(START, *frames, stop("end_turn"), metadata(1, 2)) == [
             TextDelta("Well."),
             TextDelta(" And."),
             Stop("end"),
@@ -106,12 +106,12 @@ class TestReading:
         ]
 
     def test_tool_input_after_the_end_of_its_block_is_dropped(self) -> None:
-        assert heard(START, call_frames(1), tool_input("more"), ENDED)[0] == CALL
+        assert read_events(START, call_frames(1), tool_input("more"), ENDED)[0] == CALL
 
     def test_empty_tool_input_is_an_empty_object(self) -> None:
         for empty_input in (b"", tool_input(""), tool_input(" ")):
             frames = tool_start("tooluse_1", "find") + empty_input + block_stop(1)
-            assert heard(START, frames, ENDED)[0] == ToolCall("tooluse_1", "find", "{}")
+            assert read_events(START, frames, ENDED)[0] == ToolCall("tooluse_1", "find", "{}")
 
     @pytest.mark.parametrize(
         ("stop_reason", "reason"),
@@ -131,7 +131,7 @@ class TestReading:
     def test_a_stop_names_the_reason_of_an_answer_without_calls(
         self, stop_reason: str, reason: str
     ) -> None:
-        assert heard(START, text("a"), stop(stop_reason))[1] == Stop(reason)  # type: ignore[arg-type]
+        assert read_events(START, text("a"), stop(stop_reason))[1] == Stop(reason)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
         "stop_reason",
@@ -145,7 +145,7 @@ class TestReading:
         ],
     )
     def test_calls_of_an_answer_that_was_cut_short_are_dropped(self, stop_reason: str) -> None:
-        (only_stop, spent) = heard(START, call_frames(1), stop(stop_reason))
+        (only_stop, spent) = read_events(START, call_frames(1), stop(stop_reason))
         assert isinstance(only_stop, Stop)
         assert only_stop.reason != "tools"
         assert isinstance(spent, ProviderUsage)
@@ -153,10 +153,10 @@ class TestReading:
     def test_missing_usage_is_estimated_with_calls_and_tools(self) -> None:
         spent = count_tokens("Well.") + count_tokens(f"find {RYE}")
         expected = ProviderUsage(count_input(ASKED, [FIND]), spent, estimated=True)
-        assert heard(START, text("Well."), call_frames(1), stop("tool_use"))[-1] == expected
+        assert read_events(START, text("Well."), call_frames(1), stop("tool_use"))[-1] == expected
 
     def test_a_final_answer_drops_further_calls(self) -> None:
-        received = heard(START, text("Well."), call_frames(1), ENDED, final=True)
+        received = read_events(START, text("Well."), call_frames(1), ENDED, final=True)
         assert received == [TextDelta("Well."), Stop("other"), ProviderUsage(20, 9)]
 
     def test_a_failure_before_the_end_yields_no_call(self) -> None:
@@ -178,7 +178,7 @@ class TestReading:
     )
     def test_calls_beyond_the_limits_are_garbage(self, frames: list[bytes]) -> None:
         with pytest.raises(ModelError) as caught:
-            heard(START, *frames)
+            read_events(START, *frames)
         assert caught.value.kind == "garbage"
 
 
@@ -249,7 +249,7 @@ class TestRequest:
 
     def test_signed_and_redacted_reasoning_goes_back_before_the_calls(self) -> None:
         hidden = base64.b64encode(b"hidden").decode()
-        received = heard(
+        received = read_events(
             START,
             *(reasoning(0, text="They want "), reasoning(0, text="rye.")),
             *(reasoning(0, signature="c2ln"), reasoning(0, signature="bmVk"), block_stop(0)),

@@ -50,7 +50,7 @@ def finish(reason: str = "tool_calls") -> dict[str, Any]:
     return {"choices": [{"delta": {}, "finish_reason": reason}]}
 
 
-def heard(
+def read_events(
     *chunks: Any,
     messages: list[Message] = ASKED,
     final: bool = False,
@@ -63,7 +63,7 @@ def heard(
 
 
 def calls(*chunks: Any, **options: Any) -> list[ToolCall]:
-    return [event for event in heard(*chunks, **options) if isinstance(event, ToolCall)]
+    return [event for event in read_events(*chunks, **options) if isinstance(event, ToolCall)]
 
 
 class TestReading:
@@ -76,7 +76,7 @@ class TestReading:
             finish(),
             usage(20, 9),
         ]
-        assert heard(*chunks) == [
+        assert read_events(*chunks) == [
             TextDelta("Let me look."),
             CALL,
             Stop("tools"),
@@ -184,17 +184,17 @@ class TestReading:
     )
     def test_calls_are_valid_with_any_regular_end(self, end: Any) -> None:
         chunk = fragment(id="c1", name="find", arguments=RYE)
-        assert heard(chunk, end)[:2] == [CALL, Stop("tools")]
+        assert read_events(chunk, end)[:2] == [CALL, Stop("tools")]
 
     def test_the_last_chunk_may_contain_both_the_call_and_the_end(self) -> None:
         chunk = fragment(id="c1", name="find", arguments=RYE)
         chunk["choices"][0]["finish_reason"] = "tool_calls"
-        assert heard(chunk, usage(1, 2)) == [CALL, Stop("tools"), ProviderUsage(1, 2)]
+        assert read_events(chunk, usage(1, 2)) == [CALL, Stop("tools"), ProviderUsage(1, 2)]
 
     def test_fragments_after_the_end_are_not_part_of_the_answer(self) -> None:
         late = fragment(arguments=BUN)
         chunk = fragment(id="c1", name="find", arguments=RYE)
-        assert heard(chunk, finish(), late)[:2] == [CALL, Stop("tools")]
+        assert read_events(chunk, finish(), late)[:2] == [CALL, Stop("tools")]
 
     @pytest.mark.parametrize(
         ("finish_reason", "reason"),
@@ -209,7 +209,7 @@ class TestReading:
     def test_a_stop_names_the_reason_of_an_answer_without_calls(
         self, finish_reason: str, reason: str
     ) -> None:
-        assert heard(piece("a"), finish(finish_reason))[1] == Stop(reason)  # type: ignore[arg-type]
+        assert read_events(piece("a"), finish(finish_reason))[1] == Stop(reason)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("finish_reason", ["length", "content_filter", "a new one"])
     def test_calls_of_an_answer_that_was_cut_short_are_dropped(self, finish_reason: str) -> None:
@@ -223,11 +223,11 @@ class TestReading:
         chunks = [piece("Well."), fragment(id="c1", name="find", arguments=RYE), finish()]
         spent = count_tokens("Well.") + count_tokens(f"find {RYE}")
         expected = ProviderUsage(count_input(ASKED, [FIND]), spent, estimated=True)
-        assert heard(*chunks)[-1] == expected
+        assert read_events(*chunks)[-1] == expected
 
     def test_a_final_answer_drops_further_calls_and_counts_them(self) -> None:
         chunks = [piece("Well."), fragment(id="c1", name="find", arguments=RYE), finish()]
-        delta, stop, spent = heard(*chunks, final=True)
+        delta, stop, spent = read_events(*chunks, final=True)
         assert (delta, stop) == (TextDelta("Well."), Stop("other"))
         assert isinstance(spent, ProviderUsage)
         assert spent.output_tokens > count_tokens("Well.")
@@ -267,7 +267,7 @@ def test_any_fragments_give_valid_calls_or_a_failure(
         json.dumps({"choices": [{"delta": {"tool_calls": tool_calls}}]}) for tool_calls in deltas
     ]
     try:
-        *received_events, stop, spent = heard(*chunks, finish(finish_reason), final=final)
+        *received_events, stop, spent = read_events(*chunks, finish(finish_reason), final=final)
     except ModelError:
         return
     assert isinstance(stop, Stop)
@@ -297,7 +297,7 @@ class TestLimits:
     )
     def test_calls_beyond_the_limits_are_garbage(self, chunks: list[Any]) -> None:
         with pytest.raises(ModelError) as caught:
-            heard(*chunks, finish(), DONE)
+            read_events(*chunks, finish(), DONE)
         assert caught.value.kind == "garbage"
 
     def test_calls_at_the_limits_are_valid(self) -> None:
@@ -405,13 +405,13 @@ class TestRequest:
             finish(),
         ]
         openai.answers = [openai_api.chunked(*map(event, [*chunks, DONE])), openai_api.saying("x")]
-        asking = model(openai)
-        *_, first, second, stop, _ = events(asking, tools=[FIND])
+        chat_model = model(openai)
+        *_, first, second, stop, _ = events(chat_model, tools=[FIND])
         assert isinstance(first, ToolCall)
         assert isinstance(second, ToolCall)
         assert isinstance(stop, Stop)
         answer = Message("assistant", "", calls=(first, second), extra=stop.extra)
-        speak(asking, messages=[*ASKED, answer], tools=[FIND])
+        speak(chat_model, messages=[*ASKED, answer], tools=[FIND])
         back = openai.asked[1].body["messages"][2]
         assert back["reasoning_content"] == "They want rye 🦔."
         assert back["tool_calls"][0]["extra_content"] == signature
@@ -421,7 +421,7 @@ class TestRequest:
 
     def test_reasoning_of_an_answer_without_calls_does_not_go_back(self) -> None:
         thought = {"choices": [{"delta": {"reasoning_content": "hm"}}]}
-        assert Stop("end") in heard(thought, piece("Yes"), finish("stop"))
+        assert Stop("end") in read_events(thought, piece("Yes"), finish("stop"))
 
 
 class TestRefusal:
@@ -439,9 +439,9 @@ class TestRefusal:
     ) -> None:
         refusal = openai_api.refusing(400, json.dumps({"error": complaint}).encode())
         openai.answers = [refusal, refusal, openai_api.saying("x")]
-        asking = model(openai)
-        assert fail(asking, tools=[FIND])[1].kind == "no_tools"
-        assert speak(asking, tools=[FIND], final=True)[0] == "x"
+        chat_model = model(openai)
+        assert fail(chat_model, tools=[FIND])[1].kind == "no_tools"
+        assert speak(chat_model, tools=[FIND], final=True)[0] == "x"
         *others, last = (request.body for request in openai.asked)
         assert all("tools" in body for body in others)
         assert not {"tools", "tool_choice"} & last.keys()
@@ -454,9 +454,9 @@ class TestRefusal:
         error = {"message": message, "code": "tool_use_failed", "type": "invalid_request_error"}
         refusal = openai_api.refusing(400, json.dumps({"error": error}).encode())
         openai.answers = [refusal, openai_api.saying("x")]
-        asking = model(openai)
-        assert speak(asking, tools=[FIND], final=final)[0] == "x"
-        assert speak(asking, tools=[FIND])[0] == "x"
+        chat_model = model(openai)
+        assert speak(chat_model, tools=[FIND], final=final)[0] == "x"
+        assert speak(chat_model, tools=[FIND])[0] == "x"
         _, second, third = (request.body for request in openai.asked)
         assert ("tools" in second) is not final
         assert "tools" in third

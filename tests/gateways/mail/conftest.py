@@ -17,7 +17,7 @@ MAIL = Mail(id="01J-1", recipient="ada@example.com", content=CONTENT)
 Configure = Callable[..., None]
 
 
-def a_mail(**changes: Any) -> Mail:
+def example_mail(**changes: Any) -> Mail:
     of_content = {name: changes.pop(name) for name in CONTENT._fields if name in changes}
     return replace(MAIL, content=CONTENT._replace(**of_content), **changes)
 

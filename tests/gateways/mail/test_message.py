@@ -16,7 +16,7 @@ from chalicelib.core.text import one_line, unlinked
 from chalicelib.gateways.mail import Attachment, MailRefusedError
 from chalicelib.gateways.mail.message import MAX_NAME, MAX_SUBJECT, build
 from tests.conftest import Time
-from tests.gateways.mail.conftest import SENDER, a_mail
+from tests.gateways.mail.conftest import SENDER, example_mail
 
 HEADERS = {
     *("from", "to", "subject", "date", "message-id", "auto-submitted", "mime-version"),
@@ -37,7 +37,8 @@ HOSTILE = st.one_of(
 
 
 def parsed(**changes: Any) -> EmailMessage:
-    message = message_from_bytes(build(a_mail(**changes), SENDER).content, policy=policy.default)
+    content = build(example_mail(**changes), SENDER).content
+    message = message_from_bytes(content, policy=policy.default)
     assert isinstance(message, EmailMessage)
     assert not message.defects
     return message
@@ -46,7 +47,7 @@ def parsed(**changes: Any) -> EmailMessage:
 @given(name=HOSTILE, subject=HOSTILE, file=HOSTILE)
 def test_no_text_of_a_user_adds_a_header_or_an_address(name: str, subject: str, file: str) -> None:
     raw = build(
-        a_mail(
+        example_mail(
             subject=subject,
             sender_name=name,
             reply_to="owner@example.com",
@@ -94,7 +95,7 @@ def test_message_has_both_parts_and_automatic_headers(time: Time) -> None:
 
 
 def test_message_is_ascii() -> None:
-    assert build(a_mail(text="Привет", html="é" * 2000), SENDER).content.isascii()
+    assert build(example_mail(text="Привет", html="é" * 2000), SENDER).content.isascii()
 
 
 def test_an_invitation_keeps_its_media_type_its_bytes_and_its_name() -> None:
@@ -109,7 +110,7 @@ def test_an_invitation_keeps_its_media_type_its_bytes_and_its_name() -> None:
 
 def test_a_long_unsubscribe_url_is_in_one_piece() -> None:
     url = "https://example.com/u/" + "x" * 400
-    raw = build(a_mail(unsubscribe_url=url), SENDER).content
+    raw = build(example_mail(unsubscribe_url=url), SENDER).content
     assert f"\r\nList-Unsubscribe: <{url}>\r\n".encode() in raw
     assert b"\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n" in raw
 
@@ -125,7 +126,7 @@ def test_a_long_unsubscribe_url_is_in_one_piece() -> None:
 )
 def test_malformed_values_of_the_program_are_errors(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="expected"):
-        build(a_mail(**changes), SENDER)
+        build(example_mail(**changes), SENDER)
 
 
 @pytest.mark.parametrize("field", ["recipient", "reply_to"])
@@ -134,15 +135,16 @@ def test_malformed_values_of_the_program_are_errors(changes: dict[str, Any]) -> 
 )
 def test_invalid_address_is_refused_permanently(field: str, address: str) -> None:
     with pytest.raises(MailRefusedError):
-        build(a_mail(**{field: address}), SENDER)
+        build(example_mail(**{field: address}), SENDER)
 
 
 def test_a_host_in_another_script_is_encoded() -> None:
-    assert build(a_mail(recipient="info@bücher.de"), SENDER).recipient == "info@xn--bcher-kva.de"
+    message = build(example_mail(recipient="info@bücher.de"), SENDER)
+    assert message.recipient == "info@xn--bcher-kva.de"
 
 
 def test_a_local_part_in_another_script_makes_utf8_headers() -> None:
-    raw = build(a_mail(recipient="анна@пример.рф", subject="Да"), SENDER)
+    raw = build(example_mail(recipient="анна@пример.рф", subject="Да"), SENDER)
     assert raw.recipient == "анна@xn--e1afmkfd.xn--p1ai"
     assert f"\r\nTo: {raw.recipient}\r\n".encode() in raw.content
     head = raw.content.partition(b"\r\n\r\n")[0]

@@ -14,7 +14,7 @@ from moto.ses.models import ses_backends
 
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError, MailRefusedError, message, ses
-from tests.gateways.mail.conftest import SENDER, Configure, a_mail
+from tests.gateways.mail.conftest import SENDER, Configure, example_mail
 
 REGION = "eu-central-1"
 
@@ -38,7 +38,7 @@ def test_ses_gets_the_whole_message(configure: Configure) -> None:
     configure("ses")
     with mock_aws():
         boto3.client("sesv2").create_email_identity(EmailIdentity="notify.example.com")
-        mail.send(a_mail(subject="Вы записаны"))
+        mail.send(example_mail(subject="Вы записаны"))
         (sent_message,) = ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages
     assert sent_message.source == SENDER
     assert set(sent_message.destinations) == {"ada@example.com"}
@@ -57,7 +57,7 @@ def test_request_has_the_configuration_set_and_the_message_id(stub: Stubber) -> 
         "EmailTags": [{"Name": "mail", "Value": "01J-1"}],
     }
     stub.add_response("send_email", {"MessageId": "1"}, expected)
-    mail.send(a_mail())
+    mail.send(example_mail())
 
 
 def test_message_to_a_visitor_has_the_workspace_as_tag_and_header(stub: Stubber) -> None:
@@ -69,19 +69,19 @@ def test_message_to_a_visitor_has_the_workspace_as_tag_and_header(stub: Stubber)
         "EmailTags": [{"Name": "mail", "Value": "01J-1"}, {"Name": "workspace", "Value": "ws"}],
     }
     stub.add_response("send_email", {"MessageId": "1"}, expected)
-    visitors = a_mail(workspace_id="ws")
+    visitors = example_mail(workspace_id="ws")
     mail.send(visitors)
     built = message_from_bytes(message.build(visitors, SENDER).content)
     assert built["X-Workspace-Id"] == "ws"
     with pytest.raises(ValueError, match="workspace_id: expected"):
-        mail.send(a_mail(workspace_id="ws\r\nBcc: bob@example.com"))
+        mail.send(example_mail(workspace_id="ws\r\nBcc: bob@example.com"))
 
 
 @pytest.mark.parametrize("code", ["MessageRejected", "BadRequestException"])
 def test_message_rejected_by_ses_is_refused_permanently(code: str, stub: Stubber) -> None:
     stub.add_client_error("send_email", code, "Address ada@example.com is not verified.")
     with pytest.raises(MailRefusedError, match=code) as caught:
-        mail.send(a_mail())
+        mail.send(example_mail())
     assert "ada@" not in str(caught.value)
 
 
@@ -103,7 +103,7 @@ def test_other_errors_of_ses_delay_the_message(
 ) -> None:
     stub.add_client_error("send_email", code)
     with pytest.raises(MailDelayedError) as caught:
-        mail.send(a_mail())
+        mail.send(example_mail())
     assert caught.value.retry_after == seconds
 
 
@@ -119,11 +119,11 @@ def test_lost_response_delays_the_message_without_an_sdk_retry(
 
     ses._client().meta.events.register("before-send.sesv2.SendEmail", lose)
     with pytest.raises(MailDelayedError, match="ReadTimeoutError"):
-        mail.send(a_mail())
+        mail.send(example_mail())
     assert len(attempts) == 1
 
 
 def test_an_address_in_another_script_is_refused_by_ses(configure: Configure) -> None:
     configure("ses")
     with pytest.raises(MailRefusedError, match="ASCII"):
-        mail.send(a_mail(recipient="анна@example.com"))
+        mail.send(example_mail(recipient="анна@example.com"))

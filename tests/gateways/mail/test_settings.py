@@ -10,13 +10,13 @@ from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import settings
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError
-from tests.gateways.mail.conftest import Configure, a_mail
+from tests.gateways.mail.conftest import Configure, example_mail
 
 
 def test_mail_is_off_until_it_is_set_up() -> None:
     assert not mail.is_on()
     with pytest.raises(NotConfiguredError, match="MAIL"):
-        mail.send(a_mail())
+        mail.send(example_mail())
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_a_bad_setting_is_named_without_its_password(
 def test_message_sent_twice_is_one_file(configure: Configure, tmp_path: Path) -> None:
     configure("file", folder=str(tmp_path / "mail"))
     assert mail.is_on()
-    mail.send(a_mail())
-    mail.send(a_mail(subject="Moved"))
+    mail.send(example_mail())
+    mail.send(example_mail(subject="Moved"))
     (file,) = (tmp_path / "mail").iterdir()
     assert file.name == "01J-1.eml"
     assert b"\r\nSubject: Moved\r\n" in file.read_bytes()
@@ -63,4 +63,4 @@ def test_read_only_folder_delays_the_message(configure: Configure, tmp_path: Pat
     (tmp_path / "file").touch()
     configure("file", folder=str(tmp_path / "file"))
     with pytest.raises(MailDelayedError, match="MAIL_FOLDER"):
-        mail.send(a_mail())
+        mail.send(example_mail())

@@ -14,7 +14,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from chalicelib.core.settings import settings
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError, MailRefusedError, smtp
-from tests.gateways.mail.conftest import Configure, a_mail
+from tests.gateways.mail.conftest import Configure, example_mail
 from tests.support.patience import PATIENCE
 
 PASSWORD = "p@ss/w:rd"
@@ -92,7 +92,7 @@ def authenticator(_: object, __: object, ___: object, ____: object, data: object
 def test_message_reaches_the_server(serve: Serve, configure: Configure) -> None:
     inbox = Inbox()
     configure("smtp", smtp=f"smtp://127.0.0.1:{serve(inbox)}")
-    mail.send(a_mail())
+    mail.send(example_mail())
     (envelope,) = inbox.received
     assert envelope.mail_from == "mail@notify.example.com"
     assert envelope.rcpt_tos == ["ada@example.com"]
@@ -108,7 +108,7 @@ def test_starttls_is_used_where_it_is_offered_and_the_password_is_decoded(
     secured = {"tls_context": tls, "require_starttls": True}
     port = serve(inbox, **secured, auth_required=True, authenticator=authenticator)
     configure("smtp", smtp=f"smtp://ada%40x:{IN_URL}@127.0.0.1:{port}")
-    mail.send(a_mail())
+    mail.send(example_mail())
     assert len(inbox.received) == 1
 
 
@@ -119,14 +119,14 @@ def test_server_of_another_authority_gets_no_message(
     monkeypatch.setattr(smtp, "_tls", ssl.create_default_context)
     configure("smtp", smtp=f"smtp://127.0.0.1:{serve(inbox, tls_context=tls)}")
     with pytest.raises(MailDelayedError, match="SSLCertVerificationError"):
-        mail.send(a_mail())
+        mail.send(example_mail())
     assert not inbox.received
 
 
 def test_smtps_starts_with_tls(serve: Serve, configure: Configure, tls: ssl.SSLContext) -> None:
     inbox = Inbox()
     configure("smtp", smtp=f"smtps://127.0.0.1:{serve(inbox, ssl_context=tls)}")
-    mail.send(a_mail())
+    mail.send(example_mail())
     assert len(inbox.received) == 1
 
 
@@ -139,7 +139,7 @@ def test_wrong_password_delays_the_message_and_is_not_logged(
     port = serve(Inbox(), tls_context=tls, authenticator=authenticator)
     configure("smtp", smtp=f"smtp://ada:wrong-secret@127.0.0.1:{port}")
     with pytest.raises(MailDelayedError, match="SMTPAuthenticationError") as caught:
-        mail.send(a_mail())
+        mail.send(example_mail())
     logged = [vars(record) for record in caplog.records if record.name == smtp.log.name]
     assert [record["status"] for record in logged] == [535]
     assert "wrong-secret" not in f"{logged} {caught.value!r} {settings()!r}"
@@ -152,7 +152,7 @@ def test_no_password_is_sent_without_tls_to_another_machine(
     monkeypatch.setattr(smtp, "_is_loopback", lambda _: False)
     configure("smtp", smtp=f"smtp://ada:secret@127.0.0.1:{serve(inbox)}")
     with pytest.raises(MailDelayedError, match="no TLS"):
-        mail.send(a_mail())
+        mail.send(example_mail())
     assert not inbox.received
 
 
@@ -175,14 +175,14 @@ def test_5xx_is_permanent_and_4xx_is_temporary(
 ) -> None:
     configure("smtp", smtp=f"smtp://127.0.0.1:{serve(Inbox(**{command: answer}))}")
     with pytest.raises(error, match=answer[:3]) as caught:
-        mail.send(a_mail())
+        mail.send(example_mail())
     assert "ada" not in str(caught.value)
 
 
 def test_server_that_closes_early_delays_the_message(serve: Serve, configure: Configure) -> None:
     configure("smtp", smtp=f"smtp://127.0.0.1:{serve(Inbox(close='at DATA'))}")
     with pytest.raises(MailDelayedError, match="SMTPServerDisconnected"):
-        mail.send(a_mail())
+        mail.send(example_mail())
 
 
 def test_hanging_server_delays_the_message(
@@ -192,7 +192,7 @@ def test_hanging_server_delays_the_message(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         configure("smtp", smtp=f"smtp://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(MailDelayedError, match="SMTPServerDisconnected"):
-            mail.send(a_mail())
+            mail.send(example_mail())
 
 
 def test_unreachable_server_delays_the_message(configure: Configure) -> None:
@@ -200,14 +200,14 @@ def test_unreachable_server_delays_the_message(configure: Configure) -> None:
         unused.bind(("127.0.0.1", 0))  # A port that is bound without listening refuses connections.
         configure("smtp", smtp=f"smtp://127.0.0.1:{unused.getsockname()[1]}")
         with pytest.raises(MailDelayedError, match="ConnectionRefusedError"):
-            mail.send(a_mail())
+            mail.send(example_mail())
 
 
 def test_international_address_requires_smtputf8(serve: Serve, configure: Configure) -> None:
     inbox = Inbox()
     configure("smtp", smtp=f"smtp://127.0.0.1:{serve(inbox)}")
-    mail.send(a_mail(recipient="анна@example.com"))
+    mail.send(example_mail(recipient="анна@example.com"))
     assert inbox.received[0].rcpt_tos == ["анна@example.com"]
     configure("smtp", smtp=f"smtp://127.0.0.1:{serve(inbox, enable_SMTPUTF8=False)}")
     with pytest.raises(MailRefusedError):
-        mail.send(a_mail(recipient="анна@example.com"))
+        mail.send(example_mail(recipient="анна@example.com"))

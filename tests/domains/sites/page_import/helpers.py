@@ -15,7 +15,7 @@ def page(html: str) -> Answer:
     return http_response(html.encode(), content_type=HTML)
 
 
-def take(api: Api, site: str, **more: Any) -> Any:
+def import_page(api: Api, site: str, **more: Any) -> Any:
     return api.post(IMPORT, {"projectId": site, **more})
 
 

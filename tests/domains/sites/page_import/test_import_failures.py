@@ -22,8 +22,8 @@ from tests.domains.sites.page_import.helpers import (
     MIB,
     html_of,
     images,
+    import_page,
     page,
-    take,
 )
 from tests.factories.files import kept
 from tests.factories.products import png
@@ -36,7 +36,7 @@ class TestFailures:
     def test_a_commit_that_fails_leaves_no_object(
         self, image_server: Server, api: Api, owner: Owner, site: str
     ) -> None:
-        take(api, site, html="<p>", slug="taken")
+        import_page(api, site, html="<p>", slug="taken")
         image_server.pages = {"/a.png": http_response(png())}
         keys_before = kept()
         body = {"projectId": site, "html": images(f"{IMAGE_SERVER}/a.png"), "slug": "taken"}
@@ -59,7 +59,7 @@ class TestFailures:
             commit(self, *arguments)
 
         monkeypatch.setattr(UnitOfWork, "commit", lose_twice)
-        assert take(api, site, url=IMAGE_SERVER)["imported"]["images"] == 1
+        assert import_page(api, site, url=IMAGE_SERVER)["imported"]["images"] == 1
         assert image_server.paths == ["/", "/a.png"]
         assert len(kept() - keys_before) == 3
 
@@ -76,7 +76,7 @@ class TestFailures:
     ) -> None:
         place = {"projectId": site}
         if replaces_page:
-            place = {"pageId": take(api, site, html="<p>before")["page"]["id"]}
+            place = {"pageId": import_page(api, site, html="<p>before")["page"]["id"]}
         image_server.pages = {
             "/": page("<title>T</title>" + images("a.png")),
             "/a.png": http_response(png()),
@@ -103,7 +103,7 @@ class TestFailures:
     def test_large_response_is_replayed_from_an_expiring_object(
         self, time: Time, api: Api, owner: Owner, site: str
     ) -> None:
-        new_page = take(api, site, html="<p>")["page"]
+        new_page = import_page(api, site, html="<p>")["page"]
         body = {"id": new_page["id"], "html": "<p>" + "ё" * idempotency.MAX_INLINE_BYTES}
         headers = {"Idempotency-Key": "large"}
         first, repeated = (api.call("POST", SAVE, body, headers) for _ in range(2))
@@ -124,7 +124,7 @@ class TestFailures:
     def test_large_response_of_a_failed_commit_leaves_no_object(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        new_page = take(api, site, html="<p>")["page"]
+        new_page = import_page(api, site, html="<p>")["page"]
         keys_before = kept()
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 100_000)
         body = {"id": new_page["id"], "html": "x" * 200_000}

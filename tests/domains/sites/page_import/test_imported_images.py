@@ -13,7 +13,14 @@ from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.store import files
 from chalicelib.gateways.object_store import FolderStore
 from tests.conftest import Api, Owner
-from tests.domains.sites.page_import.helpers import IMAGE_SERVER, MIB, html_of, images, page, take
+from tests.domains.sites.page_import.helpers import (
+    IMAGE_SERVER,
+    MIB,
+    html_of,
+    images,
+    import_page,
+    page,
+)
 from tests.factories.files import kept, listed, upload
 from tests.factories.products import png
 from tests.factories.urls import INSIDE
@@ -31,7 +38,7 @@ def test_lazy_backgrounds_and_image_sets_become_files(
     values = "data-original='12.5' data-bg='rgba(0,0,0,.5)' data-image='{{ x }}'"
     html = html_of(
         api,
-        answer := take(
+        answer := import_page(
             api,
             site,
             baseUrl=f"{IMAGE_SERVER}/",
@@ -58,7 +65,7 @@ class TestDeadHosts:
         dead = [f"{scheme}://dead.example.com/{n}.png" for n in range(45)]
         gone = [f"http://gone.example.com/{n}.png" for n in range(5)]
         alive = [f"{IMAGE_SERVER}/{n}.png" for n in range(5)]
-        answer = take(api, site, html=images(*dead[:40], *alive, *gone))
+        answer = import_page(api, site, html=images(*dead[:40], *alive, *gone))
         assert answer["imported"]["images"] == 5
         assert list(reasons(answer)) == [*dead[:40], *gone]
         assert all("does not accept" in reasons(answer)[url] for url in dead[:40])
@@ -71,7 +78,9 @@ class TestDeadHosts:
     ) -> None:
         net.names["dead.example.com"] = ["8.8.8.8"]
         image_server.pages = {f"/{n}.png": to("http://dead.example.com/") for n in range(20)}
-        answer = take(api, site, html=images(*(f"{IMAGE_SERVER}/{n}.png" for n in range(20))))
+        answer = import_page(
+            api, site, html=images(*(f"{IMAGE_SERVER}/{n}.png" for n in range(20)))
+        )
         assert len(reasons(answer)) == 20
         assert net.connections.count(("8.8.8.8", 80)) == 1
 
@@ -79,7 +88,9 @@ class TestDeadHosts:
         self, net: Internet, api: Api, site: str
     ) -> None:
         net.serve("https://bad.example.com", http_response(png()), certified="other.example.com")
-        take(api, site, html=images(*(f"https://bad.example.com/{n}.png" for n in range(20))))
+        import_page(
+            api, site, html=images(*(f"https://bad.example.com/{n}.png" for n in range(20)))
+        )
         assert len(net.connections) == 1
 
     def test_host_with_a_missing_image_is_not_dead(
@@ -87,7 +98,7 @@ class TestDeadHosts:
     ) -> None:
         image_server.pages = {"/cut.png": reset, "/good.png": http_response(png())}
         bad = [f"{IMAGE_SERVER}/none.png", f"{IMAGE_SERVER}/cut.png"]
-        answer = take(api, site, html=images(*bad, f"{IMAGE_SERVER}/good.png"))
+        answer = import_page(api, site, html=images(*bad, f"{IMAGE_SERVER}/good.png"))
         assert answer["imported"]["images"] == 1
         assert list(reasons(answer)) == bad
 
@@ -96,9 +107,9 @@ class TestDeadHosts:
     ) -> None:
         net.names["late.example.com"] = ["8.8.8.8"]
         html = images("http://late.example.com/a.png")
-        assert take(api, site, html=html)["imported"]["images"] == 0
+        assert import_page(api, site, html=html)["imported"]["images"] == 0
         net.serve("http://late.example.com", http_response(png()), address="8.8.8.8")
-        assert take(api, site, html=html)["imported"]["images"] == 1
+        assert import_page(api, site, html=html)["imported"]["images"] == 1
 
 
 class TestImages:
@@ -110,7 +121,7 @@ class TestImages:
             f"<title>Хлеб</title>{images(*(f'/img/{n}.png' for n in range(18)))}"
             '<div style="background:url(img/18.png)"></div><img srcset="img/19.png 2x">'
         )
-        answer = take(api, site, url=f"{IMAGE_SERVER}/")
+        answer = import_page(api, site, url=f"{IMAGE_SERVER}/")
         assert answer["imported"] == {"images": 20, "failed": []}
         html = html_of(api, answer)
         assert IMAGE_SERVER not in html
@@ -146,7 +157,7 @@ class TestImages:
     ) -> None:
         image_server.pages = {f"/{n}.png": http_response(png(n)) for n in range(60)}
         image_server.pages["/"] = page(images(*(f"{n}.png" for n in range(60))))
-        answer = take(api, site, url=IMAGE_SERVER)
+        answer = import_page(api, site, url=IMAGE_SERVER)
         assert answer["imported"]["images"] == 50
         assert list(reasons(answer)) == [f"{IMAGE_SERVER}/{n}.png" for n in range(50, 60)]
         assert set(reasons(answer).values()) == {"only the first 50 images are imported"}
@@ -175,7 +186,7 @@ class TestImages:
             "http://inside.example.com/x.png": "public internet",
         }
         html = images(f"{IMAGE_SERVER}/good.png", *bad)
-        answer = take(api, site, html=html)
+        answer = import_page(api, site, html=html)
         assert answer["imported"]["images"] == 1
         reply = reasons(answer)
         assert list(reply) == list(bad)
@@ -185,7 +196,7 @@ class TestImages:
 
     def test_each_image_is_fetched_once(self, image_server: Server, api: Api, site: str) -> None:
         image_server.pages = {"/a.png": http_response(png())}
-        answer = take(
+        answer = import_page(
             api, site, html=images(*[f"{IMAGE_SERVER}/a.png"] * 3, f"{IMAGE_SERVER}/a.png#x")
         )
         assert image_server.paths == ["/a.png"]
@@ -196,7 +207,7 @@ class TestImages:
         self, image_server: Server, api: Api, site: str
     ) -> None:
         html = images(f"{IMAGE_SERVER}/a.png")
-        answer = take(api, site, html=html, rehostImages=False)
+        answer = import_page(api, site, html=html, rehostImages=False)
         assert (html_of(api, answer), image_server.paths) == (html, [])
 
     def test_images_of_the_same_workspace_are_not_fetched(
@@ -204,7 +215,7 @@ class TestImages:
     ) -> None:
         mine = upload(api, "a.png", png())["url"]
         keys_before = kept()
-        answer = take(api, site, html=images(mine))
+        answer = import_page(api, site, html=images(mine))
         assert answer["imported"] == {"images": 1, "failed": []}
         assert mine in html_of(api, answer)
         assert net.connections == []
@@ -216,7 +227,7 @@ class TestImages:
         theirs = upload(new_owner().api(), "a.png", png())["url"]
         mine = upload(api, "a.png", png())["url"]
         similar_url = mine[: -len("/a.png") - 1] + ("A" if mine[-7] != "A" else "B") + "/a.png"
-        answer = take(api, site, html=images(theirs, similar_url))
+        answer = import_page(api, site, html=images(theirs, similar_url))
         assert answer["imported"]["images"] == 0
         assert set(reasons(answer)) == {theirs, similar_url}
 
@@ -231,7 +242,7 @@ class TestImages:
         keys_before = kept()
         image_server.pages = {f"/{n}.png": http_response(png(n)) for n in range(8)}
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", MIB + 2500)
-        answer = take(api, site, html=images(*(f"{IMAGE_SERVER}/{n}.png" for n in range(8))))
+        answer = import_page(api, site, html=images(*(f"{IMAGE_SERVER}/{n}.png" for n in range(8))))
         count = answer["imported"]["images"]
         assert 0 < count < 8
         assert "plan" in next(iter(reasons(answer).values()))
@@ -243,7 +254,7 @@ class TestImages:
     ) -> None:
         monkeypatch.setattr(rehosting, "SECONDS", 0.6)
         image_server.pages = {"/good.png": http_response(png()), "/slow.png": silence}
-        answer = take(
+        answer = import_page(
             api, site, html=images(f"{IMAGE_SERVER}/slow.png", f"{IMAGE_SERVER}/good.png")
         )
         assert answer["imported"]["images"] == 1
@@ -254,7 +265,7 @@ class TestImages:
     ) -> None:
         monkeypatch.setattr(rehosting, "SECONDS", 0.0)
         image_server.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
-        answer = take(api, site, url=IMAGE_SERVER)
+        answer = import_page(api, site, url=IMAGE_SERVER)
         assert reasons(answer) == {f"{IMAGE_SERVER}/a.png": "the time for all images was over"}
         assert image_server.paths == ["/"]
 
@@ -270,7 +281,9 @@ class TestImages:
 
         monkeypatch.setattr(FolderStore, "put", fail)
         image_server.pages = {"/good.png": http_response(png()), "/bad.png": http_response(png(1))}
-        answer = take(api, site, html=images(f"{IMAGE_SERVER}/bad.png", f"{IMAGE_SERVER}/good.png"))
+        answer = import_page(
+            api, site, html=images(f"{IMAGE_SERVER}/bad.png", f"{IMAGE_SERVER}/good.png")
+        )
         assert answer["imported"]["images"] == 1
         assert "stored" in reasons(answer)[f"{IMAGE_SERVER}/bad.png"]
         assert len(kept() - keys_before) == 3

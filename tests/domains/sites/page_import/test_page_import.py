@@ -15,8 +15,8 @@ from tests.domains.sites.page_import.helpers import (
     MIB,
     html_of,
     images,
+    import_page,
     page,
-    take,
 )
 from tests.factories.files import kept
 from tests.factories.pages import rows_of
@@ -28,7 +28,7 @@ from tests.fakes.internet import Internet, Server, http_response, to
 class TestPage:
     def test_given_html_is_stored_unchanged(self, api: Api, site: str) -> None:
         html = '<title> Пекарня\n «Ёж» </title><a href="/menu">Menu</a>'
-        answer = take(api, site, html=html)
+        answer = import_page(api, site, html=html)
         assert html_of(api, answer) == html
         assert (answer["page"]["title"], answer["page"]["slug"]) == ("Пекарня «Ёж»", "pekarnya-ezh")
         assert answer["imported"] == {"images": 0, "failed": []}
@@ -41,7 +41,7 @@ class TestPage:
         image_server.pages = {
             "/shop/": page('<title>Shop</title><a href="cakes?a=1&amp;b=2">x</a><a href="#top">')
         }
-        answer = take(api, site, url=f"{IMAGE_SERVER}/shop/")
+        answer = import_page(api, site, url=f"{IMAGE_SERVER}/shop/")
         assert f'href="{IMAGE_SERVER}/shop/cakes?a=1&amp;b=2"' in html_of(api, answer)
         assert 'href="#top"' in html_of(api, answer)
 
@@ -49,7 +49,7 @@ class TestPage:
         self, image_server: Server, api: Api, site: str
     ) -> None:
         image_server.pages = {"/": to("/new/"), "/new/": page('<a href="x">')}
-        assert f"{IMAGE_SERVER}/new/x" in html_of(api, take(api, site, url=IMAGE_SERVER))
+        assert f"{IMAGE_SERVER}/new/x" in html_of(api, import_page(api, site, url=IMAGE_SERVER))
 
     def test_a_page_is_read_in_its_own_encoding(
         self, image_server: Server, api: Api, site: str
@@ -58,12 +58,13 @@ class TestPage:
         image_server.pages = {
             "/": http_response(body, content_type="text/html; charset=windows-1251")
         }
-        assert take(api, site, url=IMAGE_SERVER)["page"]["title"] == "Пекарня"
+        assert import_page(api, site, url=IMAGE_SERVER)["page"]["title"] == "Пекарня"
 
     def test_the_given_title_and_slug_are_used(self, api: Api, site: str) -> None:
-        new_page = take(api, site, html="<title>T</title>", title="Mine", slug="mine")["page"]
+        html = "<title>T</title>"
+        new_page = import_page(api, site, html=html, title="Mine", slug="mine")["page"]
         assert (new_page["title"], new_page["slug"], new_page["isHome"]) == ("Mine", "mine", True)
-        assert take(api, site, html="<p>")["page"]["title"] == "Imported page"
+        assert import_page(api, site, html="<p>")["page"]["title"] == "Imported page"
         refusal = api.refused("POST", IMPORT, {"projectId": site, "html": "<p>", "slug": "mine"})
         assert (refusal.status, refusal.data["code"]) == (409, "slug_taken")
 
@@ -79,20 +80,20 @@ class TestPage:
     def test_the_title_is_always_a_valid_one(
         self, html_title: str, title: str, api: Api, site: str
     ) -> None:
-        new_page = take(api, site, html=f"<title>{html_title}</title>")["page"]
+        new_page = import_page(api, site, html=f"<title>{html_title}</title>")["page"]
         assert new_page["title"] == title
         copy = api.post("/api/pages/create", {"projectId": site, "title": new_page["title"]})
         assert copy["page"]["title"] == title
 
     def test_a_long_title_is_cut(self, api: Api, site: str) -> None:
-        new_page = take(api, site, html=f"<title>{'Ё' * 300}</title>")["page"]
+        new_page = import_page(api, site, html=f"<title>{'Ё' * 300}</title>")["page"]
         assert new_page["title"] == "Ё" * 200
 
     def test_an_import_may_replace_a_page_and_increments_its_version(
         self, api: Api, site: str
     ) -> None:
         keys_before = kept()
-        first = take(api, site, html="<title>One</title>1")["page"]
+        first = import_page(api, site, html="<title>One</title>1")["page"]
         second = api.post(IMPORT, {"pageId": first["id"], "html": "<title>Two</title>2"})
         assert (second["page"]["title"], second["page"]["version"]) == ("Two", 2)
         assert html_of(api, second).endswith("2")
@@ -107,8 +108,8 @@ class TestPage:
         self, image_server: Server, api: Api, site: str
     ) -> None:
         image_server.pages = {"/": page("<p>new")}
-        there = take(api, site, html="<p>old")["page"]
-        body = {"pageId": there["id"], "url": IMAGE_SERVER}
+        existing = import_page(api, site, html="<p>old")["page"]
+        body = {"pageId": existing["id"], "url": IMAGE_SERVER}
         answer = api.refused("POST", IMPORT, {**body, "ifVersion": 7})
         assert (answer.status, answer.data["code"]) == (409, "version_conflict")
         assert (answer.data["version"], image_server.paths) == (1, [])
@@ -117,16 +118,16 @@ class TestPage:
     def test_a_page_changed_during_the_fetch_is_a_conflict(
         self, image_server: Server, api: Api, site: str
     ) -> None:
-        there = take(api, site, html="<p>old")["page"]
+        existing = import_page(api, site, html="<p>old")["page"]
 
         def slow(sock: Any) -> None:
-            api.post("/api/pages/save-html", {"id": there["id"], "html": "<p>rival"})
+            api.post("/api/pages/save-html", {"id": existing["id"], "html": "<p>rival"})
             page("<p>new")(sock)
 
         image_server.pages = {"/": slow}
-        body = {"pageId": there["id"], "url": IMAGE_SERVER, "ifVersion": 1}
+        body = {"pageId": existing["id"], "url": IMAGE_SERVER, "ifVersion": 1}
         assert api.refused("POST", IMPORT, body).data["code"] == "version_conflict"
-        assert api.get(f"/api/pages/{there['id']}")["page"]["html"] == "<p>rival"
+        assert api.get(f"/api/pages/{existing['id']}")["page"]["html"] == "<p>rival"
 
     @pytest.mark.parametrize(
         ("more", "field"),
@@ -154,7 +155,7 @@ class TestPage:
 
     def test_the_description_comes_from_the_meta_tag(self, api: Api, site: str) -> None:
         html = '<meta name="Description" content=" Свежий\n хлеб &amp; торты ">'
-        new_page = take(api, site, html=html)["page"]
+        new_page = import_page(api, site, html=html)["page"]
         assert new_page["description"] == "Свежий хлеб & торты"
         here = {"pageId": new_page["id"]}
         assert (
@@ -163,7 +164,7 @@ class TestPage:
         )
         long = f"<meta name=description content='{'ж' * 600}'>"
         assert api.post(IMPORT, here | {"html": long})["page"]["description"] == "ж" * 500
-        assert take(api, site, html="<p>")["page"]["description"] is None
+        assert import_page(api, site, html="<p>")["page"]["description"] is None
 
     @pytest.mark.parametrize("html", ["", " \n\t", "\ufeff"])
     def test_an_empty_page_is_400(
@@ -200,7 +201,7 @@ class TestPage:
         image_server.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
         if place == "full":
             monkeypatch.setattr(records, "MAX_PAGES", 1)
-            take(api, site, html="<p>")
+            import_page(api, site, html="<p>")
         where = {"projectId": site} if place == "full" else {place: new_id()}
         answer = api.refused("POST", IMPORT, where | {"url": IMAGE_SERVER})
         assert answer.status == (409 if place == "full" else 404)
@@ -210,7 +211,7 @@ class TestPage:
         self, image_server: Server, api: Api, owner: Owner, site: str
     ) -> None:
         image_server.pages = {"/a.png": http_response(png())}
-        new_page = take(api, site, html="<p>" + images(f"{IMAGE_SERVER}/a.png"))["page"]
+        new_page = import_page(api, site, html="<p>" + images(f"{IMAGE_SERVER}/a.png"))["page"]
         (file,) = rows_of(owner, "FILE")
         (row,) = rows_of(owner, "PAGE")
         assert int(row["html_bytes"]["N"]) == new_page["htmlBytes"]
@@ -312,8 +313,8 @@ class TestSearchEngines:
         self, head: str, warned: str, api: Api, site: str
     ) -> None:
         home = api.get("/api/projects/list")["projects"][0]["url"]
-        first = take(api, site, html="<p>Home")
-        response = take(api, site, html=f"<title>T</title>{head}<p>x", slug="hidden")
+        first = import_page(api, site, html="<p>Home")
+        response = import_page(api, site, html=f"<title>T</title>{head}<p>x", slug="hidden")
         assert any(warned in warning and "sitemap" in warning for warning in response["warnings"])
         assert sitemap(home) == [f"{home}/"]
         page = {"id": response["page"]["id"], "html": "<p>Listed"}
@@ -334,7 +335,7 @@ class TestSearchEngines:
     )
     def test_other_pages_are_listed(self, head: str, api: Api, site: str) -> None:
         home = api.get("/api/projects/list")["projects"][0]["url"]
-        response = take(api, site, html=head.replace("{home}", home), slug="hidden")
+        response = import_page(api, site, html=head.replace("{home}", home), slug="hidden")
         assert not any("sitemap" in warning for warning in response.get("warnings", ()))
         assert sitemap(home) == [f"{home}/"]
 
@@ -342,14 +343,14 @@ class TestSearchEngines:
         self, image_server: Server, api: Api, site: str
     ) -> None:
         image_server.pages = {"/": page('<link rel="canonical" href="/start">')}
-        (warning,) = take(api, site, url=IMAGE_SERVER)["warnings"]
+        (warning,) = import_page(api, site, url=IMAGE_SERVER)["warnings"]
         assert f"{IMAGE_SERVER}/start" in warning
 
 
 class TestRelativeUrls:
     def test_relative_urls_are_kept_and_counted_without_a_base(self, api: Api, site: str) -> None:
         html = '<a href="/menu"><a href="/menu"><img src="a.png"><a href="#x"><a href="mailto:a@b">'
-        answer = take(api, site, html=html)
+        answer = import_page(api, site, html=html)
         assert html_of(api, answer) == html
         (warning,) = answer["warnings"]
         assert warning.startswith("2 relative URLs were not changed")
@@ -360,7 +361,7 @@ class TestRelativeUrls:
     ) -> None:
         image_server.pages = {"/shop/a.png": http_response(png())}
         html = '<a href="/menu"><img src="a.png"><meta http-equiv=refresh content="5; url=next">'
-        answer = take(api, site, html=html, baseUrl=f"{IMAGE_SERVER}/shop/index.html")
+        answer = import_page(api, site, html=html, baseUrl=f"{IMAGE_SERVER}/shop/index.html")
         stored_html = html_of(api, answer)
         assert f'<a href="{IMAGE_SERVER}/menu">' in stored_html
         assert f'content="5; url={IMAGE_SERVER}/shop/next"' in stored_html
@@ -369,12 +370,14 @@ class TestRelativeUrls:
 
     def test_the_pages_own_base_takes_precedence(self, api: Api, site: str) -> None:
         html = '<base href="/sub/"><a href="x">'
-        answer = take(api, site, html=html, baseUrl="http://localhost:3000")
+        answer = import_page(api, site, html=html, baseUrl="http://localhost:3000")
         assert html_of(api, answer) == '<a href="http://localhost:3000/sub/x">'
 
     def test_urls_without_a_scheme_get_https(self, net: Internet, api: Api, site: str) -> None:
         cdn = net.serve("https://cdn.example.com", http_response(png()))
-        answer = take(api, site, html='<img src="//cdn.example.com/a.png"><a href="//b.example/">')
+        answer = import_page(
+            api, site, html='<img src="//cdn.example.com/a.png"><a href="//b.example/">'
+        )
         assert (cdn.paths, answer["imported"]["images"]) == (["/a.png"], 1)
         assert 'href="https://b.example/"' in html_of(api, answer)
         assert "warnings" not in answer
