@@ -39,7 +39,7 @@ ALL_TYPES = (
 
 
 class Parsed(HTMLParser):
-    """Collects the tags in order, and the text content of the elements."""
+    """Collects the tags and the element contents, in order."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

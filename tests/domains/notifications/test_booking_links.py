@@ -73,7 +73,7 @@ class TestRequests:
         assert EVE not in clients_of(salon)
 
     def test_a_family_books_four_children(self, salon: Salon, inbox: Inbox) -> None:
-        """Three bookings need no proof. The fourth, at the same time, needs the link."""
+        """Three bookings need no proof. The fourth one, for the same time, needs the link."""
         assert request_booking(salon, DAYS[2]).status == 202
         assert follow(link(inbox)).status == 303
         assert clients_of(salon).count(EVE) == 1

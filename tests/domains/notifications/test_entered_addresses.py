@@ -46,7 +46,7 @@ NEIGHBOURS = [
 
 @pytest.fixture
 def salon(api: Api, inbox: Inbox) -> Salon:
-    """A salon with a mail provider."""
+    """A salon whose emails are sent."""
     return Salon.opened(api)
 
 

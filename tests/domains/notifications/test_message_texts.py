@@ -231,7 +231,7 @@ VISITOR = ("name", "phone", "email", "notes", "handoverReason", "pageUrl", "text
 def test_chat_message_has_no_text_of_a_visitor(
     kind: str, record: dict[str, Any], words: list[str]
 ) -> None:
-    """The message does not depend on the strings of the visitor, so none of them is sent."""
+    """The message does not depend on the strings of the visitor, so no such string is sent."""
 
     def entered(values: dict[str, Any], word: str) -> dict[str, Any]:
         visitor_values = {name: word for name in VISITOR if name in values}

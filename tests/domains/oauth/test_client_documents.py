@@ -1,4 +1,4 @@
-"""Clients that are known by a metadata document, and how they authenticate."""
+"""Clients with a metadata document, and their authentication."""
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode

@@ -72,7 +72,7 @@ class TestMembers:
     def test_all_keys_and_connections_of_a_workspace_fit_in_one_transaction(
         self, owner: Owner, manager: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The most of both together: the owner has one key, and the manager all others."""
+        """Both limits are reached. The owner has one key, and the manager all others."""
         monkeypatch.setattr(connections, "read_all", lambda _: [])
         for _ in range(49):
             key = {"name": "x", "scopes": ["crm:read"]}

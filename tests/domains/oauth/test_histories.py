@@ -27,7 +27,7 @@ REUSE, ACCESS, REFRESH, LIFE, ROTATIONS, KEPT = 120, HOUR, 60 * DAY, 180 * DAY, 
 
 @dataclass
 class Issued:
-    """A refresh token in the model, and the access tokens that were issued with it."""
+    """A refresh token in the model, and its access tokens."""
 
     app: ConnectedApp
     at: int
@@ -43,7 +43,7 @@ class Issued:
 
 @dataclass
 class Access:
-    """An access token in the model. ``pair`` is what it was first issued with, if it was."""
+    """An access token in the model. ``pair`` is the pair of its first issue, if any."""
 
     token: str
     at: int
@@ -165,7 +165,7 @@ def refresh(pair: Issued, model: Model) -> None:
 
 
 def end(how: str, model: Model) -> None:
-    """End the connection in one of several ways. The empty one leaves it as it is."""
+    """End the connection in one of several ways. The empty way changes nothing."""
     app = model.pairs[-1].app
     if how == "exchange":
         assert refusal("exchange_code", **exchange_arguments(app.code)) == "invalid_grant"

@@ -64,7 +64,7 @@ class Workspace:
 
 @pytest.fixture
 def workspace(new_owner: Callable[..., Owner], time: Time) -> Workspace:
-    """A new workspace. In Moscow it is a Friday, three in the afternoon."""
+    """A new workspace. In Moscow it is Friday, 15:00."""
     owner = new_owner()
     return Workspace(owner, owner.api(), time)
 
