@@ -48,5 +48,6 @@ def chat_stream(event: Any, context: Any) -> dict[str, Any]:  # noqa: ANN401, AR
     return function_url.buffered(event, stream_runtime.handler())
 
 
+# The collector skips frozen objects, so later collections do not visit the imported modules.
 gc.freeze()
 gc.enable()

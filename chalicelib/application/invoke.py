@@ -105,6 +105,8 @@ def invoke(  # noqa: PLR0913  the parts of a call
         with deadline.side_by_side() as start:
             try:
                 if limit is not None and not limit.needs_input:
+                    # The counter is in DynamoDB. Counting while the body is parsed hides the round
+                    # trip.
                     limit_check = start(partial(limits.take, limit, principal.rate_limit_key))
                 raw = read()
                 list_name = partial(call_name, operation, naming)
@@ -116,11 +118,14 @@ def invoke(  # noqa: PLR0913  the parts of a call
                 tenant = _tenant(operation, principal, args)
             except ValidationError:
                 if limit_check is None:
+                    # A limit that needs the input has not counted this call. A caller over the
+                    # limit still gets 429.
                     _check_used_up(limit, principal)
                 raise
             finally:  # If the limit is reached, that is the error of the call.
                 status = limit_check.result() if limit_check else None
         call = _Call(operation, principal, args, tenant, request_id, notes, naming, check)
+        # A dry run commits nothing, so its response must not be replayed for a real call.
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
             return call.run(None)._replace(rate_limit=status)
         key = idempotency_keys.check(idempotency_key)
@@ -150,6 +155,7 @@ def authorize(operation: Operation, principal: Principal) -> None:
         ForbiddenError: the caller may not call the operation.
         RateLimitedError: the key may not call it, and has used up its limit.
     """
+    # The exact type counts: a new subclass must be added to the set before it may call anything.
     if type(principal) not in _KNOWN_CALLERS or principal.audience not in operation.audience:
         raise ForbiddenError("This call is not for this kind of caller.")
     if isinstance(principal, SessionPrincipal):
@@ -166,6 +172,7 @@ def authorize(operation: Operation, principal: Principal) -> None:
 def _check_used_up(limit: Limit | None, principal: Principal) -> None:
     """Refuse a caller that has used up a limit, if it is counted without a part of the input."""
     if limit is not None and limit.within is None and principal.limited:
+        # The call is refused anyway. A failure of the database must not replace the reason.
         with suppress(UnavailableError):
             limits.check(limit, principal.rate_limit_key)
 
@@ -305,15 +312,20 @@ class _Call(NamedTuple):
         tenant = self.tenant
         marks = self.operation.open_world
         try:
+            # An outside effect must not happen twice, so the key is marked before the effect
+            # begins.
             if marks and not idempotency.mark_in_progress(tenant, record, owner=self.request_id):
                 raise IdempotencyKeyExistsError  # noqa: TRY301  as the commit would
             return self.run(record)
         except IdempotencyKeyExistsError:
             return self._replay(record, idempotency.find(tenant, record))
         except Exception:
+            # The response may be this call's own, if the reply to its commit was lost. A repeated
+            # call may also fail because of the changes that the first call made.
             stored_record = idempotency.find(tenant, record)
             if stored_record is None or stored_record.is_pending:
                 if marks:
+                    # The effect is not stored, so the caller may retry before the mark expires.
                     idempotency.clear_in_progress(tenant, record, owner=self.request_id)
                 raise
             return self._replay(record, stored_record)
@@ -325,6 +337,7 @@ class _Call(NamedTuple):
             complete_record.object_key is not None
             and (body := object_store().get(complete_record.object_key)) is None
         ):
+            # The object outlives its record, so a missing object is a fault of the store.
             raise UnavailableError
         if self.operation.secret is not None:
             details = from_json(body or b"{}")["data"]
@@ -350,8 +363,11 @@ class _Call(NamedTuple):
         if len(body) <= idempotency.MAX_INLINE_BYTES:
             return replace(record, body=body)
         key, store = f"{unit.tenant}/answers/{self.request_id}.json", object_store()
+        # The deletion is registered first, because a write that fails may still have stored the
+        # object.
         unit.on_failure(lambda: store.delete(key))
         store.put(key, body, "application/json")
+        # A replay in the last minute of the record must still find the object.
         expiry = clock.now() + idempotency.RETENTION + timedelta(hours=1)
         unit.create(jobs.row(ANSWER_EXPIRED, unit.tenant, {"key": key}, expiry))
         return replace(record, object_key=key)
@@ -385,6 +401,8 @@ def _envelope(result: Wire, warnings: list[str]) -> bytes:
     a long response at its end.
     """
     parts = [b'"status":true', b'"warnings":' + to_json(warnings) if warnings else b""]
+    # Without the braces, the warnings and the result form one object, and no part is serialized
+    # twice.
     parts.append(result.model_dump_json(by_alias=True).encode()[1:-1])
     body = b'{"data":{%b}}' % b",".join(filter(None, parts))
     if (size := _size_at_most(body)) > MAX_ANSWER_BYTES:
@@ -405,6 +423,7 @@ def _size_at_most(body: bytes) -> int:
 
     A tool's result contains the response as a string, which a JSON response quotes again.
     """
+    # Most responses are small enough at four times their size, and need no exact measurement.
     if len(body) * _GROWTH <= MAX_ANSWER_BYTES:
         return len(body)
     return len(to_json(to_json(body.decode()).decode()))

@@ -73,6 +73,7 @@ def _fold_slice(workspace_id: str, noun: str, after_id: str) -> tuple[str, str] 
     """
     listing = listing_of(noun)
     records = listing.read_after(workspace_id, after_id, SLICE)
+    # Each record has its own unit, so a conflict repeats one record instead of the whole slice.
     for record in records:
         stage = partial(_fold_again, listing=listing, record_id=record.id)
         run_unit(workspace_id, None, stage)
@@ -112,10 +113,13 @@ def _stage_rows(unit: UnitOfWork, listing: Listing[Any], record: Any) -> None:  
     rows: list[Row] = [side.row for side in sides if isinstance(side.row, row_types)]
     for lookup in listing.lookups:
         rows += lookups.moved_rows(lookup, unit.tenant, listing.noun, record)
+    # A concurrent change has set newer index keys, which these must not overwrite.
     unchanged = type(record).version == record.version
     if actions:
         unit.update(ContentRow(record.pk, record.sk), actions, unchanged)
     elif rows or missing or obsolete:
+        # The side rows follow from attributes that are not written here, so the version is only
+        # checked.
         unit.require(record, unchanged)
     for row in missing:
         unit.create(row)
@@ -141,6 +145,7 @@ def _unique_row_changes(
         if change is None:
             continue
         holders = {row.pk: row.target for row in change.existing()}
+        # The release before this one finds records of exact look-ups by their former keys (ADR 69).
         if holders.get(change.former.pk) == record.id and not lookup.exact:
             obsolete.append(change.former)
         match holders.get(change.current.pk):

@@ -51,6 +51,7 @@ def moment_of(when: date, timezone: str, *, end: bool = False) -> datetime:
     zone = ZoneInfo(timezone)
     if isinstance(when, datetime):
         return (when if when.tzinfo else when.replace(tzinfo=zone)).astimezone(UTC)
+    # A day on which the clock changes has 23 or 25 hours, so the next midnight decides.
     day = when + timedelta(days=1) if end else when
     midnight = datetime.combine(day, time(), zone).astimezone(UTC)
     return midnight - timedelta(milliseconds=1) if end else midnight

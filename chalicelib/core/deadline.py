@@ -83,6 +83,7 @@ def map_in_threads(work: Callable[[T], R], items: Sequence[T], max_threads: int)
     """
     if not items:
         return []
+    # Only one thread at a time can run in a context, so each item has a copy.
     contexts = [copy_context() for _ in items]
     with ThreadPoolExecutor(min(max_threads, len(items))) as pool:
         return list(pool.map(lambda context, item: context.run(work, item), contexts, items))

@@ -110,6 +110,7 @@ class UnauthorizedError(AppError):
     code = "unauthorized"
 
     def __init__(self, message: str) -> None:
+        # A 401 response must name the authentication scheme (RFC 9110, 15.5.2).
         super().__init__(message, headers={"WWW-Authenticate": "Bearer"})
 
 
@@ -304,11 +305,13 @@ def log_fields(error: AppError) -> dict[str, Any]:
 def _causes(error: BaseException | None) -> Iterator[str]:
     """Yield the distinct names of an error and of at most ``MAX_CAUSES`` causes."""
     seen: set[int] = set()
+    # A chain of causes can be circular.
     while error is not None and id(error) not in seen and len(seen) < MAX_CAUSES:
         seen.add(id(error))
         response = getattr(error, "response", None)
         code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
         yield f"{type(error).__name__} ({code})" if code else type(error).__name__
+        # PynamoDB keeps botocore's exception in ``cause``.
         error = error.__cause__ or getattr(error, "cause", None)
 
 

@@ -19,4 +19,5 @@ def first_id_at(moment: datetime) -> str:
     """Return the lowest id that a record created at a moment can have."""
     from ulid import ULID
 
+    # A ULID has 48 bits of milliseconds and 80 random bits, which are zero in the lowest id.
     return str(ULID.from_bytes(clock.epoch_ms(moment).to_bytes(6) + bytes(10)))

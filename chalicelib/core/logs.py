@@ -100,6 +100,7 @@ def _install(logger: logging.Logger, level: int, handlers: Sequence[logging.Hand
     """Make these handlers the only ones that write the records of a logger."""
     logger.handlers[:] = handlers
     logger.setLevel(level)
+    # The root logger has handlers, too, and would write each record a second time.
     logger.propagate = False
 
 

@@ -86,6 +86,8 @@ def digest_of(files: Iterable[tuple[str, bytes]]) -> str:
     digest = sha256()
     for name, content in sorted(files):
         if name != MODULE:
+            # The length separates the name from the content, so that no two trees give the same
+            # bytes.
             digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
@@ -114,6 +116,7 @@ class Declarations(Mapping[str, V]):
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names in the order of declaration, without an import."""
+        # An import during the iteration may add declarations, so it runs over a copy.
         return iter(list(self.modules))
 
     def __len__(self) -> int:

@@ -137,6 +137,7 @@ class Options:
     platform: bool = False
     """Whether the operation changes data of the platform, such as the blog, for any caller. The
     audit log of the caller's workspace records the changes."""
+    # An operation is hashable, but a mapping is not, so comparisons leave the example out.
     example: Mapping[str, Any] | None = field(default=None, compare=False)
     """A valid call for the reference and the tests, in the form that REST takes as query, path
     and body. Words in capitals such as ``PRODUCT_ID`` stand for ids of existing records."""

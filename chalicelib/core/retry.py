@@ -71,11 +71,13 @@ def retry_on_conflict(
         try:
             return attempt()
         except ConcurrentUpdateError as error:
+            # Python removes the name ``error`` at the end of the block.
             conflict = error
         policy, now = retry_policy(), deadline.monotonic()
         seconds_left = started + policy.seconds - now
         if deadline.passed() or seconds_left <= 0 or number + 1 == policy.attempts:
             break
+        # The exponent is limited because a policy may allow any number of attempts.
         longest = FIRST_PAUSE * 2 ** min(number, 16)
         if policy.proportional:
             factor = min(MAX_PAUSE_FACTOR, 2 ** (number + 1))

@@ -149,6 +149,7 @@ class Settings:
     @property
     def edge_secrets(self) -> tuple[str, ...]:
         """The accepted secrets of the edge, newest first, or nothing without an edge."""
+        # A former secret does not put the service behind an edge that it no longer has.
         if not self.edge_secret:
             return ()
         return tuple(filter(None, (self.edge_secret, self.edge_secret_previous)))
@@ -375,6 +376,7 @@ def _mail(environment: Mapping[str, str]) -> _Mail:
 def _is_smtp_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
+        # Reading the port validates it: ``urlsplit`` accepts any characters there.
         port = parts.port
     except ValueError:
         return False

@@ -31,6 +31,7 @@ def fold(text: str) -> str:
     compares folded strings, which look the same to a reader.
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
+    # Case folding can make characters that are not in compatibility form (Unicode, 3.13).
     return unicodedata.normalize("NFKC", folded).translate(_SAME)
 
 
@@ -149,6 +150,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 def cut_bytes(text: str, limit: int) -> str:
     """Return the longest beginning of the string that takes at most ``limit`` bytes of UTF-8."""
+    # The cut may divide a character, whose remaining bytes are dropped.
     return text.encode()[:limit].decode(errors="ignore")
 
 
@@ -235,6 +237,7 @@ def _link_pattern() -> re.Pattern[str]:
 
 def has_link(text: str) -> bool:
     """Whether an e-mail client or a reader may see a link in a string."""
+    # A zero-width character hides an address from the pattern, but not from the reader.
     return _link_pattern().search(_ZERO_WIDTH.sub("", text)) is not None
 
 

@@ -146,6 +146,8 @@ def connection() -> Connection:
         connect_timeout_seconds=CONNECT_SECONDS,
         read_timeout_seconds=READ_SECONDS,
         retry_configuration=cast("Any", {"total_max_attempts": 1, "mode": "standard"}),
+        # Threads of one request use more connections than botocore's default of 10. Further
+        # connections are not reused, and each costs a TLS handshake.
         max_pool_connections=64,
     )
 

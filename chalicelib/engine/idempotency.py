@@ -126,6 +126,7 @@ def mark_in_progress(
 
     Returns False if the key is not free.
     """
+    # The former place is marked first, because the release before this one checks no other.
     for mark in reversed(rows(tenant, record, owner=owner, retention=retention)):
         try:
             mark.save(condition=is_free_for(owner))

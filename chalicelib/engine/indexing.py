@@ -112,6 +112,8 @@ class Indexer:
             if key not in old and side.unique:
                 stage = put_stage(side.row, side.free)
                 self.transaction.puts.append((stage, claim_errors.get(side.unique)))
+            # Each item of a transaction costs twice its write units, so unchanged rows are left
+            # out.
             elif key not in old or old[key].row.serialize() != side.row.serialize():
                 put = (put_stage(side.row), None)
                 if isinstance(side.row, EntryRow):

@@ -131,6 +131,7 @@ def ref(kind: str, due_at: datetime, job_id: str) -> JobRow:
     The deletion also succeeds if the job is finished or was never scheduled.
     """
     place = f"{_timestamp(due_at)}#{kind}#{job_id}"
+    # The shard follows from the key, so the row can be deleted without reading it first.
     return JobRow(_partition(zlib.crc32(place.encode()) % SHARDS, queue_of(kind)), place)
 
 
@@ -175,6 +176,7 @@ def schedule(job: JobRow) -> None:
 def remove_finished(job: JobRow) -> None:
     """Remove a finished job, unless it was written again after its lease was taken."""
     try:
+        # A job that was written again has no tries yet.
         job.delete(condition=JobRow.tries != 0 if job.tries else None)
     except DeleteError as error:
         if error_code(error) != CONDITION_FAILED:
@@ -190,6 +192,7 @@ def attempt(job: JobRow, work: Work) -> bool:
         try:
             work(job)
         except Postponed as later:
+            # The later job is written first: a crash in between leaves two jobs instead of none.
             schedule(row(job.kind, job.workspace_id, job.payload, later.due_at, job_id=job.job_id))
         remove_finished(job)
     except Exception:
@@ -381,6 +384,7 @@ def _take_lease(job: JobRow) -> bool:
 
 def _hold(job: JobRow, length: timedelta, tries: int) -> bool:
     """Keep all runners from a job for a while, if its row is unchanged."""
+    # A malformed job may lack its tries.
     as_read = JobRow.pk.exists() if job.tries is None else JobRow.tries == job.tries
     lease = str(uuid4())
     changes = [
@@ -389,6 +393,7 @@ def _hold(job: JobRow, length: timedelta, tries: int) -> bool:
         JobRow.lease.set(lease),
     ]
     try:
+        # The second condition recognizes this update if it is sent again after a lost response.
         JobRow._get_connection().update_item(  # noqa: SLF001  ``update`` would read the row again
             job.pk, job.sk, actions=changes, condition=as_read | (JobRow.lease == lease)
         )

@@ -51,6 +51,8 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
     window = _Window.current(limit, subject)
     row, max_requests, wait = window.row, window.max_requests, window.wait
     try:
+        # A new window has no counter that the condition could compare, so a larger call is refused
+        # here.
         if units <= max_requests:
             row.update(window.taking(units), condition=window.has_room(units))
             return RateLimitStatus(max_requests, max_requests - int(row.used), wait)
@@ -196,6 +198,7 @@ def give_back(limit: Limit, subject: str, counted_at: datetime) -> None:
     begun = _begin(counted_at, limit.window)
     row = RateLimitRow(f"LIMIT#{limit.name}#{subject}", begun.isoformat())
     try:
+        # The row may have expired. Without the condition, the update would create one below zero.
         row.update([RateLimitRow.used.add(-1)], condition=RateLimitRow.used >= 1)
     except UpdateError as error:
         if error_code(error) != CONDITION_FAILED:

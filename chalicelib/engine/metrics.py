@@ -104,6 +104,7 @@ class Increments:
         for dimension, value in values.items():
             if value is not None:
                 self._limits[subject, dimension] = max_values
+                # A lone surrogate, which JSON can contain as an escape, has no bytes of UTF-8.
                 truncated = value.encode(errors="replace")[:MAX_VALUE_BYTES].decode(errors="ignore")
                 for measure, number in measures.items():
                     counts[dimension, truncated, measure] += number
@@ -149,6 +150,7 @@ def read(
     sums: Counter[tuple[str, str]] = Counter()
     lists: dict[str, dict[str, list[str]]] = {}
     rows = Partition(_partition(workspace_id, subject), cost or Cost(), MetricsRow)
+    # The character "$" follows "#", so the range includes all rows of the last day.
     span = MetricsRow.sk.between(f"{first}#", f"{last}$")
     for item in rows.items(range_key_condition=span, consistent_read=True):
         day, _, part = item["sk"]["S"].partition("#")

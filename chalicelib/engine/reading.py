@@ -181,6 +181,7 @@ def fetch(keys: Iterable[Key], cost: Cost | None = None, *, consistent: bool = T
     some requests at a time. A read that is not ``consistent`` costs half the units, and may miss
     changes of the last second.
     """
+    # BatchGetItem refuses a request that contains a key twice.
     row_types = {key.place: key.row for key in keys if is_key(key.pk, key.sk)}
     places = list(row_types)
     if not places:

@@ -172,6 +172,7 @@ class Transaction:
         token = uuid4()
         request = TransactWrite(
             connection=connection(),
+            # DynamoDB carries out a request with a known token only once, for ten minutes.
             client_request_token=str(token),
             return_item_collection_metrics="SIZE" if _is_measured(token) else None,
         )
@@ -213,6 +214,7 @@ def _failed_conditions(error: TransactWriteError, errors: list[OnConflict]) -> l
     """Return the errors of the writes whose conditions failed."""
     return [
         _conflict_error(on_conflict, reason.raw_item)
+        # DynamoDB gives no reasons if it refuses the request as a whole.
         for reason, on_conflict in zip(error.cancellation_reasons, errors, strict=False)
         if reason is not None and reason.code == "ConditionalCheckFailed"
     ]
@@ -247,6 +249,7 @@ def _raise_if_final(error: TransactWriteError, failed: list[Exception], *, unkno
 
 
 def _adopt_versions(request: TransactWrite) -> None:
+    # The response that was lost would have set the versions.
     for model in request._models_for_version_attribute_update:  # noqa: SLF001  as a commit does
         model.update_local_version_attribute()
 

@@ -300,6 +300,7 @@ class UnitOfWork:
         transaction = self._transaction
         for job in self.outbox.jobs(event.actor if event else ""):
             self.create(job)
+            # A runner that wakes before the commit finds no jobs.
             self.after_commit(wake.wake)
         for late in self._indexer.stage():
             self.after_commit(partial(jobs.attempt, late, JOB_HANDLERS[late.kind]))
@@ -309,8 +310,10 @@ class UnitOfWork:
             try:
                 transaction.commit(marker)
             except OutcomeUnknownError:
+                # The writes may exist, so the outside effect that they name must not be undone.
                 self._on_failure.clear()
                 raise
+        # A failure of an action after the commit must not undo what the committed rows name.
         self._on_failure.clear()
         self._run(self._after_commit)
 
@@ -330,6 +333,7 @@ class UnitOfWork:
     def _run(actions: list[Callable[[], object]]) -> None:
         while actions:
             try:
+                # The action is removed before it runs, so that it cannot run twice.
                 actions.pop(0)()
             except Exception:
                 log.exception("an action after the unit of work failed")
@@ -377,6 +381,7 @@ def run_unit(  # noqa: PLR0913  the options of a unit
     try:
         return retry_on_conflict(attempt, lambda: unit.retry_policy)
     except BaseException:
+        # An interrupted process must undo its outside effects, too.
         unit.undo()
         raise
 
@@ -411,6 +416,7 @@ def write_entries(job: Job) -> None:
         for noun, _, record_id in (name.partition("#") for name in batch):
             listing = listing_of(noun)
             if record := listing.find(job.workspace_id, record_id):
+                # The job must not replace the entries of a newer version with older ones.
                 unit.require(record, type(record).version == record.version)
                 for side in listing.side_rows(job.workspace_id, record).values():
                     if isinstance(side.row, EntryRow):
@@ -432,6 +438,7 @@ def _stage_late_file_uses(name: str, unit: UnitOfWork, files: list[str]) -> None
     record = listing.find(unit.tenant, record_id)
     used_ids: set[str] = set()
     if record and listing.files:
+        # A newer version of the record writes its own file uses.
         unit.require(record, type(record).version == record.version)
         there = listing_of(file_uses.FILE).fetch(unit.tenant, files)
         used_ids = set(listing.files.ids(record)) & {file.id for file in there}

@@ -63,11 +63,13 @@ def forget() -> None:
 def _network(client_ip: str) -> str:
     """Return the network of one visitor, an IPv4 address or an IPv6 network of 64 bits."""
     try:
+        # A link-local address may end with a zone (RFC 4007, 11).
         ip = ip_address(client_ip.partition("%")[0])
     except ValueError:
         return client_ip
     if not isinstance(ip, IPv6Address):
         return str(ip)
+    # A server for both protocols reports IPv4 addresses in the mapped form (RFC 4291, 2.5.5.2).
     return str(ip.ipv4_mapped or f"{int(ip) >> 64:016x}::/64")
 
 

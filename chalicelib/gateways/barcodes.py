@@ -147,6 +147,7 @@ def _read_product(source: str, product: Mapping[str, Any]) -> Found | None:
         source=source,
         name=name,
         brand=brand,
+        # The name may have been taken from the description.
         description=description if description != name else None,
         category=_category(product),
         images=[image] if image else [],

@@ -24,6 +24,7 @@ def _lookup_txt(host: str) -> frozenset[str]:
         return frozenset()
     except dns.exception.DNSException as error:
         raise DnsUnavailableError from error
+    # A TXT record consists of strings of up to 255 bytes, which are joined (RFC 7208, 3.3).
     return frozenset(b"".join(record.strings).decode(errors="replace") for record in answer)
 
 

@@ -119,6 +119,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
     """
     deadline, hosts = StrictDeadline(timeout_seconds), hosts or Hosts()
     parsed = _parse(url, allow_http=allow_http)
+    # The values of another URL could report that a body is unchanged which was never downloaded.
     for _ in range(1 + redirects):
         stored_validators = validators if validators and validators.url == str(parsed) else None
         headers = {
@@ -160,6 +161,7 @@ def fresh_seconds(cache_control: str) -> int:
     """
     directives = [directive.strip().lower() for directive in cache_control.split(",")]
     if "no-store" in directives or "no-cache" in directives:
+        # Both directives allow a cached body only after another request (RFC 9111, 5.2.2).
         return 0
     matches = [_MAX_AGE.fullmatch(directive) for directive in directives]
     return next((int(match[1]) for match in matches if match), 0)
@@ -199,14 +201,18 @@ def _body(response: http.client.HTTPResponse, host: str, max_bytes: int) -> byte
     if encoding not in {"identity", "gzip", "x-gzip", ""}:
         msg = f"{host} compressed its answer in a way it was not asked for; expected gzip or none"
         raise UpstreamError(msg)
+    # A declared length saves the download of a body that is too large. It may be missing or wrong,
+    # so the loop below counts as well.
     if (response.length or 0) > max_bytes:
         raise too_large(max_bytes)
     stream = gzip.GzipFile(fileobj=response) if encoding.endswith("gzip") else response
     body = io.BytesIO()
+    # The size is checked while the body grows, because a few kilobytes can decompress to gigabytes.
     while chunk := stream.read(_CHUNK):
         if body.tell() + len(chunk) > max_bytes:
             raise too_large(max_bytes)
         body.write(chunk)
+    # The server closed the connection before the declared length, so the body is cut.
     if response.length:
         raise http.client.IncompleteRead(b"", response.length)
     return body.getvalue()

@@ -106,12 +106,14 @@ def serve() -> None:
     function, *arguments = json.loads(sys.argv[1])
     _drop_privileges()
     _limit_memory()
+    # The privileges are dropped before the first untrusted byte is read.
     body = sys.stdin.buffer.read()
     module, _, name = function.partition(":")
     try:
         text = getattr(import_module(module), name)(arguments[0], body, *arguments[1:])
         outcome = {"text": text}
     except Exception as error:  # noqa: BLE001  the parent decides what it means
+        # Only an error of the function's own module has a message that is meant for the caller.
         is_declared = type(error).__module__ == module
         outcome = {"raised": str(error)} if is_declared else {"failed": type(error).__name__}
     except BaseException as error:  # noqa: BLE001
@@ -137,4 +139,5 @@ def _limit_memory() -> None:
         import resource  # not on Windows
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        # A limit of zero bytes lets the child write to no file.
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

@@ -121,6 +121,7 @@ def _request(  # noqa: PLR0913, PLR0917  the parts of a request
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):
+        # Deeply nested JSON exceeds Python's recursion limit.
         raise JsonApiError(service, "sent something other than JSON") from None
 
 
@@ -151,6 +152,7 @@ def _send(  # noqa: PLR0913, PLR0917  the parts of a request
             **content,
             headers=headers,
             timeout=max(deadline.seconds_left(), 0.001),
+            # A redirect could lead to a host that the operator has not configured.
             allow_redirects=False,
             stream=True,
         ) as response:

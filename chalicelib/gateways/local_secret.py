@@ -20,6 +20,7 @@ def local_secret(path: Path) -> bytes:
         draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
         draft.touch(mode=0o600)
         draft.write_bytes(secrets.token_bytes(32))
+        # A link fails if the file exists, so of several processes the first one wins.
         with suppress(FileExistsError):
             path.hardlink_to(draft)
         draft.unlink()

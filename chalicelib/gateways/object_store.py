@@ -93,6 +93,7 @@ class FolderStore:
 
     def _path(self, key: str) -> Path:
         path = (self._root / key).resolve()
+        # A key that begins with ``../`` would leave the folder.
         if not path.is_relative_to(self._root):
             msg = f"object key {key!r} leaves the store"
             raise ValueError(msg)
@@ -114,7 +115,10 @@ class FolderStore:
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(body)
                     file.flush()
+                    # Without the flush, a crash of the machine could leave an empty file under the
+                    # final name.
                     os.fsync(file.fileno())
+                # A reader sees the whole new file or the old one.
                 Path(name).replace(path)
             except BaseException:
                 Path(name).unlink(missing_ok=True)
@@ -136,6 +140,7 @@ class FolderStore:
             expires, size, key = payload.split(".", 2)
         except ValueError:
             return False
+        # The comparison takes constant time, so that a signature cannot be guessed byte by byte.
         if not hmac.compare_digest(self._signed(payload), token):
             return False
         if int(expires) < clock.now().timestamp() or int(size) != len(body):
@@ -238,6 +243,7 @@ class S3Store:
             page = self._request("list_objects_v2", Prefix=prefix, **start)
             keys = [{"Key": item["Key"]} for item in page.get("Contents", ())]
             deleted = {"Objects": keys, "Quiet": True}
+            # S3 reports objects that it could not delete in a response with the status 200.
             if keys and self._request("delete_objects", Delete=deleted).get("Errors"):
                 raise UnavailableError
             if not page.get("IsTruncated"):
@@ -278,6 +284,7 @@ def _is_passing(error: Exception) -> bool:
     """Whether a retry may help because S3 is unreachable, overloaded or failing."""
     answer = getattr(error, "response", None)
     if answer is None:
+        # No response means that the connection failed or timed out.
         return True
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return status >= _SERVER_ERROR or answer.get("Error", {}).get("Code") in _PASSING

@@ -212,6 +212,7 @@ def _addresses(parsed: PublicUrl, deadline: StrictDeadline) -> list[str]:
     if not addresses:
         msg = f"no host is called {parsed.host}; check the spelling"
         raise UpstreamError(msg)
+    # One private address is enough to refuse the host, because the connection may use any of them.
     if not all(map(public_urls.is_public, addresses)):
         msg = f"expected an address on the public internet; {parsed.host} is not"
         raise RefusedUrlError(msg)
@@ -220,6 +221,7 @@ def _addresses(parsed: PublicUrl, deadline: StrictDeadline) -> list[str]:
 
 def open_socket(addresses: Sequence[str], port: int, deadline: StrictDeadline) -> socket.socket:
     """Return a connection to the first address that accepts one."""
+    # The last address gets its error raised, so that the caller learns why no connection was made.
     *others, last = addresses
     share = STEP_SECONDS / (len(others) + 1)
     for address in others:
@@ -242,6 +244,7 @@ def open_connection(parsed: PublicUrl, deadline: StrictDeadline) -> socket.socke
         sock.settimeout(deadline.seconds_left(STEP_SECONDS))  # for the handshake as a whole
         return _tls().wrap_socket(sock, server_hostname=parsed.host)
     except BaseException:
+        # A failed handshake must not leave the connection open until garbage collection.
         sock.close()
         raise
 

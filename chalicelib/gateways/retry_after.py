@@ -24,6 +24,7 @@ def retry_after_seconds(header: str | None) -> int | None:
             moment = parsedate_to_datetime(text)
         except (ValueError, OverflowError):  # a year or a zone of many digits
             return None
+        # HTTP dates are in UTC (RFC 9110, 5.6.7).
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         wait = round((moment - clock.now()).total_seconds())
     return min(max(wait, 1), LONGEST_WAIT)

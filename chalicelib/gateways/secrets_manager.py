@@ -41,6 +41,7 @@ class SecretValue:
         Raises:
             UnreadableSecretError: the secret cannot be read.
         """
+        # The lock lets only one of several threads request the secret.
         with self._reading:
             now = clock.now()
             if self._expires is None or now >= self._expires:
@@ -56,6 +57,7 @@ class SecretValue:
             answer = self._client.get_secret_value(SecretId=self._arn)
         except ClientError as error:
             code = error.response.get("Error", {}).get("Code")
+            # AWS reports a secret without a value like a missing one.
             if code == "ResourceNotFoundException":
                 return ""
             raise UnreadableSecretError(code) from None

@@ -151,6 +151,7 @@ class CloudFrontHosts:
 
         CloudFront deletes a disabled tenant only after all its locations have disabled it.
         """
+        # CloudFront may have created the tenant although its response was lost.
         tenant_and_version = self._find(host)
         if tenant_and_version is None:
             return True
@@ -163,6 +164,7 @@ class CloudFrontHosts:
                 IfMatch=version,
                 Enabled=False,
             )
+            # Another run has changed the tenant. The next step reads it again.
             if isinstance(disabled, str):
                 return False
             version = disabled["ETag"]
@@ -170,6 +172,7 @@ class CloudFrontHosts:
         deleted = self._call(
             "delete_distribution_tenant", refusals, Id=tenant["Id"], IfMatch=version
         )
+        # A tenant that is still being disabled is refused, and the next run of the job deletes it.
         return not isinstance(deleted, str) or deleted == _GONE
 
     def _find(self, host: str) -> tuple[dict[str, Any], str] | None:

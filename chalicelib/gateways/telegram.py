@@ -173,6 +173,7 @@ def _call(
             _SERVICE, url, args, deadline=Deadline(timeout_seconds), statuses={200, *_FAILED}
         )
     except JsonApiError as error:
+        # The cause may contain the URL, of which the token is a part.
         raise TelegramError(error.reason) from None
     match answer:
         case {"ok": True, "result": result}:
@@ -185,6 +186,7 @@ def _call(
 
 def _error(method: str, status: int, description: str, parameters: object) -> TelegramError:
     if status == _BUSY:
+        # Telegram names the wait in seconds, but the field may be missing.
         match parameters:
             case {"retry_after": int(seconds)}:
                 return BusyError(max(seconds, 1))
@@ -232,4 +234,5 @@ def _cut(text: str) -> str:
     encoded = text.encode("utf-16-le", errors="replace")
     if len(encoded) <= 2 * MAX_TEXT:
         return encoded.decode("utf-16-le")
+    # The cut may divide a pair of surrogates, whose first half is dropped.
     return encoded[: 2 * (MAX_TEXT - 1)].decode("utf-16-le", errors="ignore") + "…"

@@ -82,6 +82,7 @@ def parse(text: str) -> Barcode:
             msg += "; send the 8 digits of a UPC-E code, or the 12 of its UPC-A form"
         raise BarcodeError(msg)
     expected = check_digit(digits[:-1])
+    # UPC-E exists only for numbers that begin with 0 (GS1 General Specifications, 5.2.2.4).
     if digits[-1] != expected and len(digits) == _UPC_E_LENGTH and digits[0] == "0":
         upc_a = _expanded(digits)
         if upc_a[-1] == check_digit(upc_a[:-1]):

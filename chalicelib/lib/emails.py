@@ -33,6 +33,7 @@ def normalize_email(email: str) -> str:
     except EmailNotValidError:
         msg = f'expected an address such as ada@example.com, received "{email[:80]}"'
         raise ValueError(msg) from None
+    # The same letter can be one character or two, and addresses are compared by their characters.
     return f"{unicodedata.normalize('NFC', local)}@{parsed_email.domain}"
 
 
@@ -56,6 +57,7 @@ def find_email(text: str) -> str | None:
 def emails_in(text: str) -> Iterator[str]:
     """Yield the normal forms of the e-mail addresses in a string."""
     candidates = (match[0].strip(".!?*_`") for match in _CANDIDATE.finditer(text))
+    # Checking an address is slow, so a text full of at signs is checked only in part.
     return filter(None, map(find_email, islice(candidates, _MAX_CANDIDATES)))
 
 

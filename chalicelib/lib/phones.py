@@ -190,6 +190,7 @@ def national_digits(number: str) -> str | None:
         parsed = phonenumbers.parse(number)
     except phonenumbers.NumberParseException:
         return None
+    # The national format would add the extension to the digits.
     parsed.extension = None
     national = phonenumbers.format_number(parsed, phonenumbers.PhoneNumberFormat.NATIONAL)
     return _NOT_DIGITS.sub("", national) or None

@@ -154,6 +154,7 @@ def _host_and_port(authority: str, default_port: int) -> tuple[str, int]:
     if match is None:
         raise ValueError("expected a host name, optionally with a port, after the two slashes")
     port = int(match[2] or default_port)
+    # Other ports lead to services such as databases and mail servers, which a user must not reach.
     if port not in PORTS.values():
         msg = f"expected port 80 or 443, received {port}"
         raise ValueError(msg)
@@ -166,6 +167,7 @@ def _host(name: str) -> str:
             raise ValueError("expected an IPv6 address, without a zone, between the brackets")
         return str(ip_address(name[1:-1]))
     host = _ascii(name.lower()).removesuffix(".")
+    # Resolvers read a single number or a hexadecimal one as an IPv4 address, too.
     if _IPV4_LABEL.fullmatch(host.rpartition(".")[2]):
         if not _is_ip(host):
             raise ValueError("expected an IPv4 address as four decimal numbers, such as 192.0.2.1")

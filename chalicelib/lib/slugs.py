@@ -24,6 +24,7 @@ def slugify(title: str, fallback: str) -> str:
     from anyascii import anyascii
 
     words = re.findall(r"[a-z0-9]+", anyascii(title).lower().replace("'", ""))
+    # The cut may end in a hyphen, which a host name's label must not have.
     slug = "-".join(words)[:MAX_LENGTH].strip("-")
     return slug or fallback
 

@@ -59,6 +59,7 @@ def drop_query(url: str | None) -> str | None:
     try:
         parts = urlsplit(url or "")
         host = parts.hostname or ""
+        # Reading the port raises ValueError if it is not a number up to 65535.
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
         return None

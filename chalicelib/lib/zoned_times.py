@@ -129,6 +129,7 @@ def moment_days_later(when: date, days: int, timezone: str) -> datetime:
     from zoneinfo import ZoneInfo
 
     if isinstance(when, datetime) and when.tzinfo:
+        # The days are added to the local time, because a day may have 23 or 25 hours.
         when = when.astimezone(ZoneInfo(timezone)).replace(tzinfo=None)
     return clock.moment_of(when + timedelta(days=days), timezone)
 

@@ -188,6 +188,7 @@ def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
         case bool():
             return f"boolean {str(value).lower()}"
         case int() | float():
+            # Python refuses to write integers of more than 4,300 digits.
             text = str(value) if abs(value) < 10**_MAX_SHOWN else "a very large one"
             return f"number {text}"
         case str():

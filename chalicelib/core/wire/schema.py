@@ -77,6 +77,7 @@ class Wire(BaseModel):
         frozen=True,
         defer_build=True,
         extra="ignore",
+        # Exceptions are logged, and the log must not contain what callers send.
         hide_input_in_errors=True,
     )
 
@@ -291,6 +292,7 @@ class Pattern(GroupedMetadata):
         yield Field(json_schema_extra={"pattern": f"^{self.pattern}$"})
 
     def _check(self, text: str) -> str:
+        # A pattern that ends in ``$`` would accept a line break at the end.
         if not re.fullmatch(self.pattern, text):
             raise PydanticCustomError("pattern", "expected {what}", {"what": self.expected})
         return text
@@ -352,6 +354,7 @@ def _check_kopecks(value: object) -> object:
     Raises:
         PydanticCustomError: the value is not an integer, or not from 0 to ``MAX_KOPECKS``.
     """
+    # A boolean is an instance of ``int``.
     if not isinstance(value, int) or isinstance(value, bool):
         raise PydanticCustomError(
             "kopecks", "expected an integer of kopecks", _kopecks_advice(value)

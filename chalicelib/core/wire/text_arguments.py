@@ -46,8 +46,10 @@ def _read_one(field: WireField, value: object, read_json: ReadJson) -> object:
         return parsed if parsed is None or isinstance(parsed, dict) else value
     if not isinstance(value, str) or str in field.kinds or field.is_money:
         return value
+    # Clients that are written in Python send ``True`` and ``None``.
     parsed = _json(value.lower(), read_json)
     numbers = {int, float} if field.kinds & {int, float} else set()
+    # The exact type counts, because a boolean is an instance of ``int``.
     return parsed if type(parsed) in {type(None), *numbers, *(field.kinds & {bool})} else value
 
 

@@ -23,6 +23,7 @@ SHARED = timedelta(milliseconds=500)
 The queue delivers it with a delay of one second. It therefore also wakes the runner for the jobs
 that this process writes within that second.
 """
+# The response to the caller waits for the message. If the queue is slow, the schedule is enough.
 _CONFIG = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1})
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ def wake() -> None:
 
     A failure is only logged, because the runner also runs on schedule.
     """
+    # In the local stack, the runner waits in this process.
     _awake.set()
     if url := settings().events_queue_url:
         _queue(url).send()

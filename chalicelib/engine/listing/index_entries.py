@@ -82,6 +82,7 @@ def id_bounds(bounds: Bounds) -> tuple[str | None, str | None]:
     """Return bounds on the time of creation as bounds on ids, which begin with the time."""
     lower, upper = bounds
     return (
+        # A ULID encodes its 48 bits of time in the first ten characters.
         None if lower is None else first_id_at(lower)[:10],
         None if upper is None else first_id_at(upper)[:10],
     )

@@ -290,6 +290,8 @@ class _PageReader(Generic[R]):
         is_near = self.query.offset <= FETCHED_SKIP
         if index_range is not None and is_near and self._has_counter:
             return self._index_scan(index_range, None, consistent=True)
+        # Most partitions are small, so their entries are read while the counter is. This saves a
+        # round trip.
         with deadline.side_by_side() as start:
             counting = start(self._count_rows)
             is_whole = (index_range is None or is_near) and self._begin_scan()
@@ -356,6 +358,7 @@ class _PageReader(Generic[R]):
         if sum(ROWS_A_QUERY + min(n, max_rows) for n in rows.values()) >= total:
             self.filters.any_of[facet] = values
             return total
+        # The entries that were read first are those of the noun's own partition.
         self.begun = None
         places = [partition_of(self.workspace_id, noun, facet, value) for value in rows]
         self.partition = MergedPartitions(places, self.cost)

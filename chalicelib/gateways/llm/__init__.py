@@ -204,6 +204,7 @@ def complete(  # noqa: PLR0913  the arguments of ``stream`` and one limit
                 continue
             pieces.append(event.text)
             size += len(event.text.encode())
+            # A server may ignore the limit of tokens, so the size is bounded as well.
             if size > max_bytes:
                 reason = f"The answer takes more than {max_bytes} bytes."
                 raise ModelError("garbage", reason, before_first_token=False)
@@ -227,6 +228,7 @@ def resolve(name: str) -> ModelSpec:
         unknown_output=current.llm_unknown_output,
     )
     observed = observed_limits.context_tokens(spec.provider_id)
+    # A server may offer a smaller context than the catalogue states.
     return spec._replace(
         context_tokens=min(spec.context_tokens, observed or spec.context_tokens),
         takes_tools=spec.takes_tools

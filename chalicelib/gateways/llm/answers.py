@@ -169,6 +169,8 @@ class Answer:
                 raise _garbage("The name of a tool is too long.")
             if call.name:
                 id_ = _well_formed(call.id)
+                # The next request names the call by its id, so two calls of a turn must not share
+                # one.
                 id_ = id_ if id_ and id_ not in used_ids else _new_id(used_ids)
                 used_ids.add(id_)
                 calls.append((ToolCall(id_, _well_formed(call.name), call.arguments), call.extra))
@@ -212,6 +214,8 @@ class _ReasoningTags:
                     return
                 self._closing_tag = None
             elif opening := _OPENING_TAG.match(self._pending):
+                # The closing tag must have the same name, because reasoning may mention the other
+                # tags.
                 self._closing_tag = re.compile(f"</{opening[1]}>", re.IGNORECASE)
                 self._follows_reasoning = True
                 self._pending = self._pending[opening.end() :]
@@ -227,6 +231,7 @@ class _ReasoningTags:
     def flush(self) -> str:
         """Return text that was held back."""
         if self._closing_tag:
+            # Reasoning that never ends has no answer after it.
             return ""
         return self._pending.lstrip() if self._follows_reasoning else self._pending
 

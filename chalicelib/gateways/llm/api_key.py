@@ -45,4 +45,5 @@ class SecretKey:
         except UnreadableSecretError as error:
             cause = {"cause": str(error)}
             log.error("the API key of the model provider cannot be read", extra=cause)  # noqa: TRY400  the cause says all
+            # The original error may contain the ARN of the secret, so it is not attached.
             raise ModelError("unavailable", f"The API key cannot be read: {error}.") from None

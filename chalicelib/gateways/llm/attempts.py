@@ -47,6 +47,8 @@ def stream(
             _raise_if_cancelled(cancellation)
             with closing(attempt(cancellation)) as events:
                 for event in events:
+                    # Reasoning is not shown to the visitor, so an answer that has only begun to
+                    # reason is retried.
                     started = started or not isinstance(event, Reasoning)
                     yield event
         except ModelError as error:
@@ -56,10 +58,13 @@ def stream(
             wait = _retry_delay(error, pause, deadline)
             if wait is None:
                 raise
+            # The caller's own cancellation can end the pause early.
             (callers_cancellation.pause if callers_cancellation else retry.sleep)(wait)
         else:
             return
         finally:
+            # The connection returns to the pool and may serve another request, which must not be
+            # cancelled.
             cancellation.release()
 
 
@@ -79,6 +84,7 @@ def _retry_delay(error: ModelError, pause: float | None, deadline: Deadline) -> 
         return None
     if error.kind not in {"unavailable", "rate_limited"}:
         return None
+    # A random pause keeps many bots from sending their retries in the same moment.
     wait = max(random.uniform(pause / 2, pause), error.retry_after or 0)  # noqa: S311  jitter needs no secure randomness
     return wait if wait <= MAX_RETRY_AFTER and wait < deadline.seconds_left() else None
 

@@ -146,6 +146,7 @@ def _blocks(message: Message) -> Iterator[dict[str, Any]]:
 
 def _tool_use(call: ToolCall) -> dict[str, Any]:
     """Return a call as Converse accepts it, although it did not check what the model wrote."""
+    # Bedrock refuses a request with any other character in a tool's name.
     name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)
     return {"toolUse": {"toolUseId": call.id, "name": name, "input": call.parsed() or {}}}
 
@@ -177,6 +178,7 @@ def read_stream(events: Iterable[dict[str, Any]], answer: Answer) -> Iterator[Ev
             match event:
                 case {"messageStop": {"stopReason": str(reason)}}:
                     answer.reason = _REASONS.get(reason, "other")
+                # A negative count, which would credit money, is ignored.
                 case {
                     "metadata": {
                         "usage": {"inputTokens": int(tokens_in), "outputTokens": int(tokens_out)}

@@ -73,6 +73,7 @@ class Cancellation:
         """Register the socket of a request that was just sent."""
         with self._lock:
             self._sockets.append(sock)
+            # The stream may have been cancelled while the request was being sent.
             if self.cancelled:
                 _shut(sock)
 

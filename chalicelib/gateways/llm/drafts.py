@@ -202,6 +202,7 @@ def _text(draft: Mapping[str, Any], name: str, limit: int, *, lines: bool) -> st
     if not isinstance(value, str):
         msg = f"expected {name} to be text"
         raise DraftError(msg)
+    # Cleaning removes characters, so twice the limit is cleaned and then cut.
     cleaned = clean(value[: 2 * limit], lines=lines)[:limit].strip()
     if not is_visible(cleaned):
         msg = f"expected {name} to say something"

@@ -64,6 +64,7 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
         block = received.removeprefix(b"\n") if ends_with_cr else received
         ends_with_cr = block.endswith(b"\r")
         *lines, pending = _LINE_END.split(pending + block)
+        # A server that never ends a line would otherwise fill the memory.
         if len(pending) > MAX_LINE:
             raise ModelError("garbage", "The provider sends a line that is too long.")
         for line in lines:

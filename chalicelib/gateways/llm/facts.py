@@ -125,6 +125,7 @@ def to_message(question: str, known_facts: Facts) -> Message:
     the other offers without their descriptions. Anything beyond ``MAX_HOURS``, ``MAX_OFFERS`` or
     ``MAX_TOKENS`` is left out.
     """
+    # The same offer can be found by several words of the question.
     offers = list(dict.fromkeys(known_facts.offers))
     texts = [f"{offer.name} {offer.description}" for offer in offers]
     matching = extracts.most_relevant(question, texts)
@@ -142,6 +143,8 @@ def to_message(question: str, known_facts: Facts) -> Message:
     room = MAX_TOKENS
     for line in map(_line, facts):
         room -= count_tokens(line)
+        # A shorter fact further down is left out as well, because the most important ones come
+        # first.
         if room < 0:
             break
         lines.append(line)

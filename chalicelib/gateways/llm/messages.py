@@ -46,6 +46,8 @@ class ToolCall(NamedTuple):
         """
         try:
             value = json.loads(self.arguments)
+            # Serializing the arguments again finds the numbers and the characters that JSON cannot
+            # carry.
             json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             return None

@@ -61,6 +61,7 @@ def _remember(model: str, limit: str, value: int) -> None:
     with _lock:
         for key in [key for key, (until, _) in _limits.items() if until <= now]:
             del _limits[key]
+        # A caller could name any number of models, so the oldest limits are removed.
         if len(_limits) >= MAX_ENTRIES:
             _limits.pop(next(iter(_limits)))
         _limits[model, limit] = now + MEMORY, value

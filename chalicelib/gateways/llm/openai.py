@@ -411,6 +411,7 @@ class OpenAiModel:
             "messages": sent_messages(messages),
             "max_tokens": max_output_tokens,
             "stream": True,
+            # Without this option, most servers send no usage with a stream.
             "stream_options": {"include_usage": True},
         }
         if json_object:
@@ -430,6 +431,7 @@ class OpenAiModel:
         deadline: Deadline,
         cancellation: Cancellation,
     ) -> Generator[Event, None, None]:
+        # The budget bounds a server that sends events for ever, whatever its tokens are.
         budget = MIN_BUDGET + BYTES_PER_OUTPUT_TOKEN * body["max_tokens"]
         key = self._api_key()
         with (
@@ -506,6 +508,7 @@ class OpenAiModel:
             reason = f"The base URL or the key cannot be used ({type(error).__name__})."
             raise ModelError("refused", reason) from None
         except requests.RequestException as error:
+            # A connection that was shut at the deadline reports an error of its own.
             if deadline.passed:
                 reason = "The provider did not answer in time."
                 raise ModelError("timeout", reason) from None
@@ -528,6 +531,7 @@ def _failure(report: ErrorReport, key: str, response: requests.Response) -> Mode
 
     Log the provider's message without the key.
     """
+    # A provider may repeat the key in its message, and the log must not contain it.
     message = report.message.replace(key, "<key>") if key else report.message
     log.warning(
         "model provider failed",

@@ -20,6 +20,7 @@ def send(mail: RawMail) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         unfinished.write_bytes(mail.content)
+        # A reader of the folder never sees a half-written e-mail.
         unfinished.replace(folder / f"{mail.id}{SUFFIX}")
     except OSError:
         raise MailDelayedError("The folder MAIL_FOLDER cannot be written.") from None

@@ -72,6 +72,7 @@ def build(mail: Mail, sender: str) -> RawMail:
     """
     _checked_id(mail.id, "id")
     recipient = _address(mail.recipient)
+    # Mail programs turn host names into links. A name of a workspace must not become one.
     name = unlinked(_line(mail.sender_name, MAX_NAME))
     message = EmailMessage(_POLICY)
     message["From"] = f"{_phrase(f'{name} via {SERVICE}' if name else SERVICE)} <{sender}>"
@@ -81,11 +82,13 @@ def build(mail: Mail, sender: str) -> RawMail:
     message["Subject"] = _words(_line(mail.content.subject, MAX_SUBJECT), "Subject")
     message["Date"] = clock.now()
     message["Message-ID"] = f"<{mail.id}@{sender.rpartition('@')[2]}>"
+    # Automatic replies must not be sent to an automatic e-mail (RFC 3834, 5).
     message["Auto-Submitted"] = "auto-generated"
     if mail.workspace_id is not None:
         message["X-Workspace-Id"] = _checked_id(mail.workspace_id, "workspace_id")
     if mail.unsubscribe_url is not None:
         message["List-Unsubscribe"] = f"<{_checked_url(mail.unsubscribe_url)}>"
+        # Gmail and Yahoo require this header for the button that unsubscribes (RFC 8058, 3.1).
         message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message.set_content(_encodable(mail.content.text))
     message.add_alternative(_encodable(mail.content.html), subtype="html")
@@ -119,6 +122,7 @@ def _encodable(text: str) -> str:
 
 def _words(text: str, header: str) -> str:
     """Return a string for a header, as encoded words (RFC 2047) unless it is plain ASCII."""
+    # An ASCII string that contains "=?" would be decoded as an encoded word (RFC 2047).
     if text.isascii() and "=?" not in text:
         return text
     return Header(text, "utf-8", header_name=header).encode(linesep="")

@@ -51,6 +51,8 @@ def send(mail: RawMail) -> None:
         if code in _SLOW_DOWN:
             raise MailDelayedError("SES is throttling.", SLOW_DOWN_SECONDS) from None
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        # A refusal of this service, such as a missing permission, lasts until the operator acts.
+        # Its level raises the alarm.
         level = logging.INFO if status >= _UNAVAILABLE else logging.ERROR
         log.log(level, "SES sends no mail for this service", extra={"cause": code})
         msg = f"SES answered with {code}."

@@ -64,9 +64,11 @@ def _send(client: smtplib.SMTP, mail: RawMail, place: SplitResult) -> None:
     secure = place.scheme == "smtps" or _is_loopback(str(place.hostname))
     if place.scheme == "smtp" and client.has_extn("starttls"):
         client.starttls(context=_tls())
+        # A client must greet again after TLS begins (RFC 3207, 4.2).
         client.ehlo()
         secure = True
     if place.username:
+        # Anyone on the way could read the password.
         if not secure:
             raise MailDelayedError("The mail server offers no TLS, so no password is sent to it.")
         client.login(unquote(place.username), unquote(place.password or ""))
@@ -74,6 +76,7 @@ def _send(client: smtplib.SMTP, mail: RawMail, place: SplitResult) -> None:
     if not mail.recipient.isascii():
         if not client.has_extn("smtputf8"):
             raise MailRefusedError("The mail server accepts only addresses in ASCII.")
+        # Both parameters are required for an address that is not ASCII (RFC 6531, 3.4).
         options = ["SMTPUTF8", "BODY=8BITMIME"]
     client.sendmail(mail.sender, [mail.recipient], mail.content, options)
 

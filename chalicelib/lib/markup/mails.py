@@ -54,5 +54,6 @@ def _pages(folder: Path) -> "Environment":
 @cache
 def _texts(folder: Path) -> "Environment":
     environment = templates.environment(folder, autoescape=False)
+    # A line break in a value could otherwise begin a paragraph that looks like the service's own.
     environment.finalize = lambda value: collapse_spaces(CONTROL.sub(" ", str(value)))
     return environment

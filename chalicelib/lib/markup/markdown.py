@@ -46,6 +46,7 @@ _SIZE = re.compile(r"#([1-9][0-9]{0,3})x([1-9][0-9]{0,3})$", re.ASCII)
 _MAX_NESTING = 40
 
 
+# A post is read far more often than it changes.
 @lru_cache(maxsize=64)
 def to_html(markdown: str) -> str:
     """Return the HTML of a Markdown document.
@@ -94,6 +95,7 @@ def _adapt(tokens: "Sequence[Token]", shift: int) -> None:
             token.tag = "del"
         elif token.type in {"th_open", "td_open"}:
             side = str(token.attrs.pop("style", "")).partition(":")[2]
+            # The style would be removed by the cleaning, but a class on the list is kept.
             if side in {"center", "right"}:
                 token.attrSet("class", f"align-{side}")
         elif token.type == "image" and (size := _SIZE.search(str(token.attrs.get("src", "")))):

@@ -40,5 +40,6 @@ def environment(*folders: Path, autoescape: bool = True) -> "Environment":
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        # The templates are a part of the deployment, so looking for changes would only cost time.
         auto_reload=False,
     )
