@@ -142,6 +142,8 @@ def reserve(  # noqa: PLR0913  the fields of a hold
         if hold.free:
             ledger.open_free(unit, hold)
         else:
+            # What was read early may be outdated by the second attempt, so only the first one uses
+            # it.
             early = unused.pop() if unused else None  # only the first attempt uses it
             hold, (wallet, budget, _) = funds.priced(hold, terms.zone, early)
             ledger.open_hold(unit, wallet, hold)
@@ -193,6 +195,7 @@ def _close(
     hold: Hold, usage: TokenUsage | None, stage: Stage, kind: str, seconds: float
 ) -> Settled:
     used = 0 if usage is None else pricing.cost(hold.prices, usage)
+    # The hold is the most that the payer has agreed to, so an excess is not charged.
     cost = min(used, hold.amount)
     settled = Settled("released" if usage is None else "settled", cost)
 
@@ -246,6 +249,8 @@ def _carry_out(
             try:
                 return _attempt(hold, staged, find, lost=lost)
             except UnavailableError as error:
+                # Once a response was lost, a later refusal no longer proves that nothing was
+                # written.
                 lost = lost or isinstance(error, OutcomeUnknownError)
                 if deadline.passed():
                     if lost:
@@ -267,6 +272,7 @@ def _attempt(
     try:
         return run_unit(hold.workspace_id, None, staged, retry_policy=RETRY_POLICY)
     except (HoldTakenError, HoldClosedError):
+        # The request id is unique, so an earlier attempt of this request must have done it.
         problem = OutcomeUnknownError()
     except AppError as error:
         if not lost and not isinstance(error, OutcomeUnknownError):
@@ -294,6 +300,7 @@ def _alone_with_wallet(hold: Hold) -> Iterator[None]:
     if hold.free:
         yield
         return
+    # A fixed number of locks cannot fill the memory, and a collision only makes a request wait.
     lock = _LOCKS[zlib.crc32(hold.account_id.encode()) % len(_LOCKS)]
     while not lock.acquire(timeout=deadline.remaining(SECONDS)):
         if deadline.passed():

@@ -115,6 +115,7 @@ def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
     windows = budget.current(hold.windows)
     rooms = dict(zip(WINDOWS, map(budget.room, WINDOWS, windows), strict=True))
     min_cost = pricing.least_cost(hold.prices, hold.input_tokens, hold.granted)
+    # The longest window that is used up decides how long the caller has to wait.
     for window in reversed(WINDOWS):
         room = rooms[window]
         if room is not None and room < min_cost:
@@ -169,6 +170,8 @@ def emit_limit_reached(workspace_id: str, agent_id: str, window: str) -> None:
 
     def stage(unit: UnitOfWork) -> None:
         mark = LimitNoticeRow.new(workspace_id, agent_id, window)
+        # Each request that the limit refuses comes here, and a read costs less than a refused
+        # write.
         if LimitNoticeRow.find(mark.pk, mark.sk) is None:
             unit.create(mark)
             unit.outbox.emit(Event("bot.limit_reached", agent_id))

@@ -144,6 +144,7 @@ def reserve(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
     for window, key in zip(WINDOWS, hold.windows, strict=True):
         begun, limit = getattr(budget, f"{window}_key"), budget.limit(window)
         used, reserved_path = _path(window, "used"), _path(window, "held")
+        # Another request may have begun the window since the budget was read.
         conditions.append(_is(_path(window, "key"), begun))
         if begun != key:
             actions += [
@@ -154,6 +155,7 @@ def reserve(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
             continue
         actions += [used.add(hold.amount), reserved_path.add(hold.amount)]
         if limit is not None:
+            # The condition names the new total, because DynamoDB cannot add in a condition.
             conditions.append(used <= limit - hold.amount)
     unit.update(budget, actions, _all(conditions))
 
@@ -166,6 +168,7 @@ def release(unit: UnitOfWork, budget: BudgetRow, hold: Hold, amount: int) -> Non
     actions: list[Action] = []
     conditions: list[Condition] = []
     for window, key in zip(WINDOWS, hold.windows, strict=True):
+        # A later window has replaced the figures, so the old hold is no longer in them.
         if getattr(budget, f"{window}_key") == key:
             conditions.append(_is(_path(window, "key"), key))
             actions += [

@@ -213,6 +213,7 @@ def post(
     Raises:
         ValueError: a balance would become negative. The caller must rule this out.
     """
+    # Only the condition on ``seq`` makes this balance right: it fails after any other change.
     seq, available = wallet.seq + 1, wallet.available + amount - held_change
     reserved = wallet.reserved + held_change
     if available < 0 or reserved < 0:
@@ -230,6 +231,7 @@ def post(
         unit.create(
             WalletRow(wallet.pk, wallet.sk, available=available, reserved=reserved, seq=seq)
         )
+    # Fifteen digits sort like numbers, so the newest entries are read from the end.
     entry = LedgerEntryRow(_entries(wallet.account_id), f"{seq:015}")
     entry.kind, entry.amount, entry.held = kind, amount, held_change
     entry.balance_after, entry.at = available, clock.now()
@@ -338,6 +340,7 @@ def close_hold(  # noqa: PLR0913  the fields of an entry
     Raises:
         ConcurrentUpdateError: the wallet's reserved money is less than the hold.
     """
+    # The hold may have been closed since the wallet was read, and the retry finds that.
     if wallet.reserved < hold.amount:
         raise ConcurrentUpdateError
     row = HoldRow(_holds(hold.account_id), hold.request_id)
@@ -353,8 +356,10 @@ def close_hold(  # noqa: PLR0913  the fields of an entry
             HoldRow.used_output.set(used.output_tokens),
         ]
         details |= {"model": hold.model} | used._asdict()
+    # The condition on the state lets exactly one of several settlements commit.
     unit.update(row, changes, HoldRow.state == OPEN, on_conflict=HoldClosedError())
     post(unit, wallet, kind, amount=-cost, held_change=-hold.amount, **details)
+    # The job is deleted with the settlement, so a closed hold has no job.
     unit.delete(hold.job)
 
 

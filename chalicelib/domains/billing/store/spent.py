@@ -33,6 +33,7 @@ def count(unit: UnitOfWork, hold: Hold, cost: int) -> None:
     """
     counts = Increments(hold.workspace_id)
     measures = {hold.agent_id: cost, f"{hold.agent_id}{_ANSWERS}": 1}
+    # A hold that is settled after midnight belongs to the day on which it was reserved.
     counts.add(SUBJECT, date.fromisoformat(hold.windows.daily), measures)
     counts.stage(unit)
 

@@ -108,6 +108,7 @@ def set_content(unit: UnitOfWork, post: PostRow, content: str) -> None:
 
     The caller stages the creation or update of the post.
     """
+    # The number is the revision after the commit, by which ``read`` notices a torn read.
     post.content_revision = int(post.version or 0) + 1
     key = _text_key(post.id)
     unit.save(ContentTextRow(key.pk, key.sk, content=content, revision=int(post.content_revision)))
@@ -123,6 +124,7 @@ def read(post_id: str) -> tuple[PostRow, str] | None:
     post, text = rows.get(PostRow), rows.get(ContentTextRow)
     if not isinstance(post, PostRow):
         return None
+    # The two rows are read in one request, but BatchGetItem is not a snapshot.
     if not isinstance(text, ContentTextRow) or text.revision != post.content_revision:
         raise ConcurrentUpdateError
     return post, str(text.content)

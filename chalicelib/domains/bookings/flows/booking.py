@@ -161,6 +161,7 @@ def book(
     )
     placement.stage(booking)
     unit.create(booking)
+    # The price and the length are copied from the service, so it must not have changed.
     unit.require(service, type(service).version == service.version)
     if job := lapse_job(unit.workspace_id, booking):
         unit.create(job)
@@ -218,6 +219,7 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
     former = _time_and_resource(booking)
     if status != booking.status:
         _end_hold(unit, booking)
+        # Both statuses occupy the time, so nothing has to be checked or written in the calendar.
         to_check = {status, booking.status} - _SAME_TIME_STATUSES
         booking.status = status
     else:
@@ -227,6 +229,7 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
     elif booking.blocks and to_check:
         Placement.create_for_reactivation(unit, booking).reactivate(booking)
     elif blocked and not booking.blocks:
+        # All bookings of a day write the same calendar row, so conflicts are expected.
         unit.retry_policy = retry.high_contention()
         days = CalendarDays(unit.workspace_id, [(booking.resource_id, former_entry.buffered)])
         days.remove(booking.resource_id, former_entry)
@@ -276,6 +279,7 @@ def lapse(job: Job) -> None:
 
     def stage(unit: UnitOfWork) -> None:
         booking = BOOKINGS.find(job.workspace_id, job.payload["booking"])
+        # The payload names the moment of expiry: a booking that was held again has another job.
         if booking is not None and _expiry(booking) == job.payload:
             reason = "The booking was not paid in time."
             change(unit, booking, BookingChange("job", "cancelled", reason=reason))
@@ -291,6 +295,7 @@ def _expiry(booking: BookingRow) -> dict[str, Any]:
 
 def _end_hold(unit: UnitOfWork, booking: BookingRow) -> None:
     if booking.hold_expires_at is not None:
+        # The job would find the hold ended, but deleting it saves the run.
         unit.delete(jobs.ref(LAPSE, booking.hold_expires_at, booking.id))
         booking.hold_expires_at = None
 

@@ -102,6 +102,7 @@ def booking_of(text: str, purpose: Purpose) -> BookingRow:
     """
     token = parse(text)
     booking = BOOKINGS.find(token.workspace_id, token.booking_id)
+    # The two failures give one error, so a guess does not reveal which bookings exist.
     if booking is None or not token.is_for(purpose, booking.token_secret):
         raise BOOKINGS.unavailable()
     return booking

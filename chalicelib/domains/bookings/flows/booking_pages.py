@@ -81,6 +81,7 @@ def open_page(workspace_id: str, service_id: str | None = None) -> OpenPage:
 def _bookable(workspace_id: str, ids: list[str], rows: Rows) -> list[ServiceRow]:
     """Return the active services among these, except services of suspended sites."""
     read = rows.fetch(SERVICES.key(workspace_id, service_id) for service_id in ids)
+    # The settings may still have the ids of deleted services.
     active_services = [row for row in read if isinstance(row, ServiceRow) and row.status == ACTIVE]
     site_ids = {row.site_id for row in active_services if row.site_id}
     sites = rows.fetch(

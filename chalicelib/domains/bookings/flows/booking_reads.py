@@ -76,6 +76,7 @@ class BookingReads:
         if off is None or off in self._time_off:
             self.rows.read(row_keys)
             return
+        # The lock is read before the time off. If time off is added in between, the lock conflicts.
         self.rows.read([time_off.lock_key(self.workspace_id)])
         with deadline.side_by_side() as start:
             off_task = start(lambda: time_off.overlapping(self.workspace_id, off.start, off.end))

@@ -260,6 +260,7 @@ class Search(NamedTuple):
 
     def _calendars(self, first: int, last: int) -> list[Calendar]:
         calendars = read(self.workspace_id, self.candidates.active, self.rules, first, last)
+        # The booking that is moved must not block its own new time.
         return (
             [calendar.exclude_booking(self.moving) for calendar in calendars]
             if self.moving

@@ -106,12 +106,14 @@ class Placement:
 
     def __post_init__(self) -> None:
         """Take time off and calendar days, which are read now unless they were read ahead."""
+        # A popular day has many writers, so the retries go on for longer.
         self.unit.retry_policy = retry.high_contention()
         self._now = epoch_ms(clock.now())
         workspace_id, rows = self.unit.workspace_id, self.reads.rows
         span = slots.busy_range(self.rules, self.start, self.start)
         spans = [(candidate.resource.id, span) for candidate in self.candidates]
         if self.existing is not None:
+            # A move to another day must also take the booking out of its former day.
             spans.append((self.existing.resource_id, self.existing.busy.buffered))
         off = None if self.requested.ignores_schedule else span
         self.reads.read_calendars(spans, off)
@@ -268,6 +270,7 @@ class Placement:
 
     def _require_unchanged(self, candidate: Candidate) -> None:
         """Stage the requirement that opening hours and time off are unchanged at commit."""
+        # After a concurrent change of hours or time off, the commit fails and the unit runs again.
         resources.require_unchanged(self.unit, candidate.resource)
         if not self.requested.ignores_schedule:
             resources.require_hours_unchanged(self.unit, candidate.resource.id, candidate.hours)
@@ -307,6 +310,7 @@ def _moment(requested: SlotRequest, zones: Zones) -> int:
         moment = zoned_times.exact_moment(start, zones.effective)
     except LocalTimeError as error:
         raise ValidationError.of("startAt", str(error)) from None
+    # Calendar days store minutes, so seconds would be lost.
     if moment.second or moment.microsecond:
         message = f"expected a whole minute, received {start.isoformat()}"
         raise ValidationError.of("startAt", message)

@@ -70,6 +70,7 @@ class StaffPlan(NamedTuple):
         with deadline.side_by_side() as start:
             off_task = start(lambda: time_off.overlapping(workspace_id, *period))
             keys = resources.keys_of_schedules(workspace_id, ids)
+            # The console only shows the hours, so they may be a second old, at half the read units.
             hours = fetch(keys, consistent=False)
             off = [absence for absence in off_task.result() if any(map(absence.applies_to, ids))]
         rows = time_off.find_all(workspace_id, [absence.id for absence in off])
@@ -113,6 +114,7 @@ class StaffPlan(NamedTuple):
     ) -> list[Span]:
         if resource.status != "active":
             return []
+        # Free time that begins in the past could not be booked, so it begins at the next step.
         now = -(-epoch_ms(clock.now()) // _STEP) * _STEP
         busy = [
             calendar_entry.span

@@ -233,10 +233,12 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
     request = parsing.parse(PublicBookingCreate, awaited.request)
     new_booking = book(ctx, request, awaited.source, is_proved=True)
     response = PublicBookingOut.from_record(new_booking.row).model_dump(mode="json", by_alias=True)
+    # The visitor agreed to the details in the e-mail, which may be thirty minutes old.
     if isinstance(new_booking, AwaitedBooking) or any(
         response[name] != awaited.booking[name] for name in ("status", "endAt", "price")
     ):
         raise ChangedError("The price or the duration has changed. Book again.")
+    # Two clicks on the link would book twice, so the row must still exist at commit.
     ctx.unit.delete(awaited, if_there=True)
     return awaited, new_booking
 
@@ -330,6 +332,8 @@ def book(
     for row in earlier:
         row.ids = [*row.ids, new_row.id]
         if is_proved:
+            # The key of proved bookings does not change daily, so the row must last until the
+            # booking.
             row.expires = max(row.expires, new_row.starts_at)
         ctx.unit.save(row)
     for limit, subject in unproved:
@@ -387,11 +391,13 @@ def _contact(ctx: Context, client: BookingContact, service: ServiceRow, rows: Ro
     try:
         return booking.contact_of(client.name, client.phone, client.email, country)
     except ValidationError:
+        # A suspended site gives the same error, whatever the visitor has entered.
         require_open_site(ctx.workspace_id, service, rows)
         raise
 
 
 def _take_daily_limit(ctx: Context) -> None:
+    # A retry of the unit must not count the visitor's request a second time.
     ctx.unit.run_side_effect_once(
         "day", lambda: limits.take(BOOKINGS_PER_DAY, ctx.principal.rate_limit_key)
     )

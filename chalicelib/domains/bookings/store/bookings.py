@@ -366,6 +366,7 @@ def blocking_between(
             partition_of(workspace_id, BOOKINGS.noun, "resource_id", resource_id)
             for resource_id in resource_ids
         ]
+    # A booking that began before the period may still run, for at most ``MAX_LENGTH``.
     starts = (first_ms - MAX_LENGTH // timedelta(milliseconds=1), last_ms - 1)
     bounds = IndexRange(BY_ROW, "", *key_bounds(starts))
     where = ContentRow.s.is_in(*BLOCKING) & (ContentRow.n2 > first_ms)
@@ -425,6 +426,7 @@ def new_awaited(workspace_id: str, token: str, contacts: Iterable[str | None]) -
     return AwaitedBookingRow(
         _partition(workspace_id),
         tokens.digest(token),
+        # An address and its other spelling must find the same request when a client is erased.
         contacts=[emails.key(contact) for contact in contacts if contact],
         link_ends_at=now + LINK_WORKS_FOR,
         expires=now + AWAITED_KEPT_FOR,

@@ -62,6 +62,7 @@ def overlapping(
     place = BOOKINGS.partition(workspace_id)
     if resource_id is not None:
         place = partition_of(workspace_id, BOOKINGS.noun, "resource_id", resource_id)
+    # The index sorts by the start, and a booking may have begun a day before the period.
     starts = (period.start - MAX_LENGTH // timedelta(milliseconds=1), period.end - 1)
     items = Partition(place, Cost()).items(
         filter_condition=ContentRow.s.is_in(*BLOCKING) & (ContentRow.n2 > period.start),
@@ -125,6 +126,7 @@ class CalendarDayRow(ContentRow):
         Raises:
             DayFullError: the booking has no entry, and the day has ``MAX_ENTRIES``.
         """
+        # The entry is replaced if the unit runs again, so a booking is never listed twice.
         lines = self._other_lines(entry.booking_id)
         if len(lines) >= MAX_ENTRIES:
             raise DayFullError
@@ -181,6 +183,7 @@ def read(
     This sends one strongly consistent query.
     """
     days = days_of(span)
+    # A stale read could miss a booking that was just made, and list its time as free.
     items = Partition(_partition(workspace_id, resource_id), cost or Cost()).items(
         range_key_condition=ContentRow.sk.between(days[0], days[-1]), consistent_read=True
     )
@@ -251,6 +254,7 @@ class CalendarDays:
 
     def remove(self, resource_id: str, entry: BusyEntry) -> None:
         """Remove a booking from every day that it overlapped."""
+        # The buffers may reach into another day, which has an entry of the booking, too.
         for day in days_of(entry.buffered):
             self._rows[resource_id, day].remove(entry.booking_id)
             self._changed.add((resource_id, day))

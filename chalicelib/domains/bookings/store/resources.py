@@ -101,6 +101,7 @@ def save_schedule(unit: UnitOfWork, resource: ResourceRow, schedule: Schedule) -
         key.pk,
         key.sk,
         hours=hours,
+        # The version is the one after the commit, so a later change of hours writes another number.
         resource_version=int(resource.version or 0) + 1,
         updated_at=clock.now(),
     )
@@ -178,6 +179,7 @@ def stage_deletion(
     until = clock.now() + retention
     unit.soft_delete(resource, until=until)
     if schedule is not None:
+        # The hours must not outlive their resource for ever, so both expire together.
         unit.update(schedule, [ScheduleRow.expires.set(until)])
 
 
@@ -201,6 +203,7 @@ def require_hours_unchanged(unit: UnitOfWork, resource_id: str, hours: ScheduleR
     key = _schedule_key(unit.workspace_id, resource_id)
     condition: Condition
     if hours is None:
+        # New hours have a row, so a missing row is the state that was read.
         condition = ScheduleRow.pk.does_not_exist()
     elif hours.resource_version is None:  # written before rows had it
         condition = ScheduleRow.pk.exists() & ScheduleRow.resource_version.does_not_exist()

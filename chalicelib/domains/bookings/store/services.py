@@ -123,6 +123,7 @@ class Bindings:
 
     def get_service_ids(self, resource_id: str) -> list[str]:
         """Return the ids of the services bound to a resource, oldest first."""
+        # Tags are stored folded in the index entries.
         return self._ids.get(fold(resource_id), [])
 
 

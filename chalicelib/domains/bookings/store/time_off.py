@@ -72,6 +72,7 @@ class TimeOff(NamedTuple):
         if self.moments is not None:
             return self.moments
         start, end = self.span("UTC")
+        # Zones reach from UTC-12 to UTC+14, so a day begins and ends within this margin.
         margin = _FURTHEST // timedelta(milliseconds=1)
         return Span(start - margin, end + margin)
 
@@ -138,6 +139,7 @@ def overlapping(workspace_id: str, first_ms: int, last_ms: int) -> list[TimeOff]
     overlap in any zone; ``TimeOff.span`` returns their span for one resource. This sends one
     strongly consistent query.
     """
+    # The index is sorted by the end, so time off that has passed is not read.
     not_ended = ContentRow.r >= _ends(first_ms + 1)
     items = Partition(_partition(workspace_id), Cost()).items(
         index_name=BY_ROW, range_key_condition=not_ended, consistent_read=True
@@ -195,6 +197,7 @@ def read_lock(workspace_id: str, rows: Rows | None = None) -> LockRow:
 def require_unchanged(unit: UnitOfWork, lock: LockRow) -> None:
     """Require that the workspace's time off is unchanged since the lock was read."""
     is_same = LockRow.version == lock.version if lock.version else LockRow.pk.does_not_exist()
+    # Time off is written together with a new version of the lock, so the lock shows every change.
     unit.require(lock, is_same)
 
 

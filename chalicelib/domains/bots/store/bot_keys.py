@@ -89,4 +89,5 @@ def is_key_of(agent_id: str, token: str) -> bool:
     if not tokens.well_formed(token, tokens.BOT_PREFIX):
         return False
     key = BotKeyRow.find(_key_partition(token), SORT_KEY)
+    # A key of another bot is refused like an unknown one.
     return key is not None and bool(key.agent_id == agent_id)

@@ -72,6 +72,7 @@ def reach(  # noqa: PLR0913  the fields of a visit
     if not gained:
         return False
     measures: dict[str, int] = dict.fromkeys(gained, 1)
+    # Without a site, the set has one element, so that the visit counts once.
     for site in {None, visit.project_id}:
         counts.add(
             bot_metrics.widget_subject(agent_id, site),

@@ -48,6 +48,8 @@ def look_up(workspace_id: str, barcode: Barcode) -> Found | None:
 def _within_limits(workspace_id: str, source: str) -> bool:
     """Return whether the database's limit and the workspace's share allow one more request."""
     try:
+        # The workspace's share is taken first, so a busy workspace does not use up the others'
+        # limit.
         limits.take(WORKSPACE_LIMIT, f"{workspace_id}:{source}")
         limits.take(DATABASE_LIMIT, f"{PLATFORM}:{source}")
     except RateLimitedError:

@@ -133,6 +133,7 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
             facts=facts,
             categories=_paths(categories_by_id),
         )
+        # The model is paid for each request, so the draft is counted before it.
         limits.take(_daily(), ctx.workspace_id)
         draft = _request_draft(request)
         category_id = draft.category_id
@@ -148,6 +149,7 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
         images = _photos(ctx.workspace_id, [draft.name, category], warnings)
         return Drafted(card, images, tuple(warnings))
 
+    # A conflict repeats the unit, and a second draft would be paid for.
     drafted = ctx.unit.run_side_effect_once("draft", draft)
     for warning in drafted.warnings:
         ctx.warn(warning)

@@ -201,6 +201,7 @@ def add_stock(
         StockRow(product.pk, product.sk),
         [
             StockRow.stock.add(delta),
+            # The list engine sorts by the copy in ``y1``, which must change with the stock.
             StockRow.y1.set(StockRow.stock + delta),
             StockRow.version.add(1),
             StockRow.updated_at.set(clock.now()),

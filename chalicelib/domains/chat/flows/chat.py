@@ -78,6 +78,7 @@ class Bot(NamedTuple):
         counts = Increments(self.workspace_id)
         today = clock.local_day(clock.now(), self.workspace.timezone)
         bot_metrics.count(counts, self.agent.id, channel, today, measures)
+        # Statistics must not fail an answer.
         with suppress(UnavailableError):
             counts.write()
 
@@ -145,6 +146,7 @@ class CheckedMessage:
             )
             raise RateLimitedError(msg)
         if self.count_message is not None:
+            # A call over the limit must not hold money first.
             self.count_message(UnitOfWork(self.bot.workspace_id))  # only raises its error
         number = int(dialog.last_number) + 2 if dialog else 2
         dialog_id = session.dialog_id if session else new_id()
@@ -288,6 +290,7 @@ class CheckedMessage:
             if self.session is None:
                 unit.create(self._new_session(exchange))
             else:
+                # A slow request may have lost its lock to another one by now.
                 is_holder = SessionRow.holder == self.caller.request_id
                 unit.require(self.session, is_holder, on_conflict=SessionBusyError())
 
@@ -368,6 +371,7 @@ def accept_message(args: ChatRequest, caller: Caller) -> Exchange | Replay:
         session = start(partial(_find_session, args, workspace_id))
         streams = start(partial(_open_streams, caller.visitor))
         bot = Bot(*bots.switched_on(workspace_id, args.agent_id))
+    # A disabled owner hides the bot, so that error comes before the limit's.
     if count_task.exception() is not None:
         bots.require_active_owner(bot.workspace)
     count_task.result()
@@ -375,6 +379,7 @@ def accept_message(args: ChatRequest, caller: Caller) -> Exchange | Replay:
     try:
         return message.accept(streams.result())
     except BaseException:
+        # The stream was counted as open, and nobody would end it before it expires.
         end_stream(caller)
         with suppress(UnavailableError):
             chat_request.clear_replay(
@@ -527,6 +532,7 @@ class _Message:
 
         Callers without access to the bot or the session mark nothing.
         """
+        # Without access, a caller must neither learn of a stored answer nor block its key.
         key.result()
         self.session.result()
         self.idempotency_record = self._idempotency_record()

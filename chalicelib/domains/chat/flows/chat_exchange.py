@@ -270,6 +270,7 @@ class Exchange:
         unused = [_unchanged(self.hold, self.session_hash)]
 
         def stage(unit: UnitOfWork) -> None:
+            # If the commit fails, the job settles this checkpoint, so it must be stored first.
             checkpointed.result()
             stage_end(
                 unit,
@@ -358,6 +359,7 @@ def stage_end(  # noqa: PLR0913  the fields of an ending
     """
     used = ending.usage or TokenUsage(0, 0)
     has_text = bool(ending.text.strip())
+    # The message may have been erased while the answer was streamed.
     if rows.answer is not None and rows.answer.is_open:
         messages.stage_end(unit, rows.answer, ending.text, _ended(ending, used))
         dialogs.add_totals(
@@ -415,6 +417,7 @@ def settle_hold(job: Job) -> None:
 def recover(hold: Hold) -> Recovered:
     """Return the text and usage of a crashed request's last checkpoint, if any."""
     answer = messages.find(*answer_place(hold)) if hold.message_id else None
+    # A closed answer was settled by the request itself.
     if answer is None or not answer.is_open:
         return Recovered(None, charging.nothing)
     zone = workspaces.get(hold.workspace_id).timezone

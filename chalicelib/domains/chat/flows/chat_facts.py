@@ -155,6 +155,7 @@ def _nearest(
     """
     partition = Partition(listing.partition(workspace_id), Cost())
     active = listing.having({"status": "active"})
+    # A fact that is a second old does no harm, and this read costs half.
     rows = list(islice(entries(partition, None, active, consistent=False), MAX_SEARCHED))
     searched = list(words)
     in_order: SortKey = listing.sorts["sortOrder"]

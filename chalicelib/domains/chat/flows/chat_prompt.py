@@ -115,6 +115,8 @@ def fit_history(
     for turn in islice(answered, MAX_TURNS):
         pair = [Message("user", turn.question), Message("assistant", turn.answer)]
         cost = count(pair)
+        # A turn in the middle must not be missing, so the first one that does not fit ends the
+        # history.
         if spent + cost > room:
             break
         spent += cost

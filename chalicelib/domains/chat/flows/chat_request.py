@@ -127,6 +127,7 @@ def idempotency_record(scope: str, key: str, arguments: Sequence[str | None]) ->
 
     A retry must repeat these ``arguments``.
     """
+    # The hash is of JSON, so that no two lists of arguments give the same bytes.
     return IdempotencyRecord(scope, key, hashlib.sha256(to_json(arguments)).hexdigest())
 
 
@@ -224,5 +225,6 @@ def _sealed(token: str, record: IdempotencyRecord, dialog_id: str) -> str:
     secret = f"session\0{record.scope}\0{record.key}\0{dialog_id}"
     raw = urlsafe_b64decode(token + "=")
     mask = hashlib.sha256(secret.encode()).digest()
+    # Encrypting and decrypting are the same operation. Each token is random and has its own mask.
     mixed = bytes(one ^ other for one, other in zip(raw, mask, strict=True))
     return urlsafe_b64encode(mixed).decode().rstrip("=")

@@ -151,6 +151,7 @@ def carry_out(call: ToolCall, tools: Collection[Tool], context: ToolContext) -> 
         text = to_text(tool.run(context, parsing.parse(tool.arguments, values)))
     except (AppError, ToolError) as error:
         return fail(cut_bytes(str(error), MAX_RESULT_BYTES))
+    # A fault of a tool must not end the answer, which the visitor is reading.
     except Exception:
         log.exception("a tool failed", extra={"tool": tool.name})
         return fail("This tool is not available now. Answer without it.")
@@ -558,6 +559,7 @@ def _person(context: ToolContext, args: PersonArguments) -> Person:
     """Return the visitor, with what the visitor has written and nothing else."""
     said_words = {word for text in context.visitor_texts for word in _words(text)}
     words = _words(args.name or "")
+    # A name of the model's own invention would be booked as the visitor's.
     name = args.name if words and said_words.issuperset(words) else None
     phone = phones.find_phone(args.phone, context.workspace.country) if args.phone else None
     email = emails.find_email(args.email) if args.email else None

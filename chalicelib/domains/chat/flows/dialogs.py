@@ -36,6 +36,7 @@ def remove_expired(job: Job) -> None:
 
     def stage(unit: UnitOfWork) -> None:
         dialog_row = DIALOGS.find(unit.tenant, dialog.id)
+        # The visitor may have written again since the messages were removed.
         if dialog_row is not None and dialog_row.last_message_at + RETENTION <= clock.now():
             if dialog_row.session_hash is not None:
                 chat_sessions.end(unit, unit.tenant, dialog_row.session_hash)

@@ -138,6 +138,7 @@ def stage_lock(unit: UnitOfWork, session: SessionRow, holder: str) -> None:
 
 def stage_release(unit: UnitOfWork, session: SessionRow | None, holder: str) -> None:
     """Stage releasing a session's lock, if the request still holds it."""
+    # Another request may hold the lock by now.
     if session is not None and session.holder == holder:
         actions: list[Action] = [SessionRow.holder.remove(), SessionRow.held_until.remove()]
         unit.update(

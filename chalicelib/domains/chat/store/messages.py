@@ -141,6 +141,7 @@ def checkpoint(workspace_id: str, dialog_id: str, number: int, content: str, end
     table = MessageRow._get_connection()  # noqa: SLF001  ``update`` would read the row again
     place = (_partition(workspace_id, dialog_id), _sort_key(number))
     try:
+        # The settlement may have closed the answer, whose final text must be kept.
         table.update_item(*place, actions=actions, condition=MessageRow.is_open.exists())
     except UpdateError as error:
         if error_code(error) != CONDITION_FAILED:

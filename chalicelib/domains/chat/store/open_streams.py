@@ -40,6 +40,7 @@ def find(visitor: str) -> OpenStreamsRow:
     place = f"OPEN-STREAMS#{visitor}"
     row = OpenStreamsRow.find(place, SORT_KEY) or OpenStreamsRow(place, SORT_KEY, ends={})
     now = clock.now()
+    # A function that crashes does not remove its stream, so an old one is dropped here.
     row.ends = {k: v for k, v in row.ends.items() if datetime.fromisoformat(v) > now}
     return row
 

@@ -131,6 +131,7 @@ def find_actions(workspace_id: str, dialog_id: str) -> Actions:
     partition = Partition(_partition(workspace_id, dialog_id), Cost(), ProposalRow)
     slots: tuple[OfferedSlot, ...] = ()
     proposals, latest = [], None
+    # One more row is read, because the newest row may be the one of the offered times.
     for item in partition.items(MAX_READ + 1, scan_index_forward=False, consistent_read=True):
         if item["sk"]["S"] == _LATEST:
             row = LatestRow.from_raw_data(item)
@@ -253,6 +254,7 @@ def stage_decision(
     unit.update(row, actions, ProposalRow.state == was, on_conflict=conflict_error)
     if was == OPEN:
         newest = LatestRow.proposal == str(row.id)
+        # A newer proposal may have replaced this one since it was read.
         unit.require(LatestRow(row.pk, _LATEST), newest, on_conflict=conflict_error)
 
 

@@ -143,6 +143,7 @@ def match(
         return Match(ClientRow(key.pk, key.sk), is_new=False, is_filled=False)
     existing = rows.find(ClientRow, key)
     if existing is None:
+        # The client was found by its look-up and then deleted, so the search is repeated.
         raise ConcurrentUpdateError
     new_contacts = {name: value for name, value in fills.identity.items() if name not in holders}
     missing = {
