@@ -80,6 +80,7 @@ def import_record_images(
         own_images.get(image.file_id) or remote_images.get(image.url) for image in requested
     ]
     imported = [_image_map(image) for image in record_images if image is not None]
+    # A mistake in the new list must not remove the images that visitors see.
     if requested and old_images and not imported:
         ctx.warn("None of the new images could be imported; the old ones stay.")
         return list(old_images)

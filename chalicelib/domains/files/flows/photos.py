@@ -76,6 +76,8 @@ def search(  # noqa: PLR0913  the parameters of a search
     source = photo_source(timeout_seconds=max_seconds)
 
     def request() -> dict[str, Any]:
+        # The workspace's share is taken first, so a busy workspace does not use up the others'
+        # limit.
         limits.take(WORKSPACE_LIMIT, workspace_id)
         limits.take_each([(provider_limit, PLATFORM) for provider_limit in PROVIDER_LIMITS])
         return asdict(source.search(query, page=page, size=size, orientation=orientation))

@@ -127,6 +127,7 @@ def import_images(  # noqa: PLR0913  options of one import
         REMOTE_IMAGES, lambda: _store_all(ctx.workspace_id, remote, seconds, allow_http=allow_http)
     )
     objects = {url: one for url, one in outcomes.items() if isinstance(one, StoredObject)}
+    # The objects have no file if the unit fails, so they would fill the bucket.
     ctx.unit.on_failure(lambda: remove_objects(objects.values()))
     files = _stage(ctx, objects, folder, reserved) if objects else {}
     results: list[ImportedImage | RejectedImage] = []
@@ -171,6 +172,7 @@ def copy_images(workspace_id: str, urls: Iterable[str]) -> dict[str, StoredObjec
     objects: dict[str, StoredObject | RejectedImage] = {}
     for url in own_urls:
         key = url.removeprefix(settings().public_url + "/")
+        # The key comes from a URL that a user wrote, and must not lead out of the folder of files.
         if ids[url] in known_ids or ".." in key.split("/"):
             continue
         if (body := object_store().get(key)) is None:
@@ -234,6 +236,7 @@ def remove_objects(objects: Iterable[StoredObject]) -> None:
 
     If a removal fails now, a scheduled job retries it.
     """
+    # The job exists already, so a removal that fails now is repeated by the runner.
     for one in objects:
         jobs.attempt(one.cleanup_job, remove_orphan)
 
@@ -278,6 +281,7 @@ def _put(  # noqa: PLR0913  attributes of a file
     file_id: str | None = None,
 ) -> StoredObject:
     file_id = file_id or new_id()
+    # The random part keeps anyone from guessing the URLs of other files.
     folder = f"files/{file_id}{secrets.token_urlsafe(16)}"
     key, thumbnail_key = f"{folder}/{stored_files.url_name(name, mime_type)}", None
     objects = {key: (body, mime_type)}
@@ -286,6 +290,7 @@ def _put(  # noqa: PLR0913  attributes of a file
         objects[thumbnail_key] = (clean.thumbnail, clean.thumbnail_type)
     orphan = {"fileId": file_id, "keys": list(objects)}
     cleanup_job = jobs.row(ORPHAN, workspace_id, orphan, clock.now() + ORPHAN_AFTER)
+    # The job is written before the objects, so that a process that dies leaves none behind.
     jobs.schedule(cleanup_job)
     try:
         for object_key, (content, kind) in objects.items():
@@ -312,6 +317,7 @@ def _own_files(ctx: Context, urls: Iterable[str]) -> dict[str, FileRow]:
         for url, file_id in ids.items()
         if file_id in files_by_id
         and is_image(files_by_id[file_id])
+        # The id in the URL can be right while the rest is not, and such a URL shows nothing.
         and public_url(files_by_id[file_id].key) == url
     }
 
@@ -330,6 +336,7 @@ def _store_all(
         seen_per_host[host] += 1
         return seen_per_host[host]
 
+    # The first image of each host comes first, then the second ones.
     ordered = sorted(urls, key=position_in_host)
     results = map_in_threads(
         lambda url: _store_one(workspace_id, url, deadline, hosts, allow_http=allow_http),
@@ -353,6 +360,7 @@ def _store_one(
             accept="image/*",
             hosts=hosts,
         )
+        # Re-encoding takes much memory, so a function does it for one image at a time.
         with _reencoding:
             if deadline.passed:
                 return late
@@ -384,6 +392,7 @@ def _stage(
             accepted[url] = image
             free_bytes -= image.size
     left_out = [image for url, image in objects.items() if url not in accepted]
+    # Before the commit, another attempt could still accept an image that was left out.
     ctx.unit.after_commit(lambda: remove_objects(left_out))
     if not accepted:
         return {}
@@ -404,6 +413,7 @@ def folder_at_root(unit: UnitOfWork, name: str) -> str:
     """
     existing = root_folder(unit.workspace_id, name)
     if existing is not None:
+        # The folder may be deleted until the commit, and a file must not be lost in it.
         unit.require(FolderRow(FOLDERS.partition(unit.workspace_id), existing))
         return existing
     folder = FOLDERS.new(unit.workspace_id, name=name)

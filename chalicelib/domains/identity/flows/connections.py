@@ -68,6 +68,7 @@ def stage_endings(
     The audit event names them, unless they may belong to other workspaces than its log.
     """
     now = clock.now()
+    # A second end must not move the time of the first one.
     for row in rows:
         is_live = ConnectionRow.pk.exists() & ConnectionRow.ended_at.does_not_exist()
         unit.update(row, connections.end_actions(now), is_live)

@@ -32,8 +32,10 @@ def id_for(cookie: str, account_id: str) -> str:
     try:
         account_proof = _proof(device, account_id)
     except (NotConfiguredError, UnavailableError):
+        # Without the key, the user can still sign in, within the limits of an unknown browser.
         log.warning("no device is recognised: the master key cannot be read", exc_info=True)
         return ""
+    # The comparison takes constant time, so that a proof cannot be guessed byte by byte.
     return device if any(hmac.compare_digest(account_proof, proof) for proof in proofs) else ""
 
 

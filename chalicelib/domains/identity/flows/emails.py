@@ -48,8 +48,10 @@ def proof_page_url(account: AccountRow) -> str:
 
 def is_genuine(token: str, account: AccountRow) -> bool:
     """Whether a token was mailed to an account."""
+    # The comparison takes constant time, so that a token cannot be guessed byte by byte.
     return hmac.compare_digest(_token(account).encode(), token.encode())
 
 
 def _token(account: AccountRow) -> str:
+    # The token contains the address, so a change of the address makes it useless.
     return derived_token(f"proof:{account.id}:{emails.key(account.email)}")

@@ -74,6 +74,7 @@ def stage_role(unit: UnitOfWork, lock: LockRow, membership: MembershipRow, role:
         unit.update(membership, workspaces.role_changes(str(role)), unchanged)
         unit.outbox.emit(Event("member.role_changed", membership.account_id))
     if role is Role.MEMBER:
+        # Keys and connected apps are for managers and owners only.
         _stage_ends_of_access(unit, membership.account_id)
     unit.save(lock)
     unit.save(workspaces.member_row(membership.account_id, unit.workspace_id))
@@ -91,6 +92,7 @@ def stage_removal(unit: UnitOfWork, lock: LockRow, membership: MembershipRow) ->
     ended = _stage_ends_of_access(unit, account_id)
     unit.save(lock)
     payload = {"accountId": account_id, "endedAt": iso(clock.now())}
+    # What the member has in other domains is removed by a job, which may take many transactions.
     unit.create(jobs.row(MEMBERSHIP_ENDED, unit.workspace_id, payload))
     unit.outbox.emit(Event("member.removed", account_id))
     unit.mention(f"account:{account_id}")
@@ -103,6 +105,7 @@ def stage_revocations(unit: UnitOfWork, keys: Iterable[ApiKeyRow]) -> None:
     A key that is already revoked keeps its time.
     """
     for key in keys:
+        # The first revocation is the one that the audit log names.
         since = key.revoked_at or clock.now()
         unit.update(key, [ApiKeyRow.revoked_at.set(since)])
         unit.mention(f"key:{key.key_id}")
@@ -169,6 +172,7 @@ def _find(invitation_token: str) -> tuple[InvitationRow | None, bool]:
     place, dot, signature = invitation_token.partition(".")
     if not dot:
         return invitations.find(invitation_token), False
+    # The comparison takes constant time, so that a signature cannot be guessed byte by byte.
     is_genuine = hmac.compare_digest(_signature(place).encode(), signature.encode())
     return (invitations.at(place) if is_genuine else None), True
 
@@ -227,6 +231,7 @@ def working(row: InvitationRow | None) -> OpenInvitation | None:
 
 def still_invites(membership: MembershipRow, row: InvitationRow) -> bool:
     """Whether the inviter has had the right to invite to the role since making the invitation."""
+    # A member who lost the role and got it back must not revive old invitations.
     is_same_term = membership.term == row.inviter_term
     return is_same_term and may_invite(Role(membership.role), Role(row.role))
 
@@ -240,6 +245,7 @@ def stage_use(unit: UnitOfWork, invitation: OpenInvitation) -> None:
     row, inviter, membership = invitation.row, invitation.inviter, invitation.inviter_membership
     unit.update(row, [InvitationRow.used_at.set(clock.now())], invitations.is_unused())
     unit.delete(invitations.lookup(row))
+    # The inviter may lose the role or the account between the read and the commit.
     unit.require(membership, MembershipRow.role == membership.role)
     unit.require(inviter, AccountRow.disabled_at.does_not_exist())
     unit.mention(f"invitation:{row.invitation_id}")

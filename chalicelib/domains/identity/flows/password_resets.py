@@ -42,12 +42,15 @@ def working(reset_token: str) -> OpenReset | None:
 
     It works once, for an hour, until the account is disabled or gets a new password in another way.
     """
+    # The clock decides, because DynamoDB removes expired rows up to two days late.
     row = password_resets.find(reset_token)
     if row is None or clock.now() >= row.expires_at:
         return None
     account = accounts.find_by_hashes(row.address_hashes.split())
+    # An unproved address may belong to someone else, who would get the account with the link.
     if account is None or account.disabled_at is not None or not account.is_proved:
         return None
     changed_at = account.password_set_at
+    # A link that was mailed before the last change of the password must not change it again.
     is_outdated = changed_at is not None and changed_at > row.created_at
     return None if is_outdated else OpenReset(row, account)

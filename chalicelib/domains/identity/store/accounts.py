@@ -76,6 +76,7 @@ def stage_email_claims(unit: UnitOfWork, account: AccountRow, taken_error: Excep
     if find_by_email(account.email) is not None:
         raise taken_error
     current, *former = claim_hashes(account.email)
+    # A claim that only the release before this one uses may be replaced (ADR 69).
     free = ClaimRow.pk.does_not_exist() | ClaimRow.is_former.exists()
     changes: list[Action] = [ClaimRow.target.set(account.id), ClaimRow.is_former.remove()]
     unit.update(claim(EMAIL_CLAIM, current, account.id), changes, free, on_conflict=taken_error)
@@ -156,7 +157,9 @@ def find_by_hashes(hashes: list[str]) -> AccountRow | None:
     """Return the account with the address of these hashes (``claim_hashes``), or None."""
     keys = [Key(ClaimRow, *claim_key(EMAIL_CLAIM, name)) for name in hashes]
     targets = [row.target for row in fetch(keys) if isinstance(row, ClaimRow)]
+    # The same number of requests for known and unknown addresses hides which accounts exist.
     candidates = read_by_id(targets or ["-"]).values()
+    # The former key may be the key of another account's address, so the address itself decides.
     return next((account for account in candidates if email_hash(account.email) == hashes[0]), None)
 
 

@@ -136,6 +136,7 @@ def authenticate(token: str) -> ApiKeyRow | None:
 
     A token with a wrong prefix, length or checksum is rejected without a read.
     """
+    # The checksum rejects a mistyped or invented key without the cost of a read.
     if not tokens.well_formed(token):
         return None
     key = ApiKeyRow.find(f"KEY#{tokens.digest(token)}", SORT_KEY)
@@ -145,6 +146,7 @@ def authenticate(token: str) -> ApiKeyRow | None:
 def touch(key: ApiKeyRow) -> None:
     """Write the time of a key's last use, unless it was written within the last ten minutes."""
     now = clock.now()
+    # A write in each request would cost more than the read of the request.
     if key.last_used_at is None or now - key.last_used_at >= LAST_USE_PRECISION:
         try:
             key.update([ApiKeyRow.last_used_at.set(now)], condition=ApiKeyRow.pk.exists())

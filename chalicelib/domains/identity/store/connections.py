@@ -145,6 +145,7 @@ def row(connection_id: str, **attributes: Any) -> ConnectionRow:  # noqa: ANN401
 
     The caller stages it.
     """
+    # A code that is never exchanged leaves no row for long.
     expires = attributes["created_at"] + CODE_LIFE + TTL_MARGIN
     return ConnectionRow(_partition(connection_id), SORT_KEY, expires=expires, **attributes)
 
@@ -254,9 +255,11 @@ def _read_partition(partition: str) -> list[ConnectionRow]:
 def authenticate(token: str) -> Authenticated | None:
     """Return the connection of a live access token, in one consistent read, or None."""
     connection = find_by_token(token, tokens.ACCESS_PREFIX)
+    # Ending a connection ends its tokens at the next call, without a list of revoked ones.
     if connection is None or connection.is_over:
         return None
     now = seconds(clock.now())
+    # The row has only hashes, so a copy of the database gives no access.
     pair = token_pairs.find_access(connection.token_pairs, tokens.short_digest(token), now)
     return pair and Authenticated(connection, connection.scopes_of(pair))
 
@@ -292,6 +295,7 @@ def token_actions(connection: ConnectionRow, pairs: Sequence[TokenPair]) -> list
 
     They extend its life.
     """
+    # The row must exist as long as a refresh token works, but no longer than the consent.
     connection.expires = min(clock.now() + REFRESH_LIFE, connection.ends_at) + TTL_MARGIN
     return [
         ConnectionRow.pairs.set(pairs),

@@ -43,6 +43,7 @@ class ConsoleSessionRow(IdentityRow):
 
     def lives(self, account: AccountRow) -> bool:
         """Whether the session is still valid for its account."""
+        # Raising the epoch of the account ends all its sessions with one write.
         same_epoch = int(self.epoch) == int(account.session_epoch)
         return same_epoch and account.disabled_at is None and clock.now() < self.ends_at
 
@@ -54,6 +55,7 @@ class ConsoleSessionLookupRow(IdentityRow):
 
 
 def _partition(token: str) -> str:
+    # The row has only the hash, so a copy of the database gives no access.
     return f"SESSION#{hashlib.sha256(token.encode()).hexdigest()}"
 
 

@@ -67,6 +67,7 @@ def row(token: str, **attributes: Any) -> InvitationRow:  # noqa: ANN401  the ro
         _partition(token),
         SORT_KEY,
         expires_at=expires_at,
+        # Time-to-live removes the row later, so that its page can still say that it has expired.
         expires=expires_at + KEPT_AFTER,
         **attributes,
     )

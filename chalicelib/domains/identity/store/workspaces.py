@@ -50,6 +50,7 @@ class WorkspaceRow(IdentityRow):
         The process then knows the events that it wants.
         """
         row = super().from_raw_data(data)
+        # The row was paid for already, so the cache of subscriptions takes it without a read.
         subscriptions.learn(row.id, row.webhook_events, row.unwanted_messages)
         return row
 
@@ -107,6 +108,7 @@ def slug_claim(workspace: WorkspaceRow) -> ClaimRow:
 
 def membership_row(account_id: str, workspace_id: str, **attributes: Any) -> MembershipRow:  # noqa: ANN401  the row's attributes
     """Return the row of a membership, for the caller to stage."""
+    # A new term makes what an earlier membership has created useless.
     return MembershipRow(_memberships(account_id), workspace_id, term=new_id(), **attributes)
 
 

@@ -68,6 +68,7 @@ def store_in_unit(unit: UnitOfWork, source: SourceRow, text: str) -> None:
 
     def store() -> str:
         key = f"{sources.folder(unit.workspace_id, source.agent_id)}texts/{new_id()}.txt"
+        # The job is written before the object, so that a process that dies leaves none behind.
         job = _removal_job(unit.workspace_id, source.id, [key, former], UNUSED_TEXT_AFTER)
         jobs.schedule(job)
         unit.on_failure(lambda: jobs.attempt(job, remove_unused_texts))
@@ -135,6 +136,7 @@ def refresh(workspace_id: str, bot_ids: Sequence[str]) -> None:
     """
     if not bot_ids:
         return
+    # Two builders in one process would do the same work twice, and only one could publish.
     with _LOCKS[zlib.crc32(workspace_id.encode()) % len(_LOCKS)]:
         end, failures = monotonic() + SECONDS, list[Exception]()
         # The rows are read before what is indexed. An index of older data then loses against one
@@ -165,6 +167,7 @@ def _refresh(workspace_id: str, bot_id: str, row: IndexRow, site_texts: "_Pages"
         if source.text_key
     ]
     now = fingerprint([*own_documents, *site_texts.documents])
+    # The same fingerprint means the same documents, so nothing is built or stored.
     if row.version is not None and row.fingerprint == now:
         return True
     all_passages = [*_passages_of(own_documents), *site_texts.passages()]
@@ -283,6 +286,7 @@ def stage_fetch(unit: UnitOfWork, source: SourceRow, delay: timedelta = timedelt
 def fetch_source(job: Job) -> None:
     """Read a source, unless another job has read it since or will read it."""
     source = _awaiting(job)
+    # A user may have replaced or deleted the source since the job was written.
     if source is None:
         return
     if source.kind == sources.URL and not _take_from_budget(job.workspace_id):
@@ -323,6 +327,7 @@ def _record(unit: UnitOfWork, job: Job, outcome: _Outcome | None) -> None:
     if source is None:
         return
     lock = locks.lock_row(unit.workspace_id, sources.lock_name(source.agent_id))
+    # The next read gets a new id, so that a job that runs twice does nothing the second time.
     source.fetch_id = None
     if outcome is None:
         source.error = OVER_BUDGET
@@ -343,6 +348,7 @@ def _store_text(unit: UnitOfWork, source: SourceRow, outcome: _Outcome) -> str |
     """
     text = outcome.text
     if text and source.digest != digest_of(text):
+        # Most reads return the text that is stored already, which costs no write.
         there = sources.read_all(unit.workspace_id, source.agent_id)
         others = quotas.used(bot_source for bot_source in there if bot_source.id != source.id)
         if too_much := quotas.problem(others, text):
@@ -364,12 +370,14 @@ def _fail(source: SourceRow, problem: str) -> None:
     former = f" {STILL_ANSWERS}" if source.text_key else ""
     last = source.kind == sources.URL and source.failures >= MAX_FAILURES
     stopped = f" {GIVEN_UP}" if last else ""
+    # The earlier text still answers, so the source counts as ready.
     source.status = sources.READY if source.text_key and not last else sources.FAILED
     source.error = f"{problem}{former}{stopped}"
 
 
 def _read_url(source: SourceRow) -> _Outcome:
     validators = None
+    # Without a stored text, the answer that nothing has changed would leave the source empty.
     if source.fetched_url and source.text_key:
         validators = Validators(source.fetched_url, source.etag or "", source.last_modified or "")
     try:
@@ -399,6 +407,7 @@ def _read_file(job: Job, source: SourceRow) -> _Outcome:
 
 
 def _parse(parser: str, body: bytes, charset: str | None) -> _Outcome:
+    # The parser runs in a process of its own, because the file comes from a stranger.
     try:
         return _Outcome(isolation.call(_PARSER, body, parser, charset))
     except isolation.RaisedError as error:

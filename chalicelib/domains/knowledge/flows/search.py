@@ -106,6 +106,7 @@ def search(path: Path, question: str, limit: int, answers: Callable[[str], bool]
     question_stems = list(islice(dict.fromkeys(stems(question)), MAX_QUESTION_STEMS))
     if not question_stems:
         return []
+    # The file never changes, so SQLite needs neither locks nor a journal.
     place = f"file:{quote(str(path))}?mode=ro&immutable=1"
     with closing(sqlite3.connect(place, uri=True)) as database:
         if not has_fts5() or not _is_searchable(database):
@@ -189,6 +190,7 @@ class IndexCache:
             if body is None:
                 raise FileNotFoundError(key)
             path = self._folder / f"{token_hex(16)}.sqlite"
+            # Another thread may still read an earlier copy of the same index.
             path.write_bytes(body)
             with self._lock:
                 self._copies[key] = _Copy(path, len(body))
@@ -197,6 +199,7 @@ class IndexCache:
             return path
         finally:
             with self._lock:
+                # A failed download must not be shared by later callers.
                 self._loading.pop(key, None)
 
     @property
@@ -240,6 +243,7 @@ def find(workspace_id: str, bot_id: str, question: str, limit: int) -> list[Pass
         return []
     if row.key is None:
         return []
+    # The index loads while the database is read.
     begun, loading = monotonic(), index_cache().request(row.key)
     answering = sources.answering_ids(workspace_id, bot_id)
     path = _loaded(loading, LOADING_SECONDS - (monotonic() - begun), row.key)

@@ -64,6 +64,7 @@ def _shown_files(source: SourceRow) -> Iterable[str]:
 def _lose_file(source: SourceRow, _file_id: str) -> None:
     """Take away the file of a source, and with it its text."""
     source.status, source.error = FAILED, FILE_DELETED
+    # Without its ``fetch_id``, the job that would read the file does nothing.
     source.file_id = source.text_key = source.digest = source.fetch_id = None
     source.chars = source.size = 0
 

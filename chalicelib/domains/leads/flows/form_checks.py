@@ -32,6 +32,7 @@ def check_fill_time(form_values: Mapping[str, Any]) -> None:
         TooFastError: the form took too little time. The same form is accepted a moment later.
     """
     elapsed = _integer(form_values.get(form_html.ELAPSED))
+    # Only our script sends the time, so a missing one proves nothing.
     if elapsed is not None and elapsed < MINIMUM_FILL_MS:
         wait = max(1, round((MINIMUM_FILL_MS - elapsed) / 1000))
         msg = f"The form was filled in in {elapsed} ms. Send it again in {wait} s."

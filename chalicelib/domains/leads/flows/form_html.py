@@ -192,6 +192,7 @@ def _page(template: str, language: str, back_url: str | None = None, **values: o
 
     It has a link to ``back_url`` if this is an http(s) URL.
     """
+    # A link with another scheme, such as ``javascript:``, could run code on the page.
     if back_url is not None and not back_url.startswith(("https://", "http://")):
         back_url = None
     page = _render(template, language, back_url=back_url, style=_PAGE_STYLE, **values)

@@ -65,6 +65,7 @@ def count_in_chat(unit: UnitOfWork, workspace: WorkspaceRow, subjects: Sequence[
             return True
         return exceeds_share(workspace, (status.limit - status.remaining for status in statuses))
 
+    # A retry of the unit must not count the lead a second time.
     return unit.run_side_effect_once("visitor's leads", count)
 
 
@@ -83,6 +84,7 @@ def is_over_quota(unit: UnitOfWork, workspace: WorkspaceRow) -> bool:
             limits.take(_quota(workspace), workspace.id)
         except RateLimitedError:
             return True
+        # The unit may fail after the lead was counted.
         unit.on_failure(lambda: limits.give_back(_quota(workspace), workspace.id, now))
         return False
 

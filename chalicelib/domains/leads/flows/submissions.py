@@ -65,7 +65,9 @@ def read_cart(
         return [], [field_error("", "many")]
     ids = [line.get("productId") for line in lines]
     product_rows = PRODUCTS.fetch(
-        workspace_id, {product_id for product_id in ids if _is_id(product_id)}
+        # A set, because an order may have a product on several lines.
+        workspace_id,
+        {product_id for product_id in ids if _is_id(product_id)},
     )
     products = {product.id: product for product in product_rows if product.status == "active"}
     items: list[dict[str, Any]] = []
@@ -214,6 +216,7 @@ def submit(
     form = FORMS.found_for_visitor(rows.find(FormRow, key))
     workspace = workspaces.get(ctx.workspace_id, rows)
     submitted = _read_submission(ctx, form, workspace, args.values, rows, proposal_id)
+    # A closed site is the first reason to refuse, so nothing else is revealed about it.
     site = _open_site(ctx.workspace_id, form, rows)
     if submitted.errors:
         raise form_fields.rejection(form.specs, submitted.errors, form.language)
@@ -223,6 +226,7 @@ def submit(
         return _submission_result(form, earlier.lead_id)
     for limit, subject in _daily_limits(ctx, form):
         limits.stage(ctx.unit, limit, subject, rows)
+    # The last limit is the form's, which does not count for the visitor's share.
     *of_visitor, _ = _daily_limits(ctx, form)
     used = (limits.used(*counter, rows) + 1 for counter in of_visitor)
     if lead_quota.exceeds_share(workspace, used) and not submitted.over_quota():
@@ -230,6 +234,7 @@ def submit(
         submitted = submitted._replace(over_quota=lambda: True)
     lead = _new_lead(ctx, form, site, workspace, submitted, args, dialog_id)
     earlier.lead_id, earlier.expires = lead.id, clock.now() + DEDUPLICATION_PERIOD
+    # Of two equal submissions, one commits, and the other runs again and finds this row.
     ctx.unit.save(earlier)
     return _submission_result(form, lead.id)
 
@@ -273,6 +278,7 @@ def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
     errors = [*errors, *cart_errors]
     key = _submission_key(ctx, form, data, proposal_id)
     keys = [SITES.key(workspace_id, form.project_id)] if form.project_id else []
+    # A wrong value is refused anyway, so neither the quota nor the client is read for it.
     if errors:
         rows.read(keys)
         return _Submitted(data, contact, errors, key, rows, lambda: False)
@@ -280,6 +286,7 @@ def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
     keys.append(key)
     keys += [limits.key(limit, subject) for limit, subject in _daily_limits(ctx, form)]
     with deadline.side_by_side() as start:
+        # The quota is counted while the rows are read, which hides the round trip.
         over_quota = start(partial(lead_quota.is_over_quota, ctx.unit, workspace))
         rows.read(keys)
     return _Submitted(data, contact, errors, key, rows, over_quota.result)
@@ -354,6 +361,7 @@ def _drop_cart(data: dict[str, Any]) -> dict[str, Any]:
 
 def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
     """Return the page of the form's own site at the URL that the browser reported."""
+    # Only a page of the form's own site counts, because the browser may report any URL.
     slug = site.page_slug(url)
     return None if slug is None else pages.find_id(ctx.workspace_id, site, slug)
 

@@ -51,6 +51,7 @@ def count_status(unit: UnitOfWork, lead: LeadRow, old_status: str) -> None:
     """
     counts = Increments(unit.workspace_id)
     for subject in _subjects(lead):
+        # The counts move on the day of creation, so the statuses of each day add up to its leads.
         counts.add(subject, date.fromisoformat(lead.day), {old_status: -1, lead.status: 1})
     counts.stage(unit)
 

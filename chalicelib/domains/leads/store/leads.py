@@ -230,6 +230,7 @@ def attach_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
     for lead in leads:
         if lead.data_revision is not None:
             data = long.get(lead.id)
+            # The rows are read in one request, but BatchGetItem is not a snapshot.
             if data is None or data.revision != lead.data_revision:
                 raise ConcurrentUpdateError
             lead.long_data = lead.long_data_read = data.data
@@ -242,6 +243,7 @@ def set_data(unit: UnitOfWork, lead: LeadRow, data: dict[str, Any]) -> None:
     """
     key = data_key(unit.workspace_id, lead.id)
     if size_of(data) > INLINE_DATA_BYTES:
+        # The number is the revision after the commit, by which a torn read is noticed.
         lead.data_revision = int(lead.version or 0) + 1
         unit.save(DataRow(key.pk, key.sk, data=data, revision=lead.data_revision))
         lead.data, lead.long_data = shorten(data, INLINE_DATA_BYTES), data
@@ -263,6 +265,7 @@ def restore_emails(lead: LeadRow) -> bool:
         for email in emails.emails_in(text):
             if emails.key(email) != emails.key(fold(email)):
                 entered.setdefault(fold(email), set()).add(email)
+    # An address in two spellings does not show which one was meant.
     restored = {
         folded: spellings.pop() for folded, spellings in entered.items() if len(spellings) == 1
     }
@@ -308,6 +311,7 @@ def submission(key: Key, rows: Rows) -> SubmissionRow:
     ``lead_id`` is None if no lead was created within the time limit.
     """
     row = rows.find(SubmissionRow, key) or SubmissionRow(key.pk, key.sk)
+    # DynamoDB removes expired rows up to two days late.
     if row.expires is not None and row.expires <= clock.now():
         row.lead_id = None
     return row

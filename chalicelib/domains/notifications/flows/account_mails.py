@@ -73,6 +73,7 @@ def _invitation_mail(invitation: OpenInvitation, mail_id: str) -> Mail:
         TEMPLATES,
         "invitation",
         language,
+        # The name of a workspace is a user's text, which mail programs could turn into a link.
         workspace=mailed_name(workspace.name),
         inviter=mailed_name(inviter.name),
         until=f"{localized.weekday_and_time(language, local)} ({workspace.timezone})",
@@ -96,6 +97,7 @@ def mail_password_reset(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     reset_id = job.payload["resetId"]
+    # The token is computed here, because the database has only its hash.
     token = password_resets.token(reset_id)
     reset = password_resets.working(token)
     if reset is None or not mail.is_on():
@@ -162,6 +164,7 @@ def mail_proof(job: Job) -> None:
 
     def note(verdict: Verdict) -> None:
         if verdict.state == "sent":
+            # An e-mail that was withheld may be sent later.
             accounts.note_proof_mailed(account)
 
     mail_gate.deliver(message, "account", until, note=note)

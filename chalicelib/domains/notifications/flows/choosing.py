@@ -56,6 +56,7 @@ def stage_change(
         for member, member_choices in members(workspace_id)
         if member.account.id != account_id
     ]
+    # Two members who change their choices at the same time would each miss the other's.
     unit.save(lock)
     unit.save(own_choices.row(workspace_id, account_id))
     _stage_unwanted(unit, workspace_id, [own_choices, *others])
@@ -72,6 +73,7 @@ def remove(workspace_id: str, account_id: str) -> None:
     def stage(unit: UnitOfWork) -> None:
         lock = locks.lock_row(workspace_id, LOCK)
         row = choices.find(workspace_id, account_id)
+        # The account may have joined again since the job was written.
         if row is None or workspaces.membership(account_id, workspace_id) is not None:
             return
         unit.save(lock)
@@ -87,4 +89,5 @@ def _stage_unwanted(unit: UnitOfWork, workspace_id: str, everyone: Iterable[Choi
     """Stage the kinds of messages that no member wants from now on."""
     unwanted = choices.unwanted(everyone)
     unit.update(*subscriptions.change_of_people(workspace_id, unwanted))
+    # Other processes learn of the change within ten seconds.
     unit.after_commit(subscriptions.forget)
