@@ -91,6 +91,7 @@ def send_to_client(
         run_unit(job.workspace_id, None, lambda unit: unit.save(entry))
 
     message = _mail(workspaces.get(job.workspace_id), booking, kind, job.job_id)
+    # An e-mail about a booking that has begun is of no use.
     until = min(since + mail_gate.LONGEST_WAIT, booking.starts_at)
     mail_gate.deliver(message, mail_class, until, note=note)
 
@@ -130,6 +131,7 @@ def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str
     message = texts.mail(
         localized.language_of_country(workspace.country), kind, booking_facts(workspace, booking)
     )
+    # The file has the address of the page on which the client moves or cancels the booking.
     event = booking_links.client_calendar_event(workspace.id, workspace.name, booking)
     return Mail(
         id=mail_id,
@@ -170,6 +172,7 @@ def make_mails(job: Job) -> None:
     """
     events = [Event(*values) for values in job.payload["events"]]
     at = datetime.fromisoformat(job.payload["at"])
+    # Several events of a booking in one unit give one e-mail.
     for booking_id in dict.fromkeys(event.id for event in events):
         booking_events = [event for event in events if event.id == booking_id]
         payload = {
@@ -183,6 +186,7 @@ def make_mails(job: Job) -> None:
         }
         mail_id = f"{job.job_id}-{booking_id}"
         jobs.schedule(jobs.row(MAIL_CLIENT, job.workspace_id, payload, at, job_id=mail_id))
+    # The jobs are due now, and the next scheduled run may be a minute away.
     wake.wake()
 
 
@@ -232,6 +236,7 @@ def remind_client(job: Job) -> None:
     booking = BOOKINGS.find(job.workspace_id, job.payload["bookingId"])
     if booking is None or booking.client_email is None:
         return
+    # A booking that was moved has the reminder of its new start.
     if booking.status != "confirmed" or epoch_ms(booking.starts_at) != job.payload["startMs"]:
         return
     options = mail_options(job.workspace_id, booking.service_id)

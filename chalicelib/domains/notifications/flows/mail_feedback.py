@@ -70,6 +70,8 @@ def _report(record: Mapping[str, Any]) -> Report | None:
             measure: Measure | None = "bounced" if bounce["bounceSubType"] != _NOT_SENT else None
             return _parse_mail(mail, measure, "bounce", bounce["bouncedRecipients"])
         case {"eventType": "Complaint", "complaint": complaint}:
+            # A recipient who takes an e-mail out of the spam folder is reported as a complaint,
+            # too.
             if complaint.get("complaintFeedbackType") == "not-spam":
                 return None
             return _parse_mail(mail, "complained", "complaint", complaint["complainedRecipients"])
@@ -91,6 +93,7 @@ def _parse_mail(
         # to.
         addresses = mail["destination"]
     (workspace_id,) = mail.get("tags", {}).get(WORKSPACE_TAG, [None])
+    # The id becomes a part of a key, and the message comes from outside.
     if workspace_id is not None and not _WORKSPACE_ID.fullmatch(workspace_id):
         msg = "the workspace's tag is malformed"
         raise ValueError(msg)
@@ -144,6 +147,7 @@ def _count(report: Report, workspace_id: str, measure: Measure) -> None:
     stage = partial(
         mail_rates.stage_count, message_id=report.message_id, day=report.day, measure=measure
     )
+    # Without an audit event, a lost response is not retried. SQS then delivers the report again.
     run_unit(workspace_id, None, stage)
     if measure == "sent":
         return

@@ -94,10 +94,13 @@ def deliver(
         except MailRefusedError:
             verdict = _withhold(workspace_id, mail_class, message.id, "refused")
         except MailDelayedError:
+            # The e-mail stays admitted, so the next attempt does not count for the budget again.
             note(Verdict("waiting", "by_server"))
             raise
         else:
             if mail_class in BUDGETS:
+                # The mark is written after the mail, because a crash in between must not lose the
+                # mail.
                 client_mails.note_sent(_tenant(workspace_id), message.id)
             verdict = Verdict("sent")
     note(verdict)
@@ -161,6 +164,8 @@ def _count(
         client_mails.stage_admission(unit, mail_id)
         for limit, subject, _ in limit_counters:
             is_bound = reservation is None or limit is not budget
+            # The condition compares with a very large number, so the counter rises beyond its
+            # limit.
             limits.stage(unit, limit if is_bound else replace(limit, max_requests=_ANY), subject)
         if reservation is not None:
             limits.stage(unit, reservation, f"{mailbox}#{tenant}")
@@ -175,9 +180,11 @@ def _count(
         reason = next(
             (why for limit, subject, why in limit_counters if _is_used_up(limit, subject)), None
         )
+        # A stranger could otherwise fill the queue with e-mails that wait.
         if mail_class == "stranger":
             return _withhold(workspace_id, mail_class, mail_id, reason or "by_address")
         retry_at = clock.now() + timedelta(seconds=int(error.headers["Retry-After"]))
+        # The e-mail is of no use after ``until``, so its job must not wait for longer.
         return Verdict("waiting", reason or "by_address", min(retry_at, until))
     return Verdict("admitted")
 

@@ -87,8 +87,11 @@ def make_messages(job: Job) -> None:
                         "channel": channel,
                         "at": job.payload["at"],
                     }
+                    # The id is the same if the job runs again, so the same jobs are written once
+                    # more.
                     message_id = f"{job.job_id}-{number}-{name}-{member.account.id}-{channel}"
                     job_rows.append(_row(job.workspace_id, message, message_id))
+    # A workspace may have many members, and each write takes a round trip.
     deadline.map_in_threads(jobs.schedule, job_rows, PARALLEL_WRITES)
     if job_rows:
         wake.wake()
@@ -229,6 +232,7 @@ def _send_or_postpone(job: Job, send: Callable[[Job, _Recipient], None]) -> None
         send(job, recipient)
     except (MailDelayedError, TelegramError) as error:
         log.info("a message to a member waits", extra={**log_fields, "cause": str(error)})
+        # A server may ask for a longer wait than a message is kept.
         requested = timedelta(seconds=min(error.retry_after or 0, LONGEST_DELAY.total_seconds()))
         raise Postponed(clock.now() + max(FIRST_PAUSE, age, requested)) from error
 
@@ -240,6 +244,7 @@ def _send_message(job: Job, recipient: _Recipient) -> None:
         return
     if messages.is_about_nobody(recipient.kind, record):
         return
+    # The window admits a message once, so a repeated job gets the same decision.
     if not windows.admit(recipient.window, at, job.job_id):
         windows.hold_back(recipient.window, at)
         _schedule_digest(job)
@@ -268,6 +273,8 @@ def _send_digest(job: Job, recipient: _Recipient) -> None:
             messages.digest(recipient.language, recipient.kind, count),
             f"{job.job_id}-{total}",
         )
+        # The count is written after the message: a crash in between repeats the digest, with the
+        # same id.
         windows.record_reported(recipient.window, at, total)
 
 

@@ -139,6 +139,7 @@ def deliver(chat_id: int, text: str) -> bool:
     try:
         telegram.send(chat_id, text)
     except telegram.ChatGoneError:
+        # A chat that is gone is of no use to any workspace, so all its links end.
         for membership in telegram_links.read_memberships(chat_id):
             event = AuditEvent(UNLINK, "job", resources=(f"account:{membership.account_id}",))
             run_unit(
@@ -187,6 +188,7 @@ def _start(message: Message) -> str:
         stage: Stage = partial(_stage_link, message)
         try:
             return _once(message, code.workspace_id, code.account_id, LINK, stage)
+        # An unknown code and a refused one give the same answer, so a guess reveals nothing.
         except _RefusedError:
             pass
     return _once(message, PLATFORM, "", None, partial(_stage_wrong_code, message))
@@ -200,6 +202,7 @@ def _once(
     A repeated update only gets the answer.
     """
     record = IdempotencyRecord(f"telegram#{account_id}", str(message.update_id), fingerprint="")
+    # Telegram sends an update again until it gets a response with the status 200.
     if stored_record := idempotency.find(tenant, record):
         return _stored_answer(record, stored_record)
     event = None
@@ -222,6 +225,7 @@ def _stored_answer(record: IdempotencyRecord, stored_record: IdempotencyRecord |
 
 
 def _stage_link(message: Message, unit: UnitOfWork) -> str:
+    # A chat that has sent too many wrong codes may not try further ones.
     limits.check(WRONG_CODES, str(message.chat_id))
     code = telegram_links.find_code(message.argument)
     if code is None:
@@ -266,6 +270,7 @@ def end_link(workspace_id: str, account_id: str, ended_at: datetime) -> None:
     link = telegram_links.find(workspace_id, account_id)
     if link is None:
         return
+    # A link of an earlier membership ends, but a newer one belongs to the member who has returned.
     if link.linked_at <= ended_at or workspaces.membership(account_id, workspace_id) is None:
         stage = partial(_stage_end, link.account_id, int(link.chat_id))
         run_unit(workspace_id, AuditEvent.by_job(MEMBERSHIP_ENDED), stage)

@@ -43,6 +43,7 @@ def token(workspace_id: str, account_id: str, kind: str) -> str:
 def parse(text: str) -> Subscription | None:
     """Return what a token names, or None if it is not genuine."""
     subject, _, signature = text.rpartition(".")
+    # The comparison takes constant time, so that a signature cannot be guessed byte by byte.
     if not hmac.compare_digest(_signature(subject).encode(), signature.encode()):
         return None
     parts = subject.split(".")
@@ -82,4 +83,5 @@ def unsubscribe(subscription: Subscription) -> None:
 
 def _signature(subject: str) -> str:
     digest = hmac.digest(master_key(), f"unsubscribe:{subject}".encode(), "sha256")
+    # An HMAC may be truncated to half of its length (RFC 2104, 5).
     return base64.urlsafe_b64encode(digest[:_SIGNATURE_BYTES]).decode().rstrip("=")

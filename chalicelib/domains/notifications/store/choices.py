@@ -66,7 +66,10 @@ class Choices:
     def row(self, workspace_id: str, account_id: str) -> ChoicesRow:
         """Return the row of the choices, for the caller to stage."""
         choices = {
-            name: is_on for name, is_on in self._chosen.items() if _kind(name) in MESSAGE_KINDS
+            # A kind that a later release has removed must not fill the row for ever.
+            name: is_on
+            for name, is_on in self._chosen.items()
+            if _kind(name) in MESSAGE_KINDS
         }
         return ChoicesRow(_place(workspace_id), account_id, chosen=choices, language=self.language)
 

@@ -48,11 +48,14 @@ _ALWAYS_TRUE = MailDayRow.pk.exists() | MailDayRow.pk.does_not_exist()
 def stage_count(unit: UnitOfWork, message_id: str, day: date, measure: Measure) -> None:
     """Stage the count of a report, unless it was counted before."""
     report = MailReportRow(f"W#{unit.tenant}#MAIL-REPORTS", f"{message_id}#{measure}")
+    # A failed transaction costs as much as one that is carried out, so the report is looked up
+    # first.
     if MailReportRow.find(report.pk, report.sk) is not None:
         return
     report.expires = clock.now() + KEPT_FOR
     expires = datetime.combine(day, time(), UTC) + KEPT_FOR
     counter: NumberAttribute = getattr(MailDayRow, measure)
+    # The report and the count are written together, so a repeated report counts nothing.
     unit.create(report)
     unit.update(
         MailDayRow(_days(unit.tenant), day.isoformat()),
@@ -64,6 +67,7 @@ def stage_count(unit: UnitOfWork, message_id: str, day: date, measure: Measure) 
 def counts(workspace_id: str) -> Counts:
     """Return the counts of the last 30 days, or since the end of the last pause."""
     first = (clock.now() - WINDOW).date().isoformat()
+    # Old days may still exist, because DynamoDB removes expired rows late.
     rows = [row for row in MailDayRow.partition(_days(workspace_id)) if row.sk >= first]
     return Counts(
         sent=sum(int(row.sent) for row in rows),

@@ -51,6 +51,7 @@ def suppress(address: str, reason: Suppression) -> None:
                 SuppressionRow.is_exact.set(True),
                 SuppressionRow.expires.set(expires),
             ],
+            # A complaint lasts longer than a bounce, and a later bounce must not shorten it.
             SuppressionRow.expires.does_not_exist() | (SuppressionRow.expires < expires),
         )
 

@@ -87,6 +87,7 @@ def stage_link(unit: UnitOfWork, account_id: str, chat_id: int, name: str, langu
     """
     link = find(unit.tenant, account_id)
     if link is not None and link.chat_id != chat_id:
+        # The former chat must not receive what the member's new chat gets.
         unit.delete(_chat_row(int(link.chat_id), unit.tenant, account_id))
     row = link or TelegramLinkRow(_workspace_partition(unit.tenant), account_id)
     row.chat_id, row.name, row.language = chat_id, name, language

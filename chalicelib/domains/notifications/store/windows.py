@@ -43,6 +43,7 @@ def admit(name: str, at: datetime, message_id: str) -> bool:
     try:
         _row(name, at).update(
             [WindowRow.sent.add({message_id}), WindowRow.expires.set(clock.now() + KEPT_FOR)],
+            # A job that runs again finds its own message in the window, and is admitted again.
             condition=is_free | WindowRow.sent.contains(message_id),
         )
     except UpdateError as error:

@@ -83,6 +83,7 @@ def _verified(client: Client, assertion: str) -> dict[str, Any]:
     if not 0 < len(assertion) <= MAX_ASSERTION:
         msg = f"expected a client_assertion of at most {MAX_ASSERTION:,} characters"
         raise _client_error(msg)
+    # A client that declares its algorithm accepts no other one (RFC 8725, 3.1).
     allowed = [client.signing_alg] if client.signing_alg else SIGNATURES
     try:
         header = jws.extract_compact(assertion.encode()).headers()
@@ -115,6 +116,7 @@ def _checked_claims(
         raise _client_error("expected exp within the next 10 minutes")
     if any(time is not None and time > now + LEEWAY for time in (times["iat"], times["nbf"])):
         raise _client_error("expected iat and nbf in the past")
+    # The id and the expiry let a second use of the assertion be recognized (RFC 7523, 3).
     jti = claims.get("jti")
     if not isinstance(jti, str) or not 0 < len(jti) <= MAX_JTI:
         msg = f"expected jti, a text of 1 to {MAX_JTI} characters"
@@ -220,6 +222,7 @@ def _request(url: str, max_bytes: int) -> Fetched:
             max_bytes=max_bytes,
             timeout_seconds=SECONDS,
             accept="application/json",
+            # A redirect would let another host answer for the client's id.
             redirects=0,
         )
     except UpstreamError as error:

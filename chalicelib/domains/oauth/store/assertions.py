@@ -22,4 +22,5 @@ def use(client_id: str, jti: str, expires: datetime) -> bool:
     digest = hashlib.sha256(f"{client_id}\n{jti}".encode()).hexdigest()
     row = UsedAssertionRow(f"OAUTH-ASSERTION#{digest}", SORT_KEY)
     action = UsedAssertionRow.expires.set(expires)
+    # Of two uses at the same time, the condition lets one pass.
     return update_if(row, [action], UsedAssertionRow.pk.does_not_exist())

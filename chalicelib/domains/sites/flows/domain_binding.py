@@ -90,6 +90,7 @@ def _claim_domain(unit: UnitOfWork, site: SiteRow, name: str, proofs: frozenset[
         unit.create(domain_claim(unit.workspace_id, name, site.id))
     elif claim.target != site.id:
         holder = SITES.find(claim.workspace_id or "", claim.target)
+        # The other site keeps the domain as long as its own record is still in the DNS.
         if holder and holder.domain and hostnames.txt_record_value(holder.domain.token) in proofs:
             msg = (
                 f"Another site has proven that it owns {name}, and its record is still there."
@@ -123,6 +124,7 @@ def _check_job(workspace_id: str, payload: dict[str, Any], number: int) -> JobRo
     pauses = (GROWTH**number - 1) / (GROWTH - 1)
     due = since + min(FIRST_PAUSE * pauses, TIME_LIMIT)
     numbered = payload | {"number": number}
+    # The id of the site makes a check that is scheduled twice the same job.
     return jobs.row(CHECK, workspace_id, numbered, due, job_id=payload["siteId"])
 
 
@@ -155,14 +157,17 @@ def _check_host(job: Job) -> str | None:
         return None
     _, domain = current
     host = hosts.serve(domain.name)
+    # The domain must not wait for ever, because each check costs requests to CloudFront.
     if host.state != "active" and _is_last(job):
         host = HostState("failed", f"{EXPIRED} {host.reason or ''}".strip())
     state = _STATES[host.state]
+    # Most checks find the same state, which costs no write.
     if (domain.state, domain.explanation) == (state, host.reason):
         return state
 
     def stage(unit: UnitOfWork) -> str | None:
         latest = _current(job)
+        # A later call may have bound another domain while CloudFront was asked.
         if latest is None or latest[1].state not in PROVEN:
             return None
         site, domain = latest
@@ -221,6 +226,7 @@ def release_host(job: Job) -> None:
     The job is repeated until the host is released.
     """
     host, hosts = job.payload["host"], site_hosts()
+    # Another site may have taken the domain since, and its host must not be released.
     if hosts is None or find_by_host(host) is not None or hosts.release(host):
         return
     due = clock.now() + RELEASE_PAUSE

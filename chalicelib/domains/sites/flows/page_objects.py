@@ -83,6 +83,7 @@ def read_html(ctx: Context, page: PageRow) -> str:
     body = object_store().get(page.html_key)
     if body is not None:
         return body.decode()
+    # Other HTML was saved in the meantime, and its commit removed this object.
     if pages.find_html_key(ctx.workspace_id, page.id) != page.html_key:
         raise ConcurrentUpdateError
     msg = f"the HTML of page {page.id} is missing from the object store"
@@ -117,9 +118,11 @@ def stage_html(
     storage.charge(ctx.unit, ctx.principal.plan, size, retry_if_full=files_size > 0)
     page.noindex, page.canonical = _orders_to_search_engines(html)
     digest = sha256(body).hexdigest()
+    # The same HTML needs neither a new object nor a version.
     if old is not None and page.html_hash == digest:
         return None
     new = ctx.unit.run_side_effect_once("html", lambda: _new_object(ctx, page))
+    # A retry after a conflict may have to store other HTML under the same key.
     if new.body != body:
         object_store().put(new.key, body, HTML_TYPE)
         new.body = body
@@ -148,6 +151,7 @@ def _replace_old(ctx: Context, page: PageRow, new_key: str, *, ends_edit: bool) 
     if ends_edit or not page_versions.continues_edit(page, caller, now):
         version_id = page_versions.keep(ctx.unit, page, caller, now)
     else:
+        # Until the commit, the record still names the old object.
         ctx.unit.after_commit(lambda: object_store().delete(old))
     if ends_edit:
         page.kept_for = None
@@ -163,6 +167,7 @@ def _new_object(ctx: Context, page: PageRow) -> _NewHtml:
     key = f"{pages.html_folder(ctx.workspace_id, page.project_id, page.id)}{new_id()}.html"
     payload = {"pageId": page.id, "keys": [key, page.html_key]}
     job = jobs.row(UNUSED, ctx.workspace_id, payload, clock.now() + UNUSED_AFTER)
+    # The job is written before the object, so that a process that dies leaves none behind.
     jobs.schedule(job)
     ctx.unit.on_failure(lambda: jobs.attempt(job, remove_unused_html))
     return _NewHtml(key)

@@ -34,6 +34,7 @@ def render(name: str, page_slug: str) -> RenderedPage:
 
     ``name`` is the site's slug or its custom domain. Only a domain has a dot.
     """
+    # A page that is saved between the read of its row and of its object is read again.
     return retry_on_conflict(lambda: _render(name, page_slug))
 
 

@@ -57,6 +57,7 @@ def first_batch(records: Iterable[R]) -> list[R]:
         if isinstance(record, PageRow):
             items += len(record.former_slugs)
         size += size_of(record.serialize())
+        # A single record that is too large for the limits must still move.
         if batch and (items > MOST_ITEMS or size > MOST_BYTES):
             break
         batch.append(record)
@@ -91,6 +92,7 @@ def end_deletion(listing: Listing[R], job: Job, record_id: str, now: datetime) -
             return not is_live and listing.row.find(trash, record_id) is None
         if deleted.expires > now:
             return False
+        # Without the row, a restore fails, so nothing can return while its objects are removed.
         unit.delete(deleted)
         return True
 

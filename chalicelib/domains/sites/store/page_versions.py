@@ -58,6 +58,7 @@ def keep(unit: UnitOfWork, page: PageRow, caller: str, now: datetime) -> str:
 
     Returns its id.
     """
+    # A retry must keep the id, because the response names it.
     version_id = unit.run_side_effect_once("version id", new_id)
     row = VersionRow(
         _partition(unit.workspace_id),
@@ -67,6 +68,7 @@ def keep(unit: UnitOfWork, page: PageRow, caller: str, now: datetime) -> str:
         saved_by=page.saved_by,
         saved_at=page.saved_at or page.updated_at,
     )
+    # The key begins with the site, so a purge of the site finds all versions in one query.
     row.r = group(page.project_id) + row.sk
     unit.create(row)
     page.kept_for, page.kept_at = caller, now

@@ -156,6 +156,7 @@ def set_site(page: PageRow, site: SiteRow) -> None:
     Both are then read in one request.
     """
     page.site = site
+    # A process that serves many sites must not remember all their pages.
     if len(_site_ids) >= MAX_SITE_IDS:
         clear_site_cache()
     _site_ids[page.id] = site.id
@@ -183,6 +184,7 @@ def find(workspace_id: str, page_id: str) -> PageRow | None:
         return None
     if page.design_revision is not None:
         if not isinstance(design, DesignRow) or design.revision != page.design_revision:
+            # The rows are read in one request, but BatchGetItem is not a snapshot.
             raise ConcurrentUpdateError
         page.long_design = design.design_system
     site = rows.get(SiteRow) or SITES.find(workspace_id, page.project_id)
@@ -207,6 +209,7 @@ def set_design(unit: UnitOfWork, page: PageRow, design: dict[str, Any] | None) -
     is_long = len(to_json(design)) > INLINE_DESIGN_BYTES
     key = design_key(unit.workspace_id, page.id)
     if is_long:
+        # The number is the revision after the commit, by which a torn read is noticed.
         page.design_revision = int(page.version) + 1
         row = DesignRow(key.pk, key.sk, design_system=design, revision=page.design_revision)
         row.r = group(page.project_id) + page.id
@@ -271,6 +274,7 @@ def rename(page: PageRow, slug: str) -> None:
         former = [
             former_slug for former_slug in (*page.former_slugs, page.slug) if former_slug != slug
         ]
+        # Each former slug has a row, and a transaction takes 100 items.
         page.former_slugs = list(dict.fromkeys(former))[-MAX_FORMER_SLUGS:]
         page.slug = slug
 
@@ -333,6 +337,7 @@ def count_new_page(unit: UnitOfWork, page: PageRow, max_pages: int) -> None:
     site, count, last = page.site, PageCountRow.page_count, PageCountRow.last_sort_order
     has_room = count.does_not_exist() | (count < max_pages)
     is_last = last.does_not_exist() | (last <= page.sort_order)
+    # A page that becomes the home page changes its URL, so a concurrent change must be noticed.
     same_home = SiteRow.home_page_id == site.home_page_id
     actions = [*_count_actions(1), last.set(page.sort_order)]
     unit.update(PageCountRow(site.pk, site.sk), actions, same_home & has_room & is_last)

@@ -68,6 +68,7 @@ def _is_first_view(workspace_id: str, site_id: str, day: date, visitor: str) -> 
     expires = datetime.combine(day, time(), clock.now().tzinfo) + SEEN_TTL
     row = SeenRow(f"W#{workspace_id}#SEEN#{site_id}#{day}#{visitor}", SORT_KEY, expires=expires)
     try:
+        # Two tabs that open at the same time are one visitor.
         row.save(condition=SeenRow.pk.does_not_exist())
     except PutError as error:
         if error_code(error) == CONDITION_FAILED:

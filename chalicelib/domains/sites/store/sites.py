@@ -224,6 +224,7 @@ def find_by_host(host: str) -> FoundSite | None:
     """Return the site that has proven a custom domain and is to be served there, or None."""
     found_site = _claimant(find_domain_claim(host))
     domain = found_site.row.domain if found_site else None
+    # The claim may be of a domain that the site has replaced since.
     is_served = domain is not None and domain.name == host and domain.state in PROVEN
     return found_site if is_served else None
 
@@ -240,6 +241,7 @@ def free_domain(unit: UnitOfWork, site: SiteRow) -> str | None:
     if site.domain is not None and site.domain.status != PENDING:
         claim = find_domain_claim(site.domain.name)
         if claim is not None and claim.target == site.id:
+            # Another site may have taken the claim over since the site was read.
             unit.delete(claim, if_there=True)
             return str(site.domain.name)
     return None
@@ -266,5 +268,6 @@ def take_over_domain(
     unit.update(
         claim,
         [ClaimRow.target.set(site_id), ClaimRow.workspace_id.set(unit.workspace_id)],
+        # A concurrent change of the claim makes the unit read it again.
         ClaimRow.target == claim.target,
     )

@@ -61,6 +61,7 @@ def stage_wanted_types(
     if deleted is not None:
         del there[deleted.id]
     types = set[str]().union(*(webhook.wanted_types for webhook in there.values()))
+    # A unit of work stores no job for an event that no webhook wants.
     unit.update(*subscriptions.change_of_webhooks(unit.workspace_id, types))
     unit.after_commit(subscriptions.forget)
 
@@ -118,6 +119,7 @@ def take(workspace_id: str, webhook_id: str, send: Send) -> None:
         return
     state = turns.take(workspace_id, webhook_id, TURN)
     if state is None:
+        # The other worker may have read the deliveries before this event was due.
         if until := turns.find(workspace_id, webhook_id).until:
             schedule_turn(workspace_id, webhook_id, until)
         return
@@ -138,6 +140,7 @@ def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
     """
     end, tried = Deadline(TURN_SECONDS), set[str]()
     while not end.passed and (candidates := deliveries.due(workspace_id, webhook.id, BATCH)):
+        # A delivery whose outcome could not be stored is still due, and must not be sent twice.
         due = [delivery for delivery in candidates if delivery.event_id not in tried]
         if not due:
             return REST_AFTER_FAILURE
@@ -166,6 +169,7 @@ def _rest_after(
     The webhook is switched off if the receiver is gone or has failed for days.
     """
     failed = [attempt for attempt in attempts if not attempt.is_ok]
+    # The status 410 means that the receiver is gone permanently (RFC 9110, 15.5.11).
     if any(attempt.status == GONE_STATUS for attempt in failed):
         switch_off(workspace_id, webhook_id, GONE)
         return timedelta(0)
@@ -181,6 +185,7 @@ def _rest_after(
         switch_off(workspace_id, webhook_id, FAILING)
         return timedelta(0)
     wished = [attempt.retry_after for attempt in failed if attempt.retry_after]
+    # The receiver's own wait applies, even if it is longer than the rest.
     return max(min(REST_AFTER_FAILURE * failures, LONGEST_REST), *wished, timedelta(0))
 
 
@@ -244,6 +249,7 @@ def switch_off(workspace_id: str, webhook_id: str, reason: str) -> None:
 
     def stage(unit: UnitOfWork) -> None:
         lock = locks.lock_row(workspace_id, LOCK)
+        # A member may have switched it off, or changed it, during the turn.
         webhook = WEBHOOKS.find(workspace_id, webhook_id)
         if webhook is None or webhook.status == OFF:
             return
@@ -282,6 +288,7 @@ def make_deliveries(job: Job) -> None:
                 delivery_rows.append(
                     new_delivery(*place, event, actor=job.payload["actor"], at=occurred_at)
                 )
+    # A delivery that exists is not written again, so a repeated job makes none twice.
     deadline.map_in_threads(deliveries.add, delivery_rows, PARALLEL_WRITES)
     for webhook_id in woken:
         schedule_turn(job.workspace_id, webhook_id, clock.now())
@@ -334,6 +341,7 @@ def turn(workspace_id: str, webhook_id: str, due_at: datetime) -> JobRow:
     """
     payload = {"webhookId": webhook_id}
     if due_at <= clock.now():
+        # Turns of the same second have the same key, so that many events make one job.
         due_at = due_at.replace(microsecond=0)
     return jobs.row(DELIVER_WEBHOOK, workspace_id, payload, due_at, job_id=webhook_id)
 
@@ -353,6 +361,7 @@ def send_delivery(
     ``record`` is None if it is deleted or erased.
     """
     body = body_of(delivery, record)
+    # The time is signed, so it must be the time of this attempt (Standard Webhooks).
     now, key = clock.now(), master_key()
     versions = webhook.valid_versions
     secrets = [webhook_secret(key, workspace_id, webhook.id, version) for version in versions]

@@ -103,6 +103,7 @@ def due(workspace_id: str, webhook_id: str, limit: int) -> list[DeliveryRow]:
     with reaching():
         keys = [
             (pk, row.sk)
+            # A stale read could return a delivery that was just sent.
             for row in DeliveryRow.by_o1.query(
                 pk, ContentRow.o1 <= now, limit=limit, consistent_read=True
             )
@@ -181,6 +182,7 @@ def forget_replies(
 def stop(delivery: DeliveryRow) -> None:
     """Give up a delivery that waits."""
     actions: list[Action] = [DeliveryRow.state.set(FAILED), DeliveryRow.o1.remove()]
+    # An attempt may have finished the delivery since it was read.
     update_if(delivery, actions, DeliveryRow.o1 == delivery.o1)
 
 

@@ -50,6 +50,7 @@ def take(workspace_id: str, webhook_id: str, length: timedelta) -> TurnRow | Non
     """
     state = TurnRow(_place(workspace_id, webhook_id), SORT_KEY)
     turn, now = str(uuid4()), clock.now()
+    # The last condition recognizes this worker if the update is sent again after a lost response.
     free = TurnRow.until.does_not_exist() | (TurnRow.until <= now) | (TurnRow.turn == turn)
     actions: list[Action] = [
         TurnRow.turn.set(turn),
@@ -105,6 +106,7 @@ def note_failures(state: TurnRow, count: int) -> None:
 
 def _change(state: TurnRow, actions: list[Action]) -> None:
     """Update the state during this worker's turn."""
+    # A worker whose turn has ended must not overwrite the state of the next one.
     update_if(state, actions, TurnRow.turn == state.turn)
 
 

@@ -62,6 +62,7 @@ class WebhookRow(Record):
         Valid secrets remain valid for ``BOTH_SECRETS``.
         """
         valid, version = self.valid_versions, int(self.secret_version) + 1
+        # Each version adds a signature to the header of every request.
         self.first_version = max(min(valid), version - MAX_OLD_SECRETS)
         self.secret_version, self.rotated_at = version, clock.now()
 
