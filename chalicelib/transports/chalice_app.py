@@ -144,6 +144,7 @@ class App(Chalice):
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401  Lambda's context
         """Handle an API Gateway event."""
         request_context = event.setdefault("requestContext", {})
+        # Local servers send events without a request id.
         request_context["requestId"] = request_context.get("requestId") or str(uuid4())
         event["headers"] = headers = _lower_case(event.get("headers") or {})
         methods = self.routes.get(request_context.get("resourcePath", ""), {})
@@ -161,6 +162,7 @@ class App(Chalice):
             {"unrouted": path},
             request_id=request_context["requestId"],
         )
+        # A page of another origin can read the error only with CORS headers.
         run = cors.PUBLIC.handle if path.startswith(PUBLIC_PREFIX) else handle
         return _to_chalice(run(request, _failure_handler(path, error))).to_dict()
 
@@ -182,6 +184,7 @@ def _refusal(headers: Mapping[str, str], method: str, methods: dict[str, Any]) -
 
     A request must come through the edge, and its path must accept its method.
     """
+    # The edge limits and logs requests, so a request that bypasses the edge is refused.
     try:
         edge.check(headers)
     except ForbiddenError as error:
@@ -378,6 +381,7 @@ def _lower_case(headers: Mapping[str, str]) -> dict[str, str]:
 def _to_chalice(response: HttpResponse) -> Response:
     headers: dict[str, str | list[str]] = dict(response.headers)
     location = response.headers.get("Location", "")
+    # Behind the default API address, each path begins with the stage.
     if location.startswith("/"):
         headers["Location"] = settings().base_path + location
     if response.cookies:

@@ -38,6 +38,7 @@ def read_fields(request: HttpRequest) -> dict[str, list[str]]:
         fields = _urlencoded(request.body)
     else:
         fields, files = _multipart(request)
+        # A form for JSON fields has no place for a file, which would silently be lost.
         if files:
             raise ValidationError("This form accepts no files. Send only its other fields.")
     values: dict[str, list[str]] = {}
@@ -74,6 +75,7 @@ def read_file(request: HttpRequest, file_field: str) -> dict[str, str]:
 def _urlencoded(body: bytes) -> Fields:
     text, fields = body.decode(errors="replace"), Fields()
     try:
+        # A small body can have a million empty fields, which would take seconds to store.
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
         raise _too_large() from None
@@ -95,6 +97,7 @@ class _Part:
         Raises:
             ValueError: the content does not match that encoding.
         """
+        # MIME ignores the case of header names and of encodings (RFC 2045, 6.1).
         match self.headers.get(b"content-transfer-encoding", b"").lower():
             case b"base64":
                 return base64.b64decode(b"".join(self.content.split()), validate=True)
@@ -112,6 +115,8 @@ def _multipart(request: HttpRequest) -> tuple[Fields, list[tuple[str, bytes]]]:
     try:
         for part in _parts(request):
             name, file_name = _names(part.headers.get(b"content-disposition", b""))
+            # A file field without a choice has an empty file name, and browsers send such a part,
+            # too.
             if file_name is None:
                 _add(fields, name, part.body().decode(errors="replace"))
             elif file_name:
@@ -166,6 +171,7 @@ def _parts(request: HttpRequest) -> list[_Part]:
     )
     parser.write(request.body)
     parser.finalize()
+    # A body that is cut off between two parts parses without an error.
     if not is_complete:
         msg = "it ends before its last boundary"
         raise ValueError(msg)
@@ -184,6 +190,7 @@ def _names(disposition: bytes) -> tuple[str, str | None]:
     from python_multipart.multipart import parse_options_header
 
     _, options = parse_options_header(disposition)
+    # RFC 7578, 4.2, requires the name of each part.
     if b"name" not in options:
         msg = "a part has no name"
         raise ValueError(msg)

@@ -141,6 +141,7 @@ class HttpRequest:
 
         The first of a name wins, because it is the most specific one (RFC 6265, 5.4).
         """
+        # A cookie of a parent domain with the same name would otherwise replace the host's own.
         cookies: dict[str, str] = {}
         for pair in self.headers.get("cookie", "").split(";"):
             name, equals, value = pair.partition("=")
@@ -192,6 +193,7 @@ class HttpResponse(NamedTuple):
 
 def redirect(location: str, cookies: Sequence[str] = ()) -> HttpResponse:
     """Return a redirect that clients follow with GET, whatever the request's method was."""
+    # The path may have a user's characters, and a header is ASCII.
     headers = {"Location": quote(location, safe=_SAFE_IN_LOCATION)}
     return HttpResponse(303, b"", headers, cookies=cookies)
 
@@ -210,6 +212,7 @@ def set_cookie(name: str, value: str, max_age: int) -> str:
     Raises:
         ValueError: a name or value with characters that a cookie cannot have (RFC 6265, 4.1.1).
     """
+    # A semicolon in a value would add attributes, and a line break another header.
     if not _COOKIE.fullmatch(f"{name}={value}"):
         raise ValueError("a cookie has letters, digits and a few signs; encode the rest")
     return f"{name}={value}; Max-Age={max_age}; Path=/; Secure; HttpOnly; SameSite=Lax"
@@ -255,6 +258,7 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
     """
     started = time.perf_counter()
     try:
+        # API Gateway gives up after 29 seconds, so calls to others must end before that.
         with deadline.within(deadline.REQUEST_SECONDS):
             response = _not_modified(request, handler(request))
     except AppError as error:
@@ -336,6 +340,7 @@ def check_body(
         UnsupportedMediaTypeError: the content type is another one. A missing type counts as JSON.
     """
     check_size(request, limit, if_too_large)
+    # A compressed body of a few kilobytes could become gigabytes, so no body is decompressed.
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if request.body and coding != "identity":
         msg = f'The body is encoded as "{coding[:80]}". Send it plain, without Content-Encoding.'
@@ -361,6 +366,7 @@ def media_type(request: HttpRequest) -> str:
 
 def prefers_html(request: HttpRequest) -> bool:
     """Whether the client prefers a page, as browsers do that follow a link or send a form."""
+    # A client that accepts both, as many scripts do, gets JSON.
     accepted = {
         part.partition(";")[0].strip().lower()
         for part in request.headers.get("accept", "").split(",")

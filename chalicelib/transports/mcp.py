@@ -99,8 +99,10 @@ def respond_to_batch(
         return 400, error_body(None, RpcError(INVALID_REQUEST, f"Invalid request: {problem}.")), {}
     answers: list[bytes] = []
     operations: list[str] = []
+    # The messages run in their order, because a later one may need the result of an earlier one.
     for message in messages:
         _, body, logged = respond(message)
+        # The operation may have written, so the client must not repeat the call.
         if len(body) > max(max_bytes, _MAX_ERROR_BYTES):
             msg = "This request was carried out, but the answers of the batch are too large."
             body = error_body(message["id"], RpcError(INTERNAL_ERROR, msg))
@@ -187,8 +189,10 @@ def serve(request: HttpRequest) -> HttpResponse:
 
     Size, key, rate limit, origin and plan are checked before anything is parsed.
     """
+    # The size comes first, because this check reads nothing from the database.
     check_size(request)
     principal = _authenticate(request)
+    # The protocol requires this check, against DNS rebinding (MCP, transports).
     TOOL_SERVER.check_origin(request)
     require_plan(principal.plan)
     status, body, more = respond(request, principal)
@@ -262,8 +266,10 @@ def _read(request: HttpRequest, principal: ApiKeyPrincipal, message: object) -> 
     method, params = message.get("method"), message.get("params")
     if not isinstance(method, str):
         raise RpcError(INVALID_REQUEST, 'Invalid request: "method" must be a string.')
+    # A message without an id is a notification, to which JSON-RPC 2.0 allows no reply.
     if "id" not in message:
         return None
+    # In Python, ``True`` is an integer, but JSON-RPC allows only strings and numbers.
     if isinstance(message["id"], bool) or not isinstance(message["id"], str | int):
         raise RpcError(INVALID_REQUEST, 'Invalid request: "id" must be a string or an integer.')
     params = {} if params is None else params
@@ -284,6 +290,7 @@ def _check_modern(call: Call) -> None:
     """Check ``_meta`` of a stateless request, its matching headers, and its protocol version."""
     if missing := [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in call.meta]:
         raise RpcError(INVALID_PARAMS, f"params._meta lacks {', '.join(missing)}.")
+    # An intermediary may route by the headers, so they must say the same as the body.
     version = call.meta[VERSION_KEY]
     expected = {"MCP-Protocol-Version": version, "Mcp-Method": call.method}
     if call.method in _NAMED_METHODS:
@@ -328,6 +335,7 @@ def _server_info(version: str) -> dict[str, Any]:
 
 def _initialize(call: Call) -> dict[str, Any]:
     requested = call.params.get("protocolVersion")
+    # A server that lacks the requested version replies with its latest one (MCP, lifecycle).
     version = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     return {
         "protocolVersion": version,

@@ -154,6 +154,7 @@ def rendered(name: str, arguments: Mapping[str, Any], tools: Collection[str]) ->
         hint = (
             f'did you mean "{suggestion}"?' if suggestion else "prompts/list returns all prompts."
         )
+        # The caller must learn why a documented prompt is missing.
         if name in PROMPTS:
             hint = f"it needs the tools {', '.join(PROMPTS[name].tools)}, which are hidden here."
         msg = f'Unknown prompt "{name[:80]}"; {hint}'
@@ -165,6 +166,7 @@ def rendered(name: str, arguments: Mapping[str, Any], tools: Collection[str]) ->
 
 def _values(prompt: Prompt, arguments: Mapping[str, Any]) -> dict[str, str]:
     names = [argument.name for argument in prompt.arguments]
+    # An unknown argument is refused, because a wrong name would silently use the default.
     for name, value in arguments.items():
         if name not in names:
             expected = ", ".join(names) or "none"

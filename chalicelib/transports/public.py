@@ -69,6 +69,7 @@ def serve_calendar(operation: Operation, request: HttpRequest) -> HttpResponse:
     response = rest.serve(operation, request)
     if response.status != 200:  # noqa: PLR2004  the only success
         return response
+    # A calendar program expects the bare file and cannot read the envelope.
     body = from_json(response.whole_body())["data"]["content"].encode()
     headers = {
         **response.headers,
@@ -114,8 +115,10 @@ def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
     """
     submitted: Mapping[str, Any] | None = None
     try:
+        # The size and type are checked before the body is parsed.
         rest.check_input(operation, request)
         submitted = _sent_values(request)
+        # A robot must not learn that the honeypot has caught the submission.
         if form_checks.is_robot(submitted):
             reply = _decoy_reply(public_form(request.path["id"]))
         else:

@@ -73,6 +73,7 @@ def _shorten(schema: Any) -> Any:  # noqa: ANN401  any part of a JSON Schema
         return [_shorten(element) for element in schema]
     if not isinstance(schema, dict):
         return schema
+    # Only the bounds of an id are removed: a model copies ids and never makes one.
     is_id = schema.items() >= _ID_BOUNDS.items()
     return {
         name: _shorten(value)

@@ -62,6 +62,7 @@ class RuntimeApi:
 
         Lambda freezes the process during the wait.
         """
+        # Lambda freezes the process between events, so a connection that is kept open may be dead.
         with closing(HTTPConnection(self._address)) as connection:
             connection.request("GET", f"{BASE}/invocation/next")
             answer = connection.getresponse()

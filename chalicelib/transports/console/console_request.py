@@ -225,6 +225,7 @@ class ConsoleRequest:
         fields: dict[str, list[str]] = {}
         body = self.http.body.decode(errors="replace")
         try:
+            # The limit keeps a body of many tiny fields from taking seconds to parse.
             pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS)
         except ValueError:
             pairs = []
@@ -262,6 +263,7 @@ class ConsoleRequest:
 
         None removes a value.
         """
+        # The confirmation of the last action must not be shown again on the next page.
         values = {name: self.query_value(name) for name in self.http.query if name != "done"}
         values |= {name: "" if value is None else str(value) for name, value in changes.items()}
         return "?" + urlencode({name: value for name, value in values.items() if value})
@@ -303,6 +305,7 @@ class ConsoleRequest:
             "may": self.membership.may if self.membership else None,
             "menu": routes.menu(self.membership.may) if self.membership else [],
             "csrf": self.csrf,
+            # Each page has a new key, so that a form that is opened again is another call.
             "once": token_urlsafe(18),
             "problem": problem,
             "conflicts": (),

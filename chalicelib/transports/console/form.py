@@ -196,6 +196,7 @@ class Form:
         and compared.
         """
         for attempt in range(TRIES):
+            # A conflict means that the record has changed, so each attempt reads the record again.
             record = how.find(request)
             compared = self._compared(request, record)
             if any(comparison.is_conflict for comparison in compared):
@@ -342,6 +343,7 @@ def _marks(request: ConsoleRequest) -> dict[str, str]:
         ValidationError: the marks have another format than ``Form.seen``.
     """
     seen = request.form_value(SEEN)
+    # The field comes from the browser, so its format is checked before it is read.
     if not _MARKS.fullmatch(seen):
         raise ValidationError.of(SEEN, "expected the marks with which the form was opened")
     return dict(pair.split("=") for pair in seen.split())
@@ -352,4 +354,5 @@ def _mark(value: Any) -> str:  # noqa: ANN401  any JSON
 
     It does not depend on the language of the page.
     """
+    # The marks only detect changes, so eight bytes are enough.
     return blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()

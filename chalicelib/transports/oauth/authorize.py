@@ -87,6 +87,7 @@ def read_client(http: HttpRequest, find: Callable[[str], Client]) -> ClientReque
         registered = ", ".join(client.redirect_uris)
         msg = f"redirect_uri: expected one that the app has registered ({registered:.400}), "
         raise OAuthError("invalid_request", f"{msg}received {received}.")
+    # No parameter may be repeated (RFC 6749, 3.1), so no value of a repeated one is returned.
     states = query.get("state", ())
     state = states[0] if len(states) == 1 else ""
     issuer = resources.issuer(edge.authority(http.headers))
@@ -111,6 +112,7 @@ def parse_request(client: ClientRequest, query: Query, *, admin: bool) -> Author
         msg = f"response_mode: expected query, received {mode:.100}."
         raise OAuthError("invalid_request", msg)
     challenge = parameters.get("code_challenge", "")
+    # The method ``plain`` would give an observer of the request the verifier (RFC 9700, 2.1.1).
     if parameters.get("code_challenge_method") != "S256" or not _CHALLENGE.fullmatch(challenge):
         msg = (
             "code_challenge: expected 43 characters with code_challenge_method=S256 (RFC 7636), "
@@ -181,6 +183,7 @@ def _decide(http: HttpRequest) -> HttpResponse:
     request = access.signed_in_request(http)
     if request is None:
         return _sign_in_page(http)
+    # Without the token, another site could send the form and so give itself access (CSRF).
     access.check_form(http, request.form_value(access.CSRF_FIELD))
     if request.form_value(DECISION) == DENY:
         return _answer(request, _deny)
@@ -236,6 +239,7 @@ def _deny(_: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
 
 def _grant(request: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
     """Grant access, or show the page on which the user confirms."""
+    # The form comes from the browser, so only scopes that the client requested count.
     ticked = set(request.form.get(SCOPES, ())) & asking.scopes
     slug = request.form_value(WORKSPACE)
     slugs = {choice.slug for choice in _choices(request) if not choice.obstacle}
@@ -340,6 +344,7 @@ def _client_url(asking: ClientRequest, **parameters: str) -> str:
     ``iss`` names the server that responds (RFC 9207, 2).
     """
     if asking.state:
+        # The client compares ``state`` to detect a response to a request that it did not make.
         parameters["state"] = asking.state
     parameters["iss"] = asking.issuer
     uri = asking.redirect_uri

@@ -59,6 +59,7 @@ def revoke(request: HttpRequest) -> HttpResponse:
 
 def _issue(request: HttpRequest) -> HttpResponse:
     form = read_form(request)
+    # A token for another resource must not be issued here (RFC 8707, 2).
     resources.check_resource(form.get("resource", ""))
     match _required(form, "grant_type"):
         case "authorization_code":
@@ -81,6 +82,7 @@ def _issue(request: HttpRequest) -> HttpResponse:
 
 def _exchange(request: HttpRequest, form: Mapping[str, str]) -> dict[str, Any]:
     code = _required(form, "code")
+    # RFC 9700, 2.1.1, recommends the verifier also to clients with a secret; here, each needs one.
     verifier = _required(form, "code_verifier")
     client = client_of(code, (tokens.CODE_PREFIX,), _client_id(form))
     _authenticate(client, form, resources.TOKEN)
@@ -116,6 +118,7 @@ def _revoke(request: HttpRequest) -> HttpResponse:
     except OAuthError as error:
         if error.error != "invalid_grant":
             raise
+        # RFC 7009, 2.2: the purpose of the request is already achieved for an invalid token.
         return json_answer({})
     _authenticate(client, form, resources.REVOKE)
     _call(request, "revoke_token", token=token, clientId=client.id)
@@ -156,6 +159,7 @@ def _subject(assertion: str) -> str:
     """Return the subject of an assertion that is not verified yet, or "" if it has none."""
     payload = assertion.partition(".")[2].partition(".")[0]
     try:
+        # The signature is verified later, with the key of the client that this subject names.
         claims = from_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except (binascii.Error, ValueError):
         return ""

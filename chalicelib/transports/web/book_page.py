@@ -125,6 +125,7 @@ class _Visit:
     def staff(self, staff_id: str) -> str | None:
         """Return the chosen member of the staff, ``any``, or None if one must be chosen first."""
         ids = {resource["id"] for resource in self.page["resources"]}
+        # With only one member of the staff, there is nothing to choose.
         if staff_id in ids or (staff_id == ANYONE and len(ids) > 1):
             return staff_id
         return None if len(ids) > 1 else next(iter(ids), ANYONE)
@@ -183,6 +184,7 @@ def _show(request: HttpRequest) -> HttpResponse:
     staff = visit.staff(query_value(request, "staff"))
     if staff is None:
         return visit.show("staff")
+    # A link to a time that has passed leads to the calendar instead of a form that must fail.
     start = moment_of(query_value(request, "at"))
     if start is not None and start >= clock.now():
         return _form(visit, 200, {"staff": staff}, start)
@@ -233,6 +235,7 @@ def _form(  # noqa: PLR0913  the parts of the form
         zone=month_view.zone_text(zone, start or clock.now()),
         zone_name=zone,
         typed={name: form_values.get(name, "") for name in CONTACTS},
+        # The key makes a second click on the button a repetition of the same booking.
         once=form_values.get("once") or token_urlsafe(18),
         message=summary,
         advises_call=summary == texts.translate(visit.language, "book_full"),
@@ -291,6 +294,7 @@ def _book(request: HttpRequest) -> HttpResponse:
 
 
 def _create_booking(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
+    # A form that is sent too fast is refused here, before a call counts against the limits.
     form_checks.check_fill_time(form_values)
     staff = _staff_of(visit, form_values)
     client = {name: form_values.get(name, "").strip() or None for name in ("phone", "email")}

@@ -75,7 +75,9 @@ def _book(request: HttpRequest) -> HttpResponse:
     check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
     try:
         token = request.path["token"]
+        # A forged token ends here, before the call is counted or read from the database.
         booking_links.parse(token)
+        # The token is also the idempotency key, so a second click returns the first booking.
         response = call(request, "book_by_link", {"token": token}, token)
     except SlotUnavailableError as error:
         return _show_taken(request, error)
@@ -128,6 +130,7 @@ class _Visit:
         Raises:
             NotFoundError: the link is not genuine.
         """
+        # A malformed link costs no request to the database.
         booking_links.parse(request.path["token"])
         return cls(request, call(request, "get_managed_booking", {"token": request.path["token"]}))
 
