@@ -1,10 +1,11 @@
-"""The Chalice application: the routes of the registry, the scheduled functions and the chat."""
+"""The Chalice application with the routes of the registry, the scheduled functions and the chat."""
 
 import gc
 import os
 from typing import Any
 
-gc.disable()  # What is imported stays: looking for garbage among it is an eighth of a cold start.
+# Imported objects are kept, and searching these for garbage takes an eighth of a cold start.
+gc.disable()
 
 if os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and os.path.isdir("infra"):  # noqa: PTH112  cheap
     from infra.deploy import chalice_commands
@@ -27,9 +28,10 @@ def run_jobs(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice's e
 
 
 def run_events(event: Any, context: Any) -> dict[str, Any]:  # noqa: ANN401, ARG001  Lambda's
-    """Send events. The schedule calls this each minute, and messages of the queue at once.
+    """Send events.
 
-    Reports on mails arrive here, too, from a queue of their own.
+    The schedule calls this each minute, and the queue as soon as it has messages. Reports on e-mail
+    arrive here, too, from a queue of their own.
     """
     from chalicelib.transports import schedules  # noqa: PLC0415  as above
 
@@ -42,7 +44,10 @@ app.schedule(Rate(1, unit=Rate.MINUTES), name="run-events")(run_events)
 
 @app.lambda_function(name="chat-stream")
 def chat_stream(event: Any, context: Any) -> dict[str, Any]:  # noqa: ANN401, ARG001  Lambda's
-    """Answer the bot chat, whole: only without ``stream_bootstrap`` does Lambda call this."""
+    """Respond to the bot chat with a whole body.
+
+    Lambda calls this only without ``stream_bootstrap``.
+    """
     from chalicelib.transports.chat import function_url, stream_runtime  # noqa: PLC0415  hardly ever
 
     return function_url.buffered(event, stream_runtime.handler())

@@ -155,7 +155,7 @@ def authorize(operation: Operation, principal: Principal) -> None:
         ForbiddenError: the caller may not call the operation.
         RateLimitedError: the key may not call it, and has used up its limit.
     """
-    # The exact type counts: a new subclass must be added to the set before it may call anything.
+    # The exact type counts: a new subclass must be added to the set, or it may call nothing.
     if type(principal) not in _KNOWN_CALLERS or principal.audience not in operation.audience:
         raise ForbiddenError("This call is not for this kind of caller.")
     if isinstance(principal, SessionPrincipal):
@@ -302,7 +302,7 @@ class _Call(NamedTuple):
 
         The response is committed with the writes, under the condition that the key is unused. Of
         several concurrent calls, one commits and the others find its response. The common first
-        call therefore costs no extra read. A failed call looks for a stored response before it
+        call therefore costs no extra read. A failed call looks for a stored response and only then
         reports its failure. The response may be its own, if the reply to its commit was lost. A
         repeated call may also fail because of the changes that the first call made. Operations with
         outside effects mark the key before they start, because such effects must not happen twice.

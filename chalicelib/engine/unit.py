@@ -333,7 +333,7 @@ class UnitOfWork:
     def _run(actions: list[Callable[[], object]]) -> None:
         while actions:
             try:
-                # The action is removed before it runs, so that it cannot run twice.
+                # The action is removed first, so that it cannot run twice.
                 actions.pop(0)()
             except Exception:
                 log.exception("an action after the unit of work failed")

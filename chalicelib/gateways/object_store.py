@@ -311,8 +311,8 @@ def _s3_client() -> Any:  # noqa: ANN401  boto3 generates its clients at run tim
         read_timeout=READ_SECONDS,
         retries={"total_max_attempts": 1, "mode": "standard"},  # ``S3Store`` retries
         signature_version="s3v4",  # version 2 does not sign the length
-        # Use the regional host. The global one redirects, and newer regions refuse signatures
-        # for it (S3 user guide, Virtual hosting of buckets).
+        # Use the regional host. The global one redirects, and newer regions refuse its signatures
+        # (S3 user guide, Virtual hosting of buckets).
         s3={"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"},
     )
     return boto3.client("s3", config=config)

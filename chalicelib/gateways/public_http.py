@@ -1,7 +1,7 @@
 """Connections to hosts on the public internet, protected against server-side request forgery.
 
 A host is resolved once. All of its IP addresses must be public, and the connection uses one of the
-checked addresses, so a second DNS answer cannot redirect it to an internal host.
+checked addresses, so a second DNS response cannot redirect it to an internal host.
 Tests replace ``connect`` and ``_tls``, and the resolver in ``gateways.dns``.
 """
 
@@ -212,7 +212,7 @@ def _addresses(parsed: PublicUrl, deadline: StrictDeadline) -> list[str]:
     if not addresses:
         msg = f"no host is called {parsed.host}; check the spelling"
         raise UpstreamError(msg)
-    # One private address is enough to refuse the host, because the connection may use any of them.
+    # One private address is enough to refuse the host, because the connection may use any address.
     if not all(map(public_urls.is_public, addresses)):
         msg = f"expected an address on the public internet; {parsed.host} is not"
         raise RefusedUrlError(msg)

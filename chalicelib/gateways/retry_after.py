@@ -1,4 +1,4 @@
-"""The header ``Retry-After`` of other services' answers."""
+"""The header ``Retry-After`` in responses of external services."""
 
 import re
 from datetime import UTC
@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from chalicelib.core import clock
 
 LONGEST_WAIT = 86_400
-"""Upper limit in seconds. Larger values are reduced to it."""
+"""Upper limit in seconds. Larger values are reduced to this one."""
 
 
 def retry_after_seconds(header: str | None) -> int | None:

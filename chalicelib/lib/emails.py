@@ -57,7 +57,7 @@ def find_email(text: str) -> str | None:
 def emails_in(text: str) -> Iterator[str]:
     """Yield the normal forms of the e-mail addresses in a string."""
     candidates = (match[0].strip(".!?*_`") for match in _CANDIDATE.finditer(text))
-    # Checking an address is slow, so a text full of at signs is checked only in part.
+    # Checking an address is slow, so a string full of at signs is checked only in part.
     return filter(None, map(find_email, islice(candidates, _MAX_CANDIDATES)))
 
 

@@ -58,7 +58,7 @@ def most_relevant(question: str, texts: Sequence[str]) -> list[int]:
     question_stems = stems(question)
     shared = [question_stems & stems(text) for text in texts]
     text_counts = Counter(stem for stems in shared for stem in stems)
-    # The order of a set of strings changes with each process, and with it the rounding of the sum.
+    # The order of a set of strings changes with each process, and so does the rounding of the sum.
     scores = [sum(1 / text_counts[stem] for stem in sorted(stems)) for stems in shared]
     best = max(scores, default=0.0)
     relevant = [index for index, score in enumerate(scores) if score and score > best / 2]

@@ -40,7 +40,7 @@ def money(language: Language, kopecks: int) -> str:
 
     rubles = Decimal(kopecks) / 100
     pattern = "#,##0.00 ¤"
-    # Babel writes the code of the currency in English texts, and its sign in Russian ones.
+    # Babel writes the code of the currency in English, and its sign in Russian.
     return format_currency(rubles, "RUB", pattern, locale=language).replace("RUB", "₽")
 
 

@@ -59,7 +59,7 @@ def find_phone(text: str, country: str) -> str | None:
     spelling = _EXTENSION.sub(" доб. ", spelling)
     runs = [match[0] for match in _RUN.finditer(spelling)]
     spellings = [spelling for run in runs for spelling in _spellings(run)]
-    # A number that no plan has may be new, or mistyped. A part of it is then no number.
+    # A number that no plan has may be new, or mistyped. A part is then not taken for a number.
     is_whole = runs == [spelling] or (len(runs) == 1 and may_contain_phone(spelling))
     return (
         first_phone_in(spelling, country)

@@ -1,6 +1,6 @@
 """The webhook of the Telegram bot.
 
-Telegram repeats an update until it gets status 200. The body of the response is the bot's answer to
+Telegram repeats an update until it gets status 200. The body of the response is the bot's reply to
 the chat, so the request calls no other service (Bot API, Making requests when getting updates).
 """
 

@@ -121,8 +121,8 @@ class Partial(Wire):
 class Patch(Partial):
     """Changes to a record that must contain at least one change.
 
-    A patch may inherit from the model of a new record, whose fields it then takes (ADR 78). All of
-    them are optional. The body has what differs, and what only a patch can change.
+    A patch may inherit from the model of a new record, whose fields it then takes (ADR 78). All are
+    optional. The body has what differs, and what only a patch can change.
     """
 
     CONDITIONS: ClassVar[frozenset[str]] = frozenset({"id", "if_version"})
@@ -340,7 +340,7 @@ LiteralTrue = Annotated[
 ]
 """A flag that can only be true. It must be JSON's ``true``, not a number that equals it.
 
-Its schema has no ``const``: client generators turn a constant boolean into the text "true". The
+Its schema has no ``const``: client generators turn a constant boolean into the string "true". The
 field's description says "Only true."
 """
 MAX_KOPECKS = 10**11

@@ -17,7 +17,7 @@ CAPABILITIES: tuple[Capability, ...] = get_args(Capability)
 - ``slots``: find free times of a service
 - ``booking``: the same, and propose a booking that the visitor confirms
 - ``order``: propose an order of products that the visitor confirms
-- ``handover``: ask a person of the business to contact the visitor
+- ``handover``: ask the business to contact the visitor
 """
 DEFAULT_CAPABILITIES: tuple[Capability, ...] = ("catalog",)
 PROPOSING = frozenset[Capability]({"booking", "order"})

@@ -125,7 +125,7 @@ def change_of_people(workspace_id: str, unwanted: Collection[str]) -> Change:
 
 
 def _change(workspace_id: str, action: Action) -> Change:
-    # A writer that has read the row, and saves all of it, must conflict with this change.
+    # A writer that has read the row, and saves all its fields, must conflict with this change.
     actions: list[Action] = [action, SubscriptionsRow.version.add(1)]
     return SubscriptionsRow(f"WORKSPACE#{workspace_id}", SORT_KEY), actions
 

@@ -358,7 +358,7 @@ class _PageReader(Generic[R]):
         if sum(ROWS_A_QUERY + min(n, max_rows) for n in rows.values()) >= total:
             self.filters.any_of[facet] = values
             return total
-        # The entries that were read first are those of the noun's own partition.
+        # The entries that were read first are from the noun's own partition.
         self.begun = None
         places = [partition_of(self.workspace_id, noun, facet, value) for value in rows]
         self.partition = MergedPartitions(places, self.cost)

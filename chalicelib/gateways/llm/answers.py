@@ -231,7 +231,7 @@ class _ReasoningTags:
     def flush(self) -> str:
         """Return text that was held back."""
         if self._closing_tag:
-            # Reasoning that never ends has no answer after it.
+            # Reasoning that never ends leads to no answer.
             return ""
         return self._pending.lstrip() if self._follows_reasoning else self._pending
 

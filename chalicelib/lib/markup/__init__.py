@@ -1,1 +1,1 @@
-"""Parsers and writers of text formats, and rewriting of URLs within HTML."""
+"""Parsers and writers of formats such as CSV, and rewriting of URLs within HTML."""

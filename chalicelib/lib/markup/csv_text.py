@@ -38,5 +38,5 @@ def _text(cell: Cell, point: str) -> str | None:
     """Return the content of a cell, without a formula and without the exponent of a number."""
     if isinstance(cell, str):
         return f"'{cell}" if is_formula(cell) else cell
-    # A spreadsheet may read an exponent as text, such as 1E+3.
+    # A spreadsheet may read an exponent as a string, such as 1E+3.
     return None if cell is None else format(Decimal(str(cell)), "f").replace(".", point)

@@ -168,7 +168,7 @@ def _css_character(match: re.Match[str]) -> str:
     if match[1] is None:
         return "" if match[2] == "\n" else match[2]
     code = int(match[1], 16)
-    # A code that is no character is replaced (CSS Syntax 3, 4.3.7).
+    # A code without a character is replaced (CSS Syntax 3, 4.3.7).
     return chr(code) if 0 < code < 0xD800 or 0xE000 <= code <= 0x10FFFF else "\ufffd"  # noqa: PLR2004  no surrogates
 
 

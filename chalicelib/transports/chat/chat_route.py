@@ -1,4 +1,4 @@
-"""Route of the bot chat: preflight, refusals, and headers for streams and pages of any origin.
+"""Route of the bot chat, with its preflight, refusals, and headers for pages of any origin.
 
 The chat is not an API Gateway route, because API Gateway buffers answers. On AWS a separate
 function serves it (``function_url``); locally, the development server does. Both call ``answer``

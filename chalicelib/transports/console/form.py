@@ -343,7 +343,7 @@ def _marks(request: ConsoleRequest) -> dict[str, str]:
         ValidationError: the marks have another format than ``Form.seen``.
     """
     seen = request.form_value(SEEN)
-    # The field comes from the browser, so its format is checked before it is read.
+    # The field comes from the browser, so its format is checked first.
     if not _MARKS.fullmatch(seen):
         raise ValidationError.of(SEEN, "expected the marks with which the form was opened")
     return dict(pair.split("=") for pair in seen.split())

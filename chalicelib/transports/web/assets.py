@@ -78,7 +78,7 @@ def _url(name: str, kind: str, body: bytes) -> str:
 def icon(name: str) -> str:
     """Return an icon's SVG.
 
-    Screen readers skip the icon, so the template needs words next to it.
+    Screen readers skip the icon, so the template needs words next to the icon.
     """
     svg = _SPACE.sub(" ", (_FOLDER / "icons" / f"{name}.svg").read_text())
     shape = svg.partition(">")[2] if svg.startswith("<!--") else svg

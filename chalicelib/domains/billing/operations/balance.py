@@ -1,7 +1,7 @@
 """Balances of accounts, and the spending of a workspace's bots.
 
-The operator credits and adjusts balances. A session reads the balance of its own account. There
-is no tool or API route for these operations.
+The operator credits and adjusts balances. A session reads the balance of its own account. These
+operations have neither a tool nor an API route.
 """
 
 import hashlib

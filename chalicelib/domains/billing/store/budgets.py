@@ -1,14 +1,14 @@
 """Store the spending limits of bots and their visitors, with the spending and the open holds.
 
 DynamoDB conditions can compare but not compute. Therefore the code computes the highest permitted
-``used`` value, and the condition compares with it. Figures belong to the window whose key is stored
-with them. A later window's key replaces them.
+``used`` value, and the condition compares the stored value with this one. Figures belong to the
+window whose key is stored in the same row. A later window's key replaces them.
 
 Budgets: the spending limits of a bot, and its spending with open holds, per window.
 
 DynamoDB conditions can compare but not compute. Therefore the code computes the highest permitted
-``used`` value, and the condition compares with it. Figures belong to the window whose key is stored
-with them. A later window's key replaces them.
+``used`` value, and the condition compares the stored value with this one. Figures belong to the
+window whose key is stored in the same row. A later window's key replaces them.
 
 What each visitor and each IPv6 network spends of a bot's limits on a day, with open holds.
 
@@ -37,7 +37,7 @@ class BudgetRow(LedgerRow):
     """A bot's budget. No limit means unlimited; 0 refuses every paid request.
 
     ``rev`` counts the changes of limits. ``used`` of a window is the amount spent and held;
-    ``held`` is the part of it that open holds may return.
+    ``held`` is the part that open holds may return.
     """
 
     rev = NumberAttribute(null=True)
@@ -125,7 +125,7 @@ def read_all(workspace_id: str) -> list[BudgetRow]:
 def set_limits(
     unit: UnitOfWork, budget: BudgetRow, limits: Mapping[Window, int | None]
 ) -> dict[Window, int | None]:
-    """Stage a change of some limits, and return all limits after it."""
+    """Stage a change of some limits, and return all limits as they will be."""
     actions: list[Action] = [BudgetRow.rev.set((budget.rev or 0) + 1)]
     for window, limit in limits.items():
         path = _path(window, "limit")
@@ -168,7 +168,7 @@ def release(unit: UnitOfWork, budget: BudgetRow, hold: Hold, amount: int) -> Non
     actions: list[Action] = []
     conditions: list[Condition] = []
     for window, key in zip(WINDOWS, hold.windows, strict=True):
-        # A later window has replaced the figures, so the old hold is no longer in them.
+        # A later window has replaced the figures, so they no longer include the old hold.
         if getattr(budget, f"{window}_key") == key:
             conditions.append(_is(_path(window, "key"), key))
             actions += [

@@ -49,7 +49,7 @@ def import_cover(ctx: Context, url: str) -> tuple[ImageMap | None, str | None]:
 
 
 def _linkable_url(url: str) -> str | None:
-    """Return the URL if a page may show an image from it: https, on the public internet.
+    """Return the URL if a page may show its image: https, on the public internet.
 
     A URL of this service's own files is rejected: copying it has failed, so the caller has no image
     there.

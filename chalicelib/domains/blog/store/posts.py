@@ -104,7 +104,7 @@ def _former_key(slug: str) -> Key:
 
 
 def set_content(unit: UnitOfWork, post: PostRow, content: str) -> None:
-    """Set the text of a post.
+    """Set the content of a post.
 
     The caller stages the creation or update of the post.
     """

@@ -56,7 +56,7 @@ def require_resources(ctx: Context, ids: Sequence[str], rows: Rows) -> None:
     Resources of several types cause a warning: they are alternatives, not parts of one booking.
 
     Raises:
-        NotFoundError: one of them does not exist now.
+        NotFoundError: a service or resource no longer exists.
     """
     read = rows.fetch(RESOURCES.key(ctx.workspace_id, resource_id) for resource_id in ids)
     resource_rows = [row for row in read if isinstance(row, ResourceRow)]

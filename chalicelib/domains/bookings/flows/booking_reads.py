@@ -1,6 +1,6 @@
 """Read what decides about a booking in few waves of requests to the database.
 
-Each wave reads what the one before it has led to: the service leads to its resources, and they to
+Each wave reads what the previous one has led to: the service leads to its resources, and they to
 the time zone of the requested start. A start with a UTC offset needs no zone, so the calendar days
 are then read with the resources.
 """

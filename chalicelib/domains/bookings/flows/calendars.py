@@ -1,4 +1,4 @@
-"""Read the calendars of a service's resources, and find the free slots in them.
+"""Read the calendars of a service's resources, and find free slots.
 
 Listing slots and booking one read different ranges of the same records. Both decide by the same
 predicate (``domains.bookings.rules.slots``).

@@ -247,7 +247,7 @@ class Placement:
     def stage(self, booking: BookingRow, replacing: tuple[str, BusyEntry] | None = None) -> None:
         """Stage the calendar days with the booking. The commit requires unchanged preconditions.
 
-        ``replacing`` is the resource and the entry of the booking before it was moved.
+        ``replacing`` is the resource and the entry of the booking before the move.
         """
         if replacing is not None:
             self._days.remove(*replacing)

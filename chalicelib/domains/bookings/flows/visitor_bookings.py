@@ -1,7 +1,7 @@
 """Book for visitors of the public API and of a bot's chat.
 
 A visitor's contacts are stored with the booking only, and never change an existing client. A few
-bookings need no proof of an address. More of them wait for the link in an e-mail (ADR 74).
+bookings need no proof of an address. Further bookings wait for the link in an e-mail (ADR 74).
 
 What a visitor whose address is not proved may use of what all visitors share (ADR 74).
 """
@@ -104,7 +104,7 @@ If the rate limiter is unavailable, requests are refused. ``BOOKING_CHANGES`` do
 MAX_UPCOMING = 5
 """Maximum number of upcoming bookings that one visitor may make for one contact in a workspace.
 
-It is also that of bookings by links for one e-mail address.
+The limit also applies to bookings by links for one e-mail address.
 """
 MAX_HOLDS = 2
 """Maximum number of unpaid bookings of one visitor in a workspace, whatever their contacts."""
@@ -409,9 +409,9 @@ def _check_upcoming(ctx: Context, earlier: Iterable[VisitorBookingsRow], rows: R
     The row of unpaid bookings contains only these bookings.
 
     Bookings of other visitors for the same contact do not count, and every refusal is the same.
-    Therefore a visitor cannot learn about another person's contact, or prevent that person from
-    booking. The caller saves these rows with the new booking. Of several concurrent requests one
-    commits, and the others run again.
+    Therefore a visitor cannot learn about the contact of another client, or prevent that client
+    from booking. The caller saves these rows with the new booking. Of several concurrent requests
+    one commits, and the others run again.
 
     Raises:
         RateLimitedError: the visitor has too many upcoming bookings or unpaid holds.

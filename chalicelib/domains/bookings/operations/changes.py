@@ -35,7 +35,7 @@ from chalicelib.engine.reading import Rows
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
 API, CONSOLE = "api", "console"
-"""Sources of bookings made with an API key, and by people in the console."""
+"""Sources of bookings made with an API key, and by users in the console."""
 
 ReasonText = Annotated[str, StringConstraints(max_length=500)]
 

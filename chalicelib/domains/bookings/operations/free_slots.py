@@ -98,7 +98,7 @@ def slot_list(ctx: Context, search: Search, args: SlotsRange, limit: int | None)
     first day if they are more.
 
     Raises:
-        ValidationError: the range ends before it begins, or it is too long.
+        ValidationError: the end of the range is before its start, or the range is too long.
     """
     bound = search.candidates.bound
     zone = calendars.zones(
@@ -150,7 +150,7 @@ def _span(args: SlotsRange, zone: str) -> Span:
     """Return the requested range.
 
     Raises:
-        ValidationError: it ends before it begins, or it is too long.
+        ValidationError: the end is before the start, or the range is too long.
     """
     span = calendars.range_of(args.from_, args.to, zone, DEFAULT_DAYS)
     if span.end < span.start:

@@ -183,7 +183,7 @@ def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade | Boo
 
 
 def _require_future(ctx: Context, service: ServiceRow, args: PageBookingCreate) -> None:
-    """Refuse a start that has passed while the visitor typed, with free times instead of it.
+    """Refuse a start that has passed while the visitor typed, and offer free times instead.
 
     Raises:
         NotFoundError: the resource does not exist.

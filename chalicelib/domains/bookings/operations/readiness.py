@@ -1,4 +1,4 @@
-"""List the services that cannot be booked, and what each of them lacks."""
+"""List the services that cannot be booked, and what each one lacks."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal

@@ -31,8 +31,8 @@ class Purpose(StrEnum):
     """Book what a visitor has requested. Only an e-mail to the requester's address contains it. Its
     second id is the id of the request."""
     MANAGE = "manage"
-    """Show the booking, move it and cancel it. Only e-mails to its client, with the calendar file
-    in them, and the page that confirms the booking contain this token."""
+    """Show the booking, move it and cancel it. Only e-mails to its client, with their calendar
+    file, and the page that confirms the booking contain this token."""
 
 
 class BookingToken(NamedTuple):

@@ -133,9 +133,9 @@ def windows(schedule: Schedule, timezone: str, first: date, last: date) -> list[
     """Return the opening hours that start on the local dates ``first`` to ``last``, sorted.
 
     Spans are in milliseconds since 1970 UTC. They may overlap, such as yesterday's overnight hours
-    and today's early ones. If a clock change skips an hour, a time in it uses the offset before the
-    change. If a clock change repeats an hour, a time in it means the first occurrence (RFC 5545,
-    3.3.5). Hours that are skipped entirely are left out.
+    and today's early ones. If a clock change skips an hour, a skipped time uses the offset before
+    the change. If a clock change repeats an hour, a repeated time means its first occurrence (RFC
+    5545, 3.3.5). Hours that are skipped entirely are left out.
     """
     from zoneinfo import ZoneInfo
 

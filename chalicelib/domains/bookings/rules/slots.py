@@ -305,7 +305,7 @@ def gaps(
 ) -> list[Span]:
     """Return the parts of opening hours with a free seat that are not closed.
 
-    ``capacity`` is the number of seats. Each span in ``busy`` takes one of them.
+    ``capacity`` is the number of seats. Each span in ``busy`` takes one seat.
     """
     changes = sorted(change for span in busy for change in ((span.start, 1), (span.end, -1)))
     full, taken_seats, since = list[Span](), 0, 0

@@ -243,7 +243,7 @@ def reasons(workspace_id: str, booking_id: str) -> list[EventRow]:
 def wipe_reasons(unit: UnitOfWork, events: Iterable[EventRow]) -> None:
     """Stage the removal of reasons from history entries.
 
-    A reason may contain a person's name.
+    A reason may contain a client's name.
     """
     for event in events:
         unit.update(event, [EventRow.reason.remove()])
@@ -393,7 +393,7 @@ class AwaitedBookingRow(ControlRow):
     """A requested booking.
 
     ``request`` is the visitor's, with the exact start, and ``booking`` what visitors see of the
-    booking to be. ``contacts`` are all contacts in the request. ``proposal`` is that of a bot,
+    booking to be. ``contacts`` are all contacts in the request. ``proposal`` is a bot's proposal,
     which the visitor has confirmed.
     """
 

@@ -90,7 +90,7 @@ class ScheduleRow(ContentRow):
 def save_schedule(unit: UnitOfWork, resource: ResourceRow, schedule: Schedule) -> ScheduleRow:
     """Stage the opening hours and their resource, which increases the resource's version.
 
-    Other changes of the resource are saved with it.
+    Other changes of the resource are saved in the same write.
     """
     hours = {
         "weekly": [_minutes(spans) for spans in schedule.weekly],

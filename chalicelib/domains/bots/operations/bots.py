@@ -28,7 +28,7 @@ from chalicelib.gateways.llm import models
 from chalicelib.lib import origins, public_urls
 
 MAX_AGENTS = 100
-"""Maximum number of bots in a workspace. The list returns all of them without pages."""
+"""Maximum number of bots in a workspace. The list returns all bots without pages."""
 MAX_PROMPT = 20_000
 MAX_WELCOME = 1000
 MAX_ORIGINS = 20

@@ -19,7 +19,7 @@ class AgentRow(Record):
     """A bot. An inactive bot does not answer; a private bot requires one of its keys.
 
     Only the widget enforces ``allowed_origins``. An empty list allows all origins. ``capabilities``
-    are those of ``domains.bots.rules``. ``order_form_id`` is the form of orders, and
+    are listed in ``domains.bots.rules``. ``order_form_id`` is the form of orders, and
     ``privacy_url`` the page that cards link to for consent.
     """
 

@@ -98,7 +98,7 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
 
     Raises:
         RateLimitedError: the key's heavy calls of this minute or the workspace's drafts of this UTC
-            day are used up. A failed draft counts, because the model was paid for it.
+            day are used up. A failed draft counts, because the model was paid.
         NotConfiguredError: no model is configured.
         NotFoundError: only a barcode is given, and no database has it.
         UpstreamFailedError: the model failed, or the look-up of a barcode without other data
@@ -133,7 +133,7 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
             facts=facts,
             categories=_paths(categories_by_id),
         )
-        # The model is paid for each request, so the draft is counted before it.
+        # The model is paid for each request, so the draft is counted first.
         limits.take(_daily(), ctx.workspace_id)
         draft = _request_draft(request)
         category_id = draft.category_id

@@ -143,8 +143,8 @@ class _Action:
     """A change that a bulk operation applies to each product.
 
     ``field`` is the attribute to change, or None to delete the product. ``new_value`` returns the
-    attribute's new value. An ``AppError`` from it fails only that product. ``require`` stages what
-    must hold when the transaction commits.
+    attribute's new value. If it raises an ``AppError``, that fails only that product. ``require``
+    stages what must hold when the transaction commits.
     """
 
     field: str | None = None

@@ -311,7 +311,7 @@ def to_attributes(
     """Return the attributes to store. This imports the images.
 
     The commit fails if the category does not exist any more. ``old_images`` are the current images.
-    They stay if none of the new ones can be imported.
+    They are kept if no new one can be imported.
     """
     values = dict(values_sent)
     if values.get("barcode") is not None:

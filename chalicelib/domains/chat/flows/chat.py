@@ -93,7 +93,7 @@ def find_dialog(bot: Bot, session: SessionRow | None) -> DialogRow | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedMessage:
-    """A message that has passed the checks, and what was read for it.
+    """A message that has passed the checks, and the rows that the checks read.
 
     ``session`` and ``dialog`` are those to continue. ``is_anonymous`` is whether the call has
     neither a session nor a bot key. ``count_message`` stages the count of a visitor's message, or
@@ -379,7 +379,7 @@ def accept_message(args: ChatRequest, caller: Caller) -> Exchange | Replay:
     try:
         return message.accept(streams.result())
     except BaseException:
-        # The stream was counted as open, and nobody would end it before it expires.
+        # The stream was counted as open, and nobody would end it until it expires.
         end_stream(caller)
         with suppress(UnavailableError):
             chat_request.clear_replay(
@@ -435,8 +435,8 @@ class _Message:
     def accept(self, streams: OpenStreamsRow | None) -> Exchange | Replay:
         """Check the message, and store it with its hold. ``streams`` is None without the edge.
 
-        The checks run side by side with the reads of what follows. Before a failure is raised, all
-        of them have ended, so that the caller can undo their marks.
+        The checks run side by side with the reads of what follows. A failure is raised only when
+        all have ended, so that the caller can undo their marks.
         """
         agent = self.bot.agent
         visitor, request_id = self.caller.visitor, self.caller.request_id
@@ -490,7 +490,7 @@ class _Message:
         return limits.visitor_limits(MESSAGES_PER_DAY, subjects)
 
     def _read_funds(self) -> tuple[Funds, Rows]:
-        """Return the funds of the bot, and the rows that were read with them.
+        """Return the funds of the bot, and the rows that the same reads returned.
 
         Raises:
             NotFoundError: the owner is disabled.

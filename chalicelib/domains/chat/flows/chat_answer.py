@@ -141,7 +141,7 @@ class ModelCalls:
 
     @property
     def has_acted(self) -> bool:
-        """Whether the answer has a proposal, or has asked for a person."""
+        """Whether the answer has a proposal, or a request for an employee."""
         return bool(self._context.proposed) or self._context.has_requested_person
 
     @property
@@ -354,7 +354,7 @@ class ModelCalls:
         """Carry out the tool calls of a call that has ended, and prepare the next one."""
         output_tokens = self._text_counter.tokens + self._reasoning_counter.tokens
         self._usage = _Usage(self._usage.total(output_tokens), 0, output_tokens)
-        # A crash during a tool call must charge the call that led to it.
+        # A crash during a tool call must charge the model's call that requested the tool.
         self._acknowledge()
         request = Message("assistant", "".join(call.text), tuple(call.tool_calls), extra=call.extra)
         results: list[ToolResult] = []
@@ -400,7 +400,7 @@ class _Usage(NamedTuple):
 
     ``ended`` is the usage of the calls that have ended, and ``counted_before`` are their tokens of
     text and reasoning. ``input_tokens`` estimates the input of the current call. ``reported`` is
-    what the provider has reported for it.
+    the usage that the provider has reported.
     """
 
     ended: TokenUsage

@@ -15,7 +15,7 @@ the module that the manifest names for a kind of job.
 Create leads from chats in which a visitor leaves an e-mail address or a phone number.
 
 A dialog has at most one lead. Later contacts fill its empty fields. The dialog stores every contact
-that the visitor names, so that an erasure finds it by each of them.
+that the visitor names, so that an erasure finds the dialog by each contact.
 """
 
 import logging
@@ -161,8 +161,8 @@ class Ending(NamedTuple):
     """Result of an answer.
 
     ``usage`` is None if no request was sent to the model, or if it failed before any output. Then
-    nothing is charged. ``reason`` is why an answer is not whole. ``tool_calls`` are those of the
-    model, as they are stored.
+    nothing is charged. ``reason`` is why an answer is not whole. ``tool_calls`` are the model's
+    calls, as they are stored.
     """
 
     text: str

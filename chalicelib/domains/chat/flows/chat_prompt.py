@@ -144,7 +144,8 @@ class Prompt(NamedTuple):
     ``tools`` are the tools that the model may call. Their tokens are not in ``input_tokens``.
     ``actions`` are the actions of the dialog. ``visitor_texts`` are the visitor's messages that
     are sent.
-    ``sources`` are passages in the facts. ``link_hosts`` are named in them or in the bot's prompt.
+    ``sources`` are passages in the facts. ``link_hosts`` are named in the facts or in the bot's
+    prompt.
     """
 
     spec: ModelSpec

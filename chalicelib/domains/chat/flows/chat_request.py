@@ -111,7 +111,7 @@ MARKED_FOR = timedelta(minutes=10)
 class Replay(NamedTuple):
     """A stored answer. ``reason`` says why it is not whole.
 
-    ``proposals`` are those of the answer that the caller can still confirm.
+    ``proposals`` are the answer's proposals that the caller can still confirm.
     """
 
     session_token: str

@@ -5,11 +5,11 @@ The tools that a model may call while a bot answers, and how a call is carried o
 A tool belongs to a capability of the bot. Read tools return what every visitor can read. A call
 never fails the answer: the model receives an error as the result and can correct itself.
 
-Tools with which a bot proposes an action to the visitor, or calls a person.
+Tools with which a bot proposes an action to the visitor, or calls an employee.
 
 A proposal does nothing: it is stored and shown as a card, and the visitor confirms or declines it
-(``domains.chat.operations.actions``). Names and contacts in it are the visitor's own words. What
-the model passes and the visitor has not written is left out, and the card asks for it.
+(``domains.chat.operations.actions``). Its names and contacts are the visitor's own words. What
+the model passes and the visitor has not written is left out, and the card asks the visitor.
 """
 
 import json
@@ -254,7 +254,7 @@ def _offers(context: ToolContext, source: chat_facts.Source, search: OfferSearch
 
 
 def opening_hours(context: ToolContext, _: NoArguments) -> dict[str, Any]:
-    """Return the opening hours of each person or room, and what differs in the next 14 days."""
+    """Return the opening hours of each resource, and what differs in the next 14 days."""
     hours = chat_facts.find_hours(context.workspace.id)
     return {"hours": [facts.to_data(day) for day in hours]}
 
@@ -317,7 +317,7 @@ def _range(search: FreeTimeSearch, zone: str) -> Query:
     """Return the requested range of local dates.
 
     Raises:
-        ToolError: it ends before it begins, or it is too long.
+        ToolError: the end is before the start, or the range is too long.
     """
     now = clock.now()
     first = search.first_day or clock.local_day(now, zone)
@@ -378,7 +378,7 @@ MAX_PROPOSALS = 3
 """Maximum number of proposals in one answer."""
 MAX_LINES = 20
 HANDOVER_PAUSE = timedelta(days=1)
-"""Time until a person can be requested again in a dialog."""
+"""Time until an employee can be requested again in a dialog."""
 SHOWN = (
     "The visitor now sees a card with these details. Nothing is done until the visitor confirms it."
     " Ask the visitor to check the card and to confirm it."
@@ -493,7 +493,7 @@ def propose_order(context: ToolContext, args: OrderProposal) -> dict[str, Any]:
 
 
 def request_person(context: ToolContext, args: PersonRequest) -> dict[str, Any]:
-    """Ask a person of the business to contact the visitor, if the visitor wants that."""
+    """Ask the business to contact the visitor, if the visitor wants that."""
     if not context.contacts:
         raise ToolError("Ask the visitor for a phone number or an e-mail address first.")
 
@@ -644,7 +644,8 @@ def _match_contacts(
 ) -> Iterable[tuple[FieldSpec, str | None]]:
     """Yield each field with the part of the visitor's contacts that belongs into it.
 
-    A name belongs only into a text of this name: the visitor cannot correct what is taken over.
+    A name belongs only into a text field of this name: the visitor cannot correct what is taken
+    over.
     """
     unused_contacts = {"phone": person.phone, "email": person.email}
     for spec in specs:

@@ -1,4 +1,4 @@
-"""The link in a mail that books what a visitor has requested.
+"""The link in an e-mail that books what a visitor has requested.
 
 The link is a page of the service, so the operation has no REST route. It is in this domain because
 the booking may be a bot's proposal, which ends in the same transaction.

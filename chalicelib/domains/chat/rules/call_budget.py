@@ -15,7 +15,7 @@ ErrorCode = Literal["empty_answer", "filtered", "provider_failed", "timed_out", 
 """Why the answer ended with an error:
 
 - ``empty_answer``: the model ended without visible text and without an action
-- ``filtered``: a filter of the provider withheld the answer or the rest of it
+- ``filtered``: a filter of the provider withheld the answer or its rest
 - ``provider_failed``: the provider failed before any text
 - ``timed_out``: the time was up before any text
 - ``cut_off``: the provider failed, or the time was up, after some text
@@ -55,7 +55,7 @@ RESULT_TOKENS = MAX_RESULT_BYTES // 2 + 20
 TOOL_PREAMBLE = 400
 """Tokens that providers add to the input of a call with tools. Claude's are 313 to 346."""
 PLANNED_CALLS = 3
-"""Calls to the model that the hold of an answer with tools covers. More may fit in it."""
+"""Calls to the model that the hold of an answer with tools covers. More may fit."""
 PLANNED_OUTPUT = 512
 """Output tokens that it covers for each call before the last one."""
 
@@ -63,7 +63,7 @@ PLANNED_OUTPUT = 512
 def planned(input_tokens: int, max_output_tokens: int) -> TokenUsage:
     """Return the usage of an answer with tools that money is held for.
 
-    ``input_tokens`` are those of the first call, with the tools.
+    ``input_tokens`` is the size of the first call, with the tools.
     """
     earlier_calls = PLANNED_CALLS - 1
     return TokenUsage(
@@ -93,8 +93,8 @@ class CallBudget(NamedTuple):
     ) -> int | None:
         """Return the output tokens of a call with tools, or None if it must not use tools.
 
-        After it, the hold covers a final call: the same input, the output and ``result_tokens`` of
-        results, and ``LEAST_OUTPUT`` tokens of output.
+        After that call, the hold covers a final call: the same input, the output and
+        ``result_tokens`` of results, and ``LEAST_OUTPUT`` tokens of output.
         """
         prices = self.prices
         final = prices.input * (input_tokens + result_tokens) + prices.output * LEAST_OUTPUT

@@ -67,7 +67,7 @@ def _catalogue(language: Language) -> po_files.Catalogue:
 
 
 def text(language: Language, key: str, **values: object) -> str:
-    """Return a text with values in its placeholders."""
+    """Return a template with values in its placeholders."""
     return str(_catalogue(language).texts[key]).format(**values)
 
 

@@ -1,13 +1,13 @@
 """Remove addresses of unknown hosts from the links in a bot's answer.
 
-A model can be made to print any link, by a text in what it reads. So an answer links only to hosts
+A model can be made to print any link, by what it reads. So an answer links only to hosts
 that the owner has named. The filter reads an answer in pieces. It holds back a possible link until
 its host is known, and everything else passes without delay. The result does not depend on the
 pieces.
 
 A link is what browsers and Markdown renderers make one of: ``https:``, two slashes or ``www.``
 with a host, the address of a Markdown link, of a reference or in angle brackets. E-mail addresses,
-phone numbers and relative addresses are no links to another host.
+phone numbers and relative addresses do not link to another host.
 """
 
 import html
@@ -130,7 +130,7 @@ class LinkFilter:
 
     ``is_allowed`` decides on a host in the form of ``normalize_host``, once a link needs it.
     ``removed`` replaces an address that has no text of its own. Markdown is filtered first, because
-    the removal of its address can join two texts to a new address.
+    the removal of its address can join its neighbours to a new address.
     """
 
     def __init__(self, is_allowed: Callable[[str], bool], replacement: str) -> None:

@@ -45,7 +45,7 @@ class SessionBusyError(ConflictError):
 class SessionRow(ConversationRow):
     """A session.
 
-    ``holder`` is the id of the request that streams in it, until ``held_until``.
+    ``holder`` is the id of the request that streams, until ``held_until``.
     """
 
     agent_id = UnicodeAttribute()

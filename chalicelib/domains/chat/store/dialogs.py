@@ -33,10 +33,10 @@ class DialogRow(Record):
     """A dialog. Its id is public. Only the hash of its session token is stored.
 
     ``words`` is the beginning of the visitor's messages. ``named_contacts`` has the e-mail
-    addresses and phone numbers in them. ``last_number`` is the number of the last message, from 1.
-    ``last_message_at`` is the time of the visitor's last message. ``visit_id`` is the widget visit
-    of the dialog. ``handover_at`` is when the bot last asked for a person, and ``handover_reason``
-    why. After an erasure only counts remain.
+    addresses and phone numbers that they contain. ``last_number`` is the number of the last
+    message, from 1. ``last_message_at`` is the time of the visitor's last message. ``visit_id`` is
+    the widget visit of the dialog. ``handover_at`` is when the bot last asked for an employee, and
+    ``handover_reason`` why. After an erasure only counts remain.
     """
 
     agent_id = UnicodeAttribute()

@@ -114,7 +114,7 @@ def stage_exchange(  # noqa: PLR0913  the fields of an exchange
 
 
 class Ended(NamedTuple):
-    """Status of an answer, its usage, the tool calls in it, and why it is not whole."""
+    """Status of an answer, its usage, its tool calls, and why it is not whole."""
 
     status: MessageStatus
     usage: TokenUsage | None

@@ -1,8 +1,8 @@
 """Store actions that a bot proposes to a visitor, and the free times that the bot has named.
 
-They are kept with the messages of a dialog, in a partition of their own. The newest proposal of
-a dialog replaces the ones before it. Nothing writes to a proposal that expires or is replaced: both
-follow from the rows (``state_of``).
+They are kept with the messages of a dialog, in a partition of their own. The newest proposal of a
+dialog replaces earlier ones. Nothing writes to a proposal that expires or is replaced: both follow
+from the rows (``state_of``).
 """
 
 import re
@@ -73,7 +73,7 @@ class ProposalId(NamedTuple):
 class OfferedSlot(NamedTuple):
     """A free time that the bot has named. ``start`` is epoch milliseconds.
 
-    The other fields after it describe the time to a model.
+    The fields below describe the time to a model.
     """
 
     id: str
@@ -86,7 +86,7 @@ class OfferedSlot(NamedTuple):
 
 
 class ProposalRow(ConversationRow):
-    """A proposal. ``arguments`` are those of its operation, ``card`` is what the visitor sees.
+    """A proposal. ``arguments`` are its operation's arguments, ``card`` is what the visitor sees.
 
     ``result`` is the answer to the confirmation. It is repeated to later ones.
     """

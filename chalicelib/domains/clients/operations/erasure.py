@@ -217,7 +217,7 @@ def _forget_replies(ctx: Context, record_ids: list[str]) -> None:
 def _erase(ctx: Context, rows: Sequence[Any]) -> None:
     """Erase the records of a wave.
 
-    Clients come first, because a lead of the wave may have led to them.
+    Clients come first, because a lead of the wave may have led to a client.
     """
     for row in rows:
         if isinstance(row, ClientRow):

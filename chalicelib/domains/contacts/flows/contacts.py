@@ -1,4 +1,4 @@
-"""Find or create the client of a person, by e-mail address, then by phone number (ADR 19).
+"""Find or create a client, by e-mail address, then by phone number (ADR 19).
 
 Clients are never merged. Contacts that a visitor enters are not verified. They can create a client,
 but never change an existing one. API keys and members of the workspace can fill in empty contacts
@@ -25,9 +25,10 @@ from chalicelib.lib.contact_fields import MAX_NAME
 
 
 class Contact(NamedTuple):
-    """Contacts of a person. ``phone`` is in normal form, or as entered if the number is invalid.
+    """Contacts of a client or visitor.
 
-    ``phone_entered`` is the text that a person entered, with the words around the number.
+    ``phone`` is in normal form, or as entered if the number is invalid. ``phone_entered`` is the
+    value that the visitor entered, with the words around the number.
     """
 
     name: str | None
@@ -37,7 +38,7 @@ class Contact(NamedTuple):
 
     @property
     def identity(self) -> dict[str, str | None]:
-        """Contacts that identify the person."""
+        """Contacts that identify the client."""
         return {EMAIL: self.email, PHONE: self.phone if phones.is_number(self.phone) else None}
 
 
@@ -56,7 +57,7 @@ def contact_of(name: str | None, email: str | None, phone: str | None, country: 
 
 
 def contacts_in(texts: Iterable[str], country: str) -> list[str]:
-    """Return the e-mail addresses in texts, and the phone numbers in their normal form."""
+    """Return the e-mail addresses in strings, and the phone numbers in their normal form."""
     contact_values = (
         contact
         for text in texts
@@ -122,7 +123,7 @@ def match(
 
     The caller stages the client. An existing client's empty fields are filled from ``fills``: the
     part of the contact from an API key or a member of the workspace. If several units create the
-    client of one person, one commits. The others run again and find it.
+    same client, one commits. The others run again and find it.
 
     Raises:
         ConcurrentUpdateError: the client was deleted after the search.

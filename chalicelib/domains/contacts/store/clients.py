@@ -2,13 +2,13 @@
 
 Contacts in a record, in addition to the e-mail address and phone that it is indexed by (ADR 38).
 
-Examples are an e-mail address in the text of a form, and a client's former phone number. Each has a
+Examples are an e-mail address in a form's message, and a client's former phone number. Each has a
 lookup row, which is written in the record's transaction. An erasure finds the record by it.
 
-Ids of records whose person was erased.
+Ids of records whose data subject was erased.
 
-They are never removed, so that the import of an older export does not bring the person back. An id
-says nothing about the person.
+They are never removed, so that the import of an older export does not bring back what was erased.
+An id reveals nothing personal.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -159,7 +159,7 @@ def holders(
     """Return the ids of the clients that have these contacts, read in one request.
 
     A contact whose key has changed takes a second one, which shows whether the client has it.
-    ``or_folded`` is that of ``Listing.find_by``.
+    ``or_folded`` has the meaning that it has in ``Listing.find_by``.
     """
     rows = rows or Rows()
     keys = holder_keys(workspace_id, contacts)
@@ -198,7 +198,7 @@ def count(
 ) -> None:
     """Stage an increment of a client's counts. ``at`` is the time of the newest lead or booking.
 
-    Counts are incremented in place, so concurrent leads of one person do not conflict.
+    Counts are incremented in place, so concurrent leads of one client do not conflict.
     """
     counts = ((ActivityRow.leads_count, leads), (ActivityRow.bookings_count, bookings))
     actions: list[Action] = [number.add(change) for number, change in counts if change]

@@ -92,9 +92,9 @@ class StoredObject:
 def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[ImportedImage | None]:
     """Import images as files in a folder at the root. The folder is created when first needed.
 
-    An image that cannot be imported adds a warning, and its result is None. The call never fails
-    because of it. An operation calls this function once, with all its images, because a unit can
-    change the storage row only once.
+    An image that cannot be imported adds a warning, and its result is None. The call does not fail.
+    An operation calls this function once, with all its images, because a unit can change the
+    storage row only once.
     """
     imports, size = import_images(ctx, urls, folder)
     storage.charge(ctx.unit, ctx.principal.plan, size, retry_if_full=True)
@@ -185,7 +185,7 @@ def copy_images(workspace_id: str, urls: Iterable[str]) -> dict[str, StoredObjec
 
 
 def preload_images(unit: UnitOfWork, images: Mapping[str, StoredObject | RejectedImage]) -> None:
-    """Provide a unit with the images that were fetched for it, so that it fetches none itself."""
+    """Provide a unit with its fetched images, so that the unit itself fetches nothing."""
     unit.run_side_effect_once(REMOTE_IMAGES, lambda: images)
 
 
@@ -413,7 +413,7 @@ def folder_at_root(unit: UnitOfWork, name: str) -> str:
     """
     existing = root_folder(unit.workspace_id, name)
     if existing is not None:
-        # The folder may be deleted until the commit, and a file must not be lost in it.
+        # The folder may be deleted until the commit, and its files would be lost.
         unit.require(FolderRow(FOLDERS.partition(unit.workspace_id), existing))
         return existing
     folder = FOLDERS.new(unit.workspace_id, name=name)

@@ -142,7 +142,7 @@ class FolderForest:
 
         Raises:
             NotFoundError: the parent does not exist.
-            CycleError: the parent is the folder itself, or lies in it.
+            CycleError: the parent is the folder itself, or one of its subfolders.
             ValidationError: the folder would be too deep.
         """
         match self.problem(node, parent_id):

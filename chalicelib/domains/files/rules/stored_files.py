@@ -149,10 +149,10 @@ def file_type(body: bytes, name: str) -> str:
 
 
 def charset(body: bytes) -> str:
-    """Return the encoding of a text, under the name that the web uses.
+    """Return a file's text encoding, under the name that the web uses.
 
-    It is UTF-8 if the text is valid UTF-8. Otherwise a byte-order mark decides, or the encoding is
-    guessed from the content.
+    It is UTF-8 if the bytes are valid UTF-8. Otherwise a byte-order mark decides, or the encoding
+    is guessed from the content.
     """
     try:
         body.decode()
@@ -223,7 +223,7 @@ _MAX_STEM = 80
 PATH = re.compile(r"[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]{1,10})?", re.ASCII)
 """Paths below ``/files/``, as ``flows.rehosting`` makes them. Other objects are not public."""
 _FILE_URL = re.compile(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
-"""A file's id and the unguessable part after it (``domains.files.flows.rehosting``)."""
+"""A file's id and the unguessable part that follows (``domains.files.flows.rehosting``)."""
 
 
 def url_name(name: str, mime_type: str) -> str:
@@ -258,7 +258,7 @@ def is_text(mime_type: str) -> bool:
 
 
 def file_ids_in(text: str) -> list[str]:
-    """Return the ids of the files whose URLs occur in a text, such as a page's HTML, each once."""
+    """Return the ids of the files whose URLs occur in a string, each once."""
     return list(dict.fromkeys(_FILE_URL.findall(text)))
 
 
@@ -269,7 +269,7 @@ def _ascii_name(text: str) -> str:
 def headers(mime_type: str, charset: str = "utf-8") -> dict[str, str]:
     """Return the headers of a stored file: its fixed type, and a policy against active content.
 
-    ``charset`` is the encoding of a text.
+    ``charset`` is the encoding of a text file.
     """
     disposition = "inline" if mime_type in _INLINE else "attachment"
     kind = f"{mime_type}; charset={charset}" if is_text(mime_type) else mime_type

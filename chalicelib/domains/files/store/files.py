@@ -24,7 +24,7 @@ from chalicelib.engine.unit import UnitOfWork
 ROOT = "root"
 """Facet value, in the list engine, of files without a folder."""
 MAX_FILES_PER_TEXT = 100
-"""Limit of the files recorded for a text.
+"""Limit of the files recorded for a string.
 
 A page with more images may lose one without a warning.
 """
@@ -67,7 +67,7 @@ FILES = register_listing(
 
 
 def find_file_ids(unit: UnitOfWork, text: str, previous_ids: Collection[str]) -> list[str]:
-    """Return the ids of the workspace's files whose URLs occur in a text.
+    """Return the ids of the workspace's files whose URLs occur in a string.
 
     At most ``MAX_FILES_PER_TEXT`` are returned. ``previous_ids`` are the ids in the previous text
     of the record. These are not looked up again.

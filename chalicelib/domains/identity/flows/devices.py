@@ -2,7 +2,7 @@
 
 Guessers of passwords have no such cookie. Attempts from a device count apart from theirs, so that
 they cannot lock the owner of an account out (OWASP, Slow Down Online Guessing Attacks with Device
-Cookies). The cookie gives no access: a thief of it can only guess within its limits.
+Cookies). The cookie gives no access: its thief can only guess within its limits.
 
 The cookie is a random id and a proof for each account that signed in there. Nothing is stored.
 """

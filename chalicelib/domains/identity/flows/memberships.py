@@ -105,7 +105,7 @@ def stage_revocations(unit: UnitOfWork, keys: Iterable[ApiKeyRow]) -> None:
     A key that is already revoked keeps its time.
     """
     for key in keys:
-        # The first revocation is the one that the audit log names.
+        # The audit log names the first revocation.
         since = key.revoked_at or clock.now()
         unit.update(key, [ApiKeyRow.revoked_at.set(since)])
         unit.mention(f"key:{key.key_id}")

@@ -52,7 +52,7 @@ Password = Annotated[
 
 
 MemberName = Annotated[PersonName, AfterValidator(refuse_link)]
-"""The name of a member, which goes into mails."""
+"""The name of a member, which goes into e-mail."""
 
 
 class AccountCreate(Wire):

@@ -172,7 +172,7 @@ def _member(ctx: Context, email: str) -> tuple[AccountRow, MembershipRow]:
     """Return a member by address.
 
     Raises:
-        NotFoundError: no member has the address. People do not learn whether an account has it.
+        NotFoundError: no member has the address. Callers do not learn whether an account has it.
     """
     is_operator = ctx.principal.audience is Audience.OPERATOR
     account = accounts.require_by_email(email) if is_operator else accounts.find_by_email(email)

@@ -28,7 +28,7 @@ class AccountRow(IdentityRow):
     """An account.
 
     ``role`` is ``user`` or ``admin``. The password is stored only as an argon2id hash. A session is
-    valid only while its epoch equals ``session_epoch``. ``language`` is that of the console and of
+    valid only while its epoch equals ``session_epoch``. ``language`` applies to the console and to
     messages; without one, the browser and the workspace's country decide. ``awaits_proof`` is set
     for an account whose address nobody has proved: one that was made by a link which the inviter
     has seen. Earlier releases set neither it nor ``email_verified_at``. ``proof_mailed_at`` is when

@@ -39,12 +39,12 @@ ConnectionState = Literal["pending", "live", "expired", "ended"]
 
 
 class ConnectionRow(IdentityRow):
-    """A connection. ``plan``, ``role`` and ``scopes`` are those of its calls, as in a key's row.
+    """A connection. ``plan``, ``role`` and ``scopes`` apply to its calls, as in a key's row.
 
-    ``code_hash`` stays after the exchange, so that a second use of the code is recognised.
-    ``challenge`` and ``redirect_hash`` are there until the exchange, and ``pairs`` after it.
-    ``family_hash`` is the hash of the secret that all refresh tokens share.
-    Changes of tokens require the ``version`` that was read.
+    ``code_hash`` is kept after the exchange, so that a second use of the code is recognised.
+    ``challenge`` and ``redirect_hash`` exist only until the exchange, and ``pairs`` only from then
+    on. ``family_hash`` is the hash of the secret that all refresh tokens share. Changes of tokens
+    require the ``version`` that was read.
     """
 
     version = NumberAttribute(default=1)

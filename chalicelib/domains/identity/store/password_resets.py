@@ -13,10 +13,11 @@ SORT_KEY = "password-reset"
 
 
 class PasswordResetRow(IdentityRow):
-    """A request for a new password. It exists until the link is used, or an hour after it expires.
+    """A request for a new password.
 
-    ``address_hashes`` are the hashes under which an account may have claimed the address, separated
-    by spaces. Whether there is one is not looked up before the e-mail is made.
+    It exists until the link is used, or for an hour after its expiry. ``address_hashes`` are the
+    hashes under which an account may have claimed the address, separated by spaces. Whether there
+    is one is not looked up before the e-mail is made.
     """
 
     address_hashes = UnicodeAttribute()

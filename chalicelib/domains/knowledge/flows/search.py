@@ -115,7 +115,7 @@ def search(path: Path, question: str, limit: int, answers: Callable[[str], bool]
                 question, limit, [passage for passage in everything if answers(passage.source_id)]
             )
         ranked = database.execute(_SEARCH, [" OR ".join(f'"{stem}"' for stem in question_stems)])
-        # Only the passages that are returned are read, and passages of deleted sources before them.
+        # Only returned passages are read, and passages of deleted sources that precede these.
         ranked_passages = (
             Passage(*database.execute(_PASSAGE, [number]).fetchone())._replace(score=-rank)
             for number, rank in ranked

@@ -34,7 +34,7 @@ from chalicelib.engine.listing.query import Query
 from chalicelib.lib import public_urls
 
 MAX_TEXT_BYTES = 200 * 1024
-"""Size limit of a text that is sent, in bytes of UTF-8."""
+"""Maximum size of a sent source, in bytes of UTF-8."""
 
 
 MAX_FILES_LISTED = 100
@@ -181,7 +181,7 @@ def add_knowledge(ctx: Context, args: KnowledgeAdd) -> SourceResult:
 
 
 def _stage_text(ctx: Context, source: SourceRow, text: str, used: int) -> None:
-    """Store the text of a source, if the bot has room for it."""
+    """Store the text of a source, if the bot has room."""
     size = len(text.encode(errors="replace"))
     if size > MAX_TEXT_BYTES:
         message = f"expected at most {MAX_TEXT_BYTES:,} bytes of UTF-8, received {size:,}"

@@ -29,9 +29,9 @@ class SourceRow(Record):
     """A source. A source with a ``text_key`` answers, whatever its state.
 
     ``size`` is the length of its text in bytes, and ``digest`` a hash of the text. ``fetch_id``
-    names the job that reads it next; other jobs for the source do nothing. ``etag`` and
-    ``last_modified`` are those that the server at ``fetched_url`` sent with the text. ``failures``
-    is the number of failed reads in a row.
+    names the job that reads it next; other jobs for the source do nothing. The server at
+    ``fetched_url`` sent ``etag`` and ``last_modified``. ``failures`` is the number of failed reads
+    in a row.
     """
 
     agent_id = UnicodeAttribute()
@@ -62,7 +62,7 @@ def _shown_files(source: SourceRow) -> Iterable[str]:
 
 
 def _lose_file(source: SourceRow, _file_id: str) -> None:
-    """Take away the file of a source, and with it its text."""
+    """Take away the file of a source, and so its text."""
     source.status, source.error = FAILED, FILE_DELETED
     # Without its ``fetch_id``, the job that would read the file does nothing.
     source.file_id = source.text_key = source.digest = source.fetch_id = None

@@ -278,7 +278,7 @@ def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
     errors = [*errors, *cart_errors]
     key = _submission_key(ctx, form, data, proposal_id)
     keys = [SITES.key(workspace_id, form.project_id)] if form.project_id else []
-    # A wrong value is refused anyway, so neither the quota nor the client is read for it.
+    # A wrong value is refused anyway, so neither the quota nor the client is read.
     if errors:
         rows.read(keys)
         return _Submitted(data, contact, errors, key, rows, lambda: False)

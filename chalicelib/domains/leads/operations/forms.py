@@ -224,7 +224,7 @@ class FormDelete(FormRef):
 
 
 class FormDeleted(DeletedResult):
-    """Result of a deletion, with the number of leads that stay."""
+    """Result of a deletion, with the number of leads that are kept."""
 
     leads_kept: int = Field(description="Leads of the form, which stay.")
 

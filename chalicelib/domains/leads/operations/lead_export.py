@@ -79,7 +79,7 @@ def export_leads(ctx: Context, args: LeadExport) -> LeadTable:
 
 
 def _read(ctx: Context, args: LeadExport) -> list[LeadRow]:
-    """Return the leads with their data. A filter that a counter answers is counted first.
+    """Return the leads with their data. A filter with a counter is counted first.
 
     A search and a tag read all entries anyway, so counting first would double their cost.
     """

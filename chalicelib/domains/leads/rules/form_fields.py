@@ -29,7 +29,7 @@ def catalogue(language: str) -> po_files.Catalogue:
 
 
 def form_text(language: str, key: str, **values: object) -> str:
-    """Return a text with values in its placeholders."""
+    """Return a template with values in its placeholders."""
     return str(catalogue(language).texts[key]).format(**values)
 
 
@@ -62,7 +62,7 @@ The RFC's limit includes two angle brackets.
 """
 MAX_PHONE = 80
 MAX_NUMBER = 10**15
-"""Maximum absolute value. A float in JavaScript represents every integer up to it exactly."""
+"""Maximum absolute value. A float in JavaScript represents every integer up to this one exactly."""
 
 _MAX_MADE_NAME = 36
 """A name has at most 40 characters, and may need an ending."""
@@ -100,7 +100,7 @@ def name_for(label: str, taken_names: Container[str]) -> str:
 
 
 def language(title: str, labels: Sequence[str]) -> str:
-    """Return ``ru`` if any text of a form has a Cyrillic letter, else ``en``."""
+    """Return ``ru`` if any label of a form has a Cyrillic letter, else ``en``."""
     return "ru" if any(_CYRILLIC.search(text) for text in (title, *labels)) else "en"
 
 
@@ -199,7 +199,7 @@ def _clean(field: FieldSpec, value: object, language: str) -> Any:  # noqa: ANN4
 
 
 def _entered_text(value: object, kind: str) -> str:
-    """Return the text that was entered, trimmed.
+    """Return the entered value, trimmed.
 
     A JSON number is converted to text.
     """

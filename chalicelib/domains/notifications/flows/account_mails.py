@@ -7,8 +7,8 @@ sent.
 
 Sends the link by which an account proves its address.
 
-It is the one e-mail that an account gets before. It has no text of a person, because whoever made
-the account may have typed the address of another.
+It is the one e-mail that an account gets before. It contains nothing that a user wrote, because
+whoever made the account may have typed the address of another.
 """
 
 from datetime import datetime

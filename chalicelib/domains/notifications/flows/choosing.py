@@ -1,4 +1,4 @@
-"""Choices of members, and the kinds of messages that a workspace wants as a result."""
+"""Choices of members, and the kinds of messages that result for a workspace."""
 
 from collections.abc import Callable, Iterable
 
@@ -41,7 +41,7 @@ def read_choices(workspace_id: str, account_id: str) -> Choices:
 def stage_change(
     unit: UnitOfWork, workspace_id: str, account_id: str, change: Callable[[Choices], object]
 ) -> Choices:
-    """Stage a change of a member's choices, and what the workspace wants from then on.
+    """Stage a change of a member's choices, and of the kinds that the workspace then sends.
 
     Changes in a workspace run one after another.
 

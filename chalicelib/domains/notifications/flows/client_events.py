@@ -2,7 +2,7 @@
 
 Each mail is a job of its own with ids only. It is made from the live booking, so a client who was
 erased in the meantime gets none. A booking has one job of a reminder at a time, which makes the
-next. Its id follows from the booking, the start and the minutes before it. So a job that is made
+next. Its id follows from the booking, the start and the lead time in minutes. So a job that is made
 twice is one job, and a job of an earlier start does nothing.
 
 Sends e-mails to clients about their bookings.

@@ -1,4 +1,4 @@
-"""Handles the reports of Amazon SES on e-mails, which arrive in a queue of SQS.
+"""Handles the reports of Amazon SES on e-mail, which arrive in a queue of SQS.
 
 Bounces and complaints suppress addresses. Reports about visitors' e-mails also count for the
 workspace, and pause its e-mails to visitors at high rates. A report that arrives again changes

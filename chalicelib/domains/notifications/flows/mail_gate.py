@@ -94,7 +94,8 @@ def deliver(
         except MailRefusedError:
             verdict = _withhold(workspace_id, mail_class, message.id, "refused")
         except MailDelayedError:
-            # The e-mail stays admitted, so the next attempt does not count for the budget again.
+            # The e-mail is admitted already, so the next attempt does not count for the budget
+            # again.
             note(Verdict("waiting", "by_server"))
             raise
         else:

@@ -32,18 +32,19 @@ from chalicelib.lib.localized import Language
 MAX_ID = 2**52
 """Largest id of a chat, which has at most 52 significant bits (Bot API, Chat)."""
 MAX_NAME = 64
-"""Longest name of a person that is kept."""
+"""Longest name of a user that is kept."""
 LOCALE = Path(__file__).parents[1] / "rules" / "locale"
-"""Folder of the PO files, with one folder per language. Those of messages are there as well."""
+"""Folder of the PO files, with one folder per language. The catalogues of messages are there as
+well."""
 
 Command = Literal["start", "stop", "other"]
 Answer = Literal["linked", "wrong_code", "too_many_codes", "stopped", "help"]
 
 
 class Message(NamedTuple):
-    """A text that a user sends to the bot in a private chat.
+    """A message that a user sends to the bot in a private chat.
 
-    ``argument`` is the text after the command, such as a code. ``name`` is the name that Telegram
+    ``argument`` follows the command, such as a code. ``name`` is the name that Telegram
     shows for the user.
     """
 
@@ -58,7 +59,7 @@ class Message(NamedTuple):
 def parse(update: object) -> Message | None:
     """Return the message of an update, or None for all other updates.
 
-    Messages in groups are ignored: a group has no single person to link.
+    Messages in groups are ignored: a group is not a single user to link.
     """
     match update:
         case {
@@ -78,7 +79,7 @@ def parse(update: object) -> Message | None:
 
 
 def text(language: Language, answer: Answer, **values: str) -> str:
-    """Return the text of an answer, with values in its placeholders."""
+    """Return an answer, with values in its placeholders."""
     return str(_catalogue(language).texts[answer]).format(**values)
 
 
@@ -112,7 +113,7 @@ LINK, UNLINK = "link_telegram", "unlink_telegram"
 """Names in the audit log, which are the names of the console's operations."""
 
 Stage = Callable[[UnitOfWork], str]
-"""Stages what a message changes, and returns the text of the answer."""
+"""Stages what a message changes, and returns the answer."""
 
 log = logging.getLogger(__name__)
 
@@ -129,11 +130,11 @@ class _RefusedError(Exception):
 
 
 def deliver(chat_id: int, text: str) -> bool:
-    """Send a text to a chat. If the chat is gone, remove its links and return False.
+    """Send a message to a chat. If the chat is gone, remove its links and return False.
 
     Raises:
         BusyError: the bot has sent too much; see ``retry_after``.
-        TelegramError: another failure, after which the text may have been sent.
+        TelegramError: another failure, after which the message may have been sent.
         NotConfiguredError: the bot is not configured.
     """
     try:
@@ -232,7 +233,7 @@ def _stage_link(message: Message, unit: UnitOfWork) -> str:
         raise _RefusedError
     account_id = code.account_id
     linked = _text(message, "linked", workspace=workspaces.get(unit.tenant).name)
-    if code.chat_id is not None:  # The person may have followed the link twice.
+    if code.chat_id is not None:  # The user may have followed the link twice.
         link = telegram_links.find(unit.tenant, account_id)
         if link is None or not link.chat_id == code.chat_id == message.chat_id:
             raise _RefusedError

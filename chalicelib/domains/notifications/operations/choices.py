@@ -1,7 +1,7 @@
 """The messages that a member wants about a workspace, by mail and by Telegram.
 
 A member of any role may change the own choices, so the change is declared as one of an account
-(``platform``), like that of the member's Telegram chat.
+(``platform``), like the change of the member's Telegram chat.
 """
 
 from typing import Annotated

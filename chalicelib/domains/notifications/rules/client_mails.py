@@ -1,7 +1,7 @@
 """Texts of e-mails to clients about their bookings, and which mail follows an event.
 
 They contain what the owner wrote and the booking's time, but nothing that the visitor wrote.
-Otherwise a stranger could send any text from the service's address to any address.
+Otherwise a stranger could send anything from the service's address to any address.
 """
 
 from collections.abc import Collection
@@ -38,8 +38,8 @@ class BookingFacts(NamedTuple):
 def kind_of(events: Collection[str], previous_status: str | None, status: str) -> Kind | None:
     """Return the e-mail that follows the events of a unit of work, or None.
 
-    ``events`` are the types of the booking's events, ``previous_status`` is the status before them,
-    if they changed it, and ``status`` the current one, which may be newer.
+    ``events`` are the types of the booking's events, ``previous_status`` is the former status, if
+    the events changed it, and ``status`` the current one, which may be newer.
     """
     was_told = "booking.created" not in events
     if status == "cancelled":

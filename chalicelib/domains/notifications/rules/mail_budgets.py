@@ -1,8 +1,8 @@
 """Limit how many e-mails of each class an address gets.
 
-Anyone can type the address of another person. So e-mails that a stranger causes share no budget
-with e-mails of a business that the person deals with, or of the person's own account. Nor can one
-business use up what others may send to a person.
+Anyone can type another user's address. So e-mails that a stranger causes share no budget
+with e-mails of a business that the recipient deals with, or of the recipient's own account. Nor can
+one business use up what others may send to an address.
 
 Rates of bounces and complaints at which a workspace's e-mails to visitors are paused.
 """

@@ -28,7 +28,7 @@ SHAREABLE = frozenset(
 SHAREABLE_SUBJECTS = frozenset(
     {"balance", "booking", "booking_cancelled", "key_created", "key_revoked", "limit"}
 )
-"""Kinds whose subject is not a name of a person, of a visitor or of an app."""
+"""Kinds whose subject is not the name of a client, a visitor or an app."""
 
 LINKED = frozenset({"account", "contact", "host", "message", "page", "url"})
 """Facts that may be or contain an address. The others are names and numbers."""
@@ -82,7 +82,7 @@ def _line(text: str, limit: int, may_link: bool) -> str:  # noqa: FBT001  privat
 
 
 def is_about_nobody(kind: str, record: Record) -> bool:
-    """Return whether the person whom a message is about has been erased. It is not sent then.
+    """Return whether the client that a message is about has been erased. It is not sent then.
 
     A cancellation is sent in any case, because it frees the time of a booking.
     """

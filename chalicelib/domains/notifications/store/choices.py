@@ -18,7 +18,7 @@ LOCK = "notifications"
 class ChoicesRow(ContentRow):
     """The choices of a member. Its sort key is the account's id.
 
-    ``chosen`` has a true or false for ``<kind>.<channel>``. What is not in it has the default of
+    ``chosen`` has a true or false for ``<kind>.<channel>``. A missing kind has the default of
     the member's role, so a kind that the service adds later has it, too.
     """
 

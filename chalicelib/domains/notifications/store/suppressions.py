@@ -19,7 +19,7 @@ LIFE = {"bounce": timedelta(days=90), "complaint": timedelta(days=730)}
 """How long an address is suppressed.
 
 A mailbox that did not exist may exist a quarter later, and one more bounce then costs little. A
-complaint is a person's wish. It ends only so that the hash is not kept for ever.
+complaint is the recipient's wish. It ends only so that the hash is not kept for ever.
 """
 
 

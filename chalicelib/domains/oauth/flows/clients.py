@@ -222,7 +222,7 @@ def _request(url: str, max_bytes: int) -> Fetched:
             max_bytes=max_bytes,
             timeout_seconds=SECONDS,
             accept="application/json",
-            # A redirect would let another host answer for the client's id.
+            # A redirect would let another host speak for the client's id.
             redirects=0,
         )
     except UpstreamError as error:

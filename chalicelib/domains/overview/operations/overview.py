@@ -30,7 +30,7 @@ from chalicelib.engine.metrics import DayCounts
 from chalicelib.lib import zoned_times
 
 PERIOD_DAYS = 14
-"""Length of the period. Its total is compared with that of the period before."""
+"""Length of the period. Its total is compared with the total of the previous period."""
 DAYS_AHEAD = 7
 MAX_ROWS = 5
 """Maximum number of leads, of bookings and of dialogs to show."""

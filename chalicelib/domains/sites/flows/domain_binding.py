@@ -201,7 +201,8 @@ def _check_proof(job: Job) -> str | None:
     try:
         return run_job_unit(job, stage)
     except DomainTakenError:
-        return PENDING  # A call says so, and what to do.
+        # The error of the next call explains what to do.
+        return PENDING
 
 
 def _current(job: Job) -> tuple[SiteRow, DomainMap] | None:

@@ -62,7 +62,7 @@ def too_large(
 
 
 def check_size(field: str, html: str, size_label: str = "received") -> None:
-    """Check that HTML from a field, or derived from it, has at most 1 MiB.
+    """Check that HTML of a field, or HTML made from a field, has at most 1 MiB.
 
     Raises:
         PayloadTooLargeError: the HTML is too large. The message has its size, introduced by
@@ -161,8 +161,7 @@ def _replace_old(ctx: Context, page: PageRow, new_key: str, *, ends_edit: bool) 
 def _new_object(ctx: Context, page: PageRow) -> _NewHtml:
     """Return a new object, after scheduling the job that removes the object if it is still unused.
 
-    One job covers the new object and the old one. The page's record decides which of them is
-    unused.
+    One job covers the new object and the old one. The page's record decides which object is unused.
     """
     key = f"{pages.html_folder(ctx.workspace_id, page.project_id, page.id)}{new_id()}.html"
     payload = {"pageId": page.id, "keys": [key, page.html_key]}

@@ -1,6 +1,6 @@
 """Saving of a page's HTML, either in full or by edits that find and replace parts.
 
-Search-and-replace edits of a text. Each edit applies to the result of the previous one.
+Search-and-replace edits of a string. Each edit applies to the result of the previous one.
 """
 
 from collections.abc import Sequence
@@ -37,11 +37,11 @@ class Edit(Protocol):
 
     @property
     def find(self) -> str:
-        """The text to find, not empty."""
+        """The string to find, not empty."""
 
     @property
     def replace(self) -> str:
-        """The text to insert instead."""
+        """The string to insert instead."""
 
     @property
     def all(self) -> bool:
@@ -73,14 +73,14 @@ def apply_edits(text: str, edits: Sequence[Edit], max_bytes: int) -> str:
     """Return the edited text. Matches are counted from the left and do not overlap.
 
     Args:
-        text: the text to edit.
+        text: the string to edit.
         edits: the edits, applied in order.
         max_bytes: the largest size in bytes of UTF-8 after each edit. A few edits that replace many
-            matches could otherwise make the text grow exponentially.
+            matches could otherwise make the string grow exponentially.
 
     Raises:
         MismatchError: an edit does not match, or matches several times without ``all``.
-        OversizeError: an edit would exceed ``max_bytes``. Raised before the text is built.
+        OversizeError: an edit would exceed ``max_bytes``. Raised before the result is built.
     """
     size = len(text.encode())
     for index, edit in enumerate(edits):

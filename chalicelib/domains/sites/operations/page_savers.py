@@ -1,4 +1,4 @@
-"""Names of those who saved the versions of a page."""
+"""Names of the users who saved the versions of a page."""
 
 from typing import Literal
 

@@ -145,7 +145,7 @@ def _stored_version(ctx: Context, page_id: str, version_id: str) -> tuple[Versio
 
     Raises:
         NotFoundError: the page has no such version.
-        ConcurrentUpdateError: the version was removed after it was found.
+        ConcurrentUpdateError: the version was removed since it was found.
     """
     version = page_versions.find(ctx.workspace_id, page_id, version_id)
     if version is None:

@@ -55,7 +55,7 @@ _URL_LIKE = re.compile(
     r"|(?=[^/]*/)(?=[\d\W_]*[^\W\d_])[\w.~:/?#@!$&'*+,;=%-]++$",
     re.IGNORECASE,
 )
-"""A text in an attribute of a script that is a URL. Numbers, colours and JSON are none."""
+"""A string in an attribute or a script that is a URL. Numbers, colours and JSON do not count."""
 _IMAGE_ATTRIBUTES = {
     ("img", "src"),
     ("video", "poster"),
@@ -96,7 +96,7 @@ class ImportedHtml(NamedTuple):
     """Distinct http and https URLs of images, without fragments, in order of appearance."""
 
     def replaced(self, urls: Mapping[str, str]) -> str:
-        """Return the page with some URLs, such as those of ``images``, replaced.
+        """Return the page with some URLs replaced, such as the URLs of ``images``.
 
         URLs are replaced in every position, including links to an image and style sheets.
 
@@ -281,7 +281,7 @@ class _UrlRewriting:
             self._nested = False
 
     def _tag(self, token: "Token", source: str) -> str:
-        """Return a start tag unchanged, or rewritten if a URL in it changes."""
+        """Return a start tag unchanged, or rewritten if one of its URLs changes."""
         tag, attributes = token.tag or "", dict(token.attrs or ())
         new_attributes = {name: self._value(tag, name, attributes) for name in attributes}
         if tag == "base" and self._drop_base and new_attributes.pop("href", None) is not None:

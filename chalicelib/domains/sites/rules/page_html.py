@@ -1,4 +1,4 @@
-"""Add missing elements to the author's HTML of a page before it is served.
+"""Add missing elements to the author's HTML of a page when it is served.
 
 A title, a description and a canonical link are added if the page's HTML has none. A script that
 reports the visit is added, too. The author's HTML itself is not changed or moved.
@@ -94,8 +94,7 @@ def add_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:
 def add_snippet(html: str, snippet: str, begins: str, ends: str) -> str:
     """Return a page with a snippet, such as a form, before the end of the body.
 
-    An earlier version of the snippet, which is the text from ``begins`` through ``ends``, is
-    replaced where it is.
+    An earlier version of the snippet, from ``begins`` through ``ends``, is replaced where it is.
     """
     head, _, remainder = html.partition(begins)
     _, closed, tail = remainder.partition(ends)

@@ -1,4 +1,4 @@
-"""Two texts compared line by line."""
+"""Two strings compared line by line."""
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
@@ -8,7 +8,7 @@ from typing import NamedTuple
 CONTEXT_LINES = 3
 """Equal lines that are shown before and after a change."""
 MAX_LINES = 3_000
-"""Maximum number of lines of a text that is compared.
+"""Maximum number of lines of a compared string.
 
 The comparison takes time in proportion to the product of both numbers.
 """
@@ -17,7 +17,7 @@ The comparison takes time in proportion to the product of both numbers.
 class Row(NamedTuple):
     """A line of each text.
 
-    An absent line is None. ``skipped`` lines before it are equal.
+    An absent line is None. The ``skipped`` previous lines are equal.
     """
 
     old_line: str | None
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 
 def compare(old_text: str, new_text: str) -> list[Row] | None:
-    """Return the changed lines with their surroundings, or None if the texts are too long."""
+    """Return the changed lines with their surroundings, or None if the strings are too long."""
     old, new = old_text.splitlines(), new_text.splitlines()
     if max(len(old), len(new)) > MAX_LINES:
         return None

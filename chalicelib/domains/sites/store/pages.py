@@ -45,7 +45,7 @@ class PageRow(Record):
     title = UnicodeAttribute()
     slug = UnicodeAttribute()
     former_slugs: ListAttribute[Any] = ListAttribute(default=list)
-    """Slugs that the page had before, oldest first. They redirect to it."""
+    """Slugs that the page had before, oldest first. They redirect to the present one."""
     description = UnicodeAttribute(null=True)
     design_system: JsonAttribute = JsonAttribute(null=True)
     design_revision = NumberAttribute(null=True)

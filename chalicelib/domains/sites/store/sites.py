@@ -56,7 +56,7 @@ class DomainMap(MapAttribute[str, Any]):
     ``failed``: the proof has gone, or the time is over. Another site may hold the claim then.
 
     ``requested_at`` is the time of the last call that bound or checked the domain. ``checked_at``
-    is the time of the last change of the status. An ``apex`` has no label before it.
+    is the time of the last change of the status. An ``apex`` is not a subdomain.
     """
 
     name = UnicodeAttribute()
@@ -154,7 +154,7 @@ SITES = register_listing(
         status="status",
         numbers=("updated_at",),
         lookups=(
-            # A slug is part of a public URL; the id leads callers without a workspace to it.
+            # A slug is part of a public URL; callers without a workspace find the site by its id.
             Lookup(SLUG_CLAIM, lambda site: site.slug, platform_wide=True),
             lookups.id_lookup("SITE"),
         ),

@@ -1,6 +1,6 @@
 """Send due events to a webhook, by one worker at a time.
 
-The events that the webhooks of a workspace want.
+The events that the webhooks of a workspace select.
 
 Makes the deliveries of events: one for each event and each webhook that receives it.
 
@@ -147,7 +147,7 @@ def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
         current = WEBHOOKS.find(workspace_id, webhook.id)
         if current is None or current.status == OFF:
             break
-        webhook = current  # A person may have changed its URL or its secret.
+        webhook = current  # A user may have changed its URL or its secret.
         for start in range(0, len(due), PARALLEL_REQUESTS):
             if end.passed:  # A slow receiver takes longer for a batch than a turn lasts.
                 break

@@ -46,7 +46,7 @@ def _receiver(url: str) -> str:
 
 
 def _check_receiver(url: str) -> None:
-    """Check that a URL is not on the domain of a site, which this service answers, too.
+    """Check that a URL is not on the domain of a site, which this service serves, too.
 
     Raises:
         ValidationError: a site is served there.

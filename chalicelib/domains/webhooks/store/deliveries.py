@@ -30,8 +30,8 @@ class DeliveryRow(ContentRow):
     """A delivery. Its sort key is the event's id.
 
     ``o1`` is the time of the next attempt while it is waiting. ``status``, ``milliseconds``,
-    ``reply`` (the beginning of the response to an attempt that failed) and ``error`` are those of
-    the latest attempt. ``asked_at`` is the latest time that a member asked to send it again.
+    ``reply`` (the beginning of the response to an attempt that failed) and ``error`` describe the
+    latest attempt. ``asked_at`` is the latest time that a member asked to send it again.
     """
 
     type = UnicodeAttribute()

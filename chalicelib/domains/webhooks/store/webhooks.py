@@ -39,8 +39,8 @@ class WebhookRow(Record):
     """A webhook. Without ``types`` it receives all events.
 
     Its secret follows from ``secret_version``. ``rotated_at`` is the time of the latest change of
-    the secret, and ``first_version`` the first that was valid shortly before it. ``off_at`` is the
-    time when it was last switched off, and ``on_at`` when it was switched on after that.
+    the secret, and ``first_version`` the first that was valid shortly before that time. ``off_at``
+    is the time when it was last switched off, and ``on_at`` when it was switched on after that.
     ``off_because`` is set if the service has switched it off. What was wanted before
     ``skip_before`` and has not been sent is given up.
     """

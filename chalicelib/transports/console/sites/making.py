@@ -1,4 +1,4 @@
-"""Pages that create sites and pages of them, and delete both."""
+"""Console pages that create sites and their pages, and delete both."""
 
 from contextlib import suppress
 from typing import Any

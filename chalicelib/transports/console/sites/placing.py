@@ -9,7 +9,7 @@ from chalicelib.transports.http import HttpResponse, redirect
 
 MAX_SITES = 100
 TRIES = 3
-"""Attempts to save a page that another person saves at the same moment."""
+"""Attempts to save a page that another user saves at the same moment."""
 
 
 class Snippet(NamedTuple):
@@ -57,7 +57,7 @@ def place(request: ConsoleRequest, snippet: Snippet) -> HttpResponse:
 
 
 def problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return what an embed page says of a placement that failed."""
+    """Return what an embed page shows of a placement that failed."""
     if error.code == NotFoundError.code:
         text = request.translate("wrong_page")
         return Problem(request.translate("wrong_fields"), {"page": text})
