@@ -24,7 +24,12 @@ class Context:
 
     @property
     def workspace_id(self) -> str:
-        """The workspace of the call."""
+        """The workspace of the call.
+
+        >>> from chalicelib.core.principals import VisitorPrincipal
+        >>> Context(VisitorPrincipal(visitor="v"), UnitOfWork("workspace"), "request").workspace_id
+        'workspace'
+        """
         return self.unit.tenant
 
     @property

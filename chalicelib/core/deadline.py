@@ -106,6 +106,11 @@ def side_by_side() -> Iterator[Start]:
 
     A call may wait for the result of an earlier call. Only the block starts calls, so the pool of
     threads is created for the first call: many blocks need no pool.
+
+    >>> with side_by_side() as start:
+    ...     first, second = start(lambda: "a"), start(lambda: "b")
+    >>> first.result() + second.result()
+    'ab'
     """
     pool: ThreadPoolExecutor | None = None
 

@@ -86,7 +86,11 @@ class ValidationError(AppError):
 
     @classmethod
     def of(cls, field: str, message: str) -> Self:
-        """Return the error for a single field."""
+        """Return the error for a single field.
+
+        >>> ValidationError.of("name", "expected 1 to 80 characters, received 0").message
+        'name: expected 1 to 80 characters, received 0'
+        """
         return cls(f"{field}: {message}", errors=[FieldError(field, message)])
 
 

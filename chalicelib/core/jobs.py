@@ -148,6 +148,10 @@ def job_handler(kind: str) -> Callable[[D], D]:
 
     A handler that raises ``Postponed`` is called again later.
 
+    >>> @job_handler("example")  # doctest: +SKIP
+    ... def run(job: Job) -> None:
+    ...     print(job.payload)
+
     Raises:
         ValueError: the kind has a handler already.
     """

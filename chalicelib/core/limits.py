@@ -19,6 +19,9 @@ class Limit:
     takes, from its input; the default is one. ``within`` returns the part of the input that has a
     counter of its own for each caller, such as a form. If visitors share the limit, ``share`` is
     the limit of one visitor, who then cannot use up what all share.
+
+    >>> Limit("draft", "AI drafts a day", 20, timedelta(days=1)).needs_input
+    False
     """
 
     name: str

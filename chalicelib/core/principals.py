@@ -27,7 +27,11 @@ class Role(StrEnum):
     OWNER = "owner"
 
     def includes(self, other: "Role") -> bool:
-        """Whether a member with this role may do what the other role may."""
+        """Whether a member with this role may do what the other role may.
+
+        >>> Role.OWNER.includes(Role.MEMBER), Role.MEMBER.includes(Role.OWNER)
+        (True, False)
+        """
         return _ASCENDING.index(self) >= _ASCENDING.index(other)
 
 

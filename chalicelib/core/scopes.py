@@ -37,7 +37,11 @@ class Scope(StrEnum):
 
     @property
     def area(self) -> str:
-        """The part before the colon."""
+        """The part before the colon.
+
+        >>> Scope("crm:read").area
+        'crm'
+        """
         return self.value.partition(":")[0]
 
     @property

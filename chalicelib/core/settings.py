@@ -179,7 +179,11 @@ def _default_provider(stage: str) -> str:
 
 @cache
 def settings() -> Settings:
-    """Return the settings of this process, which the first call reads from the environment."""
+    """Return the settings of this process, which the first call reads from the environment.
+
+    >>> settings() is settings()
+    True
+    """
     return read(os.environ)
 
 

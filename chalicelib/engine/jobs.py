@@ -119,6 +119,9 @@ def row(
     """Return a job to stage in a unit of work. The default due time is now.
 
     With a ``job_id`` that is unique within its kind, ``ref`` can find the job again.
+
+    >>> row("example", new_id(), {"id": "a"}, job_id="a").job_id
+    'a'
     """
     job = ref(kind, due_at or clock.now(), job_id or new_id())
     job.kind, job.workspace_id, job.payload, job.tries = kind, workspace_id, payload, 0

@@ -162,7 +162,12 @@ class Place(NamedTuple):
 
 
 class Key(NamedTuple):
-    """The class and the full key of a row."""
+    """The class and the full key of a row.
+
+    >>> from chalicelib.engine.jobs import JobRow
+    >>> Key(JobRow, "queue#1", "first").place[1:]
+    ('queue#1', 'first')
+    """
 
     row: type[Row]
     pk: str

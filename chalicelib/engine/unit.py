@@ -49,6 +49,9 @@ class UnitOfWork:
     A tenant is a workspace, the platform or, in the ledger, an account. A condition that fails at
     commit raises the ``on_conflict`` error of its write. Without one it raises
     ``ConcurrentUpdateError``, and ``run_unit`` starts again with fresh reads.
+
+    >>> UnitOfWork("workspace", request_id="request").tenant
+    'workspace'
     """
 
     tenant: str

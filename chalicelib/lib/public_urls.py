@@ -91,7 +91,7 @@ class PublicUrl(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """Return the Host header: the host, and the port unless it is the default one."""
+        """Return the Host header, which has the port unless it is the default one."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 

@@ -117,6 +117,9 @@ class HttpRequest:
     Header names are lower-case. Query values keep repetitions. Path values are decoded.
     ``has_trailing_slash`` is true if the path ends with a slash, which routes ignore. ``language``
     is the language that the reader has chosen; without it, the ``Accept-Language`` header decides.
+
+    >>> HttpRequest("GET", "/", {"cookie": "a=1; b=2"}).cookies
+    {'a': '1', 'b': '2'}
     """
 
     method: str
@@ -154,6 +157,9 @@ class HttpResponse(NamedTuple):
     """A response.
 
     Without caching headers, no cache may store it (``handle``).
+
+    >>> HttpResponse(200, b"{}", {"Content-Type": JSON_TYPE}).whole_body()
+    b'{}'
     """
 
     status: int
@@ -192,7 +198,11 @@ class HttpResponse(NamedTuple):
 
 
 def redirect(location: str, cookies: Sequence[str] = ()) -> HttpResponse:
-    """Return a redirect that clients follow with GET, whatever the request's method was."""
+    """Return a redirect that clients follow with GET, whatever the request's method was.
+
+    >>> redirect("/console?done=saved").headers["Location"]
+    '/console?done=saved'
+    """
     # The path may have a user's characters, and a header is ASCII.
     headers = {"Location": quote(location, safe=_SAFE_IN_LOCATION)}
     return HttpResponse(303, b"", headers, cookies=cookies)

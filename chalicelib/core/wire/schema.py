@@ -67,6 +67,11 @@ class Wire(BaseModel):
     """Base of every input and output model.
 
     Schemas are built on first use, to keep cold starts short.
+
+    >>> class Rename(Wire):
+    ...     new_name: str
+    >>> Rename.model_validate({"newName": "Shop"}).model_dump(by_alias=True)
+    {'newName': 'Shop'}
     """
 
     model_config = ConfigDict(
@@ -206,6 +211,11 @@ def optional(description: str) -> Any:  # noqa: ANN401  the default of a field o
 
     There are two exceptions. In a ``Partial``, ``null`` clears a field whose type includes None.
     In a field marked ``NULL_IS_A_VALUE``, ``null`` is a value.
+
+    >>> class Rename(Wire):
+    ...     note: str | None = optional("Why.")
+    >>> Rename.model_validate({}).note is None
+    True
     """
     return Field(default=None, description=description)
 
@@ -409,7 +419,7 @@ class DeletedResult(Wire):
 
 
 class ListQuery(Wire):
-    """Page of a list. Filters, and another size, are in the classes of the nouns."""
+    """Page of a list, to which the classes of the nouns add filters or another size."""
 
     page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Page size.")

@@ -75,7 +75,7 @@ class Moved(NamedTuple):
 
 
 class Thumbnail(NamedTuple):
-    """Small version of a cover. Its width is in pixels."""
+    """Small version of a cover, whose width is in pixels."""
 
     url: str
     width: int

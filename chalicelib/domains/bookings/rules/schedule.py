@@ -26,7 +26,7 @@ _Date = date  # Alias for use where a field is named date.
 
 
 class ScheduleError(ValueError):
-    """An invalid rule: its ``index``, the ``field`` in it, and the problem."""
+    """The invalid ``field`` of the rule at ``index``, and the problem."""
 
     def __init__(self, index: int, field: str, message: str) -> None:
         super().__init__(f"rules.{index}.{field}: {message}")

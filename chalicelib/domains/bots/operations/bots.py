@@ -1,4 +1,4 @@
-"""List, read, create and update bots; and set their access, for the operator."""
+"""List, read, create and update bots, and set their access for the operator."""
 
 from typing import Annotated
 

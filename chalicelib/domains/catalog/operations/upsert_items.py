@@ -54,7 +54,7 @@ Item = UpsertItem | ItemById
 
 
 def key_of(item: Item | InvalidItem) -> str:
-    """Return the key that identifies an item in a call: its id, or its SKU in normal form."""
+    """Return the key that identifies an item in a call, which is its id or normalized SKU."""
     return item.id if isinstance(item, ItemById) else line_fold(sku_of(item))
 
 

@@ -271,7 +271,6 @@ class ModelCalls:
         dropped = 2 * (turns - turns // 2)
         self._dropped += dropped
         del self._messages[1 : 1 + dropped]
-        # The provider would refuse a request that is no smaller again.
         return is_smaller or dropped > 0
 
     def _accepted_context(self) -> int:
@@ -296,7 +295,6 @@ class ModelCalls:
         output = self._output_with_tools(number, needed, room - RESULT_TOKENS)
         call.is_final = final = output is None
         if final and not number and self._specs:
-            # The model would otherwise announce a tool that it cannot call any more.
             self._drop_tools()
         if output is None:
             output = min(room, self._budget.final_output(self._usage.ended, needed))
@@ -354,7 +352,6 @@ class ModelCalls:
         """Carry out the tool calls of a call that has ended, and prepare the next one."""
         output_tokens = self._text_counter.tokens + self._reasoning_counter.tokens
         self._usage = _Usage(self._usage.total(output_tokens), 0, output_tokens)
-        # A crash during a tool call must charge the model's call that requested the tool.
         self._acknowledge()
         request = Message("assistant", "".join(call.text), tuple(call.tool_calls), extra=call.extra)
         results: list[ToolResult] = []
@@ -368,7 +365,6 @@ class ModelCalls:
                 results.append(ToolResult(tool_call.id, tool_call.name, TOO_MANY, is_error=True))
                 continue
             self._tool_calls += 1
-            # One slow tool must not use up the time of the whole answer.
             with deadline.within(TOOL_SECONDS):
                 result = chat_tools.carry_out(tool_call, self._exchange.tools, self._context)
             results.append(result)
@@ -514,7 +510,6 @@ class Answer:
     def close(self) -> None:
         """End the answer, as if the visitor had disconnected."""
         if not self._begun:
-            # An answer that was never read has not reached the model, so its hold is released.
             self._begun = True
             _close(self._exchange, Ending("", "partial", None))
         self._events.close()
@@ -528,7 +523,6 @@ class Answer:
             yield from stream.events()
         except BaseException as problem:
             if isinstance(problem, GeneratorExit):
-                # The provider reports the usage last, and the charge depends on it.
                 stream.read_usage()
             else:
                 log.exception(
@@ -620,7 +614,6 @@ class _ModelStream:
             try:
                 piece = self._queue.get(timeout=PING_SECONDS)
             except queue.Empty:
-                # The adapter has its own time limit. This one catches an adapter that ignores it.
                 self._timed_out = monotonic() > self._deadline
                 if self._timed_out:
                     return
@@ -733,7 +726,6 @@ class _ModelStream:
         Return False to stop reading.
         """
         while not self._stopped.is_set():
-            # The usage is still being read, but no one takes the pieces.
             if self._visitor_left.is_set():
                 return True
             try:
@@ -780,7 +772,6 @@ class _ModelStream:
     def _checkpoint(self) -> None:
         """Store the sent text and the usage, which never decrease."""
         with self._checkpointing:
-            # Only text that was sent is stored, because the visitor has not seen the rest.
             text = "".join(self._pieces[: self._sent_pieces])
             output_tokens = count_tokens(text) + self._reasoning_counter.tokens
             self._checkpointed = output_tokens

@@ -1,4 +1,4 @@
-"""Permanent deletion of files. Records that show a file block its deletion or lose it (ADR 18)."""
+"""Permanent deletion of files, which records that show a file block or accept (ADR 18)."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Deletion of folders. The content of a folder is never deleted: it moves elsewhere."""
+"""Deletion of folders, whose content is never deleted but moves elsewhere."""
 
 from functools import partial
 from itertools import count
@@ -153,7 +153,10 @@ def _free_name(name: str, taken_names: set[str]) -> str:
 
 
 def _move_files(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
-    """Stage the move of some files, to the root if the target is gone; return if there were any."""
+    """Stage the move of some files, and return whether there were any.
+
+    If the target is gone, they move to the root.
+    """
     parent = FOLDERS.find(unit.tenant, target) if target else None
     if parent is not None:
         unit.require(parent)

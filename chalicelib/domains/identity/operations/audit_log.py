@@ -88,7 +88,7 @@ class Touched(Wire):
 
 
 class _Names(NamedTuple):
-    """Names in the log: accounts and keys by id, records by reference, operations by name."""
+    """Names of accounts and keys by id, of records by reference, and of operations by name."""
 
     people: Mapping[str, AccountRow]
     keys: Mapping[str, KeyName]

@@ -1,4 +1,4 @@
-"""API keys. The console and the operator create keys with the same operation."""
+"""API keys, which the console and the operator create with the same operation."""
 
 from datetime import datetime, timedelta
 from typing import Annotated

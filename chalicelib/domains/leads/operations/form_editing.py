@@ -37,7 +37,7 @@ class FormDraftField(FormFieldIn):
 
 
 def _add_names(fields: list[FormDraftField]) -> list[FormDraftField]:
-    """Return the fields with a name for each new one. Two fields with one name are refused."""
+    """Return the fields with a name for each new one, or refuse a name that is used twice."""
     names = [field.name for field in fields if field.name]
     check_unique(names)
     named_fields = []

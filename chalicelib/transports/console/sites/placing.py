@@ -13,7 +13,7 @@ TRIES = 3
 
 
 class Snippet(NamedTuple):
-    """HTML to place. A page that has text from ``begins`` through ``ends`` has it already."""
+    """HTML to place, unless the page has a block from ``begins`` through ``ends``."""
 
     html: str
     begins: str
