@@ -24,8 +24,8 @@ def show(request: ConsoleRequest) -> HttpResponse:
 def save(request: ConsoleRequest) -> HttpResponse:
     """Save the HTML, unless the page has changed since it was shown."""
     page = _find_page(request)
-    typed = request.form_value("html").replace("\r\n", "\n")
-    html = typed.replace("\n", "\r\n") if "\r\n" in page["html"] else typed
+    typed_html = request.form_value("html").replace("\r\n", "\n")
+    html = typed_html.replace("\n", "\r\n") if "\r\n" in page["html"] else typed_html
     version = request.form_value("ifVersion")
     condition = {"ifVersion": int(version)} if _VERSION.fullmatch(version) else {}
     try:
@@ -36,9 +36,9 @@ def save(request: ConsoleRequest) -> HttpResponse:
         page = _find_page(request)
         rows = side_by_side.compare(page["html"], html)
         problem = Problem(request.translate("page_changed_meanwhile"))
-        return _page(request, error.status, page, typed, problem, rows=rows, is_compared=True)
+        return _page(request, error.status, page, typed_html, problem, rows=rows, is_compared=True)
     except AppError as error:
-        return _page(request, error.status, page, typed, placing.problem(request, error))
+        return _page(request, error.status, page, typed_html, placing.problem(request, error))
     return redirect(f"{site_path(request)}/pages/{page['id']}/html?done=page_saved")
 
 
@@ -51,7 +51,7 @@ def _page(  # noqa: PLR0913, PLR0917  parts of the page
     request: ConsoleRequest,
     status: int,
     page: dict[str, Any],
-    typed: str,
+    typed_html: str,
     problem: Problem | None = None,
     rows: list[side_by_side.Row] | None = None,
     *,
@@ -63,7 +63,7 @@ def _page(  # noqa: PLR0913, PLR0917  parts of the page
         problem=problem,
         page=page,
         path=f"{site_path(request)}/pages/{page['id']}",
-        typed=typed,
+        typed=typed_html,
         too_long=page["htmlBytes"] > MAX_EDITED_BYTES,
         rows=rows,
         is_compared=is_compared,

@@ -33,11 +33,14 @@ def places(request: ConsoleRequest) -> dict[str, Any]:
     if not request.current_membership.may("save_page_html"):
         return {"sites": None}
     sites = request.call("list_sites", size=MAX_SITES, sortBy="updatedAt")["projects"]
-    chosen = request.query_value("site") or request.form_value("site")
-    site = next((each for each in sites if each["id"] == chosen), sites[0] if sites else None)
+    site_id = request.query_value("site") or request.form_value("site")
+    site = next(
+        (candidate for candidate in sites if candidate["id"] == site_id),
+        sites[0] if sites else None,
+    )
     pages = request.call("list_pages", projectId=site["id"])["pages"] if site else []
     return {
-        "sites": [(each["id"], each["title"]) for each in sites],
+        "sites": [(choice["id"], choice["title"]) for choice in sites],
         "site": site,
         "pages": [(page["id"], page["title"]) for page in pages],
         "page": request.form_value("page"),
@@ -51,9 +54,9 @@ def place(request: ConsoleRequest, snippet: Snippet) -> HttpResponse:
         NotFoundError: the page is gone.
         AppError: the page could not be saved.
     """
-    placed = _save(request, request.form_value("page"), snippet)
-    path = f"{request.current_membership.path}/sites/{placed.site}/pages/{placed.page}"
-    return redirect(f"{path}?done={'placed' if placed.changed else 'placed_already'}")
+    placement = _save(request, request.form_value("page"), snippet)
+    path = f"{request.current_membership.path}/sites/{placement.site}/pages/{placement.page}"
+    return redirect(f"{path}?done={'placed' if placement.changed else 'placed_already'}")
 
 
 def problem(request: ConsoleRequest, error: AppError) -> Problem:
@@ -70,11 +73,11 @@ def problem(request: ConsoleRequest, error: AppError) -> Problem:
 def _save(request: ConsoleRequest, page_id: str, snippet: Snippet) -> Placed:
     for attempt in range(TRIES):
         page = request.call("get_page", id=page_id)["page"]
-        stored = page["html"]
-        blank = not stored.strip()
-        before = page_html.starter(page["title"], request.language) if blank else stored
-        html = page_html.add_snippet(before, *snippet)
-        if html == stored:
+        stored_html = page["html"]
+        blank = not stored_html.strip()
+        base_html = page_html.starter(page["title"], request.language) if blank else stored_html
+        html = page_html.add_snippet(base_html, *snippet)
+        if html == stored_html:
             return Placed(page["projectId"], page["id"], changed=False)
         try:
             request.call(
