@@ -1,6 +1,6 @@
 """Environment for Jinja templates, with the options that all templates share.
 
-Minification of style sheets.
+Style sheets are minified here, too.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""OpenAPI 3.1 document, generated from the registry; inputs and records are named components.
+"""Generate the OpenAPI 3.1 document from the registry. Inputs and records are named components.
 
-Failures in the OpenAPI document: statuses, error codes, and the codes of each operation.
+The document lists the statuses and error codes of each operation.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""The token endpoint and the revocation endpoint (RFC 6749, 3.2; RFC 7009).
+"""Serve the token endpoint and the revocation endpoint (RFC 6749, 3.2; RFC 7009).
 
-The client that presents a code or a token.
+Each endpoint first identifies the client that presents a code or a token.
 """
 
 import base64

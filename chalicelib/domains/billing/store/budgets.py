@@ -1,18 +1,11 @@
-"""Store the spending limits of bots and their visitors, with the spending and the open holds.
+"""Store what bots and their visitors may spend and have spent, with open holds.
+
+A bot has limits for windows of time. Each visitor and each IPv6 network has a share of a day.
+Visitors' hashes change daily, so a visitor's row counts for one day and expires soon after.
 
 DynamoDB conditions can compare but not compute. Therefore the code computes the highest permitted
 ``used`` value, and the condition compares the stored value with this one. Figures belong to the
 window whose key is stored in the same row. A later window's key replaces them.
-
-Budgets: the spending limits of a bot, and its spending with open holds, per window.
-
-DynamoDB conditions can compare but not compute. Therefore the code computes the highest permitted
-``used`` value, and the condition compares the stored value with this one. Figures belong to the
-window whose key is stored in the same row. A later window's key replaces them.
-
-What each visitor and each IPv6 network spends of a bot's limits on a day, with open holds.
-
-Visitors' hashes change daily, so a row counts for one day and expires soon after.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,9 +1,8 @@
 """Book for visitors of the public API and of a bot's chat.
 
 A visitor's contacts are stored with the booking only, and never change an existing client. A few
-bookings need no proof of an address. Further bookings wait for the link in an e-mail (ADR 74).
-
-What a visitor whose address is not proved may use of what all visitors share (ADR 74).
+bookings need no proof of an address, within what all visitors of a workspace share. Further
+bookings wait for the link in an e-mail (ADR 74).
 """
 
 from collections.abc import Iterable

@@ -11,10 +11,8 @@ A start must pass these stages, in the order of ``NoSlotReason``:
 4. It is at least the minimum notice after now.
 5. A seat is free, considering other bookings and all buffers.
 
-Free time of a resource within its opening hours, for members who look for a gap.
-
-It ignores buffers, notice and steps, which only slots of a service consider (``rules.slots``).
-Spans are in milliseconds since 1970 UTC, and half-open.
+The module also finds the gaps of a resource within its opening hours for members. These gaps ignore
+buffers, notice and steps, which belong to the slots of a service.
 """
 
 from bisect import bisect_left, bisect_right

@@ -1,9 +1,7 @@
-"""Bookings and their events, and bookings that wait for the link of an e-mail.
+"""Store bookings with their events, and requested bookings that wait for an e-mail's link.
 
-Bookings that visitors have requested, and that wait for the link in an e-mail.
-
-A row is found by the hash of the link's token. It is deleted when the link has booked, and expires
-soon after the link has ended.
+A requested booking is found by the hash of the link's token. Its row is deleted when the link has
+booked, and expires soon after the link has ended.
 """
 
 from collections.abc import Collection, Iterable, Sequence

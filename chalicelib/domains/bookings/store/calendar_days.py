@@ -6,10 +6,8 @@ versions are unchanged. If two transactions change the same day, the second one 
 and reads the first booking. Empty days are not deleted, because a new record of the same day would
 start with version 1 again.
 
-Bookings of a period, found along the index of starts, for the calendar of the console.
-
-A period with hundreds of bookings costs few read units: its index entries have the time, the status
-and the resource, and only the records that are shown are read.
+The console's calendar reads a period along the index of starts. An index entry has the time, the
+status and the resource, so only the records that are shown are read.
 """
 
 from collections import defaultdict

@@ -1,15 +1,12 @@
-"""Tools that a model may call while a bot answers, and how a call is carried out.
-
-The tools that a model may call while a bot answers, and how a call is carried out.
+"""Define the tools that a model may call while a bot answers, and carry out the calls.
 
 A tool belongs to a capability of the bot. Read tools return what every visitor can read. A call
 never fails the answer: the model receives an error as the result and can correct itself.
 
-Tools with which a bot proposes an action to the visitor, or calls an employee.
-
-A proposal does nothing: it is stored and shown as a card, and the visitor confirms or declines it
-(``domains.chat.operations.actions``). Its names and contacts are the visitor's own words. What
-the model passes and the visitor has not written is left out, and the card asks the visitor.
+Proposing tools store a proposal, which is shown as a card. Nothing happens until the visitor
+confirms the card (``domains.chat.operations.actions``). Its names and contacts are the visitor's
+own words. What the model passes and the visitor has not written is left out, and the card asks the
+visitor.
 """
 
 import json

@@ -1,11 +1,9 @@
-"""E-mails to clients that follow events of their bookings, and the reminders before the start.
+"""Send e-mails to clients about their bookings, and reminders before the start.
 
-Each mail is a job of its own with ids only. It is made from the live booking, so a client who was
-erased in the meantime gets none. A booking has one job of a reminder at a time, which makes the
-next. Its id follows from the booking, the start and the lead time in minutes. So a job that is made
+Each e-mail is a job of its own that holds ids only. It is written from the current booking, so an
+erased client gets none. A booking has one reminder job at a time, which creates the next one. The
+job's id follows from the booking, the start and the lead time in minutes. So a job that is created
 twice is one job, and a job of an earlier start does nothing.
-
-Sends e-mails to clients about their bookings.
 """
 
 from datetime import datetime, timedelta

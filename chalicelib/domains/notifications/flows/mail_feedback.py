@@ -1,12 +1,9 @@
-"""Handles the reports of Amazon SES on e-mail, which arrive in a queue of SQS.
+"""Process the reports of Amazon SES on e-mail, which arrive in a queue of SQS.
 
 Bounces and complaints suppress addresses. Reports about visitors' e-mails also count for the
 workspace, and pause its e-mails to visitors at high rates. A report that arrives again changes
-nothing more.
-
-Reports of Amazon SES on e-mails: sent, bounced, complained of.
-
-Their format is in "Contents of event data that Amazon SES publishes to Amazon SNS".
+nothing more. AWS describes the format in "Contents of event data that Amazon SES publishes to
+Amazon SNS".
 """
 
 import json

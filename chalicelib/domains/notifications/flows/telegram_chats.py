@@ -1,10 +1,8 @@
-"""Link Telegram chats to members by a code, and send messages to these chats.
+"""Link Telegram chats to members by a code, carry out commands, and send messages to these chats.
 
 The webhook and the development server pass updates to ``receive``. Telegram repeats an update until
-it is answered with 200. Each change is therefore committed with a record of its update, so that a
-repeated update changes nothing more and gets the same answer.
-
-Commands that users send to the Telegram bot, and the texts of its answers.
+it gets status 200. Each change is therefore committed with a record of its update, so that a
+repeated update changes nothing more and gets the same reply.
 """
 
 import logging

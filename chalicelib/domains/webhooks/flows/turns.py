@@ -1,10 +1,6 @@
-"""Send due events to a webhook, by one worker at a time.
+"""Create the deliveries of events to webhooks, and send them as signed requests.
 
-The events that the webhooks of a workspace select.
-
-Makes the deliveries of events: one for each event and each webhook that receives it.
-
-Sends a delivery to its webhook as a signed request (Standard Webhooks).
+One worker at a time sends the due deliveries of a webhook (Standard Webhooks).
 """
 
 import logging
