@@ -353,6 +353,9 @@ def _drop_omitting_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return merged
 
 
+_FLAGS = {"uniqueItems": "no item twice", "deprecated": "deprecated"}
+
+
 def _facts(schema: Mapping[str, Any]) -> Iterator[str]:
     """Yield the constraints that a schema adds to the type of a value."""
     if "enum" in schema:
@@ -366,8 +369,7 @@ def _facts(schema: Mapping[str, Any]) -> Iterator[str]:
     for minimum, maximum, what in _LIMITS:
         if bounds := _range(schema.get(minimum), schema.get(maximum)):
             yield f"{bounds} {what}".strip()
-    if schema.get("uniqueItems"):
-        yield "no item twice"
+    yield from (fact for keyword, fact in _FLAGS.items() if schema.get(keyword))
     items = schema.get("items")
     if isinstance(items, Mapping) and (inner := list(_facts(items))):
         yield "each: " + ", ".join(inner)

@@ -15,6 +15,6 @@ PAGES = {
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show the counts first, then the latest records behind them."""
     overview = request.call("get_overview")
-    days = [{"date": day["date"], **day["income"]} for day in overview["days"]]
+    days = [{"date": day["date"], **day["activity"]} for day in overview["days"]]
     pages = {name: path.format(day=days[0]["date"]) for name, path in PAGES.items()}
     return request.page("overview", overview=overview, days=days, measures=MEASURES, pages=pages)

@@ -40,7 +40,7 @@ class Workspace:
 
     def today(self) -> Any:
         """Return today's numbers."""
-        return self.overview()["days"][-1]["income"]
+        return self.overview()["days"][-1]["activity"]
 
     def create_form(self) -> str:
         form_id: str = self.api.post("/api/forms/create", FORM)["form"]["id"]
@@ -74,7 +74,7 @@ def test_a_new_workspace_shows_zeros(workspace: Workspace) -> None:
     days = [f"2027-01-{day:02}" for day in range(2, 16)]
     assert overview == {
         "timezone": "Europe/Moscow",
-        "days": [{"date": day, "income": NOTHING} for day in days],
+        "days": [{"date": day, "activity": NOTHING, "income": NOTHING} for day in days],
         "total": NOTHING,
         "totalBefore": NOTHING,
         "funds": {"available": 0, "reserved": 0},
@@ -89,6 +89,12 @@ def test_a_new_workspace_shows_zeros(workspace: Workspace) -> None:
         "nextBookings": [],
         "latestDialogs": [],
     }
+
+
+def test_the_former_name_of_the_daily_activity_is_deprecated() -> None:
+    days = REGISTRY["get_overview"].output.model_json_schema()["$defs"]["DailyTotals"]
+    assert days["properties"]["income"]["deprecated"]
+    assert "deprecated" not in days["properties"]["activity"]
 
 
 class TestTotals:
@@ -138,7 +144,7 @@ class TestTotals:
                 submit(form, name=new_id())
         # Submitted on days -29, -28, -15, -14 and 0.
         overview = workspace.overview()
-        assert [day["income"]["leads"] for day in overview["days"]] == [0] * 13 + [5]
+        assert [day["activity"]["leads"] for day in overview["days"]] == [0] * 13 + [5]
         assert (overview["total"]["leads"], overview["totalBefore"]["leads"]) == (5, 7)
         dates = [day["date"] for day in overview["days"]]
         assert (dates[0], dates[-1]) == ("2027-01-31", "2027-02-13")
@@ -151,6 +157,7 @@ class TestTotals:
         assert workspace.today()["leads"] == 0
         assert workspace.overview()["days"][-2] == {
             "date": "2027-01-15",
+            "activity": NOTHING | {"leads": 1},
             "income": NOTHING | {"leads": 1},
         }
 
