@@ -34,7 +34,7 @@ def check_size(descriptions: Descriptions | None, size: int) -> None:
         ValidationError: the page size is above ``MAX_FULL``.
     """
     if descriptions == "full" and size > MAX_FULL:
-        msg = f"expected at most {MAX_FULL} with descriptions=full, received number {size}"
+        msg = f"expected at most {MAX_FULL} when descriptions is full, received number {size}"
         raise ValidationError.of("size", msg)
 
 
@@ -58,7 +58,10 @@ def shortened(
             }
         summaries.append(form(record, **overrides))
     if cut:
-        ctx.warn(f"The description of {cut} {noun}(s) is cut to {MAX_LISTED} characters; {remedy}.")
+        ctx.warn(
+            f"The description of {cut} {noun}(s) is shortened to {MAX_LISTED} characters. To "
+            f"read it whole, {remedy}."
+        )
     return summaries
 
 
@@ -82,6 +85,6 @@ def cut_error(field: str) -> ValidationError:
     """Return the error for a value that a list has cut."""
     return ValidationError.of(
         field,
-        "expected the whole value, received what a list shows of it, cut at the end. Read the "
-        "record to get it whole, or leave the field out to keep it.",
+        "expected the whole value, received the shortened one from a list. Read the record to "
+        "get the whole value, or omit the field to keep it.",
     )

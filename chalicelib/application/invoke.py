@@ -157,7 +157,7 @@ def authorize(operation: Operation, principal: Principal) -> None:
     """
     # The exact type counts: a new subclass must be added to the set, or it may call nothing.
     if type(principal) not in _KNOWN_CALLERS or principal.audience not in operation.audience:
-        raise ForbiddenError("This call is not for this kind of caller.")
+        raise ForbiddenError("This kind of caller cannot use this operation.")
     if isinstance(principal, SessionPrincipal):
         require_role(operation, principal.membership)
     if not isinstance(principal, ApiKeyPrincipal):
@@ -184,17 +184,20 @@ def _check_key(operation: Operation, principal: ApiKeyPrincipal) -> None:
     scope = operation.scope
     if scope not in principal.scopes:
         raise InsufficientScopeError(_missing_scope(principal, str(scope)))
-    msg = f"The scope {scope} is for keys of ADMIN accounts; this key's account is not one."
+    msg = (
+        f"Expected a key of an ADMIN account, which the scope {scope} requires. The account of "
+        "this key is not an ADMIN account."
+    )
     raise AdminRequiredError(msg)
 
 
 def _missing_scope(principal: ApiKeyPrincipal, scope: str) -> str:
     if isinstance(principal, OAuthPrincipal):
         return (
-            f"This connection lacks the scope {scope}. Disconnect the app under Connected apps in "
-            "the console, and connect it again with this scope."
+            f"This connection does not have the scope {scope}. In the console, under Connected "
+            "apps, disconnect the app, and connect it again with this scope."
         )
-    return f"This key lacks the scope {scope}. Create a key that has it in the console."
+    return f"This key does not have the scope {scope}. Create a key with this scope in the console."
 
 
 def require_role(entry: Entry, membership: Role) -> None:
@@ -206,10 +209,10 @@ def require_role(entry: Entry, membership: Role) -> None:
     if may_in_console(entry, membership):
         return
     if membership is Role.ACCOUNT:
-        raise ForbiddenError("This call is for members of the workspace.")
+        raise ForbiddenError("Only members of the workspace can use this operation.")
     msg = (
-        f"{entry.title}: expected the role {entry.role} in the workspace, yours is {membership}. "
-        "Ask the owner or a manager."
+        f"{entry.title}: expected the role {entry.role} in the workspace, but your role is "
+        f"{membership}. Ask the owner or a manager."
     )
     raise ForbiddenError(msg)
 
@@ -232,7 +235,10 @@ def may_use(entry: Entry, principal: ApiKeyPrincipal) -> bool:
 def require_plan(plan: str) -> None:
     """Refuse to use or create keys in workspaces below the Business plan."""
     if plan not in PLANS_WITH_API:
-        msg = f"The API needs the Business plan or above; this workspace is on {plan}. Upgrade."
+        msg = (
+            "The API requires the Business plan or a higher one, but this workspace has the "
+            f"plan {plan}. Upgrade the plan."
+        )
         raise PlanRequiredError(msg)
 
 
@@ -344,8 +350,9 @@ class _Call(NamedTuple):
             for name in ("status", self.operation.secret):  # the secret's field is empty
                 details.pop(name)
             msg = (
-                "This idempotency key has created it already, and its secret was shown then. If it"
-                " is lost, revoke what was created and create another with a new key."
+                "The first call with this idempotency key returned the secret, which is shown "
+                "only once. If the secret is lost, revoke the created record, and create "
+                "another one with a new idempotency key."
             )
             raise AlreadyCreatedError(msg, details=details)
         return Reply(body or b"", replayed=True, status=complete_record.status)
@@ -407,8 +414,8 @@ def _envelope(result: Wire, warnings: list[str]) -> bytes:
     body = b'{"data":{%b}}' % b",".join(filter(None, parts))
     if (size := _size_at_most(body)) > MAX_ANSWER_BYTES:
         msg = (
-            f"The answer would be {size:,} bytes; the limit is {MAX_ANSWER_BYTES:,}. "
-            "Ask for a smaller page or part."
+            f"The response would have {size:,} bytes, but the maximum is {MAX_ANSWER_BYTES:,}. "
+            "Request a smaller page or part."
         )
         raise PayloadTooLargeError(msg)
     return body

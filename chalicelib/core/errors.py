@@ -74,7 +74,7 @@ class InternalError(AppError):
 
     def __init__(self) -> None:
         super().__init__(
-            "Something went wrong on our side. Repeating it will not help; report the requestId."
+            "An internal error occurred. Repeating the call will not help. Report the requestId."
         )
 
 
@@ -159,8 +159,8 @@ class NotFoundError(AppError):
         The tool ``listed_by`` lists the valid ids.
         """
         return cls(
-            f"No {label} has this id in the workspace. List {plural} ({call(listed_by)}) for valid "
-            "ids."
+            f"No {label} has this id in the workspace. List {plural} ({call(listed_by)}) to "
+            "find valid ids."
         )
 
 
@@ -224,9 +224,9 @@ class StorageLimitError(ConflictError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The workspace has 10 GB of records of one kind, which is the maximum, so they cannot "
-            "grow. Nothing was changed. Delete records of this kind that are no longer needed, or "
-            "ask the operator of the service. Repeating the call will not help."
+            "The workspace has reached the maximum of 10 GB for records of one type. Nothing "
+            "was changed. Delete records of this type, or contact the operator of the service. "
+            "Repeating the call will not help."
         )
 
 

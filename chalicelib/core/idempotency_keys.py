@@ -53,7 +53,7 @@ def split(
     remaining_arguments = dict(arguments)
     key = remaining_arguments.pop(FIELD)
     if key is not None and not isinstance(key, str):
-        raise ValidationError.of(FIELD, f"expected text of 1 to {MAX_LENGTH} characters")
+        raise ValidationError.of(FIELD, f"expected a string of 1 to {MAX_LENGTH} characters")
     return remaining_arguments, key or None
 
 

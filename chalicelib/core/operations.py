@@ -323,7 +323,7 @@ class Declaration(Options):
             self.audience or (surface for surface in inferred if inferred[surface])
         )
         if not audience or (self.role is None) is (Audience.SESSION in audience):
-            msg = f"{name}: declare role= if and only if the audience has sessions"
+            msg = f"{name}: declare role= if the audience has sessions, and only then"
             raise TypeError(msg)
         self.registry.add(
             Operation(

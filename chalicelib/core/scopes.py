@@ -78,10 +78,10 @@ def parse_grants(grants: Iterable[str]) -> list[str]:
     valid_grants = [*PATTERNS, *(scope.value for scope in Scope)]
     requested_grants = {grant.strip() for grant in grants} - {""}
     if unknown := sorted(requested_grants - set(valid_grants)):
-        msg = f"unknown scope {', '.join(unknown)}; expected some of {', '.join(valid_grants)}"
+        msg = f"unknown scope {', '.join(unknown)}; expected scopes from {', '.join(valid_grants)}"
         raise ValueError(msg)
     if not requested_grants:
-        msg = f"no scope given; expected some of {', '.join(valid_grants)}"
+        msg = f"no scope received; expected scopes from {', '.join(valid_grants)}"
         raise ValueError(msg)
     return [grant for grant in valid_grants if grant in requested_grants]
 

@@ -197,7 +197,10 @@ def read(environment: Mapping[str, str]) -> Settings:
     env = environment.get
     stage = env("STAGE", "")
     if not stage and env("AWS_LAMBDA_FUNCTION_NAME"):
-        msg = "STAGE is missing: expected the stage that this function serves, such as prod"
+        msg = (
+            "STAGE: expected the name of the stage that this function serves, such as prod, "
+            "received none"
+        )
         raise RuntimeError(msg)
     stage = stage or "dev"
     provider = env("LLM_PROVIDER") or (
@@ -256,8 +259,8 @@ def _providers(text: str) -> tuple[Provider, ...]:
     providers = _PROVIDERS.get(frozenset(text.split()))
     if providers is None:
         msg = (
-            "LLM_PROVIDER is demo, off, bedrock, openai, or the last two separated by a space, "
-            f"not {text!r}"
+            "LLM_PROVIDER: expected demo, off, bedrock, openai, or the last two separated by a "
+            f"space, received {text!r}"
         )
         raise ValueError(msg)
     return tuple(sorted(providers, key=text.index))
@@ -311,8 +314,8 @@ def _webhooks_to_loopback(environment: Mapping[str, str]) -> bool:
     )
     if is_on and not local:
         msg = (
-            "WEBHOOKS_TO_LOOPBACK: expected 1 under make dev or with an emulator of AWS only, "
-            "because users could send requests to the machine that serves them. Unset it."
+            "WEBHOOKS_TO_LOOPBACK: expected no value outside make dev and the AWS emulator, "
+            "received 1. With it, users could send requests to the server itself. Unset it."
         )
         raise ValueError(msg)
     return is_on
@@ -359,14 +362,15 @@ def _mail(environment: Mapping[str, str]) -> _Mail:
         sender, folder = sender or "noreply@example.com", folder or ".local/mail"
     if provider != "off" and not re.fullmatch(r"[\w.+-]+@[\w-]+(\.[\w-]+)+", sender, re.ASCII):
         msg = (
-            f"MAIL_FROM: expected an ASCII address such as mail@example.com, received {sender!r}."
-            f" MAIL={provider} needs it."
+            "MAIL_FROM: expected an ASCII address such as mail@example.com, received "
+            f"{sender!r}. MAIL={provider} requires MAIL_FROM."
         )
         raise ValueError(msg)
     if provider == "smtp" and not _is_smtp_url(smtp):
         raise ValueError(  # without the value, which may have a password
-            "MAIL_SMTP: expected smtp://host:port or smtps://user:password@host:port, in ASCII,"
-            " with special characters of the password percent-encoded. MAIL=smtp needs it."
+            "MAIL_SMTP: expected smtp://host:port or smtps://user:password@host:port, in ASCII, "
+            "with percent-encoded special characters in the password. MAIL=smtp requires "
+            "MAIL_SMTP."
         )
     return _Mail(
         mail=cast("MailProvider", provider),

@@ -68,12 +68,14 @@ class IdempotencyRecord:
         """
         if stored_record is not None and stored_record.fingerprint != self.fingerprint:
             msg = (
-                "This idempotency key was used with other arguments. Use a new key for a new call."
+                "This idempotency key was used before with other arguments. Use a new key "
+                "for a new call."
             )
             raise IdempotencyMismatchError(msg)
         if stored_record is None or stored_record.is_pending:
             msg = (
-                "A call with this idempotency key is still running. Repeat it later for the answer."
+                "A call with this idempotency key is still running. Repeat the call later "
+                "to get its response."
             )
             raise InProgressError(msg, headers={"Retry-After": "1"})
         return stored_record

@@ -293,7 +293,10 @@ class Record(ContentRow):
             VersionConflictError: the record has another version.
         """
         if expected is not None and expected != self.revision:
-            msg = f"The record is at version {self.revision}, not {expected}. Read it and merge."
+            msg = (
+                f"ifVersion: expected {self.revision}, the current version of the record, "
+                f"received {expected}. Read the record, and apply your change to it."
+            )
             raise VersionConflictError(msg, version=self.revision)
 
     def changes(self, among: Collection[str] | None = None) -> list[Action]:

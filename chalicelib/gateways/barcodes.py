@@ -87,14 +87,19 @@ def look_up(
         return None
     sources = services(settings().barcode_sources)
     if unknown := sources.keys() - SOURCES:
-        msg = f"BARCODE_SOURCES may name {', '.join(sorted(SOURCES))}, not {', '.join(unknown)}"
+        msg = (
+            f"BARCODE_SOURCES: expected names from {', '.join(sorted(SOURCES))}, received "
+            f"{', '.join(unknown)}"
+        )
         raise ValueError(msg)
     if not sources:
-        raise LookupFailedError("barcode look-ups outside are switched off on this server")
+        raise LookupFailedError(
+            "barcode look-ups in open databases are switched off on this server"
+        )
     deadline, failures = Deadline(timeout_seconds), []
     for source, base in sources.items():
         if not admits(source):
-            failures.append(f"{source} was asked as often as it allows for now")
+            failures.append(f"{source} has reached its rate limit")
             continue
         try:
             if product := _query(source, base, _source_code(barcode), deadline):
@@ -129,7 +134,7 @@ def _query(source: str, base: str, code: str, deadline: Deadline) -> Found | Non
         case {"status": 1, "product": dict(product)}:
             return _read_product(source, product)
         case _:
-            raise JsonApiError(source, "sent something other than a product")
+            raise JsonApiError(source, "sent a response that is not a product")
 
 
 def _read_product(source: str, product: Mapping[str, Any]) -> Found | None:

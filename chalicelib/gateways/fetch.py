@@ -176,7 +176,7 @@ def _parse(url: str, *, allow_http: bool) -> PublicUrl:
 
 def _redirect_target(parsed: PublicUrl, location: str | None, *, allow_http: bool) -> PublicUrl:
     if not location:
-        msg = f"{parsed.host} answered with a redirect that leads nowhere"
+        msg = f"{parsed.host} sent a redirect without a URL"
         raise UpstreamError(msg)
     # http.client decodes headers as Latin-1, whatever their real encoding is.
     location = quote(location, safe=string.punctuation, encoding="latin-1")
@@ -195,11 +195,14 @@ def _body(response: http.client.HTTPResponse, host: str, max_bytes: int) -> byte
     The size limit applies while it is decompressed.
     """
     if not 200 <= response.status <= 299:  # noqa: PLR2004  the statuses of success
-        msg = f"{host} answered with status {response.status}; expected 200"
+        msg = f"expected status 200 from {host}, received {response.status}"
         raise UpstreamError(msg)
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in {"identity", "gzip", "x-gzip", ""}:
-        msg = f"{host} compressed its answer in a way it was not asked for; expected gzip or none"
+        msg = (
+            f"expected a response from {host} that is uncompressed or compressed with gzip, "
+            "received another compression"
+        )
         raise UpstreamError(msg)
     # A declared length saves the download of a body that is too large. It may be missing or wrong,
     # so the loop below counts as well.

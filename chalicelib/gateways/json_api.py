@@ -48,7 +48,7 @@ def services(setting: str) -> dict[str, str]:
     for entry in setting.split():
         name, _, url = entry.partition("=")
         if not name or not url.startswith(("https://", "http://")):
-            msg = f"a service is set as <name>=<base URL>, not {entry!r}"
+            msg = f"expected services as <name>=<base URL>, received {entry!r}"
             raise ValueError(msg)
         urls[name] = url.rstrip("/")
     return urls
@@ -102,7 +102,7 @@ def _request(  # noqa: PLR0913, PLR0917  the parts of a request
     statuses: Container[int],
 ) -> object:
     if deadline.passed:
-        raise JsonApiError(service, "was not asked because the time was up")
+        raise JsonApiError(service, "was not called, because the time limit was reached")
     body: Future[bytes] = Future()
 
     def work() -> None:
@@ -122,7 +122,7 @@ def _request(  # noqa: PLR0913, PLR0917  the parts of a request
         return json.loads(raw)
     except (ValueError, RecursionError):
         # Deeply nested JSON exceeds Python's recursion limit.
-        raise JsonApiError(service, "sent something other than JSON") from None
+        raise JsonApiError(service, "sent a response that is not JSON") from None
 
 
 def _too_slow(service: str) -> JsonApiError:
@@ -171,13 +171,13 @@ def _send(  # noqa: PLR0913, PLR0917  the parts of a request
     except requests.Timeout:
         raise _too_slow(service) from None
     except (requests.RequestException, HTTPError, OSError):
-        raise JsonApiError(service, "is out of reach") from None
+        raise JsonApiError(service, "cannot be reached") from None
 
 
 def _status_error(service: str, status: int, retry_after: str | None) -> JsonApiError:
     wait = retry_after_seconds(retry_after)
     if status == _TOO_MANY_REQUESTS:
-        return JsonApiError(service, "takes no more requests from here for now", wait)
+        return JsonApiError(service, "has reached its rate limit", wait)
     return JsonApiError(service, f"answered with status {status}", wait)
 
 

@@ -101,4 +101,6 @@ def _missing(cause: str) -> NotConfiguredError:
     Return the error for the caller.
     """
     log.error("the master key is missing", extra={"cause": cause})
-    return NotConfiguredError("This deployment has no master key, which its operator must restore.")
+    return NotConfiguredError(
+        "The master key of this deployment is missing. The operator must restore it."
+    )

@@ -91,7 +91,7 @@ def photo_source(*, timeout_seconds: float = TOTAL_SECONDS) -> PhotoSource:
     """
     match list(services(settings().photo_source).items()):
         case []:
-            msg = "Photo search is switched off on this server. Send an image URL of your own."
+            msg = "Photo search is switched off on this server. Send the URL of your own image."
             raise NotConfiguredError(msg)
         case [("openverse", base)]:
             return Openverse(base, timeout_seconds=timeout_seconds)
@@ -151,7 +151,7 @@ class Openverse:
 def _failed(reason: str, wait: int | None) -> UpstreamFailedError:
     when = f"in {wait} seconds" if wait else "later"
     return UpstreamFailedError(
-        f"The photo search failed: {reason}. Try again {when}, or send an image URL of your own.",
+        f"The photo search failed: {reason}. Try again {when}, or send the URL of your own image.",
         headers={"Retry-After": str(wait)} if wait else None,
     )
 
@@ -168,7 +168,7 @@ def _page(answer: object, page: int, size: int) -> PhotoPage:
                 has_more=page < min(pages, MAX_PAGE),
             )
         case _:
-            raise JsonApiError("openverse", "sent something other than a page of photos")
+            raise JsonApiError("openverse", "sent a response that is not a page of photos")
 
 
 def _photo(item: Mapping[str, Any]) -> Photo | None:

@@ -109,7 +109,7 @@ def parse_url(url: str) -> PublicUrl:
     except ValueError as error:
         raise RefusedUrlError(str(error)) from None
     if _is_own(parsed.host):
-        raise RefusedUrlError("expected a URL of another service, received one of this service")
+        raise RefusedUrlError("expected a URL of another service, received a URL of this service")
     return parsed
 
 

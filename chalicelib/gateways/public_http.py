@@ -176,25 +176,25 @@ def clear_errors(host: str, timeout_seconds: float, step: float) -> Iterator[Non
     try:
         yield
     except dns.DnsUnavailableError:
-        msg = f"no name server could say where {host} is; try again later"
+        msg = f"the DNS servers did not answer for {host}; try again later"
         raise UpstreamError(msg) from None
     except TimeoutError:
         msg = (
-            f"{host} was too slow: expected an answer within {step:g} seconds "
-            f"and all of it within {timeout_seconds:g}"
+            f"{host} was too slow: expected a response within {step:g} seconds, complete within "
+            f"{timeout_seconds:g}"
         )
         raise UpstreamError(msg) from None
     except ssl.SSLCertVerificationError:
         msg = f"{host} has no valid certificate: it is expired, self-signed or for another host"
         raise UpstreamError(msg) from None
     except ssl.SSLError:
-        msg = f"{host} does not speak https as expected (TLS 1.2 or newer)"
+        msg = f"{host} does not support HTTPS with TLS 1.2 or newer"
         raise UpstreamError(msg) from None
     except (http.client.HTTPException, gzip.BadGzipFile, zlib.error, EOFError, ValueError):
-        msg = f"{host} sent a broken or incomplete answer; expected HTTP"
+        msg = f"{host} sent a malformed or incomplete HTTP response"
         raise UpstreamError(msg) from None
     except OSError:
-        msg = f"{host} does not accept the connection or broke it"
+        msg = f"{host} refused or closed the connection"
         raise UpstreamError(msg) from None
 
 
@@ -210,11 +210,11 @@ def _addresses(parsed: PublicUrl, deadline: StrictDeadline) -> list[str]:
     else:
         addresses = dns.lookup_addresses(parsed.host, deadline.seconds_left(dns.TIMEOUT_SECONDS))
     if not addresses:
-        msg = f"no host is called {parsed.host}; check the spelling"
+        msg = f"the host {parsed.host} does not exist; check the spelling"
         raise UpstreamError(msg)
     # One private address is enough to refuse the host, because the connection may use any address.
     if not all(map(public_urls.is_public, addresses)):
-        msg = f"expected an address on the public internet; {parsed.host} is not"
+        msg = f"expected a host on the public internet, received {parsed.host}"
         raise RefusedUrlError(msg)
     return addresses[:MAX_ADDRESSES]
 
@@ -289,4 +289,4 @@ def requested(
 
 def too_large(max_bytes: int) -> TooLargeError:
     """Return the error for a response of more than ``max_bytes``."""
-    return TooLargeError(f"expected at most {max_bytes / 2**20:g} MB; there is more")
+    return TooLargeError(f"expected at most {max_bytes / 2**20:g} MB, received more")

@@ -54,7 +54,7 @@ class BusyError(TelegramError):
     """
 
     def __init__(self, retry_after: float) -> None:
-        super().__init__(f"{_SERVICE} takes no more requests for {retry_after} s")
+        super().__init__(f"{_SERVICE} has reached its rate limit; try again in {retry_after} s")
         self.retry_after: float = retry_after
 
 
@@ -180,7 +180,7 @@ def _call(
             return result
         case {"ok": False, "error_code": int(status), "description": str(why), **more}:
             raise _error(method, status, why, more.get("parameters"))
-    msg = f"{_SERVICE} sent an unknown answer to {method}"
+    msg = f"{_SERVICE} sent an unknown response to {method}"
     raise TelegramError(msg)
 
 

@@ -73,13 +73,13 @@ def parse(text: str) -> Barcode:
     """
     digits = _SEPARATORS.sub("", clean_digits(text))
     if wrong_character := _NO_DIGIT.search(digits):
-        wrong = f'"{wrong_character[0]}" is no digit'
+        wrong = f'"{wrong_character[0]}" is not a digit'
         msg = f"expected 8, 12, 13 or 14 digits, received {_excerpt(text)}; {wrong}"
         raise BarcodeError(msg)
     if len(digits) not in FORMATS:
         msg = f"expected 8, 12, 13 or 14 digits, received {_excerpt(text)} ({len(digits)} digits)"
         if len(digits) in _SHORT_UPC_E_LENGTHS:
-            msg += "; send the 8 digits of a UPC-E code, or the 12 of its UPC-A form"
+            msg += "; send all 8 digits of the UPC-E code, or the 12 digits of its UPC-A form"
         raise BarcodeError(msg)
     expected = check_digit(digits[:-1])
     # UPC-E exists only for numbers that begin with 0 (GS1 General Specifications, 5.2.2.4).
@@ -89,8 +89,8 @@ def parse(text: str) -> Barcode:
             digits, expected = upc_a, upc_a[-1]
     if digits[-1] != expected:
         msg = (
-            f'expected the check digit {expected} at the end of "{digits}", received {digits[-1]};'
-            " one of the digits is mistyped"
+            f'expected the check digit {expected} at the end of "{digits}", received '
+            f"{digits[-1]}; check the digits"
         )
         raise BarcodeError(msg)
     return Barcode(digits, FORMATS[len(digits)], gtin14(digits))

@@ -46,7 +46,7 @@ def normalize_origin(text: str) -> str:
     if parts.scheme not in _DEFAULT_PORTS or not host or set(host) & set(" %*_\\"):
         raise ValueError(expected)
     if parts.username is not None or parts.path.strip("/") or parts.query or parts.fragment:
-        msg = f"{expected}, without a user name, path, query or fragment"
+        msg = f"{expected} without a user name, path, query or fragment"
         raise ValueError(msg)
     if ":" in host:
         host = f"[{host}]"

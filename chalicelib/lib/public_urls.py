@@ -123,7 +123,7 @@ def parse(url: str, *, allow_http: bool = False) -> PublicUrl:
         raise ValueError(msg)
     scheme, authority, path, query = match[1].lower(), match[2], match[3], match[4] or ""
     if scheme not in PORTS or (scheme == "http" and not allow_http):
-        received = f"received one that begins with {scheme[:20]}:"
+        received = f"received a URL that begins with {scheme[:20]}:"
         msg = f"expected a URL that begins with {schemes}, {received}"
         raise ValueError(msg)
     host, port = _host_and_port(authority, PORTS[scheme])
@@ -176,7 +176,8 @@ def _host(name: str) -> str:
         raise ValueError("expected a full host name, such as www.example.com")
     if _PRIVATE_NAME.fullmatch(host):
         msg = (
-            f"expected a host on the public internet, received one below {host.rpartition('.')[2]}"
+            "expected a host on the public internet, received a host under "
+            f".{host.rpartition('.')[2]}"
         )
         raise ValueError(msg)
     return host
@@ -191,7 +192,7 @@ def _ascii(name: str) -> str:
         return idna.encode(name, uts46=True, std3_rules=True).decode()
     except idna.IDNAError:
         raise ValueError(
-            "expected a valid host name; this one is not a valid international name"
+            "expected a valid host name, received an invalid international name"
         ) from None
 
 

@@ -99,9 +99,9 @@ def exact_moment(when: datetime, timezone: str) -> datetime:
     low, high = (local_time(moment, timezone).text for moment in sorted((first, second)))
     local = f"{when.isoformat(timespec='minutes')} in {timezone}"
     if first < second:
-        message = f"{local} occurs twice, as clocks go back; send {low} or {high}"
+        message = f"{local} occurs twice, because clocks go back; send {low} or {high}"
         raise AmbiguousTimeError(message)
-    message = f"{local} does not occur, as clocks go forward; the nearest are {low} and {high}"
+    message = f"{local} does not exist, because clocks go forward; send {low} or {high}"
     raise NonexistentTimeError(message)
 
 

@@ -31,10 +31,10 @@ def bearer_token(headers: Mapping[str, str]) -> str:
     value = headers.get("authorization", "")
     scheme, _, token = value.strip().partition(" ")
     if not value:
-        msg = "No API key. Send the header Authorization: Bearer <API_KEY>."
+        msg = "Expected an API key, received none. Send the header Authorization: Bearer <API_KEY>."
         raise UnauthorizedError(msg)
     if scheme.lower() != "bearer" or not token.strip():
-        msg = "The Authorization header is not of the form: Bearer <API_KEY>."
+        msg = "Authorization: expected the form Bearer <API_KEY>, received another one."
         raise UnauthorizedError(msg)
     return token.strip()
 
@@ -48,11 +48,17 @@ def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
     """
     token = bearer_token(headers)
     if token.startswith(tokens.OAUTH_PREFIXES):
-        msg = "OAuth tokens are valid for POST /api/mcp only. Send an API key here."
+        msg = (
+            "Expected an API key, received an OAuth token, which is valid only for POST "
+            "/api/mcp. Send an API key."
+        )
         raise UnauthorizedError(msg)
     key = api_keys.authenticate(token)
     if key is None:
-        msg = "This API key is not valid: mistyped, revoked or expired. Create one in the console."
+        msg = (
+            "This API key is mistyped, revoked or expired. Check the key, or create a new one "
+            "in the console."
+        )
         raise UnauthorizedError(msg)
     api_keys.touch(key)
     attributes = key.attribute_values  # PynamoDB's attribute access is ten times slower.
@@ -80,7 +86,7 @@ def authenticate_tool_call(headers: Mapping[str, str], client_ip: str) -> ApiKey
     token_match = connections.authenticate(token)
     if token_match is None:
         msg = (
-            "This access token is not valid: expired, or its app was disconnected. Refresh it, or "
+            "This access token has expired, or its app was disconnected. Refresh the token, or "
             "connect the app again."
         )
         raise UnauthorizedError(msg)

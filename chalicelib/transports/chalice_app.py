@@ -196,7 +196,9 @@ def _refusal(headers: Mapping[str, str], method: str, methods: dict[str, Any]) -
 
 def unknown_path() -> NotFoundError:
     """Return the error for an unknown path."""
-    return NotFoundError("No such path. /api/docs and GET /api/openapi.json list all paths.")
+    return NotFoundError(
+        "This path does not exist. /api/docs and GET /api/openapi.json list all paths."
+    )
 
 
 def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowedError:
@@ -209,7 +211,7 @@ def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowed
     )
     allowed = ", ".join(sorted(accepted))
     return MethodNotAllowedError(
-        f"This path does not accept {method[:32]}. It accepts {allowed}.",
+        f"Expected one of the methods {allowed} for this path, received {method[:32]}.",
         headers={"Allow": allowed},
     )
 

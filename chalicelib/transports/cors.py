@@ -39,8 +39,8 @@ class Policy(NamedTuple):
         origin = request.headers.get("origin")
         if origin is not None and self.admits is not None and not self.admits(origin):
             msg = (
-                "Requests of this page's origin are not allowed. Add the origin to "
-                "ALLOWED_ORIGINS, or call from a program."
+                "The origin of this page is not allowed to call the API. Add the origin to "
+                "ALLOWED_ORIGINS, or call the API from a server."
             )
             raise ForbiddenError(msg)
 

@@ -28,5 +28,5 @@ def serve(request: HttpRequest) -> HttpResponse:
     if stored_files.PATH.fullmatch(path):
         url = object_store().download_url(f"files/{path}", VALID_SECONDS)
     if url is None:
-        raise NotFoundError("No such file.")
+        raise NotFoundError("This file does not exist.")
     return HttpResponse(302, b"", {**_HEADERS, "Location": url})

@@ -40,7 +40,7 @@ def read_fields(request: HttpRequest) -> dict[str, list[str]]:
         fields, files = _multipart(request)
         # A form for JSON fields has no place for a file, which would silently be lost.
         if files:
-            raise ValidationError("This form accepts no files. Send only its other fields.")
+            raise ValidationError("This form accepts no files. Send the form without files.")
     values: dict[str, list[str]] = {}
     for name, value in fields:
         values.setdefault(name, []).append(value)
@@ -123,8 +123,8 @@ def _multipart(request: HttpRequest) -> tuple[Fields, list[tuple[str, bytes]]]:
                 files.append((file_name, part.body()))
     except (FormParserError, ValueError):
         msg = (
-            "The multipart/form-data body is malformed or cut off. Send it again, whole, with the"
-            " boundary that its Content-Type names."
+            "The multipart/form-data body is malformed or incomplete. Send the whole body, with "
+            "the boundary in its Content-Type."
         )
         raise ValidationError(msg) from None
     return fields, files
@@ -156,7 +156,7 @@ def _parts(request: HttpRequest) -> list[_Part]:
     content_type = request.headers["content-type"].encode("latin-1", "replace")
     boundary = parse_options_header(content_type)[1].get(b"boundary")
     if not boundary:
-        msg = "its Content-Type names no boundary"
+        msg = "its Content-Type has no boundary"
         raise ValueError(msg)
     parser = MultipartParser(
         boundary,
@@ -212,6 +212,6 @@ def _add(fields: Fields, name: str, value: str) -> None:
 
 def _too_large() -> ValidationError:
     return ValidationError(
-        f"A form accepts {MAX_FIELDS} values besides its file, of {MAX_FIELD_BYTES:,} bytes each. "
-        "Send fewer or shorter ones."
+        f"Expected at most {MAX_FIELDS} form fields of at most {MAX_FIELD_BYTES:,} bytes each, "
+        "in addition to the file. Send fewer or shorter fields."
     )

@@ -49,13 +49,13 @@ def fault_of(body: bytes, error: ValueError) -> str:
     ``error`` is the exception that the parser raised.
     """
     if b"\0" in body:
-        return "has NUL bytes, as UTF-16 and UTF-32 have; send JSON as UTF-8, in which none occur"
+        return "contains NUL bytes, so it may be UTF-16 or UTF-32; send the JSON as UTF-8"
     try:
         text = body.decode()
     except UnicodeDecodeError as failed:
         return f"is not UTF-8 at byte {failed.start + 1}; encode the JSON as UTF-8"
     if "recursion limit" in str(error):
-        return f"is nested more than {MAX_LEVELS} levels deep; send flatter JSON"
+        return f"is nested more than {MAX_LEVELS} levels deep; send JSON with fewer levels"
     return _beyond_syntax(text) or _malformed(error)
 
 
@@ -77,16 +77,16 @@ def _beyond_syntax(text: str) -> str | None:
     except (ValueError, RecursionError):
         return None
     if constants:
-        return f"has {constants[0]}, which is not a number in JSON; send a number, or null"
+        return f"contains {constants[0]}, which is not a number in JSON; send a number or null"
     if longest[0] > MAX_DIGITS:
         return (
-            f"is valid JSON, but has an integer of {longest[0]:,} digits; the most is"
-            f" {MAX_DIGITS:,}. Send it as text"
+            f"contains an integer of {longest[0]:,} digits, but the maximum is {MAX_DIGITS:,}; "
+            "send the integer as a string"
         )
     if surrogate:
         return (
-            f"is valid JSON, but has an unpaired surrogate, \\u{ord(surrogate[0]):04x}, which is"
-            " not a character; send the whole character, both its halves if it is escaped"
+            f"contains an unpaired surrogate, \\u{ord(surrogate[0]):04x}, which is not a "
+            "character; send both halves of the surrogate pair"
         )
     return None
 
@@ -330,7 +330,10 @@ def check_sender(request: HttpRequest) -> None:
         ValidationError: the request is from this service.
     """
     if request.headers.get("user-agent", "").startswith(f"{PRODUCT}/"):
-        msg = "User-Agent: expected a visitor or a program, received this service, as in a webhook."
+        msg = (
+            "User-Agent: expected another caller than this service. A webhook cannot call the "
+            "service that sent it."
+        )
         raise ValidationError(msg)
 
 
@@ -353,7 +356,10 @@ def check_body(
     # A compressed body of a few kilobytes could become gigabytes, so no body is decompressed.
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if request.body and coding != "identity":
-        msg = f'The body is encoded as "{coding[:80]}". Send it plain, without Content-Encoding.'
+        msg = (
+            f'The body has the Content-Encoding "{coding[:80]}", which is not supported. Send '
+            "the body without Content-Encoding."
+        )
         raise UnsupportedMediaTypeError(msg)
     kind = media_type(request)
     if (
@@ -361,8 +367,8 @@ def check_body(
         and kind not in {JSON_TYPE, *others}
         and not (kind.startswith("application/") and kind.endswith("+json"))
     ):
-        accepted = ["JSON, as Content-Type: application/json", *(f"a form, as {t}" for t in others)]
-        msg = f'The body is of type "{kind[:80]}". Send {", or ".join(accepted)}.'
+        accepted = [JSON_TYPE, *others]
+        msg = f'Content-Type: expected {" or ".join(accepted)}, received "{kind[:80]}".'
         raise UnsupportedMediaTypeError(msg)
 
 
@@ -400,8 +406,10 @@ def body_too_large(
     size: int, limit: int = MAX_BODY_BYTES, advice: str | None = None
 ) -> PayloadTooLargeError:
     """Return the error for a body over the limit, with advice to the caller."""
-    advice = advice or "Send less at once."
-    return PayloadTooLargeError(f"The body has {size:,} bytes; the limit is {limit:,}. {advice}")
+    advice = advice or "Send less data in one call."
+    return PayloadTooLargeError(
+        f"The body has {size:,} bytes, but the maximum is {limit:,}. {advice}"
+    )
 
 
 _MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?0*[0-9]{2}|[0-9]{200}")
@@ -420,7 +428,7 @@ def parse_json(body: bytes) -> Any:  # noqa: ANN401  any JSON value
     except ValueError as error:
         raise ValueError(fault_of(body.removeprefix(BOM_UTF8), error)) from None
     if _MAY_OVERFLOW.search(body) and not _finite(value):
-        msg = "is valid JSON, but has a number above 1.8e308; send a smaller one, or text"
+        msg = "contains a number above 1.8e308; send a smaller number, or a string"
         raise ValueError(msg)
     return value
 
@@ -451,7 +459,7 @@ def json_object(body: bytes) -> dict[str, Any]:
         msg = f"The body {error}."
         raise ValidationError(msg) from None
     if not isinstance(value, dict):
-        what = "an array" if isinstance(value, list) else "a bare value"
+        what = "an array" if isinstance(value, list) else "not an object or an array"
         msg = f"The body must be a JSON object, such as {{}}; it is {what}."
         raise ValidationError(msg)
     return value

@@ -94,7 +94,7 @@ def respond_to_batch(
     elif any(
         isinstance(message, dict) and message.get("method") == "initialize" for message in messages
     ):
-        problem = "initialize must not be part of a batch"
+        problem = "expected initialize outside a batch; send it as a single message"
     if problem:
         return 400, error_body(None, RpcError(INVALID_REQUEST, f"Invalid request: {problem}.")), {}
     answers: list[bytes] = []
@@ -104,7 +104,10 @@ def respond_to_batch(
         _, body, logged = respond(message)
         # The operation may have written, so the client must not repeat the call.
         if len(body) > max(max_bytes, _MAX_ERROR_BYTES):
-            msg = "This request was carried out, but the answers of the batch are too large."
+            msg = (
+                "This request was executed, but the responses of the batch are too large. Send "
+                "fewer requests in a batch."
+            )
             body = error_body(message["id"], RpcError(INTERNAL_ERROR, msg))
         max_bytes -= len(body)
         answers += [body] if body else []
@@ -224,7 +227,7 @@ def respond(request: HttpRequest, principal: ApiKeyPrincipal) -> Answer:
     if not isinstance(message, list):
         return _respond_to(request, principal, message)
     if request.headers.get("mcp-protocol-version") not in _WITH_BATCHES:
-        msg = "This protocol version has no batches; send one JSON-RPC object."
+        msg = "Expected one JSON-RPC object, because this protocol version has no batches."
         return 400, error_body(None, RpcError(INVALID_REQUEST, msg)), {}
     return respond_to_batch(message, partial(_respond_to, request, principal), MAX_ANSWER_BYTES)
 
@@ -257,7 +260,7 @@ def _read(request: HttpRequest, principal: ApiKeyPrincipal, message: object) -> 
     The server does not respond to these.
     """
     if not isinstance(message, dict):
-        msg = "A bare value is not a request; send one JSON-RPC object."
+        msg = "Expected one JSON-RPC object, received another JSON value."
         raise RpcError(INVALID_REQUEST, msg)
     if message.get("jsonrpc") != "2.0":
         raise RpcError(INVALID_REQUEST, 'Invalid request: "jsonrpc" must be "2.0".')
@@ -298,7 +301,8 @@ def _check_modern(call: Call) -> None:
     for name, value in expected.items():
         if _decode_header(call.headers.get(name.lower())) != value:
             raise RpcError(
-                HEADER_MISMATCH, f"The {name} header is missing or does not match the body."
+                HEADER_MISMATCH,
+                f"The {name} header is missing, or it differs from the value in the body.",
             )
     if version not in MODERN_VERSIONS:
         data = {"supported": MODERN_VERSIONS, "requested": version}
@@ -416,7 +420,10 @@ def _run(call: Call, entry: Entry) -> str:
     selection = tools.Selection.read(call.headers, call.query)
     authorize(operation, call.principal)
     if not selection.admits(operation):
-        msg = f"This connection is set not to use {operation.tool} (X-MCP headers or the query)."
+        msg = (
+            f"The X-MCP headers or the query of this connection exclude {operation.tool}. Change "
+            "them to use this tool."
+        )
         raise ForbiddenError(msg)
     arguments = _arguments(call)
     if arguments is None:

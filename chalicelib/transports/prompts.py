@@ -156,7 +156,10 @@ def rendered(name: str, arguments: Mapping[str, Any], tools: Collection[str]) ->
         )
         # The caller must learn why a documented prompt is missing.
         if name in PROMPTS:
-            hint = f"it needs the tools {', '.join(PROMPTS[name].tools)}, which are hidden here."
+            hint = (
+                f"it requires the tools {', '.join(PROMPTS[name].tools)}, which this connection "
+                "cannot use."
+            )
         msg = f'Unknown prompt "{name[:80]}"; {hint}'
         raise PromptError(msg)
     text = prompt.text.format_map(_values(prompt, arguments))
@@ -173,7 +176,7 @@ def _values(prompt: Prompt, arguments: Mapping[str, Any]) -> dict[str, str]:
             msg = f'arguments: expected {expected}, received "{name[:80]}".'
             raise PromptError(msg)
         if not isinstance(value, str) or len(value) > MAX_VALUE:
-            msg = f"{name}: expected a text of at most {MAX_VALUE} characters."
+            msg = f"{name}: expected a string of at most {MAX_VALUE} characters."
             raise PromptError(msg)
     provided = {name: value.strip() for name, value in arguments.items()}
     values = {

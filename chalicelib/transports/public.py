@@ -138,7 +138,10 @@ def list_posts(operation: Operation, request: HttpRequest) -> HttpResponse:
         ForbiddenError: the request has an ``Authorization`` header.
     """
     if "authorization" in request.headers:
-        msg = "This list is for readers without a key. With one, GET /api/admin/blog/list."
+        msg = (
+            "This operation is for callers without a key. With a key, call GET "
+            "/api/admin/blog/list."
+        )
         raise ForbiddenError(msg)
     return rest.serve(operation, request)
 

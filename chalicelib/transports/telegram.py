@@ -44,4 +44,4 @@ def _check_sender(request: HttpRequest) -> None:
         raise UpstreamFailedError(msg) from error
     header = request.headers.get(telegram.SECRET_HEADER.lower(), "")
     if not hmac.compare_digest(header.encode(errors="replace"), secret.encode()):
-        raise ForbiddenError("This path is for Telegram.")
+        raise ForbiddenError("Only Telegram can call this path.")

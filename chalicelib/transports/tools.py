@@ -25,7 +25,7 @@ MAX_UNKNOWN_NAMES = 5
 """Maximum unknown names in the headers that the instructions warn about."""
 _MAX_SHOWN_LENGTH = 60
 
-_IDEMPOTENCY_KEY_SCHEMA = {"type": "string", "description": "Replays 24 h."}
+_IDEMPOTENCY_KEY_SCHEMA = {"type": "string", "description": "For safe retries, 24 h."}
 _ID_BOUNDS = {"minLength": 1, "maxLength": 64}
 _UNREACHABLE_BOUNDS = {"minimum": 10**9, "maximum": 10**9, "maxLength": 1000}
 """Bounds so large that calls never reach them."""
@@ -232,5 +232,9 @@ def _hidden_sentence(hidden: Iterable[str], principal: ApiKeyPrincipal) -> str:
 def _unknown_sentence(unknown: tuple[str, str, Sequence[str]]) -> str:
     kind, name, known_names = unknown
     suggestion = nearest(name, known_names)
-    hint = f'did you mean "{suggestion}"?' if suggestion else f"known: {', '.join(known_names)}."
-    return f'Warning: this connection names an unknown {kind}, "{name[:_MAX_SHOWN_LENGTH]}"; {hint}'
+    hint = (
+        f'did you mean "{suggestion}"?' if suggestion else f"known names: {', '.join(known_names)}."
+    )
+    return (
+        f'Warning: this connection selects an unknown {kind}, "{name[:_MAX_SHOWN_LENGTH]}"; {hint}'
+    )

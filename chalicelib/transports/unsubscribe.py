@@ -55,5 +55,5 @@ def _subscription(request: HttpRequest) -> Subscription:
     """
     subscription = unsubscribing.parse(request.path["token"])
     if subscription is None:
-        raise NotFoundError("There is no such link.")
+        raise NotFoundError("This link is not valid.")
     return subscription

@@ -176,7 +176,9 @@ class TestAccess:
         assert not may_use(blog, replace(without, role="admin"))
         assert not may_use(declare(audience=(Audience.PUBLIC,)), kind)
 
-    @pytest.mark.parametrize(("kind", "place"), [(KEY, "This key lacks"), (APP, "Connected apps")])
+    @pytest.mark.parametrize(
+        ("kind", "place"), [(KEY, "This key does not have"), (APP, "Connected apps")]
+    )
     def test_a_refusal_says_where_the_missing_scope_is_granted(
         self, kind: ApiKeyPrincipal, place: str
     ) -> None:
@@ -189,7 +191,9 @@ class TestAccess:
         outside = SessionPrincipal(account_id="account")
         with pytest.raises(ForbiddenError, match="members of the workspace"):
             authorize(declare(), outside)
-        with pytest.raises(ForbiddenError, match=r"expected the role owner .* yours is manager"):
+        with pytest.raises(
+            ForbiddenError, match=r"expected the role owner .* your role is manager"
+        ):
             authorize(declare(role=Role.OWNER), MANAGER)
         authorize(declare(role=Role.MANAGER), MANAGER)
 
@@ -316,7 +320,7 @@ class TestAnswers:
         empty = invoke(declare(answer), KEY, dict, request_id="r").body.decode()
         length = MAX_ANSWER_BYTES - len(json.dumps(json.dumps(empty))) + more  # quoted twice
         if more:
-            with pytest.raises(PayloadTooLargeError, match="Ask for a smaller page"):
+            with pytest.raises(PayloadTooLargeError, match="Request a smaller page"):
                 call(declare(answer))
         else:
             assert len(call(declare(answer))["text"]) == length

@@ -174,11 +174,11 @@ class TestUnknownNames:
 
     def test_a_warning_names_the_route_in_rest_and_the_tool_in_tools(self, api: Api) -> None:
         refused = api.refused("GET", "/api/products/nobody").data["message"]
-        assert refused.endswith("List the products (GET /api/products/list) for valid ids.")
+        assert refused.endswith("List the products (GET /api/products/list) to find valid ids.")
         failed, answer = api.tool("svc_get_product", id="nobody")
         assert failed
         message = answer["data"]["message"]
-        assert message.endswith("List the products (svc_list_products) for valid ids.")
+        assert message.endswith("List the products (svc_list_products) to find valid ids.")
 
     def test_a_failure_also_carries_the_warning(self, api: Api) -> None:
         answer = api.refused("POST", "/api/products/delete", {"productId": "x", "dry_run": True})

@@ -83,8 +83,8 @@ def test_the_description_states_what_the_schema_cannot_express_for_every_client(
     page = tool(REGISTRY["update_page"])["inputSchema"]["properties"]["isHome"]
     assert page == {"type": "boolean", "description": "Make it the home page. Only true."}
     product = tool(REGISTRY["update_product"])["inputSchema"]["properties"]
-    assert product["sku"] == {"type": "string", "description": "Unique. null clears it."}
-    assert product["stock"]["description"] == "null: not tracked."
+    assert product["sku"] == {"type": "string", "description": "Unique SKU. null clears it."}
+    assert product["stock"]["description"] == "Pieces; null: not tracked."
     first = tool(REGISTRY["crm_stats"])["inputSchema"]["properties"]["from"]
     assert (first["type"], first["description"].endswith("YYYY-MM-DD.")) == ("string", True)
 
@@ -129,7 +129,7 @@ def test_the_tool_list_stays_within_its_size_limit() -> None:
     """Models read the whole list in every conversation, so its size has a limit."""
     sizes = [size(operation) for operation in REGISTRY.select(Audience.KEY) if operation.tool]
     assert median(sizes) <= 700
-    assert sum(sizes) <= 60_000
+    assert sum(sizes) <= 60 * 1024
 
 
 def test_a_field_that_a_tool_describes_with_one_type_still_accepts_null_and_numbers(
@@ -150,7 +150,9 @@ def test_a_field_that_a_tool_describes_with_one_type_still_accepts_null_and_numb
         assert '"after":"' + things.category in called(api, "bulk_products", change)
         assert '"after":null' in called(api, "bulk_products", {**change, argument: None})
     elsewhere = {"ids": [things.product], "action": "setPrice", "value": 5, "categoryId": "x"}
-    assert "categoryId has no meaning for setPrice" in called(api, "bulk_products", elsewhere)
+    assert "categoryId was ignored, because the action setPrice" in called(
+        api, "bulk_products", elsewhere
+    )
 
 
 def called(api: Api, name: str, arguments: dict[str, object]) -> str:

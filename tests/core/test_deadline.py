@@ -30,7 +30,9 @@ def test_no_external_call_starts_after_the_request_has_ended() -> None:
     with deadline.within(0):
         with pytest.raises(UpstreamError):
             fetch.fetch("https://example.com/a.png")
-        with pytest.raises(JsonApiError, match="was not asked because the time was up"):
+        with pytest.raises(
+            JsonApiError, match="was not called, because the time limit was reached"
+        ):
             get_json("a service", "https://example.com", {}, deadline=Deadline(3))
 
 

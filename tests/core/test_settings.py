@@ -18,7 +18,7 @@ def test_a_function_without_a_stage_refuses_to_start(
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "workspace-api-prod")
     monkeypatch.delenv("STAGE")
     reload_settings()
-    with pytest.raises(RuntimeError, match="STAGE is missing"):
+    with pytest.raises(RuntimeError, match="STAGE: expected the name"):
         settings()
 
 
@@ -46,10 +46,10 @@ def test_importing_reads_no_settings_and_starting_validates_them() -> None:
         capture_output=True,
         text=True,
     )
-    assert started.stdout.startswith("at first use: STAGE is missing")
+    assert started.stdout.startswith("at first use: STAGE: expected the name")
     assert started.returncode == 1
     assert "in create\n    settings()" in started.stderr
-    assert started.stderr.splitlines()[-1].startswith("RuntimeError: STAGE is missing")
+    assert started.stderr.splitlines()[-1].startswith("RuntimeError: STAGE: expected the name")
 
 
 @pytest.mark.parametrize("value", ["0", "-5", "many", "1.5"])
@@ -100,7 +100,9 @@ def test_webhooks_reach_loopback_in_a_function_on_an_emulator_of_aws() -> None:
     there = {"WEBHOOKS_TO_LOOPBACK": "1", "AWS_LAMBDA_FUNCTION_NAME": "api", "STAGE": "dev"}
     assert read({**there, "AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}).webhooks_to_loopback
     for elsewhere in ("", "https://vpce.example", "http://127.0.0.1.example", "http://10.0.0.1"):
-        with pytest.raises(ValueError, match="WEBHOOKS_TO_LOOPBACK: expected 1 under make dev or"):
+        with pytest.raises(
+            ValueError, match="WEBHOOKS_TO_LOOPBACK: expected no value outside make dev"
+        ):
             read({**there, "AWS_ENDPOINT_URL": elsewhere})
 
 
@@ -116,7 +118,7 @@ def test_webhooks_reach_loopback_in_a_function_on_an_emulator_of_aws() -> None:
 def test_a_process_outside_the_local_stack_does_not_start_with_webhooks_to_loopback(
     elsewhere: dict[str, str],
 ) -> None:
-    with pytest.raises(ValueError, match="expected 1 under make dev or"):
+    with pytest.raises(ValueError, match="expected no value outside make dev"):
         read({**LOCAL, **elsewhere})
 
 

@@ -18,7 +18,7 @@ BEYOND_A_SCHEMA = {
         r"expected no control characters",
     ),
     "Texts are trimmed before their characters are counted.": (
-        r"expected at least 1 character\(s\), received text \"\s*\"",
+        r"expected at least 1 character\(s\), received string \"\s*\"",
     ),
     "Phone numbers follow the number plans of countries.": (r"expected a phone number such as",),
     "Days exist, come in order, and stay within bounds that depend on today.": (
@@ -45,7 +45,7 @@ BEYOND_A_SCHEMA = {
     ),
     "URLs that the service fetches lead to the usual ports of the public internet.": (
         r"expected port 80 or 443",
-        r"expected an address on the public internet",
+        r"expected a URL on the public internet",
     ),
     "Some fields are required together, or exclude one another.": (
         r"[Ee]xpected (exactly|at least) one of",
@@ -61,30 +61,30 @@ BEYOND_A_SCHEMA = {
         r"Repeat with confirm",
     ),
     "Names are shown in mails, where a web address in them would look like ours.": (
-        r"expected no web address",
+        r"expected a name without a web address",
     ),
     "A few flags can only be set, and constants are misread by generators of clients.": (
         r"expected true",
     ),
     "Opening hours are a language of their own.": (
-        r"expected start and end together",
-        r"expected an end that is not the start",
+        r"expected start and end, received only one of them",
+        r"expected an end that differs from the start",
         r"expected mon to sun",
         r"expected at least one weekday",
-        r"expected one rule a date",
+        r"expected one rule per date",
         r"expected at most \d+ intervals for a day",
-        r"leave it out with",
+        r"expected no value together with",
         r"overlap",
     ),
     "Names within a list differ, and some names are reserved.": (
-        r"two fields are named",
+        r"received several fields named",
         r"reserved",
         r"expected (a file name|a name without)",
     ),
     "Texts hold something that can be seen, and fit their bytes.": (
-        r"expected (some text|HTML), received",
+        r"expected (a message|a text|HTML), received",
         r"expected at least one visible character",
-        r"expected no characters that change the text direction",
+        r"expected no characters that change the direction of text",
         r"bytes of UTF-8",
     ),
     "Some inputs depend on what there is: another record, a page that has HTML.": (
@@ -92,10 +92,10 @@ BEYOND_A_SCHEMA = {
         r"expected a page with HTML",
     ),
     "Moments lie ahead, exist in their zone, and fit what they belong to.": (
-        r"expected a time (after|that is not before)",
-        r"expected a (moment|whole minute|time in the future)",
-        r"(does not occur|occurs twice), as clocks go",
-        r"occupies no time and cannot be moved",
+        r"expected (a time after|the time of from or)",
+        r"expected a time (in the future|within the next|without seconds)",
+        r"(does not exist|occurs twice), because clocks go",
+        r"has no reserved time and cannot be moved",
         r"expected a booking of this service",
     ),
     "An edit finds what it replaces, and folders nest only so deep.": (
@@ -105,7 +105,7 @@ BEYOND_A_SCHEMA = {
     "Files are sent as base64, and hold something.": (
         r"expected the file's bytes in base64",
         r"expected at least one byte",
-        r"nothing was sent yet",
+        r"expected [0-9,]+ bytes at the upload's URL",
         r"expected one file in the form",
     ),
 }

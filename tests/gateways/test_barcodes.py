@@ -223,10 +223,10 @@ class TestFailing:
             (fakes.status(503), "openfoodfacts answered with status 503"),
             (fakes.status(403), "openfoodfacts answered with status 403"),
             (fakes.status(302, Location="/x"), "openfoodfacts answered with status 302"),
-            (fakes.status(429), "openfoodfacts takes no more requests from here for now"),
-            (fakes.cut_off, "openfoodfacts is out of reach"),
-            (fakes.body(b"<html>", 404), "openfoodfacts sent something other than JSON"),
-            (fakes.body(b"{}", 404), "openfoodfacts sent something other than a product"),
+            (fakes.status(429), "openfoodfacts has reached its rate limit"),
+            (fakes.cut_off, "openfoodfacts cannot be reached"),
+            (fakes.body(b"<html>", 404), "openfoodfacts sent a response that is not JSON"),
+            (fakes.body(b"{}", 404), "openfoodfacts sent a response that is not a product"),
             (fakes.huge, "openfoodfacts sent more than 1 MB"),
         ],
     )
@@ -248,8 +248,8 @@ class TestFailing:
         with pytest.raises(LookupFailedError) as failure:
             look_up(BARCODE)
         assert failure.value.reason == (
-            "openfoodfacts is out of reach; openbeautyfacts is out of reach;"
-            " openproductsfacts is out of reach"
+            "openfoodfacts cannot be reached; openbeautyfacts cannot be reached;"
+            " openproductsfacts cannot be reached"
         )
 
     @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ class TestFailing:
         self, raw: bytes, open_facts: Servers
     ) -> None:
         open_facts[0].breaks = fakes.body(raw)
-        with pytest.raises(LookupFailedError, match="openfoodfacts sent something other than"):
+        with pytest.raises(LookupFailedError, match="openfoodfacts sent a response that is not"):
             look_up(BARCODE)
 
     def test_little_of_an_endless_answer_is_read(self, open_facts: Servers) -> None:
@@ -296,7 +296,7 @@ class TestFailing:
             look_up(BARCODE, timeout_seconds=0.3)
         assert failure.value.reason == (
             "openfoodfacts did not answer in time; openbeautyfacts was not asked because the time"
-            " was up; openproductsfacts was not asked because the time was up"
+            " was up; openproductsfacts was not called, because the time limit was reached"
         )
 
     @pytest.mark.parametrize(
@@ -324,6 +324,6 @@ class TestFailing:
 
 class TestRateLimit:
     def test_a_rate_limited_source_is_skipped(self, open_facts: Servers) -> None:
-        with pytest.raises(LookupFailedError, match="was asked as often as it allows for now"):
+        with pytest.raises(LookupFailedError, match="has reached its rate limit"):
             look_up(BARCODE, admits=lambda source: source != "openfoodfacts")
         assert [len(server.requests) for server in open_facts] == [0, 1, 1]

@@ -116,7 +116,7 @@ class TestResolving:
 
         monkeypatch.setattr(public_http, "connect", refuse)
         net.names["files.example.com"] = [f"8.8.8.{n}" for n in range(200)]
-        with pytest.raises(UpstreamError, match="does not accept the connection"):
+        with pytest.raises(UpstreamError, match="refused or closed the connection"):
             fetch.fetch(HTTPS)
         assert len(timeouts) == 3
         assert sum(timeouts) == pytest.approx(public_http.STEP_SECONDS)
@@ -143,7 +143,7 @@ class TestResolving:
         assert net.lookups == []
 
     def test_an_unknown_host_is_reported(self, net: Internet) -> None:
-        with pytest.raises(UpstreamError, match=r"no host is called nowhere\.example\.com"):
+        with pytest.raises(UpstreamError, match=r"the host nowhere\.example\.com"):
             fetch.fetch("https://nowhere.example.com/")
 
     def test_an_unavailable_name_server_is_reported(
@@ -155,7 +155,7 @@ class TestResolving:
 
         monkeypatch.setattr(dns, "lookup_addresses", unavailable)
         monkeypatch.setattr(deadline, "monotonic", lambda: 100.0)
-        with pytest.raises(UpstreamError, match="no name server could say where"):
+        with pytest.raises(UpstreamError, match="DNS servers did not answer for"):
             fetch.fetch(HTTPS, timeout_seconds=1.5)
 
     def test_only_the_given_address_is_connected_to(self) -> None:
@@ -240,7 +240,7 @@ class TestRequest:
         net.names["files.example.com"] = [PUBLIC]
         monkeypatch.setattr(public_http, "connect", lambda _place, _timeout: ours)
         with theirs:
-            with pytest.raises(UpstreamError, match="does not speak https as expected"):
+            with pytest.raises(UpstreamError, match="does not support HTTPS"):
                 fetch.fetch(HTTPS)
             assert b"GET" not in theirs.recv(65536)
 
@@ -314,7 +314,7 @@ class TestRedirects:
 
     def test_a_redirect_without_a_location_is_refused(self, net: Internet) -> None:
         net.serve(HTTP, http_response(b"", "302 Found"))
-        with pytest.raises(UpstreamError, match="leads nowhere"):
+        with pytest.raises(UpstreamError, match="sent a redirect without a URL"):
             fetch.fetch(HTTP, allow_http=True)
 
     def test_redirects_send_no_cookies_and_no_referer(self, net: Internet) -> None:

@@ -147,7 +147,7 @@ class TestStoredKey:
         self, answer: Answering, secrets: OpenAiApi, caplog: pytest.LogCaptureFixture
     ) -> None:
         secrets.answers = [answer]
-        with pytest.raises(NotConfiguredError, match="has no master key"):
+        with pytest.raises(NotConfiguredError, match="master key of this deployment is missing"):
             master_key()
         assert "the master key is missing" in caplog.text
 
@@ -155,6 +155,6 @@ class TestStoredKey:
         self, configure: Configure, caplog: pytest.LogCaptureFixture
     ) -> None:
         configure(OBJECT_STORE="s3://bucket")
-        with pytest.raises(NotConfiguredError, match="its operator must restore"):
+        with pytest.raises(NotConfiguredError, match="operator must restore"):
             master_key()
         assert "MASTER_KEY_SECRET: expected the ARN" in str(caplog.records[-1].__dict__["cause"])

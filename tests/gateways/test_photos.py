@@ -206,7 +206,7 @@ class TestFailing:
         error = failure.value
         assert (error.status, error.code) == (502, "upstream_failed")
         assert error.message.startswith("The photo search failed: openverse ")
-        assert error.message.endswith("or send an image URL of your own.")
+        assert error.message.endswith("or send the URL of your own image.")
         return error
 
     @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ class TestFailing:
             (fakes.status(500), "answered with status 500"),
             (fakes.status(401), "answered with status 401"),
             (fakes.status(301, Location="/x"), "answered with status 301"),
-            (fakes.cut_off, "is out of reach"),
+            (fakes.cut_off, "cannot be reached"),
             (fakes.huge, "sent more than 1 MB"),
         ],
     )
@@ -244,7 +244,7 @@ class TestFailing:
         self, raw: bytes, openverse: FakeOpenverse
     ) -> None:
         openverse.breaks = fakes.body(raw)
-        assert "sent something other than" in self.failure().message
+        assert "sent a response that is not" in self.failure().message
 
     @pytest.mark.parametrize(
         "breaks",
@@ -307,5 +307,5 @@ class TestSetting:
         self, source: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self.use(monkeypatch, source)
-        with pytest.raises(ValueError, match=r"=<base URL>, not"):
+        with pytest.raises(ValueError, match=r"=<base URL>, received"):
             photo_source()

@@ -80,7 +80,7 @@ class TestRequest:
         with pytest.raises(RefusedUrlError) as refusal:
             send()
         assert refusal.value.reason == (
-            "expected an address on the public internet; files.example.com is not"
+            "expected a host on the public internet, received files.example.com"
         )
         assert net.connections == []
 
@@ -224,8 +224,8 @@ class TestReply:
         assert stretched(attempt, 0.5, lambda status: status is not None) == 200
 
 
-_BROKEN_CONNECTION = "does not accept the connection or broke it"
-_BROKEN_ANSWER = "sent a broken or incomplete answer; expected HTTP"
+_BROKEN_CONNECTION = "refused or closed the connection"
+_BROKEN_ANSWER = "sent a malformed or incomplete HTTP response"
 """A reset is either of both: the reset can arrive after the end of the response."""
 
 
@@ -284,7 +284,7 @@ class TestFailure:
 
     def test_a_host_that_accepts_no_connection_is_a_failure(self, net: Internet) -> None:
         net.names["files.example.com"] = [PUBLIC]
-        with pytest.raises(UpstreamError, match="does not accept the connection"):
+        with pytest.raises(UpstreamError, match="refused or closed the connection"):
             send()
 
 

@@ -114,10 +114,10 @@ class TestParse:
             (" - ", '" - " (0 digits)'),
             ("12345", '"12345" (5 digits)'),
             ("123456789", '"123456789" (9 digits)'),
-            ("400638133393x", '"400638133393x"; "x" is no digit'),
-            ("4006381333931.", '"4006381333931."; "." is no digit'),
-            ("+4006381333931", '"+4006381333931"; "+" is no digit'),
-            ("４００６３８", '"４００６３８" (6 digits); send the 8 digits of a UPC-E code, or'),
+            ("400638133393x", '"400638133393x"; "x" is not a digit'),
+            ("4006381333931.", '"4006381333931."; "." is not a digit'),
+            ("+4006381333931", '"+4006381333931"; "+" is not a digit'),
+            ("４００６３８", '"４００６３８" (6 digits); send all 8 digits of the UPC-E code, or'),
             ("1" * 5000, '"' + "1" * 40 + '…" (5000 digits)'),
         ],
     )
@@ -131,7 +131,9 @@ class TestParse:
 
     @pytest.mark.parametrize("text", ["425261", "0425261"])
     def test_a_short_upc_e_code_is_refused_with_the_forms_to_send(self, text: str) -> None:
-        with pytest.raises(BarcodeError, match=r"8 digits of a UPC-E code, or the 12 of its UPC-A"):
+        with pytest.raises(
+            BarcodeError, match=r"8 digits of the UPC-E code, or the 12 digits of its UPC-A"
+        ):
             parse(text)
 
     @given(st.text(max_size=30) | st.text("0123456789 -", max_size=20))

@@ -165,14 +165,14 @@ class TestParse:
         assert str(parse("http://example.com:80/", allow_http=True)) == "http://example.com/"
         assert str(parse("http://example.com:443", allow_http=True)) == "http://example.com:443/"
         with pytest.raises(
-            ValueError, match="begins with https://, received one that begins with http:"
+            ValueError, match="begins with https://, received a URL that begins with http:"
         ):
             parse("http://example.com/")
 
     @pytest.mark.parametrize(
         ("url", "problem"),
         [
-            ("ftp://example.com/", "begins with https://, received one that begins with ftp:"),
+            ("ftp://example.com/", "begins with https://, received a URL that begins with ftp:"),
             ("example.com", "full URL that begins with https://"),
             ("https://u:p@example.com/", "without a user name or password"),
             ("https://example.com:8443/", "port 80 or 443, received 8443"),

@@ -78,15 +78,15 @@ class TestExactMoment:
         with pytest.raises(NonexistentTimeError) as refused:
             exact_moment(at("2027-03-28T02:30"), "Europe/Berlin")
         assert str(refused.value) == (
-            "2027-03-28T02:30 in Europe/Berlin does not occur, as clocks go forward; the nearest "
-            "are 2027-03-28T01:30:00+01:00 and 2027-03-28T03:30:00+02:00"
+            "2027-03-28T02:30 in Europe/Berlin does not exist, because clocks go forward; send "
+            "2027-03-28T01:30:00+01:00 or 2027-03-28T03:30:00+02:00"
         )
 
     def test_a_repeated_time_is_refused_with_both_moments(self) -> None:
         with pytest.raises(AmbiguousTimeError) as refused:
             exact_moment(at("2027-11-07T01:30"), "America/New_York")
         assert str(refused.value) == (
-            "2027-11-07T01:30 in America/New_York occurs twice, as clocks go back; send "
+            "2027-11-07T01:30 in America/New_York occurs twice, because clocks go back; send "
             "2027-11-07T01:30:00-04:00 or 2027-11-07T01:30:00-05:00"
         )
 

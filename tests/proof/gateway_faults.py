@@ -129,7 +129,7 @@ _FETCH_ERRORS: Errors = {
 _TELEGRAM_ERRORS: Errors = {
     "ChatGoneError": lambda: telegram.ChatGoneError("the chat is gone"),
     "BusyError": lambda: telegram.BusyError(30),
-    "TelegramError": lambda: telegram.TelegramError("Telegram is out of reach"),
+    "TelegramError": lambda: telegram.TelegramError("Telegram cannot be reached"),
     "NotConfiguredError": lambda: NotConfiguredError("There is no bot."),
 }
 _STORE_ERRORS: Errors = {"UnavailableError": _unavailable}
@@ -176,7 +176,7 @@ GATEWAYS: tuple[Gateway, ...] = (
     Gateway(
         barcodes,
         "look_up",
-        {"LookupFailedError": lambda: barcodes.LookupFailedError("the source is out of reach")},
+        {"LookupFailedError": lambda: barcodes.LookupFailedError("the source cannot be reached")},
         _within(barcodes.TOTAL_SECONDS),
         lambda *_, **__: None,
     ),

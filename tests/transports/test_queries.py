@@ -46,8 +46,11 @@ def test_a_repeated_parameter_is_a_warning_with_the_used_value(api: Api) -> None
     data = api.get(f"{LIST}?size=1&search=one&search=two&size=5")
     assert [project["title"] for project in data["projects"]] == ["Two"]
     assert data["warnings"] == [
-        '"size" was sent 2 times, but takes one value; the last was used, number 5.',
-        '"search" was sent 2 times, but takes one value; the last was used, text "two".',
+        '"size" was sent 2 times, but accepts only one value. The last value was used: number 5.',
+        (
+            '"search" was sent 2 times, but accepts only one value. '
+            'The last value was used: string "two".'
+        ),
     ]
 
 
@@ -55,5 +58,5 @@ def test_a_failure_names_the_repeated_parameter(api: Api) -> None:
     data = api.refused("GET", f"{LIST}?page=1&page=0").data
     assert data["errors"][0]["field"] == "page"
     assert data["warnings"] == [
-        '"page" was sent 2 times, but takes one value; the last was used, number 0.'
+        '"page" was sent 2 times, but accepts only one value. The last value was used: number 0.'
     ]

@@ -107,8 +107,8 @@ def _inside(locations: Iterable[_Location], step: int | str) -> list[_Location]:
 
 _EXPECTED = {
     "missing": "is required",
-    "string_type": "expected text",
-    "string_unicode": "expected valid Unicode text",
+    "string_type": "expected a string",
+    "string_unicode": "expected a string of valid Unicode",
     "string_too_short": "expected at least {min_length} character(s)",
     "string_too_long": "expected at most {max_length} characters",
     "int_type": "expected an integer",
@@ -153,7 +153,7 @@ def _clearing_advice(kind: Any, error: ErrorDetails) -> str:  # noqa: ANN401  as
     if error["input"] != "" or not (isinstance(kind, type) and issubclass(kind, Partial)):
         return ""
     field = fields_of(kind).get(str(error["loc"][0])) if len(error["loc"]) == 1 else None
-    return "; send null to clear it" if field and field.null_is_value else ""
+    return "; to clear the field, send null" if field and field.null_is_value else ""
 
 
 def _field(error: ErrorDetails) -> str:
@@ -189,19 +189,19 @@ def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
             return f"boolean {str(value).lower()}"
         case int() | float():
             # Python refuses to write integers of more than 4,300 digits.
-            text = str(value) if abs(value) < 10**_MAX_SHOWN else "a very large one"
+            text = str(value) if abs(value) < 10**_MAX_SHOWN else "(very large)"
             return f"number {text}"
         case str():
             excerpt = value if len(value) <= _MAX_SHOWN else value[:_MAX_SHOWN] + "…"
-            return f'text "{excerpt}"' + (
+            return f'string "{excerpt}"' + (
                 f" ({len(value)} characters)" if len(value) > _MAX_SHOWN else ""
             )
         case Mapping():
             return "an object"
         case Sequence():
-            return f"an array of {len(value)}"
+            return f"an array with {len(value)} item(s)"
         case _:
-            return "something else"
+            return "a value of another type"
 
 
 MAX_REPORTED = 20
@@ -221,7 +221,7 @@ class _UnknownKey(NamedTuple):
 
     def warning(self, filtered_list: Callable[[], str] | None) -> str:
         hint = f'did you mean "{nearest_name}"?' if (nearest_name := self.nearest_name) else None
-        hint = hint or f"known here: {', '.join(self.known)}."
+        hint = hint or f"known fields: {', '.join(self.known)}."
         if filtered_list is None or self.path:
             return f'Unknown field "{_path((*self.path, self.key))}" was ignored; {hint}'
         hint = hint[0].upper() + hint[1:]
@@ -245,7 +245,7 @@ def unknown_fields(
     unknown = islice(_unknown_keys(model, raw), MAX_REPORTED + 1)
     warnings = [unknown_key.warning(filtered_list) for unknown_key in unknown]
     if len(warnings) > MAX_REPORTED:
-        warnings[MAX_REPORTED] = "More unknown fields were ignored, too."
+        warnings[MAX_REPORTED] = "More unknown fields were ignored."
     return [*(raw.repeated if isinstance(raw, QueryInput) else ()), *warnings]
 
 
@@ -313,7 +313,8 @@ def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> QueryIn
     fields = fields_of(model)
     raw = QueryInput()
     raw.repeated = [
-        f'"{name}" was sent {len(values)} times, but takes one value; the last was used, {used}.'
+        f'"{name}" was sent {len(values)} times, but accepts only one value. The last value '
+        f"was used: {used}."
         for name, values in islice(query.items(), MAX_REPORTED)
         if len(values) > 1 and name in fields and list not in fields[name].kinds
         for used in [_describe(_read(values[-1], fields[name].kinds))]

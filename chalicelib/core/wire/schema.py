@@ -169,7 +169,9 @@ class Patch(Partial):
                 if n not in self.CONDITIONS
             )
             raise PydanticCustomError(
-                "empty_patch", "nothing to change; send at least one of {names}", {"names": names}
+                "empty_patch",
+                "expected at least one change, received none; send at least one of {names}",
+                {"names": names},
             )
         return self
 
@@ -256,7 +258,7 @@ def printable(text: str) -> str:
         raise PydanticCustomError("control_characters", "expected no control characters")
     if BIDI_CONTROL.search(text):
         raise PydanticCustomError(
-            "bidi_controls", "expected no characters that change the text direction"
+            "bidi_controls", "expected no characters that change the direction of text"
         )
     if text and not is_visible(text):
         raise PydanticCustomError("invisible", "expected at least one visible character")
@@ -270,7 +272,9 @@ def refuse_link(text: str) -> str:
     """
     if has_link(text):
         raise PydanticCustomError(
-            "link", "expected no web address: neither :// nor www., and a space after each dot"
+            "link",
+            "expected a name without a web address",
+            {"advice": "remove :// and www., and put a space after each dot"},
         )
     return text
 
@@ -333,7 +337,8 @@ Slug = Annotated[
     str,
     Pattern(
         r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
-        "1 to 63 lower-case Latin letters, digits and hyphens, no hyphen first or last",
+        "1 to 63 lower-case Latin letters, digits and hyphens, without a hyphen at the "
+        "start or end",
     ),
 ]
 
@@ -388,9 +393,9 @@ def _kopecks_advice(value: object) -> dict[str, str]:
     kopecks = int((amount * 100).quantize(Decimal(1), ROUND_HALF_UP))
     if names_currency(text):
         return {"advice": f"the unit is kopecks: {kopecks} for {text}"}
-    advice = f"if that is in rubles, send kopecks: {kopecks} for {text} ₽"
+    advice = f"if the amount is in rubles, send it in kopecks: {kopecks} for {text} ₽"
     if isinstance(value, str) and value.isdecimal():
-        advice += f"; if it is in kopecks, send the number {int(value)} without quotes"
+        advice += f"; if the amount is in kopecks, send the number {int(value)} without quotes"
     return {"advice": advice}
 
 
@@ -421,8 +426,8 @@ class DeletedResult(Wire):
 class ListQuery(Wire):
     """Page of a list, to which the classes of the nouns add filters or another size."""
 
-    page: PageNumber = Field(default=1, description="From 1.")
-    size: int = Field(default=20, ge=1, le=100, description="Page size.")
+    page: PageNumber = Field(default=1, description="Page, from 1.")
+    size: int = Field(default=20, ge=1, le=100, description="Records per page.")
 
 
 class Pagination(Wire):

@@ -272,14 +272,15 @@ def drafting_model() -> tuple[ChatModel, str]:
     providers = settings().llm_providers
     if not providers:
         raise NotConfiguredError(
-            "AI fill is switched off: the operator sets LLM_PROVIDER, to demo or to a provider."
+            "AI drafts are switched off. The operator can set LLM_PROVIDER to demo or to a "
+            "provider."
         )
     if providers == ("demo",):
         return _provider("demo"), "demo"
     name = settings().llm_model
     if not name:
         raise NotConfiguredError(
-            "AI fill has no model: the operator sets LLM_MODEL to the name of one."
+            "AI drafts have no model. The operator can set LLM_MODEL to the name of a model."
         )
     spec = models.find(name)
     if spec is None or spec.provider not in providers:

@@ -384,7 +384,9 @@ def _failure(error: Exception, deadline: Deadline) -> ModelError:
     ):
         return ModelError("timeout", "The provider did not answer in time.")
     if isinstance(error, ParserError):
-        return ModelError("garbage", f"What the provider sent is no event stream ({name}).")
+        return ModelError(
+            "garbage", f"The provider sent a response that is not an event stream ({name})."
+        )
     if isinstance(error, (UnreachableError, HTTPClientError, HTTPError, OSError)):
         return ModelError("unavailable", f"The provider cannot be reached or was cut off ({name}).")
     return ModelError("refused", f"The request cannot be sent ({name}).")

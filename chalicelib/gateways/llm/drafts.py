@@ -205,7 +205,7 @@ def _text(draft: Mapping[str, Any], name: str, limit: int, *, lines: bool) -> st
     # Cleaning removes characters, so twice the limit is cleaned and then cut.
     cleaned = clean(value[: 2 * limit], lines=lines)[:limit].strip()
     if not is_visible(cleaned):
-        msg = f"expected {name} to say something"
+        msg = f"expected {name} to contain text"
         raise DraftError(msg)
     return cleaned
 

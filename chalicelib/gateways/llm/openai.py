@@ -219,11 +219,13 @@ def _chunks(events: Iterable[ServerEvent]) -> Iterator[dict[str, Any]]:
             if value is None or (event.type and not isinstance(value, dict)):
                 continue  # such as a ping
             if not isinstance(value, dict):
-                raise ModelError("garbage", "The provider sent no JSON of a chat completion.")
+                raise ModelError(
+                    "garbage", "The provider sent a response that is not a chat completion in JSON."
+                )
             yield value
             has_any = True
     if not has_any:
-        raise ModelError("garbage", "There is no answer in what the provider sent.")
+        raise ModelError("garbage", "The provider sent a response without an answer.")
 
 
 def _values(data: bytes) -> list[object]:
@@ -483,7 +485,9 @@ class OpenAiModel:
             if part is None:
                 raise _failure(report, key, response)
             if part == "tools" and not is_final:
-                raise ModelError("no_tools", "The provider says that the model has no tools.")
+                raise ModelError(
+                    "no_tools", "The provider reported that the model does not support tools."
+                )
             refused_parts.add(part)
 
     def _post(self, body: dict[str, Any], key: str, deadline: Deadline) -> requests.Response:
@@ -585,7 +589,7 @@ def _blocks(response: requests.Response, deadline: Deadline, budget: int) -> Ite
             return
         budget -= len(block)
         if budget < 0:
-            raise ModelError("garbage", "The provider sends more than an answer can take.")
+            raise ModelError("garbage", "The provider sent a response that is too large.")
         yield block
 
 

@@ -107,7 +107,7 @@ def send(mail: Mail) -> None:
 
     current = settings()
     if current.mail == "off":
-        raise NotConfiguredError("Mail is switched off: the operator sets MAIL.")
+        raise NotConfiguredError("E-mail is switched off. The operator can set MAIL.")
     raw = message.build(mail, current.mail_from)
     match current.mail:  # Load only the provider in use.
         case "ses":

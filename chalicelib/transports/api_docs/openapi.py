@@ -35,14 +35,14 @@ STATUSES = {
     "400": "The input is invalid; `errors` lists the fields.",
     "401": "The key is missing or invalid.",
     "403": "The plan, the scope or the account's role does not allow it.",
-    "404": "Nothing in the workspace has this id.",
+    "404": "The workspace has no record with this id.",
     "405": "The path does not accept this method; `Allow` lists those it accepts.",
     "409": "The request conflicts with the current state.",
-    "413": "The body, a field or the answer is too large.",
+    "413": "The body, a field or the response is too large.",
     "415": "The operation does not accept the type of the body.",
     "429": "Too many requests; `Retry-After` is the time to wait in seconds.",
     "500": "An internal error; report the `requestId`.",
-    "502": "An external service did not answer correctly.",
+    "502": "An external service failed or sent an invalid response.",
     "503": "Unavailable, overloaded or not configured; has `Retry-After` if a retry may help.",
 }
 
@@ -151,7 +151,7 @@ def schema(warnings: dict[str, Any], error_codes: Iterable[Mapping[str, Any]]) -
                 "description": "The invalid fields, on 400 only.",
             },
             "warnings": warnings,
-            "requestId": {**text, "description": "Quote it when you report a problem."},
+            "requestId": {**text, "description": "Send this id when you report a problem."},
         },
     }
     return {"type": "object", "required": ["data"], "properties": {"data": data}}
@@ -164,8 +164,8 @@ _IDEMPOTENCY_KEY: dict[str, Any] = {
     "in": "header",
     "required": False,
     "description": (
-        f"1-{idempotency_keys.MAX_LENGTH} characters of your choice. "
-        "The same key with the same input replays the first answer for 24 hours."
+        f"1-{idempotency_keys.MAX_LENGTH} characters of your choice. For 24 hours, a call with "
+        "the same key and input returns the first response."
     ),
     "schema": {"type": "string", "minLength": 1, "maxLength": idempotency_keys.MAX_LENGTH},
 }
@@ -265,10 +265,10 @@ def document() -> dict[str, Any]:
 
 
 _DESCRIPTION = (
-    "Manage a workspace with an API key. Every answer is `{data: {status, ...}}`; "
-    "money is in kopecks, durations are in minutes, times are ISO 8601 in UTC. "
-    "Unknown fields of a request are ignored and named in `data.warnings`. Answers may get "
-    "new fields without notice, so ignore fields that you do not know."
+    "Manage a workspace with an API key. Every response is `{data: {status, ...}}`; money is in "
+    "kopecks, durations are in minutes, times are ISO 8601 in UTC. Unknown fields of a request "
+    "are ignored and named in `data.warnings`. Responses may get new fields without notice, so "
+    "ignore unknown fields."
 )
 
 
@@ -280,7 +280,7 @@ def _area(operation: Operation) -> str:
 
 def _access_sentence(operation: Operation) -> str:
     if Audience.PUBLIC in operation.audience:
-        return "No key: pages of any origin may call it."
+        return "No key is needed. Pages of any origin can call this operation."
     return f"Scope: `{operation.scope}`." if operation.scope else "Any valid key."
 
 
@@ -305,7 +305,7 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
     }
     if operation.accepted is not None:
         entry["responses"]["202"] = {
-            "description": "Accepted: a mail's link does it.",
+            "description": "Accepted. The link in an e-mail completes the call.",
             "content": {JSON_TYPE: {"schema": _success(names[operation.accepted])}},
         }
     if Audience.PUBLIC in operation.audience:
@@ -454,7 +454,7 @@ def _file_form(schema: dict[str, Any], file_field: str) -> dict[str, Any]:
         "type": "object",
         "description": (
             f"The part `{_FORM_FILE}` is the file; its file name is the default of "
-            f"`{form_data.NAME_FIELD}`. Other parts are texts: {', '.join(others)}."
+            f"`{form_data.NAME_FIELD}`. Other parts are strings: {', '.join(others)}."
         ),
         "additionalProperties": _PART,
     }
@@ -505,7 +505,7 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
 _WARNINGS = {
     "type": "array",
     "items": {"type": "string"},
-    "description": "Notes about input that was ignored, or work that was not done completely.",
+    "description": "Remarks about ignored input or incomplete work.",
 }
 
 

@@ -42,12 +42,12 @@ START = Guide(
     "start", "API reference", "How to call the REST API and the tool server, and all operations."
 )
 GUIDES = (
-    Guide("authentication", "Authentication and scopes", "Keys, scopes, and what a key may do."),
-    Guide("errors", "Envelope and errors", "What every answer looks like; all codes."),
+    Guide("authentication", "Authentication and scopes", "Keys, scopes, and the rights of a key."),
+    Guide("errors", "Envelope and errors", "The form of every response, and all error codes."),
     Guide("conventions", "Conventions", "Units, null, lists, idempotency, dry runs, versions."),
-    Guide("limits", "Limits", "Rates, sizes, and what counts them."),
-    Guide("events", "Events", "What webhooks receive, and when."),
-    Guide("tool-server", "Tool server", "The same operations for AI clients, by MCP."),
+    Guide("limits", "Limits", "Rates and sizes, and how they are counted."),
+    Guide("events", "Events", "The events that webhooks receive."),
+    Guide("tool-server", "Tool server", "The same operations for AI clients, with MCP."),
 )
 """Guides in the order of the navigation, after the start page."""
 

@@ -67,12 +67,12 @@ _EVENTS = {
         "An action to confirm, for clients with the feature actions. "
         "POST /api/agents/public/actions/{id} decides on it.",
         id={**_TEXT, "description": "Action id."},
-        kind={**_TEXT, "enum": ["booking", "order"], "description": "What it does."},
+        kind={**_TEXT, "enum": ["booking", "order"], "description": "Kind of the action."},
         language={**_TEXT, "description": "Language of the texts: ru or en."},
         title={**_TEXT, "description": "Title of the card."},
         details={
             "type": "array",
-            "description": "Lines of the card.",
+            "description": "Lines of text on the card.",
             "items": _object(
                 "A line.",
                 label={**_TEXT, "description": "Left side."},
@@ -81,7 +81,7 @@ _EVENTS = {
         },
         fields={
             "type": "array",
-            "description": "What the visitor still has to enter.",
+            "description": "Values that the visitor must still enter.",
             "items": _object(
                 "A field.",
                 name={**_TEXT, "description": "Name of the value."},
@@ -95,15 +95,19 @@ _EVENTS = {
                 },
             ),
         },
-        note={**_TEXT, "description": "Says that nothing is done yet."},
+        note={**_TEXT, "description": "Note that nothing is done until the visitor confirms."},
         consent=_object(
-            "What the visitor agrees to by confirming.",
+            "Consent that the visitor gives by confirming.",
             text={**_TEXT, "description": "Sentence."},
             url={"type": ["string", "null"], "description": "Privacy policy, or null."},
         ),
         confirm={**_TEXT, "description": "Label of the button that confirms."},
         cancel={**_TEXT, "description": "Label of the button that declines."},
-        expiresAt={**_TEXT, "format": "date-time", "description": "Last moment to confirm."},
+        expiresAt={
+            **_TEXT,
+            "format": "date-time",
+            "description": "Time until which the visitor can confirm.",
+        },
     ),
     "ChatDone": _event(
         "done",
@@ -142,7 +146,7 @@ _EVENTS = {
             "filter withheld the answer or its rest; provider_failed, timed_out: the model failed "
             "before any text; cut_off: it failed after some text.",
         },
-        error={**_TEXT, "description": "The reason, to show to the user."},
+        error={**_TEXT, "description": "Reason, for display to the visitor."},
     ),
 }
 

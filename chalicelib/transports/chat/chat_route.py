@@ -49,7 +49,7 @@ def answer(request: HttpRequest, handler: Handler) -> HttpResponse:
     if request.method == "OPTIONS":
         return POLICY.preflight(request)
     if request.method != "POST":
-        msg = f"The chat accepts POST, not {request.method[:32]}."
+        msg = f"Expected the method POST for the chat, received {request.method[:32]}."
         raise MethodNotAllowedError(msg, headers={"Allow": "POST"})
     check_size(request, MAX_CHAT_BODY_BYTES)
     return handler(request)

@@ -27,7 +27,7 @@ def respond(event: dict[str, Any], handler: Handler) -> HttpResponse:
             return chat_route.answer(request, handler)
         if request.route == stream_probe.PATH:
             return stream_probe.handle(request)
-        raise NotFoundError("No such path.")
+        raise NotFoundError("This path does not exist.")
 
     response = chat_route.POLICY.handle(_request(event), answer)
     return response if response.body else response._replace(status=HTTPStatus.OK, body=b"\n")

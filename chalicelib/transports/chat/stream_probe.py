@@ -35,7 +35,7 @@ def handle(request: HttpRequest) -> HttpResponse:
         NotFoundError: the token is missing, wrong or expired, or the stage has no edge.
     """
     if request.method != "GET" or not _is_valid(request.headers.get(TOKEN_HEADER.lower(), "")):
-        raise NotFoundError("No such path.")
+        raise NotFoundError("This path does not exist.")
     return HttpResponse(200, _events(), chat_route.STREAM_HEADERS)
 
 

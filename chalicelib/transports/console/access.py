@@ -166,9 +166,9 @@ def _refuse_api_key(request: HttpRequest) -> HttpResponse:
             request, 403, icon="triangle-alert", title=title, about=about, link=TO_CONSOLE
         )
     if _OAUTH_TOKEN.match(request.headers.get("authorization", "")):
-        message = "OAuth tokens are valid for POST /api/mcp only. Sign in to the console instead."
+        message = "OAuth tokens are valid only for POST /api/mcp. Sign in to the console instead."
         return failure(UnauthorizedError(message), request.request_id)
-    msg = "API keys give no access to the console, whatever their scopes. Sign in instead."
+    msg = "API keys do not give access to the console. Sign in instead."
     return failure(ForbiddenError(msg), request.request_id)
 
 
@@ -235,7 +235,10 @@ def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
         account.id, AGENTS.found_for_visitor(AGENTS.workspace_of(agent_id))
     )
     if membership is not None and not Role(membership.role).includes(Role.MANAGER):
-        msg = "Members of a workspace cannot spend its owner's money. Ask the owner or a manager."
+        msg = (
+            "Members cannot use functions that spend the owner's balance. Ask the owner or a "
+            "manager."
+        )
         raise ForbiddenError(msg)
     return membership is not None
 
@@ -249,7 +252,7 @@ def check_form(request: HttpRequest, csrf: str) -> None:
     token = _token(request)
     same = token and hmac.compare_digest(csrf_token(token).encode(), csrf.encode())
     if not same or not _same_site(request):
-        raise StaleFormError("This form is out of date. Open its page again, and send it there.")
+        raise StaleFormError("This form is out of date. Reload its page, and send the form again.")
 
 
 def _token(request: HttpRequest) -> str:

@@ -345,8 +345,8 @@ def find_by_id(
     for record in records:
         if record[key] == record_id:
             return dict(record)
-    raise NotFoundError("There is no record with this id.")
+    raise NotFoundError("No record has this id.")
 
 
 def _no_workspace() -> NotFoundError:
-    return NotFoundError("There is no such workspace.")
+    return NotFoundError("This workspace does not exist.")

@@ -91,7 +91,7 @@ def read_form(request: HttpRequest) -> dict[str, str]:
     """
     check_size(request, MAX_PUBLIC_BODY_BYTES)
     if media_type(request) != form_data.URLENCODED:
-        msg = f"expected a body of the type {form_data.URLENCODED}, received another."
+        msg = f"expected a body of the type {form_data.URLENCODED}, received another type."
         raise OAuthError("invalid_request", msg)
     try:
         fields = form_data.read_fields(request)

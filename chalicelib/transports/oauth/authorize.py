@@ -85,7 +85,7 @@ def read_client(http: HttpRequest, find: Callable[[str], Client]) -> ClientReque
     if redirect_uri is None or not client.allows(redirect_uri):
         received = f"{redirect_uri:.200}" if redirect_uri else "none"
         registered = ", ".join(client.redirect_uris)
-        msg = f"redirect_uri: expected one that the app has registered ({registered:.400}), "
+        msg = f"redirect_uri: expected a URI that the app has registered ({registered:.400}), "
         raise OAuthError("invalid_request", f"{msg}received {received}.")
     # No parameter may be repeated (RFC 6749, 3.1), so no value of a repeated one is returned.
     states = query.get("state", ())
@@ -116,7 +116,7 @@ def parse_request(client: ClientRequest, query: Query, *, admin: bool) -> Author
     if parameters.get("code_challenge_method") != "S256" or not _CHALLENGE.fullmatch(challenge):
         msg = (
             "code_challenge: expected 43 characters with code_challenge_method=S256 (RFC 7636), "
-            "which every client must send."
+            "which are required."
         )
         raise OAuthError("invalid_request", msg)
     resources.check_resource(parameters.get("resource", ""))
@@ -133,7 +133,7 @@ def _scopes(text: str | None, *, admin: bool) -> frozenset[str]:
     expanded = expand(tuple(sorted(known_scopes)))
     scopes = frozenset(str(scope) for scope in expanded if admin or not scope.admin_only)
     if not scopes:
-        msg = f"scope: expected some of {' '.join(resources.SCOPES)}, received none of them."
+        msg = f"scope: expected scopes from {' '.join(resources.SCOPES)}, received none of them."
         raise OAuthError("invalid_scope", msg)
     return scopes
 
@@ -206,7 +206,7 @@ def _sign_in_page(http: HttpRequest) -> HttpResponse:
                 return _error_page(request, error)
         path = f"{CONSENT}?{urlencode(http.query, doseq=True)}"
         if not access.is_consent_path(path):
-            too_long = "expected a request of at most 8,000 characters, received a longer one."
+            too_long = "expected a request of at most 8,000 characters, received a longer request."
             return _error_page(request, OAuthError("invalid_request", too_long))
         return access.render_sign_in(request, 200, path)
 
@@ -233,7 +233,7 @@ def _answer(
 
 
 def _deny(_: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
-    error = OAuthError("access_denied", "The person has not given access.")
+    error = OAuthError("access_denied", "The user has denied access.")
     return redirect(_error_url(asking.client, error)).with_log_fields(error=error.error)
 
 

@@ -38,7 +38,8 @@ def client_of(token: str, prefixes: tuple[str, ...], client_id: str) -> Client:
     connection = connections.find_by_token(token, *prefixes)
     if connection is None or not connection.is_of(client_id):
         msg = (
-            "The code or token is unknown, or was issued to another client. Connect the app again."
+            "The code or token is unknown, or it was issued to another client. Connect the "
+            "app again."
         )
         raise OAuthError("invalid_grant", msg)
     return clients.find(client_id)

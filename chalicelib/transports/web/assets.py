@@ -96,7 +96,7 @@ def serve(request: HttpRequest) -> HttpResponse:
         return _icon_file()
     match = _NAME.fullmatch(request.path["name"])
     if match is None or match[1] not in {"css": STYLE_SHEETS, "js": SCRIPTS}[match[3]]:
-        msg = "There is no such file. Reload the page that names it."
+        msg = "This file does not exist. Reload the page that uses it."
         raise NotFoundError(msg)
     read, url = (style_sheet, style_url) if match[3] == "css" else (script, script_url)
     body = read(match[1])

@@ -56,7 +56,9 @@ class HeadersTooLargeError(AppError):
 
 
 _REFUSALS = {
-    "408": RequestTimeoutError("The rest of the request did not come. Send it again, whole."),
+    "408": RequestTimeoutError(
+        "The rest of the request did not come. Send the whole request again."
+    ),
     "413": HeadersTooLargeError(
         f"The headers are too large: {MAX_HEADERS} lines and {MAX_HEADER_BYTES:,} bytes with the "
         "request line are the limits. Send fewer or shorter ones."
@@ -65,7 +67,7 @@ _REFUSALS = {
         f"The request line is over {MAX_TARGET_BYTES:,} bytes. Shorten the URL."
     ),
     "500": InternalError(),
-    "505": ValidationError("Only HTTP/1.1 and HTTP/1.0 are spoken here."),
+    "505": ValidationError("Expected HTTP/1.1 or HTTP/1.0. Use HTTP/1.1."),
 }
 """Cheroot's own refusals, by status. It refuses no bodies."""
 
@@ -184,7 +186,7 @@ class Request(HTTPRequest):
         except (TimeoutError, ConnectionError):
             raise
         except (MaxSizeExceeded, OSError):
-            msg = f"The body is over the limit of {limit:,} bytes. Send less at once."
+            msg = f"The body is over the limit of {limit:,} bytes. Send less data in one call."
             raise PayloadTooLargeError(msg) from None
         except ValueError:
             msg = "The body's chunks are malformed (RFC 9112, 7.1). Send it with a Content-Length."

@@ -166,7 +166,8 @@ class TestSlugs:
         assert write("!!!")["slug"] == "post"
         answer = api.refused("POST", CREATE, {"title": "x", "slug": "list"})
         assert answer.data["message"] == (
-            'slug: expected another slug than the reserved "list", received text "list"'
+            'slug: expected a slug that is not reserved, received string "list"; '
+            "choose another slug"
         )
 
     def test_a_slug_that_is_taken_is_refused(self, api: Api, write: Any) -> None:
@@ -291,7 +292,7 @@ class TestCovers:
         response = api.post(CREATE, {"title": "x", "coverImage": url})
         assert response["post"]["coverImage"] == url
         assert any("was not imported" in warning for warning in response["warnings"])
-        assert any("links to the cover's URL" in warning for warning in response["warnings"])
+        assert any("links to the URL that you sent" in warning for warning in response["warnings"])
         post = response["post"]
         assert change(api, post, title="y")["post"]["coverImage"] == url
         assert change(api, post, coverImage=url)["post"]["coverImage"] == url

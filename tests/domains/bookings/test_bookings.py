@@ -243,7 +243,7 @@ class TestZones:
         message = invalid(salon.try_to_book("2027-11-07T01:00"), "startAt")
         assert "2027-11-07T01:00:00-04:00" in message
         assert "2027-11-07T01:00:00-05:00" in message
-        assert "does not occur" in invalid(salon.try_to_book("2027-03-14T02:30"), "startAt")
+        assert "does not exist" in invalid(salon.try_to_book("2027-03-14T02:30"), "startAt")
         first, second = salon.book("2027-11-07T01:00-04:00"), salon.book("2027-11-07T01:00-05:00")
         assert first["startLocal"] != second["startLocal"]
         assert salon.starts(first="2027-11-07", to="2027-11-07") == [

@@ -255,7 +255,7 @@ class TestDelete:
         assert answer.data["futureBookings"] == 2
         dry = api.post(DELETE, {"id": resource["id"], "dryRun": True})
         assert (dry["deleted"], dry["futureBookings"]) == (False, 2)
-        assert dry["warnings"][0].startswith("Without force this would be refused")
+        assert dry["warnings"][0].startswith("Without force, this call would be refused")
         assert find(api) == ["Anna"]
         forced = api.post(DELETE, {"id": resource["id"], "force": True})
         assert (forced["deleted"], forced["futureBookings"]) == (True, 2)
@@ -309,7 +309,7 @@ class TestList:
         resource = make_resource(api, description="x" * 501)
         page = api.get(LIST)
         assert page["resources"][0]["description"] == "x" * 499 + "…"
-        assert "cut to 500 characters" in page["warnings"][0]
+        assert "shortened to 500 characters" in page["warnings"][0]
         full_response = api.get(f"{LIST}?id={resource['id']}")
         assert full_response["resources"] == [resource]
         assert "warnings" not in full_response

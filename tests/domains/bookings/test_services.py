@@ -358,7 +358,7 @@ class TestList:
         service = make_service(api, description="x" * 501)
         page = api.get(LIST)
         assert page["services"][0]["description"] == "x" * 499 + "…"
-        assert "cut to 500 characters" in page["warnings"][0]
+        assert "shortened to 500 characters" in page["warnings"][0]
         full_response = api.get(f"{LIST}?id={service['id']}")
         assert full_response["services"] == [service]
         assert "warnings" not in full_response

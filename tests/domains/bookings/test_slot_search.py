@@ -114,7 +114,7 @@ class TestSlots:
             "GET",
             f"/api/bookings/slots?serviceId={salon.service}&from=2027-01-18&to=2027-02-18",
         )
-        assert "31 dates" in invalid(answer, "to")
+        assert "31 days" in invalid(answer, "to")
 
     def test_october_in_berlin_is_31_dates(self, api: Api, time: Time) -> None:
         time.now = datetime(2027, 9, 1, tzinfo=UTC)

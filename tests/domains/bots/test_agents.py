@@ -123,7 +123,7 @@ class TestCreateAgent:
 
     def test_an_arn_is_refused_as_a_model(self, api: Api) -> None:
         arn = "arn:aws:bedrock:eu-central-1:1:inference-profile/x"
-        assert "not an ARN" in refused_fields(api, model=arn)["model"]
+        assert "received an ARN" in refused_fields(api, model=arn)["model"]
 
     def test_the_number_of_bots_is_limited_to_the_size_of_a_list(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
@@ -193,7 +193,7 @@ class TestBotKeys:
                 return False
 
         assert sum(run_concurrently(8, act)) == 5
-        with pytest.raises(ConflictError, match="has 5 keys, the most it can have"):
+        with pytest.raises(ConflictError, match="has 5 keys, which is the maximum"):
             self.make(agent)
         assert len(api.get(f"/api/agents/{agent}")["keys"]) == 5
 

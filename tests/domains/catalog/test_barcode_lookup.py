@@ -122,7 +122,7 @@ class TestOpenDatabases:
         payload = prefix + "0123456789"
         data = look_up(api, payload + check_digit(payload))
         assert data["found"] is False
-        assert "for in-store use" in data["warnings"][0]
+        assert "for use inside a store" in data["warnings"][0]
         assert request_count(open_facts) == 0
         assert not [key for key in all_rows() if "CACHE#" in key]
 
@@ -172,11 +172,11 @@ class TestFailure:
         ("breaks", "reason"),
         [
             (fakes.status(500), "openfoodfacts answered with status 500"),
-            (fakes.status(429, Retry_After="60"), "openfoodfacts takes no more requests"),
-            (fakes.body(b"<html>It works!</html>"), "sent something other than JSON"),
-            (fakes.body(b'{"status": 1}'), "sent something other than a product"),
+            (fakes.status(429, Retry_After="60"), "openfoodfacts has reached its rate limit"),
+            (fakes.body(b"<html>It works!</html>"), "sent a response that is not JSON"),
+            (fakes.body(b'{"status": 1}'), "sent a response that is not a product"),
             (fakes.huge, "openfoodfacts sent more than 1 MB"),
-            (fakes.cut_off, "openfoodfacts is out of reach"),
+            (fakes.cut_off, "openfoodfacts cannot be reached"),
         ],
         ids=["down", "limited", "garbage", "of another shape", "huge", "cut off"],
     )

@@ -119,7 +119,7 @@ class TestCreateCategory:
         create(api), create(api)
         answer = api.refused("POST", CREATE, {"name": "x"})
         assert (answer.status, answer.data["code"]) == (409, "conflict")
-        assert "at most 2 product categories" in answer.data["message"]
+        assert "has 2 product categories" in answer.data["message"]
         create(api, kind="service")
 
 

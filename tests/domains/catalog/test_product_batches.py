@@ -298,7 +298,9 @@ class TestBulkProducts:
 
     def test_a_value_without_effect_is_a_warning(self, api: Api, products: list[Any]) -> None:
         answer = self.bulk(api, products, "activate", value=1)
-        assert answer["warnings"] == ["value has no meaning for activate and was ignored."]
+        assert answer["warnings"] == [
+            "value was ignored, because the action activate does not use it."
+        ]
 
     def test_an_id_that_is_not_valid_fails_alone(self, api: Api, products: list[Any]) -> None:
         ids = [products[0]["id"], "", "x" * 70, 5, products[1]["id"]]
@@ -314,8 +316,8 @@ class TestBulkProducts:
                 products[1]["id"],
             ]
             messages = [result["message"] for result in answer["results"]]
-            assert messages[2].startswith("id: expected at most 64 characters, received text")
-            assert messages[3] == "id: expected text, received number 5"
+            assert messages[2].startswith("id: expected at most 64 characters, received string")
+            assert messages[3] == "id: expected a string, received number 5"
             assert answer["summary"] == {"ok": 2, "failed": 3}
         assert [read(api, product)["price"] for product in products[:2]] == [7, 7]
 

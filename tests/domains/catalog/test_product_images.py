@@ -76,7 +76,8 @@ class TestImages:
         assert answer["product"]["images"] == product["images"]
         assert answer["product"]["name"] == "New"
         assert (
-            answer["warnings"][-1] == "None of the new images could be imported; the old ones stay."
+            answer["warnings"][-1]
+            == "None of the new images could be imported, so the old images are kept."
         )
         assert read(api, product)["images"] == product["images"]
         some = update(api, product, images=[*new, {"url": f"{IMAGE_SERVER}/2.png"}])

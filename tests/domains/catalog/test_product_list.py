@@ -225,7 +225,9 @@ class TestListProducts:
         assert page["products"][0]["description"].endswith("…")
         assert page["products"][1] == short
         (warning,) = page["warnings"]
-        assert warning.startswith("The description of 1 product(s) is cut to 500 characters; ")
+        assert warning.startswith(
+            "The description of 1 product(s) is shortened to 500 characters. "
+        )
         assert [p["descriptionTruncated"] for p in page["products"]] == [True, False]
         assert "descriptions=full" in warning
         assert read(api, long) == long
@@ -248,7 +250,7 @@ class TestListProducts:
         assert response.data["errors"] == [
             {
                 "field": "size",
-                "message": "expected at most 20 with descriptions=full, received number 21",
+                "message": "expected at most 20 when descriptions is full, received number 21",
             }
         ]
         short = api.get(f"{LIST}?descriptions=short&size=100")["products"]
@@ -263,8 +265,8 @@ class TestListProducts:
         answer = api.post("/api/products/upsert", {"items": listed_items})
         refusal, success = answer["results"]
         assert (refusal["status"], success["status"]) == (400, 200)
-        assert refusal["message"].startswith("description: expected the whole value, received what")
-        assert "leave the field out to keep it" in refusal["message"]
+        assert refusal["message"].startswith("description: expected the whole value, received the")
+        assert "omit the field to keep it" in refusal["message"]
         assert (read(api, long)["description"], read(api, long)["price"]) == ("ж" * 6007, 100)
         assert read(api, short)["price"] == 7
         error = refused_field(api, UPDATE, {"id": long["id"], **listed_items[0]})

@@ -66,7 +66,7 @@ class TestStockDelta:
         body = {"id": product["id"], "stock": 2, "stockDelta": 1}
         answer = api.refused("POST", UPDATE, body)
         assert answer.status == 400
-        assert "not both" in answer.data["message"]
+        assert "received both" in answer.data["message"]
 
 
 def statuses(answers: list[Answer]) -> Counter[tuple[int, str | None]]:

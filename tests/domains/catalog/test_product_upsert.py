@@ -163,7 +163,7 @@ class TestUpsertProducts:
             ({"images": [{}]}, "images.0.url: expected exactly one of url and fileId"),
             (
                 {"status": "gone", "barcode": 5},
-                "barcode: expected text, received number 5; status: expected 'active'",
+                "barcode: expected a string, received number 5; status: expected 'active'",
             ),
         ],
     )
@@ -188,11 +188,11 @@ class TestUpsertProducts:
         [
             ({"sku": " "}, "", "sku: expected at least 1 character(s)"),
             ({"sku": "s" * 70, "name": "x"}, "s" * 64, "sku: expected at most 64 characters"),
-            ({"sku": 5}, "", "sku: expected text, received number 5"),
+            ({"sku": 5}, "", "sku: expected a string, received number 5"),
             ({"name": "x"}, "", "sku: is required"),
             ({"vendorCode": "x"}, "", 'sku: is required; you sent "vendorCode"'),
             (None, "", "item: expected an object, received null"),
-            ("S", "", 'item: expected an object, received text "S"'),
+            ("S", "", 'item: expected an object, received string "S"'),
         ],
     )
     def test_an_item_without_a_valid_sku_fails_alone(

@@ -123,7 +123,7 @@ class TestCreateProduct:
         listing = api.get("/api/products/list?barcode=&sku=")["products"]
         assert [listed_product["id"] for listed_product in listing] == [product["id"]]
         error = refused_field(api, UPDATE, {"id": product["id"], "barcode": ""})
-        assert error["message"].endswith("; send null to clear it")
+        assert error["message"].endswith("; to clear the field, send null")
 
     def test_a_price_in_rubles_is_refused_with_the_amount_in_kopecks(self, api: Api) -> None:
         error = refused_field(api, CREATE, {"name": "x", "price": 199.9})

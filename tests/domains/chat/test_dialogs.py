@@ -164,7 +164,7 @@ class TestGet:
         path = f"{GET}?id={newest(api, bot)['id']}"
         response = api.refused("GET", path)
         assert response.status == 413
-        assert "(offset, limit)" in response.data["message"]
+        assert "with offset and limit" in response.data["message"]
         assert api.get(f"{path}&limit=1")["messages"]
 
 

@@ -244,7 +244,7 @@ class TestUpload:
         content = base64.b64encode(photo()[: len(photo()) // 2]).decode()
         answer = api.refused("POST", UPLOAD, {"name": "a.jpg", "content": content})
         assert answer.status == 400
-        assert "the end of this JPEG is missing" in answer.data["message"]
+        assert "received a JPEG without its end" in answer.data["message"]
 
     def test_a_damaged_image_is_400_and_leaves_nothing(self, api: Api, owner: Owner) -> None:
         objects_before = kept()
@@ -258,13 +258,13 @@ class TestUpload:
         ("name", "body", "advice"),
         [
             ("a.heic", b"\x00\x00\x00\x1cftypheic\x00\x00\x00\x00mif1heic", "Most Compatible"),
-            ("a.tif", b"II*\x00\x08\x00\x00\x00", "save it as JPEG or PNG"),
-            ("a.tif", b"MM\x00+\x00\x08\x00\x00", "save it as JPEG or PNG"),
-            ("a.jxl", b"\xff\x0a\x00", "save it as JPEG or PNG"),
+            ("a.tif", b"II*\x00\x08\x00\x00\x00", "save the image as JPEG or PNG"),
+            ("a.tif", b"MM\x00+\x00\x08\x00\x00", "save the image as JPEG or PNG"),
+            ("a.jxl", b"\xff\x0a\x00", "save the image as JPEG or PNG"),
             (
                 "a.cr3",
                 b"\x00\x00\x00\x18ftypcrx \x00\x00\x00\x01crx isom",
-                "save it as JPEG or PNG",
+                "save the image as JPEG or PNG",
             ),
         ],
     )
@@ -390,7 +390,7 @@ class TestTwoSteps:
         api.post(FOLDER_DELETE, {"id": place["id"]})
         answer = api.post(COMPLETE, {"id": announced["id"]})
         assert answer["file"]["folderId"] is None
-        assert "folder was deleted" in answer["warnings"][0]
+        assert "was deleted, so the file is in the root" in answer["warnings"][0]
 
     @pytest.mark.store
     def test_twenty_concurrent_completions_make_one_file(self, api: Api, owner: Owner) -> None:

@@ -45,16 +45,19 @@ class TestRefusedImages:
     @pytest.mark.parametrize(
         ("body", "word"),
         [
-            (b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>", "SVG can carry scripts"),
+            (
+                b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>",
+                "SVG, which can contain scripts",
+            ),
             (b"<!doctype html><img>", "web page"),
-            (b"%!PS-Adobe-3.0 EPSF-3.0\n", "but this is application/postscript"),
+            (b"%!PS-Adobe-3.0 EPSF-3.0\n", "received application/postscript"),
             (b"8BPS\0\1", "photoshop"),
-            (b"\x00\x00\x01\x00\x01\x00" + bytes(40), "image/x-icon is not supported"),
-            (b"\x00\x00\x00\x1cftypheic\x00\x00\x00\x00", "save it as JPEG (an iPhone"),
-            (b"\x00\x00\x00\x1cftypmif1\x00\x00\x00\x00", "save it as JPEG (an iPhone"),
-            (b"%PDF-1.4", "but this is application/pdf"),
-            (b"hello", "but this is text/plain"),
-            (b"", "but this is application/octet-stream"),
+            (b"\x00\x00\x01\x00\x01\x00" + bytes(40), "received image/x-icon"),
+            (b"\x00\x00\x00\x1cftypheic\x00\x00\x00\x00", "save the image as JPEG (on an iPhone"),
+            (b"\x00\x00\x00\x1cftypmif1\x00\x00\x00\x00", "save the image as JPEG (on an iPhone"),
+            (b"%PDF-1.4", "received application/pdf"),
+            (b"hello", "received text/plain"),
+            (b"", "received application/octet-stream"),
         ],
     )
     def test_a_file_that_is_not_an_image_is_refused_with_advice(
@@ -98,7 +101,7 @@ class TestRefusedImages:
             assert opened(sanitize(body[:-2] + ending).body).size == expected.size
         for part in (2, 3, 10):
             cut = body[: -len(body) // part]
-            assert "the end of this JPEG is missing; send the whole file" in reason(cut)
+            assert "received a JPEG without its end; send the whole file" in reason(cut)
 
     def test_a_progressive_jpeg_that_lacks_whole_scans_is_refused(self) -> None:
         body = saved(Image.effect_noise((80, 60), 90).convert("RGB"), "JPEG", progressive=True)
@@ -106,7 +109,7 @@ class TestRefusedImages:
         assert len(scans) > 5
         for start in scans:
             for cut in (start, start + 1, start + 5, start + 15):
-                assert "the end of this JPEG is missing" in reason(body[:cut])
+                assert "received a JPEG without its end" in reason(body[:cut])
 
     @pytest.mark.parametrize("kind", ["GIF", "WEBP"])
     def test_a_too_long_animation_is_refused(self, kind: str) -> None:

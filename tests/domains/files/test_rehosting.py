@@ -183,7 +183,7 @@ def test_the_time_limit_includes_the_wait_for_conversion(
         ctx, [f"{IMAGE_SERVER}/{n}.png" for n in range(6)], "products", max_seconds=FOR_EVER
     )
     late = [one.reason for one in copies if isinstance(one, RejectedImage)]
-    assert late == ["the time for all images was over"] * 5
+    assert late == ["the time limit for all images was reached"] * 5
 
 
 def test_an_operation_that_fails_leaves_no_object(image_server: Server, ctx: Context) -> None:

@@ -123,10 +123,10 @@ class TestFailure:
             (fakes.status(500), "openverse answered with status 500"),
             (fakes.status(301, Location="http://127.0.0.1/"), "answered with status 301"),
             (fakes.status(401), "openverse answered with status 401"),
-            (fakes.body(b"<html>It works!</html>"), "sent something other than JSON"),
-            (fakes.body(b'{"results": 1}'), "sent something other than a page of photos"),
+            (fakes.body(b"<html>It works!</html>"), "sent a response that is not JSON"),
+            (fakes.body(b'{"results": 1}'), "sent a response that is not a page of photos"),
             (fakes.huge, "openverse sent more than 1 MB"),
-            (fakes.cut_off, "openverse is out of reach"),
+            (fakes.cut_off, "openverse cannot be reached"),
         ],
         ids=["down", "moved", "refused", "garbage", "of another shape", "huge", "cut off"],
     )
@@ -137,7 +137,9 @@ class TestFailure:
         answer = search_refused(api)
         assert (answer.status, answer.data["code"]) == (502, "upstream_failed")
         assert says in answer.data["message"]
-        assert answer.data["message"].endswith("Try again later, or send an image URL of your own.")
+        assert answer.data["message"].endswith(
+            "Try again later, or send the URL of your own image."
+        )
         assert openverse.url not in answer.body.decode()
         failed, reply = api.tool("svc_search_card_images", query="bread")
         assert failed
@@ -165,13 +167,13 @@ class TestFailure:
 
     def test_an_unreachable_provider_is_502(self, openverse: FakeOpenverse, api: Api) -> None:
         openverse.close()
-        assert "openverse is out of reach" in search_refused(api).data["message"]
+        assert "openverse cannot be reached" in search_refused(api).data["message"]
 
     def test_a_search_that_is_switched_off_is_503_over_rest_and_mcp(self, api: Api) -> None:
         answer = search_refused(api)
         assert (answer.status, answer.data["code"]) == (503, "not_configured")
         assert answer.data["message"] == (
-            "Photo search is switched off on this server. Send an image URL of your own."
+            "Photo search is switched off on this server. Send the URL of your own image."
         )
         failed, reply = api.tool("svc_search_card_images", query="bread")
         assert failed

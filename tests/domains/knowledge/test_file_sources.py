@@ -64,7 +64,7 @@ def test_a_pdf_is_read_and_found(bot: Bot) -> None:
         (
             "long.pdf",
             pdf(*["x"] * 201),
-            "The PDF has 201 pages. At most 200 can be read: divide it.",
+            "The PDF has 201 pages, but the maximum is 200. Divide the PDF.",
         ),
         (
             "app.html",

@@ -46,7 +46,11 @@ def test_a_file_becomes_text_in_its_normal_form(
         ("pdf", pdf("", ""), parsing.NO_TEXT_IN_PDF),
         ("pdf", pdf("Secret", encrypted=True), parsing.ENCRYPTED),
         ("pdf", b"%PDF-1.4\nnothing", parsing.BROKEN_PDF),
-        ("pdf", pdf(*["x"] * 201), "The PDF has 201 pages. At most 200 can be read: divide it."),
+        (
+            "pdf",
+            pdf(*["x"] * 201),
+            "The PDF has 201 pages, but the maximum is 200. Divide the PDF.",
+        ),
     ],
 )
 def test_a_file_without_text_is_refused_with_the_reason(

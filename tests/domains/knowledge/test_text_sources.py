@@ -128,7 +128,7 @@ def test_a_bot_has_at_most_100_sources(bot: Bot, monkeypatch: pytest.MonkeyPatch
     bot.add(text="Two.")
     answer = bot.api.refused("POST", bot.path, {"title": "Three", "text": "Three."})
     assert (answer.status, answer.data["code"]) == (409, "conflict")
-    assert "Delete one first" in answer.data["message"]
+    assert "Delete a source first" in answer.data["message"]
 
 
 def test_a_bot_has_at_most_3_mb_of_text(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,7 +145,10 @@ def test_page_is_not_read_after_7_failures_in_a_row(bot: Bot, net: Internet) -> 
 
 @pytest.mark.parametrize(
     ("address", "reason"),
-    [("10.0.0.1", "expected an address on the public internet"), (None, "no host is called")],
+    [
+        ("10.0.0.1", "expected a URL on the public internet"),
+        (None, "does not exist; check the spelling"),
+    ],
 )
 def test_internal_or_unknown_host_fails_with_a_reason(
     bot: Bot, net: Internet, address: str | None, reason: str
@@ -165,7 +168,7 @@ def test_redirect_to_an_internal_address_is_refused(bot: Bot, net: Internet) -> 
     bot.run_jobs()
     refreshed = bot.source(source["id"])
     assert refreshed["status"] == "failed"
-    assert "expected an address on the public internet" in refreshed["error"]
+    assert "expected a URL on the public internet" in refreshed["error"]
     assert len(net.connections) == 1
 
 

@@ -98,13 +98,22 @@ class TestCreateForm:
         [
             ({"fields": []}, "fields: expected at least 1"),
             ({"fields": [{"name": f"f{n}"} for n in range(31)]}, "at most 30"),
-            ({"fields": [{"name": "a"}, {"name": "a"}]}, "two fields are named a"),
+            (
+                {"fields": [{"name": "a"}, {"name": "a"}]},
+                "expected different field names, received several fields named a",
+            ),
             ({"fields": [{"name": "items"}]}, "reserved"),
             ({"fields": [{"name": "_page"}]}, "fields.0.name"),
             ({"fields": [{"name": "1st"}]}, "fields.0.name"),
             ({"fields": [{"name": "a", "type": "file"}]}, "fields.0.type"),
-            ({"fields": [{"name": "a", "type": "select"}]}, "a select needs options"),
-            ({"fields": [{"name": "a", "options": ["x"]}]}, "only a select has options"),
+            (
+                {"fields": [{"name": "a", "type": "select"}]},
+                "expected options for a field of type select, received none",
+            ),
+            (
+                {"fields": [{"name": "a", "options": ["x"]}]},
+                "expected no options, which only a select can have, received some",
+            ),
             ({"redirectUrl": "http://example.com/"}, "https"),
             ({"redirectUrl": "javascript:alert(1)"}, "https"),
             ({"redirectUrl": "https:///x"}, "https"),

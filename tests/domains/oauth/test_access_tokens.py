@@ -39,7 +39,7 @@ class TestWhereTheyWork:
         for token in (app.access, app.refresh, app.code):
             status, message = refusal(token, "GET", path)
             assert status == 401
-            assert "POST /api/mcp only" in message
+            assert "only for POST /api/mcp" in message
 
     @pytest.mark.parametrize("path", ["/console", "/console/account"])
     def test_console_refuses_tokens_and_names_the_tool_server(
@@ -47,7 +47,7 @@ class TestWhereTheyWork:
     ) -> None:
         status, message = refusal(app.access, "GET", path)
         assert status == 401
-        assert "POST /api/mcp only" in message
+        assert "only for POST /api/mcp" in message
 
     def test_console_refuses_pages_with_a_token_in_the_address(self, app: ConnectedApp) -> None:
         for token in (app.access, app.refresh):
@@ -81,7 +81,7 @@ class TestWhereTheyWork:
             pass
 
         stranger = Stranger(key_id="k", plan="business", scopes=frozenset(Scope))
-        with pytest.raises(ForbiddenError, match="not for this kind of caller"):
+        with pytest.raises(ForbiddenError, match="This kind of caller"):
             authorize(REGISTRY["list_sites"], stranger)
 
     def test_hidden_tools_are_explained_without_keys(self, owner: Owner) -> None:

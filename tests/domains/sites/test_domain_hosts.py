@@ -372,7 +372,7 @@ def test_sites_url_is_kept_without_hosts(
     prove(txt_records, bind(api, site))
     answer = api.post("/api/projects/set-domain", {"id": site, "domain": HOST})
     assert answer["domain"]["status"] == "verified"
-    assert "serves no custom domains" in answer["warnings"][0]
+    assert "has no custom domains" in answer["warnings"][0]
     assert [record["type"] for record in answer["domain"]["records"]] == ["TXT"]
     time.pass_by(hours=100)
     run_jobs()

@@ -29,7 +29,7 @@ def test_a_host_name_is_normalized(entered: str, name: str | None) -> None:
     ("reason", "names"),
     [
         (
-            "bare host name",
+            "host name without a scheme",
             [
                 *("https://example.com", "example.com:443", "example.com/shop", "::1", "[::1]"),
                 *("user@example.com", "*.example.com", "exa mple.com", "127.0.0.1:8000"),

@@ -78,7 +78,10 @@ class TestLongDesignSystem:
         data = api.get(f"{LIST}?projectId={site}")
         assert [page["designSystem"] for page in data["pages"]] == [design(1024), None]
         assert data["warnings"] == [
-            "designSystem of 1 pages is long and shown as null. Get a page to read it."
+            (
+                "designSystem of 1 pages is too long for a list and is shown as null. "
+                "To read designSystem, get the page."
+            )
         ]
         assert [page["designSystemTruncated"] for page in data["pages"]] == [False, True]
         body = {"id": long["id"], "title": "New", "designSystem": None}
@@ -145,7 +148,7 @@ class TestQuota:
         ):
             answer = api.refused("POST", path, body)
             assert (answer.status, answer.data["code"]) == (409, "quota_exceeded"), path
-            assert "Delete some or upgrade" in answer.data["message"]
+            assert "Delete files, or upgrade" in answer.data["message"]
         rows_after = {key: row for key, row in all_rows().items() if "/LIMIT#" not in key}
         assert rows_after == rows_before
         assert objects(owner) == [b"x" * 700]

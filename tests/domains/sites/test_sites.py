@@ -258,7 +258,7 @@ class TestCreateSite:
             (None, "null"),
             (5, "number 5"),
             (True, "boolean true"),
-            (["x"], "an array of 1"),
+            (["x"], "an array with 1"),
             ({}, "an object"),
         ):
             error = refused_field(api, CREATE, {"title": title})

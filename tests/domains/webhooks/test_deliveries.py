@@ -202,13 +202,13 @@ class TestAttempts:
         self, webhook: dict[str, Any], receiver: Receiver, time: Time
     ) -> None:
         def fail(_request: Request) -> PostReply:
-            raise UpstreamError("receiver.example does not accept the connection or broke it")
+            raise UpstreamError("receiver.example refused or closed the connection")
 
         receiver.answer = fail
         send_test(webhook)
         run_until_idle()
         (delivery,) = deliveries(webhook)
-        assert delivery["error"] == "receiver.example does not accept the connection or broke it"
+        assert delivery["error"] == "receiver.example refused or closed the connection"
         assert (delivery["state"], delivery["status"]) == ("waiting", None)
         receiver.answer = lambda _: OK
         time.pass_by(minutes=1)

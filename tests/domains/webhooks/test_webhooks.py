@@ -158,7 +158,7 @@ class TestSecrets:
         body = {"url": URL, "workspaceId": owner.workspace.id}
         webhook = in_console(owner.workspace.id, "create_webhook", key="one", url=URL)
         assert webhook["secret"].startswith("whsec_")
-        with pytest.raises(AppError, match="has created it already"):
+        with pytest.raises(AppError, match="returned the secret"):
             in_console(owner.workspace.id, "create_webhook", key="one", url=URL)
         assert body["url"] == list_webhooks(owner)[0]["url"]
 
@@ -208,5 +208,5 @@ class TestOff:
         webhook = add_webhook()
         as_operator("update_webhook", webhookId=webhook["webhookId"], status="off")
         event = {"eventId": "evt_1"} if call == "resend_webhook_delivery" else {}
-        with pytest.raises(ConflictError, match="Switch it on"):
+        with pytest.raises(ConflictError, match="Switch the webhook on"):
             as_operator(call, webhookId=webhook["webhookId"], **event)

@@ -60,7 +60,7 @@ def test_a_full_partition_is_a_conflict_that_is_not_retried(
     with failing(TRANSACTION, ALWAYS, full(*others)) as sent:
         answer = made.send(key)
     assert (answer.status, answer.data["code"]) == (409, "storage_limit")
-    assert "Delete records of this kind" in answer.data["message"]
+    assert "Delete records of this type" in answer.data["message"]
     assert len(sent) == 1
     assert made.done() == 0
     assert made.send(key).status == 200, "the key is free once there is room"

@@ -420,7 +420,9 @@ class TestDraftingModel:
         self, configure: Callable[..., Settings]
     ) -> None:
         for value in ("gpt", "demo openai", "openai off"):
-            with pytest.raises(ValueError, match="LLM_PROVIDER is demo, off, bedrock, openai"):
+            with pytest.raises(
+                ValueError, match="LLM_PROVIDER: expected demo, off, bedrock, openai"
+            ):
                 configure(LLM_PROVIDER=value)
 
     def test_the_settings_do_not_show_the_key(self, configure: Callable[..., Settings]) -> None:

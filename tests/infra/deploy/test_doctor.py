@@ -65,7 +65,7 @@ class TestMachine:
     @pytest.mark.parametrize(
         ("variables", "advice"),
         [
-            ({"WEBHOOKS_TO_LOOPBACK": "1"}, "WEBHOOKS_TO_LOOPBACK: expected 1 under make dev"),
+            ({"WEBHOOKS_TO_LOOPBACK": "1"}, "WEBHOOKS_TO_LOOPBACK: expected no value"),
             (
                 {"WEBHOOKS_TO_LOOPBACK": "1", "AWS_ENDPOINT_URL": "http://127.0.0.1:4566"},
                 "another AWS than this deployment, by AWS_ENDPOINT_URL",

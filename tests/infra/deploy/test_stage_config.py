@@ -166,7 +166,11 @@ def test_either_architecture_may_be_chosen(chosen: str) -> None:
     [
         ("prd", StageFacts(), 'No stage "prd" .* dev, prod'),
         ("dev", StageFacts(architecture="sparc"), 'x86_64 and arm64, not "sparc"'),
-        ("dev", StageFacts(variables={"LLM_PROVIDER": "oracle"}), "LLM_PROVIDER is .* 'oracle'"),
+        (
+            "dev",
+            StageFacts(variables={"LLM_PROVIDER": "oracle"}),
+            "LLM_PROVIDER: expected .* 'oracle'",
+        ),
     ],
     ids=["stage", "architecture", "setting"],
 )

@@ -131,13 +131,13 @@ def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
     ]
     if min(visitor_rooms, default=min_cost) < min_cost:
         wait = spending.seconds_left("daily", clock.now(), "UTC")  # the visitor's day
-        msg = "You have used your share of this bot's spending limit. Try again tomorrow."
+        msg = "You have used your part of this bot's spending limit for today. Try again tomorrow."
         raise VisitorShareError(msg, headers={"Retry-After": str(wait)})
     shared = [room for room in rooms.values() if room is not None]
     max_cost = min([int(wallet.available), *shared, *visitor_rooms])
     output_tokens = pricing.fitting_output(hold.prices, hold.input_tokens, hold.granted, max_cost)
     if output_tokens is None:
-        msg = "The balance of this bot's owner does not suffice for an answer."
+        msg = "The balance of this bot's owner is too low for an answer. The owner can add funds."
         raise InsufficientBalanceError(msg)
     amount = pricing.cost(hold.prices, TokenUsage(hold.input_tokens, output_tokens))
     spenders = hold.spenders if visitor_rooms else ()
@@ -155,7 +155,7 @@ def _limit_error(window: Window, zone: str, *, returns: bool) -> SpendingError:
     """Return the error for an exhausted limit, with its Retry-After header."""
     error, name = _LIMITS[window]
     wait = OPEN_HOLDS_RETURN if returns else spending.seconds_left(window, clock.now(), zone)
-    msg = f"This bot has reached its spending limit of the {name}. Try again later."
+    msg = f"This bot has reached its spending limit for the {name}. Try again later."
     return error(msg, headers={"Retry-After": str(wait)})
 
 

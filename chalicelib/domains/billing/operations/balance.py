@@ -171,9 +171,11 @@ def _readable_account(ctx: Context, args: BalanceQuery) -> str:
         caller_account = ctx.principal.account_id
         if args.account is None or accounts.get(caller_account).email == args.account:
             return caller_account
-        raise NotFoundError("This session may read its own account alone.")
+        raise NotFoundError("A session can read only its own account.")
     if args.account is None:
-        raise NotFoundError("Name the account by its e-mail address.")
+        raise NotFoundError(
+            "account: expected an e-mail address. Send the e-mail address of the account."
+        )
     return accounts.require_by_email(args.account).id
 
 
@@ -189,13 +191,16 @@ def _post(ctx: Context, kind: str, args: Credit | Adjustment) -> CreditResult:
     if used := ledger.find_credit(key):
         if used.fingerprint != key.fingerprint:
             msg = (
-                "This idempotency key was used with other arguments. Use a new one for a new call."
+                "This idempotency key was used with other arguments. Use a new key for a new call."
             )
             raise IdempotencyMismatchError(msg)
         return CreditResult(account_id=account_id, balance=int(used.balance))
     wallet = ledger.wallet(account_id)
     if wallet.available + args.kopecks < 0:
-        msg = f"The account has {wallet.available} kopecks available; it cannot fall below 0."
+        msg = (
+            f"The account has {wallet.available} kopecks available. The balance cannot fall "
+            "below 0. Debit a smaller amount."
+        )
         raise ConflictError(msg)
     balance = key.balance = ledger.post(
         ctx.unit, wallet, kind, amount=args.kopecks, reason=args.reason

@@ -20,7 +20,7 @@ PERIOD_DAYS = 30
 class BotSpending(Wire):
     """Spending of a bot in the period."""
 
-    agent_id: Id = Field(description="Bot.")
+    agent_id: Id = Field(description="Bot id.")
     agent_name: str | None = Field(description="Name of the bot; null if it was deleted.")
     kopecks: int = Field(description="Charged amount in kopecks.")
     answers: int = Field(description="Number of paid answers.")

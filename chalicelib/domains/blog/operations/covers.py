@@ -40,7 +40,10 @@ def import_cover(ctx: Context, url: str) -> tuple[ImageMap | None, str | None]:
     if image is None:
         link = _linkable_url(url)
         if link is not None:
-            ctx.warn("The post links to the cover's URL as it was sent. Send it again to copy it.")
+            ctx.warn(
+                "The cover was not copied, so the post links to the URL that you sent. To copy "
+                "the cover, send the URL again."
+            )
         return None, link
     cover = ImageMap(  # type: ignore[no-untyped-call]  # PynamoDB's __init__
         file_id=image.file_id, url=image.url, width=image.width, height=image.height

@@ -52,7 +52,7 @@ def _check_size(text: str) -> str:
 def _check_reserved(slug: str) -> str:
     if slug in RESERVED:
         raise PydanticCustomError(
-            "reserved", 'expected another slug than the reserved "{slug}"', {"slug": slug}
+            "reserved", "expected a slug that is not reserved", {"advice": "choose another slug"}
         )
     return slug
 
@@ -112,7 +112,7 @@ class PostSummary(PostRef):
 class PostOut(PostSummary):
     """A post."""
 
-    content: str = Field(description="Markdown.")
+    content: str = Field(description="Content in Markdown.")
 
 
 class PostResult(Wire):
@@ -155,11 +155,11 @@ class PostCreate(Wire):
     title: PostTitle = Field(description="Title.")
     slug: PostSlug | None = optional("Made from the title if omitted.")
     description: MetaDescription | None = optional("Meta description.")
-    content: Content | None = optional("Markdown, no HTML.")
+    content: Content | None = optional("Markdown without HTML.")
     tags: Tags | None = optional("Tags.")
     category: Category | None = optional("Category.")
     author: PersonName | None = optional("Author.")
-    status: Status = Field(default="draft", description="Status.")
+    status: Status = Field(default="draft", description="draft: visible to nobody.")
     cover_image: CoverUrl | None = optional("https URL; copied.")
 
 
@@ -167,7 +167,7 @@ class PostPatch(Patch, PostCreate, PostRef):
     """Changes to a post."""
 
     slug: PostSlug = optional("Old URLs redirect.")
-    content: Content = optional("Markdown.")
+    content: Content = optional("Markdown without HTML.")
     tags: Tags = optional("Replaces all.")
     status: Status = optional("draft hides it.")
     cover_image: CoverUrl | None = optional("https URL; null: none.")
@@ -176,7 +176,7 @@ class PostPatch(Patch, PostCreate, PostRef):
 class PostDelete(PostRef):
     """Arguments of a post's deletion."""
 
-    dry_run: bool = Field(default=False, description="Change nothing.")
+    dry_run: bool = Field(default=False, description="Only report.")
 
 
 def url_of(post: PostRow) -> str:
@@ -211,7 +211,7 @@ def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:
     post_id = posts.find_id(args.slug)
     post_row = posts.read(post_id) if post_id else None
     if post_row is None and (current_post := posts.find_former(args.slug)):
-        msg = f'No post has this slug any more: it is now "{current_post.slug}".'
+        msg = f'The slug of this post has changed to "{current_post.slug}". Use the new slug.'
         raise NotFoundError(msg)
     post, content = POSTS.found(post_row)
     return FullPostResult(post=PostOut.from_record(post, content=content))
@@ -228,7 +228,7 @@ def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:
     errors=(SlugTakenError,),
 )
 def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
-    """Create a post. A cover that cannot be imported is a warning."""
+    """Create a post. If its cover cannot be imported, the result has a warning."""
     slug = args.slug
     if slug is None:
         options = list(slugs.candidates(slugs.slugify(args.title, "post")))
@@ -296,7 +296,7 @@ def delete_blog_post(ctx: Context, args: PostDelete) -> DeletedResult:
 
 
 def _slug_taken_error(slug: str) -> SlugTakenError:
-    return SlugTakenError(f'Another post has the slug "{slug}". Choose another.')
+    return SlugTakenError(f'Another post has the slug "{slug}". Choose another slug.')
 
 
 def _set_content(ctx: Context, post: PostRow, content: str) -> None:

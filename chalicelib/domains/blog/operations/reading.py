@@ -56,7 +56,7 @@ class PublishedPost(Wire):
 class PublishedListQuery(Wire):
     """Filters for listing published posts."""
 
-    page: PageNumber = Field(default=1, description="From 1.")
+    page: PageNumber = Field(default=1, description="Page, from 1.")
     size: int = Field(default=20, ge=1, le=50, description="Posts per page.")
     tag: Annotated[str, StringConstraints(max_length=50)] | None = optional("With this tag.")
 

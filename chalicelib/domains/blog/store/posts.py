@@ -67,8 +67,8 @@ POSTS = register_listing(
         noun="POST",
         listed_by="svc_list_blog_posts",
         not_found_message=(
-            "No post has this id or slug. List the posts "
-            f"({call('svc_list_blog_posts')}) for valid ones."
+            f"No post has this id or slug. List the posts ({call('svc_list_blog_posts')}) to "
+            "find valid ids and slugs."
         ),
         text=lambda post: (post.title,),
         status="status",

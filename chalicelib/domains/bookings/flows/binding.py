@@ -90,8 +90,8 @@ def bind(
     ]
     if len(changed_ids) > MAX_CHANGED:
         msg = (
-            f"This would bind and unbind {len(changed_ids)} services; expected at most "
-            f"{MAX_CHANGED} at once. Change resourceIds of the services instead "
+            f"This call would bind or unbind {len(changed_ids)} services, but the maximum per "
+            f"call is {MAX_CHANGED}. Change resourceIds of the services instead "
             f"({call('svc_update_service')})."
         )
         raise ConflictError(msg)
@@ -111,8 +111,9 @@ def _stage(ctx: Context, service: ServiceRow, resource_id: str, *, bound: bool) 
     ids = [bound_id for bound_id in service.resource_ids if bound_id != resource_id]
     if bound and len(ids) >= MAX_RESOURCES:
         msg = (
-            f'The service "{service.name}" ({service.id}) has {MAX_RESOURCES} resources already. '
-            f"Unbind one of them first ({call('svc_update_service')})."
+            f'The service "{service.name}" ({service.id}) already has {MAX_RESOURCES} '
+            f"resources, which is the maximum. Unbind one of them first "
+            f"({call('svc_update_service')})."
         )
         raise ConflictError(msg)
     service.resource_ids = [*ids, resource_id] if bound else ids
@@ -128,6 +129,6 @@ def _warn_of_mixed_types(ctx: Context, resource_rows: Iterable[ResourceRow]) -> 
     types = sorted({resource.type for resource in resource_rows})
     if len(types) > 1:
         ctx.warn(
-            f"The resources of a service are alternatives, and these are of several types "
-            f"({', '.join(types)}): a booking takes one of them, not one of each."
+            f"The resources have several types ({', '.join(types)}). A booking takes only one "
+            "resource of the service, not one of each type."
         )

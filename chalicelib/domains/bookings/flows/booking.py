@@ -212,8 +212,8 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
         return None
     if is_move and status not in BLOCKING:
         message = (
-            f"a booking that is {status} occupies no time and cannot be moved; also send a status "
-            "that does, such as confirmed"
+            f"a booking with the status {status} has no reserved time and cannot be moved; also "
+            "send another status, such as confirmed"
         )
         raise ValidationError.of("startAt" if requested.start else "resourceId", message)
     former = _time_and_resource(booking)

@@ -44,7 +44,7 @@ class OpenPage(NamedTuple):
 
 def not_found() -> NotFoundError:
     """Return the error for a page that is off, or that does not exist."""
-    return NotFoundError("There is no such booking page.")
+    return NotFoundError("This booking page does not exist. Check the link.")
 
 
 def workspace_of(slug: str) -> str:

@@ -202,7 +202,7 @@ class Placement:
         start = _moment(requested, zones)
         same_start = existing is not None and start == epoch_ms(existing.starts_at)
         if start < epoch_ms(clock.now()) and not (requested.ignores_schedule or same_start):
-            message = f"expected a time in the future, received {requested.start}, which has passed"
+            message = f"expected a time in the future, received {requested.start}"
             raise ValidationError.of("startAt", message)
         # A caller that ignores the schedule may move a booking of an inactive service.
         service_may_be_inactive = (
@@ -302,8 +302,9 @@ def _moment(requested: SlotRequest, zones: Zones) -> int:
         raise ValidationError.of("startAt", message)
     if start.tzinfo is None and zones.differ:
         message = (
-            f"expected an offset, as in {start.isoformat(timespec='minutes')}+03:00: the resources "
-            f"of this service are in several zones ({', '.join(sorted(zones.bound))})"
+            "expected a time with an offset, such as "
+            f"{start.isoformat(timespec='minutes')}+03:00, because the resources of this service "
+            f"are in several time zones ({', '.join(sorted(zones.bound))})"
         )
         raise ValidationError.of("startAt", message)
     try:
@@ -312,7 +313,7 @@ def _moment(requested: SlotRequest, zones: Zones) -> int:
         raise ValidationError.of("startAt", str(error)) from None
     # Calendar days store minutes, so seconds would be lost.
     if moment.second or moment.microsecond:
-        message = f"expected a whole minute, received {start.isoformat()}"
+        message = f"expected a time without seconds, received {start.isoformat()}"
         raise ValidationError.of("startAt", message)
     return epoch_ms(moment)
 
@@ -322,11 +323,11 @@ _REASON_TEXTS: Mapping[str, str] = {
     NoSlotReason.NO_RESOURCES: "the service has no active resource",
     NoSlotReason.NOT_BOUND: "the service is not bound to this resource",
     NoSlotReason.NO_SCHEDULE: "no opening hours are set",
-    NoSlotReason.DOES_NOT_FIT: "no opening hours are long enough",
-    NoSlotReason.OUTSIDE_HORIZON: "it is too far ahead to be booked",
-    NoSlotReason.CLOSED: "it is outside the opening hours, or no slot starts at this time",
-    NoSlotReason.TIME_OFF: "the resource has time off then",
-    NoSlotReason.TOO_LITTLE_NOTICE: "it is too soon to be booked",
+    NoSlotReason.DOES_NOT_FIT: "the opening hours are shorter than the service",
+    NoSlotReason.OUTSIDE_HORIZON: "it is further ahead than bookings are allowed",
+    NoSlotReason.CLOSED: "it is outside the opening hours, or it is not the start of a slot",
+    NoSlotReason.TIME_OFF: "the resource has time off at this time",
+    NoSlotReason.TOO_LITTLE_NOTICE: "it is earlier than the minimum notice allows",
     NoSlotReason.FULLY_BOOKED: "it is already booked",
     DAY_FULL: "the maximum number of bookings on that day is reached",
 }

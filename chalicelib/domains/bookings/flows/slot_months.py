@@ -28,7 +28,7 @@ class MonthQuery(Wire):
 class FreeDay(Wire):
     """A day with free times."""
 
-    date: str = Field(description="Local date.")
+    date: str = Field(description="Local date, YYYY-MM-DD.")
     free: int = Field(description="Number of starts.")
 
 

@@ -13,8 +13,8 @@ from chalicelib.lib import zoned_times
 class SlotOut(Wire):
     """A time that can be booked."""
 
-    start_at: Timestamp = Field(description="Start.")
-    end_at: Timestamp = Field(description="End.")
+    start_at: Timestamp = Field(description="Start, in UTC.")
+    end_at: Timestamp = Field(description="End, in UTC.")
     start_local: str = Field(description="Start with the offset of the zone.")
     weekday: str = Field(description="mon to sun, in that zone.")
     resource_ids: list[Id] = Field(description="Resources that are free then.")
@@ -39,5 +39,5 @@ class SlotResource(Wire):
     """A resource that slots name."""
 
     id: Id = Field(description="Resource id.")
-    name: str = Field(description="Name.")
+    name: str = Field(description="Name of the resource.")
     timezone: str = Field(description="IANA time zone.")

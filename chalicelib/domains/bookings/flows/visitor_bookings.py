@@ -48,9 +48,9 @@ from chalicelib.gateways import mail
 from chalicelib.lib import zoned_times
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
-UNPROVED = Limit("unproved", "bookings an hour without a mail's link", 3, timedelta(hours=1))
+UNPROVED = Limit("unproved", "bookings per hour without e-mail confirmation", 3, timedelta(hours=1))
 """Bookings of one visitor whose address is not proved. Refused ones do not count."""
-LINKS_PER_DAY = Limit("booking-links", "mailed booking links a day", 10, timedelta(days=1))
+LINKS_PER_DAY = Limit("booking-links", "booking links by e-mail per day", 10, timedelta(days=1))
 """E-mails with links that one visitor may cause."""
 
 
@@ -77,7 +77,9 @@ def require_mail(
         limits.stage(unit, *used_up, rows)
     except RateLimitedError as error:
         if mail.is_on() and not address:
-            error.message += " Or send client.email, and confirm by the link in a mail."
+            error.message += (
+                " Or send client.email, and confirm the booking with the link in the e-mail."
+            )
         raise
 
 
@@ -88,7 +90,7 @@ def _unverified(service: ServiceRow) -> Limit:
     """
     return Limit(
         "unverified",
-        "bookings of this service an hour without a mail's link",
+        "bookings of this service per hour without e-mail confirmation",
         int(service.unverified_per_hour),
         timedelta(hours=1),
         share=UNPROVED,
@@ -126,7 +128,7 @@ class BookingContact(Wire):
 
     AT_LEAST_ONE_OF = ("phone", "email")
 
-    name: PersonName = Field(description="Name.")
+    name: PersonName = Field(description="Name of the client.")
     phone: PhoneText | None = optional("In any format; or email.")
     email: Email | None = optional("E-mail address.")
 
@@ -155,9 +157,9 @@ class PublicBookingOut(Wire):
     status: str = Field(description="pending_payment, confirmed, cancelled, completed or no_show.")
     service_name: str = Field(description="Name of the service.")
     resource_name: str = Field(description="Name of the resource.")
-    start_at: Timestamp = Field(description="Start.")
+    start_at: Timestamp = Field(description="Start, in UTC.")
     start_local: str = Field(description="Start with the offset of its zone.")
-    end_at: Timestamp = Field(description="End.")
+    end_at: Timestamp = Field(description="End, in UTC.")
     timezone: str = Field(description="IANA zone of the resource.")
     price: int = Field(description="Price in kopecks.")
 
@@ -236,7 +238,10 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
     if isinstance(new_booking, AwaitedBooking) or any(
         response[name] != awaited.booking[name] for name in ("status", "endAt", "price")
     ):
-        raise ChangedError("The price or the duration has changed. Book again.")
+        raise ChangedError(
+            "The price or the duration of the service has changed. Read the service again, and "
+            "repeat the booking."
+        )
     # Two clicks on the link would book twice, so the row must still exist at commit.
     ctx.unit.delete(awaited, if_there=True)
     return awaited, new_booking
@@ -425,8 +430,8 @@ def _check_upcoming(ctx: Context, earlier: Iterable[VisitorBookingsRow], rows: R
         row.ids = [booking_row.id for booking_row in upcoming]
         if len(upcoming) >= (MAX_HOLDS if row.sk == holds else MAX_UPCOMING):
             msg = (
-                "You have the maximum number of upcoming bookings for these contacts. "
-                "Cancel one of them, or try again later."
+                "These contact details already have the maximum number of upcoming bookings. "
+                "Cancel one of the bookings, or try again later."
             )
             wait = round(RETRY_AFTER.total_seconds())
             raise RateLimitedError(msg, headers={"Retry-After": str(wait)})

@@ -23,7 +23,7 @@ class ServiceDraftRequest(Wire):
 
     name: CardName | None = optional("Rough name.")
     prompt: Prompt | None = optional("What to emphasize.")
-    language: Language = Field(default="ru", description="Language code.")
+    language: Language = Field(default="ru", description="Language of the draft.")
 
     @model_validator(mode="after")
     def _require_name_or_prompt(self) -> Self:

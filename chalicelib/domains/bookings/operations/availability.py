@@ -64,11 +64,11 @@ class OpeningIntervalIn(Wire):
 class OpeningRuleIn(Wire):
     """Opening hours of a weekday, of several, or of a date."""
 
-    weekday: Weekday = optional("mon-sun, 0-7; 0, 7: Sunday.")
+    weekday: Weekday = optional("mon-sun, or 0-7 (0, 7: Sunday).")
     weekdays: Annotated[list[Weekday], Field(max_length=8)] = optional("Or several.")
-    date: Day = optional("Or a date; replaces its weekday.")
+    date: Day = optional("Or a date; overrides its weekday.")
     intervals: Annotated[list[OpeningIntervalIn], Field(max_length=MAX_INTERVALS)] = optional(
-        "[]: closed. end <= start: the next day."
+        "[]: closed. end <= start: ends the next day."
     )
     start: TimeOfDay = optional("Start of a single interval.")
     end: TimeOfDay = optional("End of a single interval.")
@@ -85,8 +85,8 @@ class OpeningRuleIn(Wire):
 class OpeningIntervalOut(Wire):
     """Opening hours of a day."""
 
-    start: str = Field(description="HH:MM.")
-    end: str = Field(description="HH:MM, or 24:00. An end before the start is on the next day.")
+    start: str = Field(description="Start, HH:MM.")
+    end: str = Field(description="End, HH:MM or 24:00. An end before the start is on the next day.")
 
 
 class OpeningRuleOut(Wire):
@@ -133,9 +133,9 @@ class AvailabilityInput(Wire):
 
     resource_id: Id = Field(description="Resource id.")
     rules: Annotated[list[OpeningRuleIn], Field(max_length=MAX_RULES)] = Field(
-        description="Replaces all; [] clears."
+        description="Replaces all hours; [] removes them."
     )
-    timezone: Timezone | None = optional("IANA.")
+    timezone: Timezone | None = optional("IANA zone; default: unchanged.")
     if_version: Annotated[int, Field(ge=0)] | None = optional("409 if the version differs.")
 
 
@@ -186,7 +186,8 @@ def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
 def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
     """Replace all opening hours of a resource. A warning lists bookings outside the new hours.
 
-    Such as {weekdays: [mon, 5], start: "09:00", end: "18:00"}, {date: "2030-01-01", intervals: []}.
+    Rules such as {weekdays: [mon, 5], start: "09:00", end: "18:00"}, {date: "2030-01-01",
+    intervals: []}.
     """
     hours = _parsed(args)
     resource = RESOURCES.require(ctx.workspace_id, args.resource_id)
@@ -223,7 +224,10 @@ def _check_version(unit: UnitOfWork, args: AvailabilityInput) -> None:
         return
     current = resources.hours_version(resources.find_schedule(unit.workspace_id, args.resource_id))
     if current != args.if_version:
-        msg = f"The hours are at version {current}, not {args.if_version}. Read them and merge."
+        msg = (
+            f"ifVersion: expected {current}, the current version of the hours, received "
+            f"{args.if_version}. Read the hours, and apply your change to them."
+        )
         raise VersionConflictError(msg, version=current)
 
 
@@ -250,7 +254,7 @@ def _warn_of_bookings_outside(
     if outside:
         more = ", …" if len(outside) > MAX_LISTED or blocking.total > MAX_CHECKED else ""
         ctx.warn(
-            f"{len(outside)} upcoming booking(s) are now outside the opening hours, and stay "
-            f"unchanged: {', '.join(outside[:MAX_LISTED])}{more}. Move or cancel them "
-            f"({call('svc_set_booking_status')})."
+            f"{len(outside)} upcoming booking(s) are now outside the opening hours, and are not "
+            f"changed: {', '.join(outside[:MAX_LISTED])}{more}. To move or cancel them, call "
+            f"{call('svc_set_booking_status')}."
         )

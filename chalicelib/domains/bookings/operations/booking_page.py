@@ -40,7 +40,7 @@ class BookingPageService(Wire):
     """A service, and whether the booking page offers it."""
 
     id: Id = Field(description="Service id.")
-    name: str = Field(description="Name.")
+    name: str = Field(description="Name of the service.")
     duration_min: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in kopecks.")
     status: str = Field(description="active or inactive. An inactive service is not shown.")
@@ -57,7 +57,7 @@ class BookingPageQuery(Wire):
     """Search and page of the list of services."""
 
     q: SearchText | None = optional("Part of a service's name.")
-    page: PageNumber = Field(default=1, description="From 1.")
+    page: PageNumber = Field(default=1, description="Page, from 1.")
 
 
 class BookingPageSettings(Wire):
@@ -158,6 +158,9 @@ def _offer_services(ctx: Context, settings: BookingPageRow, args: BookingPagePat
     if len(offered_ids) > MAX_OFFERED:
         offered_ids = [service.id for service in SERVICES.fetch(ctx.workspace_id, offered_ids)]
     if len(offered_ids) > MAX_OFFERED:
-        msg = f"The booking page can offer {MAX_OFFERED} services. Withdraw others first."
+        msg = (
+            f"The booking page already offers the maximum of {MAX_OFFERED} services. Remove "
+            "another service from the page first."
+        )
         raise ConflictError(msg)
     return offered_ids

@@ -60,14 +60,14 @@ class BookingOut(BookingRef):
     service_name: str = Field(description="Name of the service.")
     resource_id: Id = Field(description="Resource id.")
     resource_name: str = Field(description="Name of the resource.")
-    start_at: Timestamp = Field(description="Start.")
-    end_at: Timestamp = Field(description="End.")
+    start_at: Timestamp = Field(description="Start, in UTC.")
+    end_at: Timestamp = Field(description="End, in UTC.")
     start_local: str = Field(description="Start with the offset of its zone.")
     weekday: str = Field(description="mon to sun, in its zone.")
     duration_min: int = Field(description="Length in minutes.")
     timezone: str = Field(description="IANA zone of the resource at the time of booking.")
     price: int = Field(description="Price in kopecks.")
-    client: BookingClient = Field(description="Client.")
+    client: BookingClient = Field(description="Client who has the booking.")
     notes: str | None = Field(description="Notes, or null.")
     source: str = Field(description="Source: api, console, public or chat.")
     hold_expires_at: Timestamp | None = Field(
@@ -101,7 +101,7 @@ class BookingOut(BookingRef):
 class BookingPlace(Wire):
     """Start and resource of a booking, before or after a move."""
 
-    start_at: str = Field(description="Start.")
+    start_at: str = Field(description="Start, in UTC.")
     resource_id: Id = Field(description="Resource id.")
     resource_name: str = Field(description="Name of the resource.")
 
@@ -109,15 +109,15 @@ class BookingPlace(Wire):
 class BookingMove(Wire):
     """A move of a booking to another start or resource."""
 
-    from_: BookingPlace = Field(alias="from", description="Before.")
-    to: BookingPlace = Field(description="After.")
+    from_: BookingPlace = Field(alias="from", description="Start and resource before the move.")
+    to: BookingPlace = Field(description="Start and resource after the move.")
 
 
 class BookingEvent(Wire):
     """An entry of a booking's history."""
 
     status: str = Field(description="Status after the change.")
-    at: Timestamp = Field(description="Time.")
+    at: Timestamp = Field(description="Time of the event.")
     by: str = Field(description="Actor: an account id, a visitor, a job or the operator.")
     reason: str | None = Field(description="Reason, or null.")
     move: BookingMove | None = Field(description="Change of start or resource, or null.")
@@ -169,7 +169,7 @@ class BookingResult(Wire):
 class BookingListQuery(ListQuery):
     """Filters, sort and page of a list of bookings."""
 
-    size: int = Field(default=20, ge=1, le=100, description="Bookings a page.")
+    size: int = Field(default=20, ge=1, le=100, description="Bookings per page.")
     status: Literal["pending_payment", "confirmed", "cancelled", "completed", "no_show", "all"] = (
         Field(default="all", description="Status.")
     )
@@ -182,7 +182,7 @@ class BookingListQuery(ListQuery):
     to: When | None = optional("startAt to; inclusive, a date to its end.")
     q: SearchText | None = optional("In name, e-mail, phone (any spelling).")
     sort: Literal["startAtAsc", "startAtDesc", "createdAtDesc"] = Field(
-        default="startAtDesc", description="Sort."
+        default="startAtDesc", description="Desc: latest first."
     )
 
 

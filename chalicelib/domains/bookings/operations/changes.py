@@ -46,7 +46,7 @@ class ClientContact(Wire):
     AT_LEAST_ONE_OF = ("phone", "email")
 
     name: PersonName = Field(description="Name.")
-    phone: PhoneText | None = optional("In any format; or email.")
+    phone: PhoneText | None = optional("In any format; or send email.")
     email: Email | None = optional("E-mail address.")
 
 
@@ -56,16 +56,17 @@ class BookingCreate(Wire):
     EXACTLY_ONE_OF = (("client", "client_id"),)
 
     service_id: Id = Field(description="Service id.")
-    start_at: When = Field(description="startAt of a slot.")
-    resource_id: Id | None = optional("Default: the first free one.")
+    start_at: When = Field(description="startAt of a free slot.")
+    resource_id: Id | None = optional("Default: the first free resource.")
     client: ClientContact | None = optional("Found by contacts, or created.")
-    client_id: Id | None = optional("Or a client id.")
+    client_id: Id | None = optional("Or the id of a client.")
     notes: Notes | None = optional("Notes.")
     status: Literal["pending_payment", "confirmed"] | None = optional(
         "Default: confirmed; a 30-minute hold if requirePayment."
     )
     ignore_schedule: bool = Field(
-        default=False, description="Skip hours, grid, notice, horizon, time off, the past."
+        default=False,
+        description="Ignore hours, grid, notice, horizon, time off; allow the past.",
     )
 
     @model_validator(mode="after")
@@ -87,7 +88,7 @@ class BookingStatusSet(BookingMoveTo):
     """New status of a booking, and optionally a new start or resource."""
 
     id: Id = Field(description="Booking id.")
-    status: BookingStatus = Field(description="Send the current status to only move it.")
+    status: BookingStatus = Field(description="To only move it, send its current status.")
     reason: ReasonText | None = optional("Kept in the history.")
 
 

@@ -42,11 +42,11 @@ It is small, because an AI model reads every slot, and a month of three resource
 class SlotsRange(Wire):
     """Range and optional resource of a slot search."""
 
-    resource_id: Id | None = optional("Only of this resource.")
+    resource_id: Id | None = optional("Only slots of this resource.")
     from_: When | None = Field(
-        default=None, alias="from", description="ISO 8601 or a date, inclusive; now if omitted."
+        default=None, alias="from", description="ISO 8601 or a date, inclusive; default: now."
     )
-    to: When | None = optional("Inclusive; default: 7 days later; 31 dates at most.")
+    to: When | None = optional("Inclusive; default: 7 days later; at most 31 days.")
     timezone: Timezone | None = optional("IANA zone of startLocal, from and to.")
 
 
@@ -54,7 +54,7 @@ class SlotsQuery(SlotsRange):
     """Service and range of a slot search."""
 
     service_id: Id = Field(description="Service id.")
-    booking_id: Id | None = optional("Slots to move this booking to.")
+    booking_id: Id | None = optional("Find slots for moving this booking.")
     limit: Annotated[int, Field(ge=1, le=MAX_SLOTS)] | None = optional(
         f"Slots at most; default: {DEFAULT_MAX_SLOTS}, or the whole first day."
     )
@@ -141,7 +141,10 @@ def _booking_to_move(ctx: Context, args: SlotsQuery, service: ServiceRow) -> Boo
         return None
     booking = BOOKINGS.require(ctx.workspace_id, args.booking_id)
     if booking.service_id != service.id:
-        message = f"expected a booking of this service, received one of {booking.service_id}"
+        message = (
+            "expected a booking of this service, received a booking of the service "
+            f"{booking.service_id}"
+        )
         raise ValidationError.of("bookingId", message)
     return booking
 
@@ -154,10 +157,10 @@ def _span(args: SlotsRange, zone: str) -> Span:
     """
     span = calendars.range_of(args.from_, args.to, zone, DEFAULT_DAYS)
     if span.end < span.start:
-        raise ValidationError.of("to", "expected a time that is not before from")
+        raise ValidationError.of("to", "expected the time of from or a later time")
     first, last = map(clock.moment_at, span)
     days = zoned_times.count_of_days(first, last, zone)
     if days > MAX_DAYS:
-        message = f"expected at most {MAX_DAYS} dates from from to to, received {days}"
+        message = f"expected at most {MAX_DAYS} days between from and to, received {days}"
         raise ValidationError.of("to", message)
     return span

@@ -43,7 +43,7 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.sites.store.sites import SUSPENDED
 
 VIEWS = Limit(
-    "manage-booking", "views of booking links a minute", 60, timedelta(minutes=1), fails_open=True
+    "manage-booking", "views of booking links per minute", 60, timedelta(minutes=1), fails_open=True
 )
 MAX_MOVES = 5
 """Maximum number of times that a client moves a booking."""
@@ -193,11 +193,14 @@ def _require_movable(workspace_id: str, row: BookingRow) -> ServiceRow:
         msg = "This booking has already begun and can no longer be moved."
         raise BookingStartedError(msg)
     if not bookings.is_upcoming(row):
-        raise MoveRefusedError("This booking is not upcoming. Make a new one instead.")
+        raise MoveRefusedError("Only an upcoming booking can be moved. Make a new booking instead.")
     if not _moves_left(row):
-        msg = f"This booking was moved {MAX_MOVES} times already. Cancel it, or make a new one."
+        msg = (
+            f"This booking was already moved {MAX_MOVES} times, which is the maximum. Cancel the "
+            "booking, or make a new one."
+        )
         raise MoveRefusedError(msg)
     service = _service(workspace_id, row)
     if service is None:
-        raise MoveRefusedError("This service takes no bookings at present.")
+        raise MoveRefusedError("This service cannot be booked at the moment. Contact the business.")
     return service

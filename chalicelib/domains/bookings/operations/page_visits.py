@@ -39,10 +39,14 @@ from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import ServiceRow
 
 PAGE_VIEWS = Limit(
-    "booking-page", "views of booking pages a minute", 120, timedelta(minutes=1), fails_open=True
+    "booking-page", "views of booking pages per minute", 120, timedelta(minutes=1), fails_open=True
 )
 PAGE_SEARCHES = Limit(
-    "booking-page-times", "searches for times a minute", 60, timedelta(minutes=1), fails_open=True
+    "booking-page-times",
+    "searches for free times per minute",
+    60,
+    timedelta(minutes=1),
+    fails_open=True,
 )
 MAX_DESCRIPTION = 600
 """Maximum length, in characters, of a service's description on the page."""
@@ -67,7 +71,7 @@ class PageService(Wire):
     """A service on a booking page."""
 
     id: Id = Field(description="Service id.")
-    name: str = Field(description="Name.")
+    name: str = Field(description="Name of the service.")
     description: str | None = Field(description="Its beginning, or null.")
     duration_min: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in kopecks.")
@@ -170,7 +174,7 @@ def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade | Boo
     page = booking_pages.open_page(ctx.workspace_id, args.service_id)
     service = page.require_service(args.service_id)
     if service.require_payment:
-        raise ByPhoneOnlyError("This service is booked by phone. Contact the business.")
+        raise ByPhoneOnlyError("This service can only be booked by phone. Contact the business.")
     _require_future(ctx, service, args)
     new_booking = visitor_bookings.book(ctx, args)
     if not isinstance(new_booking, MadeBooking):

@@ -39,9 +39,9 @@ from chalicelib.engine.reading import Rows
 
 SLOT_SEARCHES = Limit("public-slots", "searches a minute", 60, timedelta(minutes=1))
 BOOKING_CHANGES = Limit(
-    "public-bookings", "bookings and cancellations a minute", 30, timedelta(minutes=1)
+    "public-bookings", "bookings and cancellations per minute", 30, timedelta(minutes=1)
 )
-CALENDAR_FILES = Limit("public-calendar", "calendar files a minute", 60, timedelta(minutes=1))
+CALENDAR_FILES = Limit("public-calendar", "calendar files per minute", 60, timedelta(minutes=1))
 TokenText = Annotated[str, StringConstraints(max_length=100)]
 
 

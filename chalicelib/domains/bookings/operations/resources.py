@@ -74,7 +74,7 @@ class ResourceRef(Wire):
 class ResourceOut(ResourceRef):
     """A resource that services are booked with: a person, a room or equipment."""
 
-    name: str = Field(description="Name.")
+    name: str = Field(description="Name of the resource.")
     type: str = Field(description="master, room or equipment.")
     description: str | None = Field(description="Description, or null.")
     description_truncated: bool = Field(description=descriptions.TRUNCATED)
@@ -108,11 +108,11 @@ class ResourceResult(Wire):
 class ResourceListQuery(ListQuery):
     """Filters and page of a list of resources."""
 
-    size: int = Field(default=20, ge=1, le=100, description="Resources a page.")
+    size: int = Field(default=20, ge=1, le=100, description="Resources per page.")
     q: SearchText | None = optional("Part of the name.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
-    service_id: Id | None = optional("Bound to this service.")
-    id: Id | None = optional("Only this one, uncut.")
+    service_id: Id | None = optional("Only those of this service.")
+    id: Id | None = optional("Only this one, not shortened.")
 
 
 class ResourceList(Wire):
@@ -126,19 +126,19 @@ class ResourceCreate(Wire):
     """A new resource."""
 
     name: MailedTitle = Field(description="Name.")
-    type: Type = Field(default="master", description="master: a person.")
-    timezone: Timezone | None = optional("IANA; default: the workspace's.")
-    capacity: Capacity = Field(default=1, description="Bookings at the same time.")
+    type: Type = Field(default="master", description="master: a member of staff.")
+    timezone: Timezone | None = optional("IANA zone; default: the workspace's.")
+    capacity: Capacity = Field(default=1, description="Maximum bookings at the same time.")
     description: Description | None = optional("Description.")
     photo: ImageIn | None = optional("Photo.")
-    service_ids: ServiceIds | None = optional("Services to bind to it.")
+    service_ids: ServiceIds | None = optional("Services booked with it.")
 
 
 class ResourcePatch(Patch, ResourceCreate, ResourceRef):
     """Changes to a resource."""
 
-    timezone: Timezone = optional("IANA; moves hours, not bookings.")
-    service_ids: ServiceIds = optional("Replaces all; [] unbinds.")
+    timezone: Timezone = optional("IANA zone; moves hours, not bookings.")
+    service_ids: ServiceIds = optional("Services booked with it; replaces all.")
     status: Status = optional("inactive: no slots.")
     sort_order: SortOrder = optional("Position in the list.")
 
@@ -146,7 +146,7 @@ class ResourcePatch(Patch, ResourceCreate, ResourceRef):
 class ResourceDelete(ResourceRef):
     """Id of a resource to delete."""
 
-    force: bool = Field(default=False, description="Even with upcoming bookings.")
+    force: bool = Field(default=False, description="Delete despite upcoming bookings.")
     dry_run: bool = Field(default=False, description="Only report.")
 
 
@@ -160,8 +160,8 @@ def warn_of_zone(ctx: Context, resource: ResourceRow, timezone: str) -> None:
     """Warn that a change of zone moves a resource's opening hours, but not its bookings."""
     if timezone != resource.timezone:
         ctx.warn(
-            f"The opening hours are now in {timezone}; before, they were in {resource.timezone}. "
-            "Existing bookings are not moved."
+            f"The time zone of the opening hours has changed from {resource.timezone} to "
+            f"{timezone}. Existing bookings are not moved."
         )
 
 
@@ -192,7 +192,7 @@ def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
     if args.id is not None:
         records = list(map(to_wire, page.records))
     else:
-        remedy = "list a resource by id to get its full description"
+        remedy = "list the resource by id"
         records = descriptions.shortened(ctx, page.records, to_wire, noun="resource", remedy=remedy)
     return ResourceList(resources=records, total=page.total)
 
@@ -294,7 +294,7 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     role=Role.MANAGER,
 )
 def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
-    """Delete a resource. It has no more slots and is unbound from services; its bookings stay.
+    """Delete a resource. It has no more slots and is unbound from services; its bookings are kept.
 
     A resource with upcoming bookings requires force (else 409 has_future_bookings).
     """
@@ -305,12 +305,12 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
     if upcoming and not args.force:
         msg = (
             f"The resource has {upcoming} upcoming booking(s). Move or cancel them "
-            f"({call('svc_set_booking_status')}), or send force: true to delete it and keep them "
-            "unchanged."
+            f"({call('svc_set_booking_status')}), or send force: true to delete the resource and "
+            "keep its bookings."
         )
         if not args.dry_run:
             raise HasFutureBookingsError(msg, future_bookings=upcoming)
-        ctx.warn(f"Without force this would be refused: {msg}")
+        ctx.warn(f"Without force, this call would be refused: {msg}")
     resources.stage_deletion(ctx.unit, resource, schedule, retention=KEPT_AFTER_DELETION)
     ctx.unit.create_job(jobs.row(CASCADE, ctx.workspace_id, {"resourceId": resource.id}))
     return ResourceDeleted(id=resource.id, deleted=not args.dry_run, future_bookings=upcoming)

@@ -37,7 +37,7 @@ class ServiceDeleted(DeletedResult):
     role=Role.MANAGER,
 )
 def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
-    """Delete a service. It has no more slots; its bookings stay."""
+    """Delete a service. It has no more slots; its bookings are kept."""
     with deadline.side_by_side() as start:
         count_task = start(lambda: bookings.future_count(ctx.workspace_id, service_id=args.id))
         service = SERVICES.require(ctx.workspace_id, args.id)

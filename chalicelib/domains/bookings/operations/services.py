@@ -74,14 +74,14 @@ class ServiceRef(Wire):
 class ServiceOut(ServiceRef):
     """A service that clients can book."""
 
-    name: str = Field(description="Name.")
+    name: str = Field(description="Name of the service.")
     duration_min: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in kopecks.")
     description: str | None = Field(description="Description, or null.")
     description_truncated: bool = Field(description=descriptions.TRUNCATED)
     category_id: Id | None = Field(description="Category id, or null.")
     site_id: Id | None = Field(description="Site id, or null.")
-    agent_id: Id | None = Field(description="Agent id, or null.")
+    agent_id: Id | None = Field(description="Bot id, or null.")
     resource_ids: list[Id] = Field(
         description="Alternative resources; a booking takes one of them."
     )
@@ -124,18 +124,18 @@ class ServiceResult(Wire):
 class ServiceListQuery(ListQuery):
     """Filters, sort and page of a list of services."""
 
-    size: int = Field(default=20, ge=1, le=100, description="Services a page.")
+    size: int = Field(default=20, ge=1, le=100, description="Services per page.")
     q: SearchText | None = optional("Part of the name.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
     category_id: Id | None = optional("Category id.")
     site_id: Id | None = optional("Site id.")
-    agent_id: Id | None = optional("Agent id.")
-    min_price: Kopecks | None = optional("Kopecks.")
-    max_price: Kopecks | None = optional("Kopecks.")
+    agent_id: Id | None = optional("Bot id.")
+    min_price: Kopecks | None = optional("Minimum, in kopecks.")
+    max_price: Kopecks | None = optional("Maximum, in kopecks.")
     sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
         default="sortOrder", description="createdAt: newest first."
     )
-    id: Id | None = optional("Only this one, uncut.")
+    id: Id | None = optional("Only this one, not shortened.")
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
@@ -154,24 +154,24 @@ class ServiceCreate(Wire):
     """A new service."""
 
     name: MailedTitle = Field(description="Name.")
-    duration_min: Duration = Field(description="Minutes.")
+    duration_min: Duration = Field(description="In minutes.")
     price: Kopecks = Field(default=0, description="In kopecks.")
     description: Description | None = optional("Description.")
     category_id: Id | None = optional("Category id.")
     site_id: Id | None = optional("Site id.")
-    agent_id: Id | None = optional("Agent id.")
-    resource_ids: ResourceIds | None = optional("Alternatives.")
+    agent_id: Id | None = optional("Bot id.")
+    resource_ids: ResourceIds | None = optional("Alternatives; a booking takes one.")
     images: Images | None = optional("The main one first.")
     tags: Tags | None = optional("Tags.")
     status: Status = Field(default="active", description="inactive: no slots.")
-    slot_step_min: Duration | None = optional("Default: durationMin.")
-    buffer_before_min: Buffer = Field(default=0, description="Kept free before.")
-    buffer_after_min: Buffer = Field(default=0, description="Kept free after.")
-    min_notice_min: Notice = Field(default=0, description="Minimum notice.")
-    horizon_days: Horizon = Field(default=60, description="Days ahead.")
-    require_payment: bool = Field(default=False, description="Hold until paid.")
-    unverified_per_hour: Unverified = Field(default=60, description="Visitors' bookings.")
-    visitor_mails: bool = Field(default=True, description="Mail clients.")
+    slot_step_min: Duration | None = optional("Minutes between slots; default: durationMin.")
+    buffer_before_min: Buffer = Field(default=0, description="Minutes free before it.")
+    buffer_after_min: Buffer = Field(default=0, description="Minutes free after it.")
+    min_notice_min: Notice = Field(default=0, description="Minimum notice in minutes.")
+    horizon_days: Horizon = Field(default=60, description="Bookable days ahead.")
+    require_payment: bool = Field(default=False, description="Hold a booking until it is paid.")
+    unverified_per_hour: Unverified = Field(default=60, description="Maximum bookings of visitors.")
+    visitor_mails: bool = Field(default=True, description="E-mail clients, with reminders.")
     reminders: Reminders = Field(
         default_factory=lambda: [*REMINDERS],
         description="Minutes before start; default 1440, 120.",
@@ -181,11 +181,11 @@ class ServiceCreate(Wire):
 class ServicePatch(Patch, ServiceCreate, ServiceRef):
     """Changes to a service."""
 
-    resource_ids: ResourceIds = optional("Replaces all.")
+    resource_ids: ResourceIds = optional("Alternatives; replaces all.")
     images: Images | None = optional("Replaces all.")
     tags: Tags = optional("Replaces all.")
-    slot_step_min: Duration | None = optional("null: durationMin.")
-    reminders: Reminders = optional("Replaces all.")
+    slot_step_min: Duration | None = optional("Minutes between slots; null: durationMin.")
+    reminders: Reminders = optional("Minutes before start; replaces all.")
     sort_order: SortOrder = optional("Position in the list.")
 
 
@@ -211,7 +211,7 @@ def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
     if args.id is not None:
         records = list(map(ServiceOut.from_record, page.records))
     else:
-        remedy = "list a service by id to get its full description"
+        remedy = "list the service by id"
         records = descriptions.shortened(
             ctx, page.records, ServiceOut.from_record, noun="service", remedy=remedy
         )

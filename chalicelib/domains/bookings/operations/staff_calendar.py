@@ -40,8 +40,8 @@ class CalendarQuery(Wire):
 class Period(Wire):
     """A period of time."""
 
-    start_at: Timestamp = Field(description="Start.")
-    end_at: Timestamp = Field(description="End.")
+    start_at: Timestamp = Field(description="Start, in UTC.")
+    end_at: Timestamp = Field(description="End, in UTC.")
 
     @classmethod
     def from_span(cls, span: Span) -> Self:
@@ -59,7 +59,7 @@ class StaffMember(Wire):
     """A person, room or thing that is booked."""
 
     id: Id = Field(description="Resource id.")
-    name: str = Field(description="Name.")
+    name: str = Field(description="Name of the resource.")
     status: str = Field(description="active or inactive.")
     timezone: str = Field(description="IANA zone of its opening hours.")
 
@@ -71,7 +71,7 @@ class StaffDay(Wire):
     """
 
     resource_id: Id = Field(description="Resource id.")
-    resource_name: str = Field(description="Name.")
+    resource_name: str = Field(description="Name of the resource.")
     timezone: str = Field(description="IANA zone of its opening hours.")
     opened: list[Period] = Field(description="Opening hours of the day.")
     time_off: list[ClosedPeriod] = Field(description="Time off on the day.")
@@ -82,7 +82,7 @@ class StaffDay(Wire):
 class CalendarDay(Wire):
     """A day of the calendar."""
 
-    date: str = Field(description="Local date.")
+    date: str = Field(description="Local date, YYYY-MM-DD.")
     total: int = Field(description="Number of bookings of the day.")
     staff: list[StaffDay] = Field(description="Days of staff members.")
 

@@ -60,8 +60,8 @@ class TimeOffOut(Wire):
 class TimeOffQuery(Wire):
     """Filters of a list of time off."""
 
-    resource_id: Id | None = optional("That affects this resource.")
-    from_: When | None = Field(default=None, alias="from", description="Ends after it.")
+    resource_id: Id | None = optional("Only time off of this resource.")
+    from_: When | None = Field(default=None, alias="from", description="Ends after this time.")
     to: When | None = optional("Starts by then; a date: its whole day.")
 
 
@@ -75,9 +75,9 @@ class TimeOffList(Wire):
 class TimeOffCreate(Wire):
     """New time off."""
 
-    start_at: When = Field(description="Time, or date: its whole day.")
+    start_at: When = Field(description="Time, or first date (whole days).")
     end_at: When = Field(description="Time, or last date.")
-    resource_id: Id | None = optional("Default: the whole workspace.")
+    resource_id: Id | None = optional("Default: all resources.")
     reason: Reason | None = optional("Reason.")
 
 
@@ -147,7 +147,7 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
     role=Role.MANAGER,
 )
 def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
-    """Close a resource, or all resources. Bookings stay: see affectedBookings."""
+    """Close a resource, or all resources. Bookings are kept: see affectedBookings."""
 
     def stage(unit: UnitOfWork) -> bytes:
         resource = None

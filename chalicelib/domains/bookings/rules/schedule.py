@@ -103,9 +103,10 @@ def parse(rules: Sequence[Rule]) -> Schedule:
         if rule.date is not None:
             if rule.date in dates:
                 message = (
-                    f"rules.{rule_of[rule.date]} is for {rule.date} too; expected one rule per date"
+                    f"expected one rule per date with all its intervals, but "
+                    f"rules.{rule_of[rule.date]} is also for {rule.date}; merge the two rules"
                 )
-                raise ScheduleError(index, "date", f"{message}, with all its intervals")
+                raise ScheduleError(index, "date", message)
             rule_of[rule.date] = index
             dates[rule.date] = tuple(merge(hours, touching=False))
     return Schedule(tuple(weekly), dates)
@@ -208,7 +209,7 @@ def _hours(index: int, rule: Rule) -> list[Span]:
             raise ScheduleError(index, "intervals", "expected either intervals or start and end")
         if rule.start is None or rule.end is None:
             missing = "start" if rule.start is None else "end"
-            raise ScheduleError(index, missing, "expected start and end together")
+            raise ScheduleError(index, missing, "expected start and end, received only one of them")
         return [_span(index, "", Interval(rule.start, rule.end))]
     if rule.intervals is None:
         message = "expected intervals, such as [{start: 09:00, end: 18:00}]; [] means closed"
@@ -234,7 +235,9 @@ def _span(index: int, prefix: str, interval: Interval) -> Span:
     if end is None:
         raise ScheduleError(index, f"{prefix}end", "expected a time from 00:00 to 24:00")
     if start == end:
-        message = "expected an end that is not the start; 00:00 to 24:00 is a whole day"
+        message = (
+            "expected an end that differs from the start; for a whole day, send 00:00 to 24:00"
+        )
         raise ScheduleError(index, f"{prefix}end", message)
     return Span(start, end if end > start else end + _DAY)
 

@@ -137,7 +137,7 @@ BOOKINGS = register_listing(
         row=BookingRow,
         noun="BOOKING",
         listed_by="svc_list_bookings",
-        unavailable_message="There is no such booking. Use the link or token of the confirmation.",
+        unavailable_message="This booking does not exist. Use the link of the confirmation.",
         text=lambda booking: [
             booking.client_name or "",
             booking.client_email or "",

@@ -43,7 +43,7 @@ def _visible(text: str) -> str:
 
 def _model(name: str) -> str:
     if models.is_arn(name):
-        raise PydanticCustomError("arn", "expected the name of a model, not an ARN")
+        raise PydanticCustomError("arn", "expected the name of a model, received an ARN")
     return printable(name)
 
 
@@ -105,7 +105,7 @@ class AgentRef(Wire):
 class AgentSummary(AgentRef):
     """A bot in a list, without its prompt."""
 
-    name: str = Field(description="Name.")
+    name: str = Field(description="Name of the bot.")
     model: str = Field(description="Model that answers.")
     is_active: bool = Field(description="Whether it answers visitors.")
     is_private: bool = Field(description="Whether it requires a bot key.")
@@ -148,11 +148,11 @@ class AgentCreate(Wire):
     name: AgentName = Field(description="Name.")
     system_prompt: Prompt = Field(description="Instructions; visitors can extract them.")
     model: ModelName = Field(description='Any model name; "demo" needs no provider.')
-    is_active: bool = Field(default=True, description="Answers visitors.")
-    is_private: bool = Field(default=False, description="Requires a bot key.")
+    is_active: bool = Field(default=True, description="Whether it answers visitors.")
+    is_private: bool = Field(default=False, description="Whether it requires a bot key.")
     welcome_message: Welcome | None = optional("First message in the widget.")
     allowed_origins: Origins = Field(
-        default_factory=list, description="Origins the widget works on; empty: all."
+        default_factory=list, description="Origins where the widget works; []: all."
     )
 
 
@@ -160,11 +160,14 @@ class AgentPatch(Patch, AgentCreate, AgentRef):
     """Changes to a bot."""
 
     model: ModelName = optional("Any model name.")
-    welcome_message: Welcome | None = optional("null clears.")
-    allowed_origins: Origins = optional("Replaces all; empty: all origins.")
-    capabilities: Capabilities = optional("Replaces all.")
-    order_form_id: Id | None = optional("Takes orders; null clears.")
-    privacy_url: PrivacyUrl | None = optional("null clears.")
+    welcome_message: Welcome | None = optional("First message in the widget; null clears it.")
+    allowed_origins: Origins = optional("Replaces all; []: all origins.")
+    capabilities: Capabilities = optional(
+        "Replaces all. catalog: reads products; slots: finds times; booking, order: "
+        "proposes; handover: calls staff."
+    )
+    order_form_id: Id | None = optional("Form for orders; null clears it.")
+    privacy_url: PrivacyUrl | None = optional("Privacy policy; null clears it.")
 
 
 class AgentAccess(Patch, AgentRef):
@@ -191,8 +194,9 @@ def _check_model(ctx: Context, name: str) -> None:
         suggestions = models.similar_names(name)
         hint = f" Did you mean {' or '.join(suggestions)}?" if suggestions else ""
         ctx.warn(
-            f'The model "{name}" is not in the catalogue. It is passed to the provider unchanged,'
-            f" and charged at the highest tariff. The provider may not know it.{hint}"
+            f'The model "{name}" is not in the catalogue. The name is sent to the provider '
+            "unchanged, and answers are charged at the highest price. The provider may not have "
+            f"this model.{hint}"
         )
 
 
@@ -255,13 +259,13 @@ def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
 def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     """Create a chat bot. Treat systemPrompt as public.
 
-    It may spend 100 rubles a day, or a tenth of the balance if that is more. Spend limits and bot
-    keys are set in the console.
+    The bot may spend 100 rubles a day, or a tenth of the balance if that is more. Spending limits
+    and bot keys are set in the console.
     """
     lock = locks.lock_row(ctx.workspace_id, agents.LOCK)
     count = counters.read(ctx.workspace_id, AGENTS.noun)["total"]
     if count >= MAX_AGENTS:
-        msg = f"The workspace has {count} bots, the most it can have. Change one that is unused."
+        msg = f"The workspace has {count} bots, which is the maximum. Change an unused bot instead."
         raise ConflictError(msg)
     _check_model(ctx, args.model)
     agent = AGENTS.new(ctx.workspace_id, **dict(args))

@@ -69,7 +69,7 @@ class BotKeyListQuery(Wire):
 class BotKeyList(Wire):
     """All keys of a bot."""
 
-    keys: list[BotKeyOut] = Field(description="Newest first.")
+    keys: list[BotKeyOut] = Field(description="Keys, newest first.")
     most: int = Field(description="Maximum number of keys of a bot.")
 
 
@@ -98,7 +98,7 @@ def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
     lock = locks.lock_row(ctx.workspace_id, bot_keys.lock_name(args.agent_id))
     agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     if len(bot_keys.read_all(ctx.workspace_id, agent.id)) >= MAX_KEYS:
-        msg = f"The bot has {MAX_KEYS} keys, the most it can have. Delete one first."
+        msg = f"The bot has {MAX_KEYS} keys, which is the maximum. Delete a key first."
         raise ConflictError(msg)
     token = ctx.unit.run_side_effect_once("token", lambda: tokens.generate(tokens.BOT_PREFIX))
     key = bot_keys.row(

@@ -38,9 +38,9 @@ class BotLimitsResult(Wire):
     """A bot's limits, in kopecks. Days, weeks and months are in the workspace's time zone."""
 
     agent_id: Id = Field(description="Bot id.")
-    daily: int | None = Field(description="Per day; null: no limit.")
-    weekly: int | None = Field(description="Per week, from Monday; null: no limit.")
-    monthly: int | None = Field(description="Per month; null: no limit.")
+    daily: int | None = Field(description="Kopecks per day; null: no limit.")
+    weekly: int | None = Field(description="Kopecks per week, from Monday; null: no limit.")
+    monthly: int | None = Field(description="Kopecks per month; null: no limit.")
 
 
 class BotBudgetQuery(Wire):
@@ -79,9 +79,9 @@ class BotBudget(Wire):
 
     agent_id: Id = Field(description="Bot id.")
     timezone: str = Field(description="IANA time zone of the days.")
-    daily: WindowUse = Field(description="Today.")
-    weekly: WindowUse = Field(description="This week, from Monday.")
-    monthly: WindowUse = Field(description="This month.")
+    daily: WindowUse = Field(description="Limit and spending today.")
+    weekly: WindowUse = Field(description="Limit and spending this week, from Monday.")
+    monthly: WindowUse = Field(description="Limit and spending this month.")
 
 
 class HeldBackBot(Wire):
@@ -119,7 +119,9 @@ def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
         for window, limit in new_limits.items():
             old = budget.limit(window)
             if old is not None and (limit is None or limit > old):
-                msg = f"{window}: only the owner may raise or remove a limit. Ask the owner."
+                msg = (
+                    f"{window}: only the owner can raise or remove a spending limit. Ask the owner."
+                )
                 raise ForbiddenError(msg)
     limits = budgets.set_limits(ctx.unit, budget, new_limits)
     ctx.unit.mention(f"agent:{agent.id}")

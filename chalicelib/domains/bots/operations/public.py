@@ -14,7 +14,7 @@ from chalicelib.domains.bots.store.agents import AGENTS
 
 SETTINGS_READS = Limit(
     "widget-settings",
-    "reads of a bot's settings a minute",
+    "reads of a bot's settings per minute",
     300,
     timedelta(minutes=1),
     fails_open=True,
@@ -26,7 +26,7 @@ class PublicAgent(Wire):
     """Public settings of a bot. For a private bot, only its id and ``isPrivate`` are set."""
 
     id: Id = Field(description="Bot id.")
-    name: str = Field(description="Name.")
+    name: str = Field(description="Name of the bot.")
     is_private: bool = Field(description="Whether it requires a bot key. Then no widget shows it.")
     welcome_message: str | None = Field(description="First message in the widget, or null.")
     allowed_origins: list[str] = Field(description="Origins the widget works on; empty: all.")

@@ -77,7 +77,9 @@ def get(workspace_id: str, agent_id: str, key_id: str) -> BotKeyRow:
     key = lookup and BotKeyRow.find(lookup.record_pk, SORT_KEY)
     if not key:
         # The id may be a token pasted by mistake. Therefore the message does not repeat it.
-        raise NotFoundError("The bot has no key with this id. List the bot's keys for valid ids.")
+        raise NotFoundError(
+            "The bot has no key with this id. List the bot's keys to find valid ids."
+        )
     return key
 
 

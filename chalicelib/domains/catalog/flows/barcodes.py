@@ -18,10 +18,12 @@ CACHE_TTL = timedelta(days=30)
 NOT_FOUND_CACHE_TTL = timedelta(days=1)
 """Shorter than ``CACHE_TTL``, because open databases add barcodes every day."""
 DATABASE_LIMIT = Limit(
-    "barcode-reads", "look-ups per minute", 15, timedelta(minutes=1), fails_open=True
+    "barcode-reads", "barcode look-ups per minute", 15, timedelta(minutes=1), fails_open=True
 )
 """Rate limit of one open database, for the whole platform. Its documentation requires it."""
-WORKSPACE_LIMIT = Limit("barcode-share", "look-ups per workspace and day", 500, timedelta(days=1))
+WORKSPACE_LIMIT = Limit(
+    "barcode-share", "barcode look-ups per workspace and day", 500, timedelta(days=1)
+)
 
 
 def look_up(workspace_id: str, barcode: Barcode) -> Found | None:

@@ -63,7 +63,7 @@ log = logging.getLogger(__name__)
 class DraftOut(Wire):
     """A drafted card. A model wrote it: review it before it is saved."""
 
-    name: str = Field(description="Name.")
+    name: str = Field(description="Suggested name.")
     description: str = Field(description="Description for customers.")
     category_id: str | None = Field(description="Id of a category of the workspace, or null.")
     category_name: str | None = Field(description="The category's name, or null.")
@@ -113,8 +113,8 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
         if own_product is not None:
             warnings.append(
                 f'Your product "{own_product.name}" ({own_product.id}) has this barcode, so the '
-                f"draft starts from its data. Change it ({call('svc_update_product')}) rather than "
-                "create another."
+                f"draft starts from its data. Change this product "
+                f"({call('svc_update_product')}) instead of creating another one."
             )
             facts = _facts_from_product(own_product, categories_by_id)
         else:
@@ -190,14 +190,14 @@ def _facts_from_databases(
     except LookupFailedError as failure:
         what = f"The barcode look-up failed: {failure.reason}."
         if needed:
-            msg = f"{what} Try again later, or send a name or a prompt as well."
+            msg = f"{what} Try again later, or also send a name or a prompt."
             raise UpstreamFailedError(msg) from failure
-        warnings.append(f"{what} The draft was made without it.")
+        warnings.append(f"{what} The draft was created without data from a barcode.")
         return {}
     if article is None and needed:
         msg = (
-            f"No database has the barcode {barcode.digits}. Send a name or a prompt as well to"
-            " describe the article."
+            f"No database has the barcode {barcode.digits}. Also send a name or a prompt that "
+            "describes the product."
         )
         raise NotFoundError(msg)
     facts = asdict(article) if article else {}
@@ -259,9 +259,9 @@ def _request_draft(request: DraftRequest) -> drafts.Draft:
 
 
 _FAILURES = {
-    "refused": "rejects the request; the operator should check its key and the model's name",
-    "rate_limited": "accepts no more requests for now",
-    "unavailable": "is unavailable or failing",
+    "refused": "rejected the request; the operator should check the API key and the model's name",
+    "rate_limited": "has reached its rate limit",
+    "unavailable": "is unavailable",
     "timeout": "did not answer in time",
     "garbage": "sent an invalid answer",
 }

@@ -24,7 +24,10 @@ def check_change(product: ProductRow, delta: int) -> None:
         )
     new_stock = product.stock + delta
     if new_stock < 0:
-        msg = f"Only {product.stock} in stock; {-delta} cannot be removed."
+        msg = (
+            f"stockDelta: expected at least -{product.stock}, because {product.stock} are in "
+            f"stock, received -{-delta}."
+        )
         raise InsufficientStockError(msg, stock=product.stock)
     if new_stock > MAX_STOCK:
         msg = f"{product.stock} in stock and {delta} more would exceed the limit of {MAX_STOCK:,}."
@@ -42,7 +45,10 @@ def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
     min_stock = max_stock = stock
     if len(attempts) > MAX_EXACT_ATTEMPTS:
         min_stock, max_stock = max(0, -delta), min(MAX_STOCK, MAX_STOCK - delta)
-        ctx.warn("Other calls are changing this stock. Get the product to read its current stock.")
+        ctx.warn(
+            "Other calls changed this stock at the same time. Get the product to read its "
+            "current stock."
+        )
     bounds = _bounds_of_event(stock, delta)
     products.add_stock(
         ctx.unit,

@@ -30,7 +30,7 @@ class BarcodeQuery(Wire):
 class FoundImage(Wire):
     """An image of an article."""
 
-    url: str = Field(description="https URL.")
+    url: str = Field(description="https URL of the image.")
 
 
 class ArticleDraft(Wire):
@@ -70,9 +70,9 @@ class ProductDraftRequest(Wire):
     AT_LEAST_ONE_OF = ("name", "barcode", "prompt")
 
     name: CardName | None = optional("Rough name.")
-    barcode: str | None = optional("Looked up first.")
+    barcode: str | None = optional("8 or 12-14 digits, looked up first.")
     prompt: Prompt | None = optional("What to emphasize.")
-    language: Language = Field(default="ru", description="Language code.")
+    language: Language = Field(default="ru", description="Language of the draft.")
 
     @model_validator(mode="after")
     def _has_input(self) -> Self:
@@ -139,11 +139,17 @@ def _look_up_in_databases(ctx: Context, barcode: Barcode) -> Found | None:
     A failure adds a warning.
     """
     if barcode.in_store:
-        ctx.warn("This number is for in-store use, so only the workspace's products were searched.")
+        ctx.warn(
+            "This barcode is for use inside a store, so only the workspace's products were "
+            "searched."
+        )
     try:
         return barcodes.look_up(ctx.workspace_id, barcode)
     except LookupFailedError as failure:
-        ctx.warn(f"Not found, but some databases could not be reached: {failure.reason}.")
+        ctx.warn(
+            "The barcode was not found, but some databases could not be searched: "
+            f"{failure.reason}. Try again later."
+        )
         return None
 
 
@@ -160,7 +166,7 @@ def _look_up_in_databases(ctx: Context, barcode: Barcode) -> Found | None:
 def ai_fill_product(ctx: Context, args: ProductDraftRequest) -> ProductDraftResult:
     """Draft a product's card with photos from a name, barcode or prompt.
 
-    Nothing is stored: review it, add a price, then call svc_create_product.
+    Nothing is stored: review the draft, add a price, then call svc_create_product.
     """
     drafted = drafting.draft_card(
         ctx,

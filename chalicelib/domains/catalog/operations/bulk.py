@@ -68,11 +68,12 @@ class BulkProducts(Wire):
     value: Value = Field(
         default=None,
         description=(
-            "Kopecks; percent -100 to 1000, 10 = +10 %; stock or null; category id or null."
+            "setPrice: kopecks; changePricePercent: -100 to 1000, 10 = +10 %; setStock: "
+            "stock or null; setCategory: id or null."
         ),
     )
     category_id: Annotated[Id | None, NULL_IS_A_VALUE] = Field(
-        default=None, description="For setCategory; null: none."
+        default=None, description="For setCategory; null: no category."
     )
     confirm: bool = Field(default=False, description="Must be true to delete.")
     dry_run: bool = Field(default=False, description="Only report.")
@@ -176,7 +177,7 @@ class _Action:
     errors=(ConfirmationRequiredError,),
 )
 def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
-    """Apply an action to up to 100 products, each on its own. Try dryRun first."""
+    """Apply an action to up to 100 products, each separately. Try dryRun first."""
     action = _parse_action(ctx, args)
     results = {n: _invalid(id_) for n, id_ in enumerate(args.ids) if isinstance(id_, InvalidItem)}
     valid = {n: id_ for n, id_ in enumerate(args.ids) if not isinstance(id_, InvalidItem)}
@@ -256,7 +257,7 @@ def _parse_value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its 
     arguments = args.provided("ids", "action", "confirm", "dry_run", "category_id")
     if args.action != "setCategory":
         if args.category_id is not None:
-            ctx.warn(f"categoryId has no meaning for {args.action} and was ignored.")
+            ctx.warn(f"categoryId was ignored, because the action {args.action} does not use it.")
     elif "category_id" in args.model_fields_set and (args.category_id or args.value is None):
         arguments = {"value": args.category_id}
     if args.action in _VALUES:
@@ -264,7 +265,7 @@ def _parse_value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its 
             arguments = read_texts(_VALUES[args.action], arguments, from_json)
         return parsing.parse(_VALUES[args.action], arguments).value  # type: ignore[attr-defined]  # each has it
     if arguments:
-        ctx.warn(f"value has no meaning for {args.action} and was ignored.")
+        ctx.warn(f"value was ignored, because the action {args.action} does not use it.")
     return None
 
 
@@ -285,6 +286,6 @@ def _to_category(ctx: Context, category_id: str | None) -> _Action:
 def _changed_price(product: ProductRow, percent: float) -> int:
     price = change_by_percent(int(product.price), percent)
     if price > MAX_KOPECKS:
-        msg = f"the new price would be {price:,} kopecks; a price is at most {MAX_KOPECKS:,}"
+        msg = f"expected a new price of at most {MAX_KOPECKS:,} kopecks, but it would be {price:,}"
         raise ValidationError.of("value", msg)
     return price

@@ -65,11 +65,11 @@ class CategoryRef(Wire):
 class CategoryOut(CategoryRef):
     """A category."""
 
-    name: str = Field(description="Name.")
+    name: str = Field(description="Name of the category.")
     slug: str = Field(description="Short name, unique within its kind.")
     parent_id: Id | None = Field(description="Id of the parent category, or null at the top.")
     kind: str = Field(description="product or service.")
-    sort_order: int = Field(description="Position, ascending.")
+    sort_order: int = Field(description="Position in the list, ascending.")
     items_count: int = Field(description="Products or services directly in the category.")
 
     @classmethod
@@ -103,17 +103,17 @@ class CategoryCreate(Wire):
     """A new category."""
 
     name: Title = Field(description="Name.")
-    parent_id: Id | None = optional("Parent category.")
+    parent_id: Id | None = optional("Parent category; default: none.")
     slug: Slug | None = optional("Made from the name if omitted.")
     kind: Kind = Field(default="product", description="Kind of its items.")
-    sort_order: SortOrder | None = optional("Last if omitted.")
+    sort_order: SortOrder | None = optional("Position; default: last.")
 
 
 class CategoryPatch(Patch, CategoryRef):
     """Changes to a category."""
 
     name: Title = optional("Name.")
-    slug: Slug = optional("Unique.")
+    slug: Slug = optional("Unique slug.")
     parent_id: Id | None = optional("Parent category; null: none.")
     sort_order: SortOrder = optional("Position, ascending.")
 
@@ -121,7 +121,7 @@ class CategoryPatch(Patch, CategoryRef):
 class CategoryDelete(CategoryRef):
     """Arguments of a category's deletion, with the new category of its items."""
 
-    move_to: Id | None = optional("New category of its items.")
+    move_to: Id | None = optional("Category for its items; default: none.")
     dry_run: bool = Field(default=False, description="Only report.")
 
 
@@ -171,7 +171,10 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
     """Create a category of products or services, up to five levels deep."""
     tree = _Tree(ctx.workspace_id, args.kind)
     if len(tree.rows) >= MAX_CATEGORIES:
-        msg = f"A workspace has at most {MAX_CATEGORIES} {args.kind} categories; delete some first."
+        msg = (
+            f"The workspace has {MAX_CATEGORIES} {args.kind} categories, which is the maximum. "
+            "Delete a category first."
+        )
         raise ConflictError(msg)
     _check_parent(tree, None, args.parent_id)
     last = max((int(row.sort_order) for row in tree.rows.values()), default=0)
@@ -358,4 +361,6 @@ def _free_slug(ctx: Context, tree: _Tree, name: str) -> str:
 
 
 def _slug_taken_error(slug: str) -> SlugTakenError:
-    return SlugTakenError(f'The slug "{slug}" is taken by a category of this kind. Choose another.')
+    return SlugTakenError(
+        f'The slug "{slug}" is used by another category of this kind. Choose another slug.'
+    )

@@ -115,7 +115,10 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
     positions = [SortPosition(int(products_by_id[i].sort_order), i) for i in args.ids]
     numbers = query.first_in_order(positions, first_other)
     if any(abs(number) > MAX_SORT_ORDER for number in numbers.values()):
-        raise ConflictError("No room is left before the first product; raise its sortOrder first.")
+        raise ConflictError(
+            "The first product has the lowest possible sortOrder, so no product can be moved "
+            "before it. Raise its sortOrder first."
+        )
     if numbers:
         ctx.unit.save(lock)
         if args.category_id is not None:

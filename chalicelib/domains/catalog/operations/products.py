@@ -78,7 +78,7 @@ class ProductRef(Wire):
 class ProductOut(ProductRef):
     """A product."""
 
-    name: str = Field(description="Name.")
+    name: str = Field(description="Name of the product.")
     price: int = Field(description="Price in kopecks.")
     description: str | None = Field(description="Description, or null.")
     description_truncated: bool = Field(description=descriptions.TRUNCATED)
@@ -116,14 +116,14 @@ class ProductListQuery(ListQuery):
     subcategories: bool = Field(default=False, description="Include subcategories.")
     sku: Sku | None = optional("Exact SKU.")
     barcode: BarcodeText | None = optional("Exact barcode.")
-    min_price: Kopecks | None = optional("Kopecks.")
-    max_price: Kopecks | None = optional("Kopecks.")
-    in_stock: bool | None = optional("Can be sold: stock above 0 or not tracked; false: sold out.")
-    max_stock: Stock | None = optional("Tracked stock of at most this; finds low stock.")
+    min_price: Kopecks | None = optional("Minimum, in kopecks.")
+    max_price: Kopecks | None = optional("Maximum, in kopecks.")
+    in_stock: bool | None = optional("true: stock above 0 or not tracked; false: sold out.")
+    max_stock: Stock | None = optional("Only tracked stock up to this number.")
     sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
-        default="sortOrder", description="Sort by."
+        default="sortOrder", description="Sort key; sortOrder: manual order."
     )
-    sort_dir: Literal["asc", "desc"] | None = optional("desc for createdAt, else asc.")
+    sort_dir: Literal["asc", "desc"] | None = optional("Default: desc for createdAt, else asc.")
     descriptions: Descriptions | None = optional(f"full: uncut; size to {MAX_FULL}.")
 
     @model_validator(mode="after")
@@ -145,11 +145,11 @@ class ProductCreate(Wire):
     name: Name = Field(description="Name.")
     price: Kopecks = Field(description="In kopecks.")
     description: Description | None = optional("Description.")
-    sku: Sku | None = optional("Unique.")
-    stock: Stock | None = optional("null: not tracked.")
+    sku: Sku | None = optional("Unique SKU.")
+    stock: Stock | None = optional("Pieces; null: not tracked.")
     category_id: Id | None = optional("Category id.")
     images: Images | None = optional("The main one first.")
-    barcode: BarcodeText | None = optional("8, 12-14 digits.")
+    barcode: BarcodeText | None = optional("8 or 12-14 digits.")
     status: Status = Field(default="active", description="inactive hides it.")
 
 
@@ -164,7 +164,9 @@ class ProductPatch(Patch, ProductCreate, ProductRef):
     @model_validator(mode="after")
     def _check_one_stock_field(self) -> Self:
         if {"stock", "stock_delta"} <= self.model_fields_set:
-            raise PydanticCustomError("both", "send stock or stockDelta, not both")
+            raise PydanticCustomError(
+                "both", "expected stock or stockDelta, received both; send one of them"
+            )
         return self
 
 
@@ -206,10 +208,7 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
     if args.descriptions == "full":
         records = list(map(ProductOut.from_record, page.records))
     else:
-        remedy = (
-            "list with descriptions=full, or get a product "
-            f"({call('svc_get_product')}), for the whole"
-        )
+        remedy = f"list with descriptions=full, or get the product ({call('svc_get_product')})"
         records = descriptions.shortened(
             ctx, page.records, ProductOut.from_record, noun="product", remedy=remedy
         )
@@ -225,7 +224,7 @@ def _stock_range(args: ProductListQuery) -> tuple[int | None, int | None]:
 def _category_filter(ctx: Context, args: ProductListQuery) -> str | list[str] | None:
     if args.category_id is None or not args.subcategories:
         if args.subcategories:
-            ctx.warn("subcategories has no meaning without categoryId and was ignored.")
+            ctx.warn("subcategories was ignored, because it requires categoryId.")
         return args.category_id
     return categories.subtree_ids(ctx.workspace_id, args.category_id, "product")
 
@@ -253,12 +252,16 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     errors=(InvalidBarcodeError, SkuTakenError),
 )
 def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
-    """Create a product, last in the order. A failed image is a warning."""
+    """Create a product, last in the order.
+
+    If an image cannot be imported, the result has a warning.
+    """
     values = to_attributes(ctx, args.provided() | {"status": args.status}, ())
     number = products.number_at_end(ctx.workspace_id)
     product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
     advice = (
-        f"Change that product instead ({call('svc_update_product')}), or send another SKU or none."
+        f"Change that product instead ({call('svc_update_product')}), or send another SKU, "
+        "or no SKU."
     )
     ctx.unit.create(product, claim_errors=_sku_taken_error(ctx, product, advice))
     return ProductResult(product=ProductOut.from_record(product))
@@ -288,7 +291,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
         setattr(product, name, value)
     if delta is not None:
         product.stock += delta
-    advice = "Send another SKU, or null for none."
+    advice = "Send another SKU, or null for no SKU."
     ctx.unit.save(product, claim_errors=_sku_taken_error(ctx, product, advice))
     return ProductResult(product=ProductOut.from_record(product))
 
@@ -300,7 +303,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     example={"id": "PRODUCT_ID"},
 )
 def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
-    """Delete a product and free its SKU. Its images stay in the files."""
+    """Delete a product and free its SKU. Its images are kept in the files."""
     stage_deletion(ctx.unit, PRODUCTS.require(ctx.workspace_id, args.id))
     return DeletedResult(id=args.id, deleted=not args.dry_run)
 

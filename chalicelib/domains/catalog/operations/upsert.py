@@ -344,8 +344,8 @@ def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOu
     if product is not None and late:
         values_sent.pop("images")
         ctx.warn(
-            "Not all images could be imported in time, so the product keeps its images. "
-            "Send the item again."
+            "Some images could not be imported in time, so the images of the product are "
+            "unchanged. Send this item again."
         )
     values_sent |= new_sku(item, rows.holders)
     values = to_attributes(ctx, values_sent, product.images if product else ())
@@ -402,7 +402,7 @@ def _require_category(unit: UnitOfWork, rows: _Rows, category_id: str | None) ->
 
 def _duplicate_error(item: Item) -> ValidationError:
     what = "id" if isinstance(item, ItemById) else "SKU, ignoring case"
-    msg = f"Several items have this {what}; send only one of them."
+    msg = f"Several items have this {what}. Send only one of these items."
     return ValidationError(msg)
 
 

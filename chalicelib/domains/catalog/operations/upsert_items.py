@@ -27,10 +27,10 @@ class ProductItem(Partial):
     name: Name = optional("Name; a new product needs it.")
     price: Kopecks = optional("In kopecks; a new product needs it.")
     description: Description | None = optional("Description.")
-    stock: Stock | None = optional("null: not tracked.")
+    stock: Stock | None = optional("Pieces; null: not tracked.")
     category_id: Id | None = optional("Product category id.")
     images: Images | None = optional("Replaces all.")
-    barcode: BarcodeText | None = optional("8, 12-14 digits.")
+    barcode: BarcodeText | None = optional("8 or 12-14 digits.")
     status: Status = optional("inactive hides it; a new one is active if omitted.")
     sort_order: SortOrder = optional("Position in the list; a new one is last if omitted.")
 

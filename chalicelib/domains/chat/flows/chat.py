@@ -141,8 +141,8 @@ class CheckedMessage:
             raise SessionBusyError
         if dialog is not None and dialog.last_number >= 2 * MAX_MESSAGES:
             msg = (
-                f"This dialog has {MAX_MESSAGES} messages, the most it can have. Leave sessionId "
-                "out to begin another one."
+                f"This dialog has {MAX_MESSAGES} messages, which is the maximum. To start "
+                "another dialog, omit sessionId."
             )
             raise RateLimitedError(msg)
         if self.count_message is not None:
@@ -334,15 +334,15 @@ def _sources(prompt: Prompt) -> list[dict[str, str]]:
     return [{"title": title, "url": url} for url, title in urls.items() if url]
 
 
-MESSAGES = Limit("chat", "messages a minute to a bot", 60, timedelta(minutes=1))
+MESSAGES = Limit("chat", "messages per minute to a bot", 60, timedelta(minutes=1))
 """Messages per minute from one visitor to one bot.
 
 If the rate limiter is unavailable, requests are refused.
 """
-MESSAGES_PER_DAY = Limit("chat-day", "messages a day to a bot", 200, timedelta(days=1))
+MESSAGES_PER_DAY = Limit("chat-day", "messages per day to a bot", 200, timedelta(days=1))
 """Messages per day from one visitor to one bot, counted in the transaction that reserves."""
 MESSAGES_OF_BOT = Limit(
-    "chat-bot", "messages a minute to this bot", 600, timedelta(minutes=1), share=MESSAGES
+    "chat-bot", "messages per minute to this bot", 600, timedelta(minutes=1), share=MESSAGES
 )
 """Messages per minute from all visitors to one bot. It applies only behind the edge."""
 
@@ -413,7 +413,7 @@ def _find_session(args: ChatRequest, workspace_id: str) -> SessionRow | None:
         return None
     session = chat_sessions.find(workspace_id, args.agent_id, args.session_id)
     if session is None:
-        msg = "This bot has no such session. Leave sessionId out to begin a new dialog."
+        msg = "This bot has no session with this sessionId. To start a new dialog, omit sessionId."
         raise NotFoundError(msg)
     return session
 
@@ -525,7 +525,7 @@ class _Message:
         if self.caller.in_console or not agent.is_private:
             return
         if not (token and bot_keys.is_key_of(agent.id, token)):
-            raise ForbiddenError("This bot is private: send one of its keys as apiKey.")
+            raise ForbiddenError("This bot is private. Send a key of the bot as apiKey.")
 
     def _find_replay(self, key: Future[None]) -> Replay | None:
         """Return the stored answer of a call with an idempotency key, or mark the key.

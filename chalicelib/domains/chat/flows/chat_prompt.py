@@ -212,7 +212,11 @@ def fit(
         if max_output is not None:
             break
     if max_output is None:
-        raise MessageTooLongError.of("message", "too long for this bot's model; shorten it")
+        raise MessageTooLongError.of(
+            "message",
+            "expected a message that fits the context of this bot's model, received a longer "
+            "one; shorten it",
+        )
     if problem is not None:
         raise problem
     messages, input_tokens = fit_history(preamble, turns, question, count, context - max_output)

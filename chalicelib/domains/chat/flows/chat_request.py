@@ -40,7 +40,7 @@ MAX_MESSAGE = 10_000
 
 def _not_blank(text: str) -> str:
     if not text.strip():
-        raise PydanticCustomError("blank", "expected some text, received only white space")
+        raise PydanticCustomError("blank", "expected a message, received only white space")
     return text
 
 
@@ -156,7 +156,7 @@ def find_or_mark(  # noqa: PLR0913  the fields of a call
     body = from_json(stored_record.body or b"{}")
     answer = messages.find(workspace_id, body["dialog"], body["number"])
     if answer is None:
-        raise ConflictError("The dialog of this idempotency key has been erased. Use a new key.")
+        raise ConflictError("The dialog that used this idempotency key was erased. Use a new key.")
     if is_anonymous:
         token = chat_sessions.begin(workspace_id, agent_id=agent_id, dialog_id=new_id())
     else:

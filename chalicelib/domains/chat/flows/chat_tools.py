@@ -400,13 +400,15 @@ class OrderLine(Wire):
     """A product of an order."""
 
     product: str = Field(min_length=1, max_length=200, description="Name of the product.")
-    quantity: int = Field(default=1, ge=1, le=1_000, description="Pieces.")
+    quantity: int = Field(default=1, ge=1, le=1_000, description="Number of pieces.")
 
 
 class OrderProposal(PersonArguments):
     """An order to propose."""
 
-    items: list[OrderLine] = Field(min_length=1, max_length=MAX_LINES, description="Products.")
+    items: list[OrderLine] = Field(
+        min_length=1, max_length=MAX_LINES, description="Products and quantities."
+    )
 
 
 class PersonRequest(Wire):

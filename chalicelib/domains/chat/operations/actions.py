@@ -122,7 +122,7 @@ def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult | Actio
     if row.result is not None and row.state != proposals.AWAITING:
         return ActionResult.model_validate(row.result)
     if proposal.state == "failed":
-        raise ActionEndedError("This time is no longer free. Ask for another one.")
+        raise ActionEndedError("This time is no longer free. Ask the bot for another time.")
     if proposal.state != proposals.OPEN:
         msg = f"This action is no longer open: it is {proposal.state}. Ask the bot again."
         raise ActionEndedError(msg)
@@ -135,7 +135,10 @@ def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult | Actio
     try:
         action_result = carry_out(ctx, proposal, args.values or {})
     except NotFoundError:
-        msg = "What the bot has proposed is no longer offered. Ask the bot again."
+        msg = (
+            "The service or product that the bot proposed is no longer available. Ask the bot "
+            "again."
+        )
         raise ActionEndedError(msg) from None
     response = action_result.model_dump(mode="json", by_alias=True)
     if isinstance(action_result, ActionAwaitsMail):
@@ -180,7 +183,7 @@ def _find(ctx: Context, args: ActionDecision) -> _Proposal:
             the same.
     """
     reference = ProposalId.parse(args.id)
-    missing = NotFoundError("There is no such action in this session.")
+    missing = NotFoundError("This session has no action with this id.")
     if reference is None:
         raise missing
     workspace_id, session_hash = ctx.workspace_id, tokens.digest(args.session_id)
@@ -245,7 +248,7 @@ def _book(
     if (booking.price, booking.duration_min) != (arguments["price"], arguments["minutes"]):
         raise ChangedError("The price or the duration has changed. Ask the bot again.")
     if booking.hold_expires_at is not None:
-        raise ChangedError("This booking now has to be paid in advance. Ask the bot again.")
+        raise ChangedError("This booking now requires payment in advance. Contact the business.")
     _note_contacts(ctx, proposal.dialog, [booking.client_phone, booking.client_email])
     if isinstance(new_booking, MadeBooking):
         return _booked(ctx.workspace_id, row, new_booking)
@@ -319,7 +322,7 @@ def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionR
     prices = {product.id: int(product.price) for product in products if product.status == "active"}
     if any(prices.get(line["productId"]) != line["price"] for line in items):
         raise ChangedError(
-            "A price has changed, or a product is no longer sold. Ask the bot again."
+            "A price has changed, or a product is no longer available. Ask the bot again."
         )
     field_names = {field["name"] for field in proposal.row.card["fields"]}
     filled = {name: value for name, value in values.items() if name in field_names}

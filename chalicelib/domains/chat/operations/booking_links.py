@@ -18,7 +18,7 @@ from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.visitor_bookings import ChangedError, PublicBookingOut
 from chalicelib.domains.chat.operations import actions
 
-BOOKINGS = Limit("link-bookings", "bookings by links a minute", 30, timedelta(minutes=1))
+BOOKINGS = Limit("link-bookings", "bookings with links per minute", 30, timedelta(minutes=1))
 
 
 class BookingLinkRef(Wire):

@@ -40,12 +40,16 @@ class AllDialogsQuery(Wire):
     """Filters and page of a list of dialogs."""
 
     agent_id: Id | None = optional("Bot id.")
-    channel: Channel | None = optional("Channel.")
+    channel: Channel | None = optional("widget, api, page or test.")
     lead_id: Id | None = optional("Lead id.")
     search: SearchText | None = optional("In the first 2 KB of the visitor's text.")
-    from_: When | None = Field(default=None, alias="from", description="Started since.")
+    from_: When | None = Field(
+        default=None,
+        alias="from",
+        description="ISO 8601; only dialogs that started at this time or later.",
+    )
     to: When | None = optional("Started by then; a date includes the whole day.")
-    page: PageNumber = Field(default=1, description="From 1.")
+    page: PageNumber = Field(default=1, description="Page, from 1.")
     size: int = Field(default=20, ge=1, le=100, description="Dialogs a page.")
 
 
@@ -58,7 +62,7 @@ class NamedDialog(DialogSummary):
 class AllDialogs(Wire):
     """A page of dialogs."""
 
-    dialogs: list[NamedDialog] = Field(description="Newest first.")
+    dialogs: list[NamedDialog] = Field(description="Dialogs, newest first.")
     total: int = Field(description="Dialogs that match, over all pages.")
 
 
@@ -66,7 +70,7 @@ class DialogPageQuery(Wire):
     """A dialog, and the page of its messages."""
 
     id: Id = Field(description="Dialog id.")
-    page: PageNumber = Field(default=1, description="From 1.")
+    page: PageNumber = Field(default=1, description="Page, from 1.")
 
 
 class ActionDetails(ActionOut):

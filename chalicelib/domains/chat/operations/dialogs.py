@@ -33,12 +33,16 @@ class DialogSummary(Wire):
 
     id: Id = Field(description="Dialog id.")
     agent_id: Id = Field(description="Bot id.")
-    channel: Channel = Field(description="Channel.")
+    channel: Channel = Field(
+        description="Where the dialog takes place; test: by the workspace's own staff."
+    )
     lead_id: Id | None = Field(description="Lead created from it, or null.")
-    handover_at: Timestamp | None = Field(description="When the bot asked for a person, or null.")
+    handover_at: Timestamp | None = Field(
+        description="When the bot requested a member of staff, or null."
+    )
     messages_count: int = Field(description="Messages of both sides.")
     preview: str = Field(description="Beginning of the visitor's messages.")
-    started_at: Timestamp = Field(description="Start.")
+    started_at: Timestamp = Field(description="Time of the first message.")
     last_message_at: Timestamp = Field(description="Time of the visitor's last message.")
     tokens: int = Field(description="Input and output tokens of its answers.")
 
@@ -58,18 +62,24 @@ class DialogOut(Wire):
 
     id: Id = Field(description="Dialog id.")
     agent_id: Id = Field(description="Bot id.")
-    channel: Channel = Field(description="Channel.")
+    channel: Channel = Field(
+        description="Where the dialog takes place; test: by the workspace's own staff."
+    )
     lead_id: Id | None = Field(description="Lead created from it, or null.")
     page_url: str | None = Field(description="URL of its first page, without query, or null.")
-    started_at: Timestamp = Field(description="Start.")
-    handover_at: Timestamp | None = Field(description="When the bot asked for a person, or null.")
-    handover_reason: str | None = Field(description="Why it did, or null. Untrusted text.")
+    started_at: Timestamp = Field(description="Time of the first message.")
+    handover_at: Timestamp | None = Field(
+        description="When the bot requested a member of staff, or null."
+    )
+    handover_reason: str | None = Field(
+        description="Reason for the request, or null. Untrusted text."
+    )
 
 
 class ToolCallOut(Wire):
     """A tool call of the model. Its arguments are untrusted text."""
 
-    name: str = Field(description="Tool.")
+    name: str = Field(description="Name of the tool.")
     arguments: str = Field(description="JSON as the model wrote it, at most 1,000 bytes.")
     is_error: bool = Field(description="Whether it failed.")
 
@@ -105,7 +115,7 @@ class DialogMessageOut(Wire):
 
     id: Id = Field(description="Message id.")
     role: Literal["user", "assistant"] = Field(description="user: the visitor; assistant: the bot.")
-    content: str = Field(description="Text.")
+    content: str = Field(description="Text of the message.")
     created_at: Timestamp = Field(description="Time of the message, or of the end of an answer.")
     tokens: int | None = Field(
         description="Output tokens of an answer, or all input tokens of a visitor's message."
@@ -129,20 +139,22 @@ class DialogListQuery(Wire):
     """Filters and page of a list of dialogs."""
 
     agent_id: Id = Field(description="Bot id.")
-    channel: Channel | None = optional("Channel.")
+    channel: Channel | None = optional("test: by own staff.")
     lead_id: Id | None = optional("Lead id.")
-    has_lead: bool | None = optional("With or without a lead.")
-    from_: When | None = Field(default=None, alias="from", description="Last message since.")
-    to: When | None = optional("Started by then.")
+    has_lead: bool | None = optional("true: with a lead; false: without.")
+    from_: When | None = Field(
+        default=None, alias="from", description="Last message since; ISO 8601."
+    )
+    to: When | None = optional("Started until; ISO 8601.")
     search: SearchText | None = optional("In the first 2 KB of the visitor's text.")
-    page: PageNumber = Field(default=1, description="From 1.")
-    size: int = Field(default=20, ge=1, le=100, description="Dialogs a page.")
+    page: PageNumber = Field(default=1, description="Page, from 1.")
+    size: int = Field(default=20, ge=1, le=100, description="Dialogs per page.")
 
 
 class DialogList(Wire):
     """A page of dialogs."""
 
-    dialogs: list[DialogSummary] = Field(description="Newest first.")
+    dialogs: list[DialogSummary] = Field(description="Dialogs, newest first.")
     total: int = Field(description="Dialogs that match, over all pages.")
 
 
@@ -152,14 +164,16 @@ class DialogQuery(Wire):
     id: Id = Field(description="Dialog id.")
     agent_id: Id | None = optional("Bot id.")
     offset: int = Field(default=0, ge=0, le=10**9, description="Messages to skip.")
-    limit: int | None = Field(default=None, ge=1, le=500, description="Messages; default: all.")
+    limit: int | None = Field(
+        default=None, ge=1, le=500, description="Maximum messages; default: all."
+    )
 
 
 class Transcript(Wire):
     """A dialog with its messages."""
 
     dialog: DialogOut = Field(description="The dialog.")
-    messages: list[DialogMessageOut] = Field(description="Oldest first.")
+    messages: list[DialogMessageOut] = Field(description="Messages, oldest first.")
     actions: list[ActionOut] = Field(description="What the bot proposed, oldest first.")
 
 
@@ -235,7 +249,10 @@ def read_messages(workspace_id: str, args: DialogQuery) -> list[DialogMessageOut
     for message in messages.page(workspace_id, args.id, args.offset, args.limit):
         size += len(message.content.encode())
         if size > MAX_ANSWER_BYTES:
-            msg = "The dialog is too long for one response. Request a part of it (offset, limit)."
+            msg = (
+                "The dialog is too long for one response. Request a part of the messages with "
+                "offset and limit."
+            )
             raise PayloadTooLargeError(msg)
         shown_messages.append(DialogMessageOut.from_record(message))
     return shown_messages

@@ -30,7 +30,7 @@ class AgentPeriod(Wire):
 
     agent_id: Id = Field(description="Bot id.")
     from_: Day | None = Field(
-        default=None, alias="from", description="First day; default: 30 days."
+        default=None, alias="from", description="First day; default: the last 30 days."
     )
     to: Day | None = optional("Last day; default: today.")
 
@@ -38,14 +38,14 @@ class AgentPeriod(Wire):
 class WidgetPeriod(AgentPeriod):
     """Bot, period and site of widget statistics."""
 
-    project_id: Id | None = optional("On this site.")
+    project_id: Id | None = optional("Only visits on this site.")
 
 
 class TokenCounts(Wire):
     """Tokens."""
 
-    input: int = Field(description="Sent to the model.")
-    output: int = Field(description="In its answers.")
+    input: int = Field(description="Tokens sent to the model.")
+    output: int = Field(description="Tokens in its answers.")
     total: int = Field(description="Sum of both.")
 
     @classmethod
@@ -66,7 +66,7 @@ class RejectedCounts(Wire):
 class ChannelCounts(Wire):
     """Counts of a channel."""
 
-    dialogs: int = Field(description="Dialogs begun.")
+    dialogs: int = Field(description="Number of started dialogs.")
     messages: int = Field(description="Messages of both sides.")
     tokens: int = Field(description="Tokens, input and output.")
 
@@ -97,7 +97,7 @@ class ActionCounts(Wire):
 class AgentStats(Wire):
     """Statistics of a bot. The totals exclude the channel ``test``."""
 
-    dialogs: int = Field(description="Dialogs begun.")
+    dialogs: int = Field(description="Number of started dialogs.")
     messages: int = Field(description="Messages of both sides.")
     leads: int = Field(description="Leads created from its dialogs.")
     tokens: TokenCounts = Field(description="Tokens of its answers.")
@@ -115,7 +115,7 @@ class StageCount(Wire):
     """Number of visits that reached a stage."""
 
     stage: Stage = Field(description="loaded, opened, started, engaged or lead.")
-    count: int = Field(description="Visits.")
+    count: int = Field(description="Number of visits.")
     rate: float = Field(description="Share of the visits that loaded the widget, from 0 to 1.")
 
 

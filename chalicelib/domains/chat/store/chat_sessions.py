@@ -37,7 +37,7 @@ class SessionBusyError(ConflictError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The bot is still answering in this session. Wait for the end of that answer.",
+            "The bot is still answering in this session. Wait until the answer is complete.",
             headers={"Retry-After": "2"},
         )
 

@@ -60,7 +60,10 @@ def begin(visitor: str, request_id: str, open_streams: OpenStreamsRow | None = N
     def attempt() -> None:
         row, now = unused.pop() if unused else find(visitor), clock.now()
         if len(row.ends) >= max_open:
-            msg = f"Too many answers at once: {max_open:,} are allowed. Wait for one to end."
+            msg = (
+                f"Too many answers at the same time: the maximum is {max_open:,}. Wait until an "
+                "answer is complete."
+            )
             raise RateLimitedError(msg, headers={"Retry-After": "5"})
         row.ends[request_id] = (now + LONGEST).isoformat()
         _save(row)

@@ -58,7 +58,7 @@ class ClientLead(Wire):
     """A lead of a client."""
 
     id: Id = Field(description="Lead id.")
-    status: str = Field(description="Status.")
+    status: str = Field(description="new, in_progress, completed, rejected or archived.")
     created_at: Timestamp = Field(description="When it was submitted.")
 
 
@@ -66,7 +66,7 @@ class ClientBooking(Wire):
     """A booking of a client."""
 
     id: Id = Field(description="Booking id.")
-    status: str = Field(description="Status.")
+    status: str = Field(description="pending_payment, confirmed, cancelled, completed or no_show.")
     service_name: str = Field(description="Name of the service.")
     start_at: Timestamp = Field(description="When it starts.")
 
@@ -87,13 +87,13 @@ class ClientRef(Wire):
 class ClientListQuery(ListQuery):
     """Filters, sort and page of a list of clients."""
 
-    size: int = Field(default=20, ge=1, le=100, description="Clients a page.")
+    size: int = Field(default=20, ge=1, le=100, description="Clients per page.")
     search: SearchText | None = optional("In name, e-mail, phone (any spelling).")
     tag: Annotated[str, StringConstraints(strip_whitespace=True, max_length=50)] | None = optional(
-        "Tag."
+        "Only clients with this tag."
     )
     sort: Literal["createdAtDesc", "nameAsc", "lastActivityDesc"] = Field(
-        default="createdAtDesc", description="Activity: the newest lead or booking."
+        default="createdAtDesc", description="lastActivityDesc: by the newest lead or booking."
     )
 
 
@@ -107,11 +107,11 @@ class ClientList(Wire):
 class ClientPatch(Patch, ClientRef):
     """Changes to a client."""
 
-    name: PersonName | None = optional("null clears.")
-    email: Email | None = optional("null clears.")
-    phone: PhoneText | None = optional("null clears.")
+    name: PersonName | None = optional("null clears it.")
+    email: Email | None = optional("null clears it.")
+    phone: PhoneText | None = optional("In any format; null clears it.")
     tags: Tags = optional("Replaces all.")
-    notes: Notes | None = optional("null clears.")
+    notes: Notes | None = optional("null clears them.")
     if_version: IfVersion = IF_VERSION
 
 
@@ -219,5 +219,8 @@ def _check_free(ctx: Context, client: ClientRow, changes: dict[str, Any]) -> Non
     }
     for name, holder in clients.holders(ctx.workspace_id, new_contacts).items():
         if holder != client.id:
-            msg = f"Another client has this {name}: {holder}. Clients are never merged."
+            msg = (
+                f"The client {holder} already has this {name}. Clients cannot be merged. Change "
+                f"that client, or send another {name}."
+            )
             raise DuplicateClientError(msg, client_id=holder)

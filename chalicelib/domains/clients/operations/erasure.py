@@ -147,7 +147,7 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
     trace, linked = ctx.unit.run_side_effect_once("trace", lambda: _trace(ctx, args))
     requested = bookings.naming_awaited(ctx.workspace_id, trace.contacts | trace.spellings)
     if not trace.records and not requested:
-        raise NotFoundError("No record of this person was found in the workspace.")
+        raise NotFoundError("The workspace has no data of this client.")
     upcoming = [row.id for row in trace.rows(BookingRow) if bookings.is_upcoming(row)]
     if not args.dry_run:
         _forget_replies(ctx, [record.row.id for record in trace.records])

@@ -23,7 +23,7 @@ class OrderItem(Wire):
     product_id: Id | None = Field(description="Product id, or null.")
     service_id: Id | None = Field(description="Service id, or null.")
     name: str = Field(description="Name at the time of the order.")
-    quantity: int = Field(description="Quantity.")
+    quantity: int = Field(description="Number of pieces.")
     price: int = Field(description="Unit price at the time of the order, in kopecks.")
 
 
@@ -62,8 +62,8 @@ class OrdersQuery(Wire):
     """Lead whose orders to list."""
 
     id: Id = Field(description="Lead id.")
-    page: PageNumber = Field(default=1, description="From 1.")
-    size: int = Field(default=20, ge=1, le=100, description="Orders a page.")
+    page: PageNumber = Field(default=1, description="Page, from 1.")
+    size: int = Field(default=20, ge=1, le=100, description="Orders per page.")
 
 
 class OrderList(Wire):

@@ -20,8 +20,8 @@ class ImageIn(Wire):
 
     EXACTLY_ONE_OF = (("url", "file_id"),)
 
-    url: Annotated[str, StringConstraints(max_length=2048)] = optional("https URL; copied.")
-    file_id: Id = optional("Or a file id.")
+    url: Annotated[str, StringConstraints(max_length=2048)] = optional("https URL to copy.")
+    file_id: Id = optional("Or the id of a file.")
 
     @model_validator(mode="after")
     def _check_one_source(self) -> Self:
@@ -36,7 +36,7 @@ class ImageOut(Wire):
     """An image of a record."""
 
     file_id: Id = Field(description="Id of its file.")
-    url: str = Field(description="Public URL.")
+    url: str = Field(description="Public URL of the image.")
     width: int = Field(description="Width in pixels.")
     height: int = Field(description="Height in pixels.")
 
@@ -82,7 +82,7 @@ def import_record_images(
     imported = [_image_map(image) for image in record_images if image is not None]
     # A mistake in the new list must not remove the images that visitors see.
     if requested and old_images and not imported:
-        ctx.warn("None of the new images could be imported; the old ones stay.")
+        ctx.warn("None of the new images could be imported, so the old images are kept.")
         return list(old_images)
     return imported
 
@@ -105,7 +105,7 @@ def _own_images(ctx: Context, requested: Sequence[ImageIn], field: str) -> dict[
             raise FILES.not_found()
         if not is_image(files[image.file_id]):
             kind = files[image.file_id].mime_type
-            message = f"expected the id of an image, received that of a file of type {kind}"
+            message = f"expected the id of an image, received the id of a file of type {kind}"
             raise ValidationError.of(field.format(number) + ".fileId", message)
     return {file_id: rehosting.to_image(file) for file_id, file in files.items()}
 

@@ -33,7 +33,7 @@ PROVIDER_LIMITS = (
 )
 """Rate limits of Openverse without a key, from its documentation, for the whole platform."""
 WORKSPACE_LIMIT = Limit(
-    "photo-share", "photo searches per workspace and day", 100, timedelta(days=1)
+    "photo-share", "photo searches per day in a workspace", 100, timedelta(days=1)
 )
 
 

@@ -349,7 +349,7 @@ def _store_all(
 def _store_one(
     workspace_id: str, url: str, deadline: Deadline, hosts: public_http.Hosts, *, allow_http: bool
 ) -> StoredObject | RejectedImage:
-    late = RejectedImage(url, "the time for all images was over", late=True)
+    late = RejectedImage(url, "the time limit for all images was reached", late=True)
     try:
         if deadline.passed:
             return late

@@ -41,7 +41,7 @@ class FileUse(Wire):
     """A record that shows a file."""
 
     type: str = Field(description="Kind of record, such as product or page.")
-    id: Id = Field(description="Record id.")
+    id: Id = Field(description="Id of the record.")
     name: str = Field(description="Name or title of the record.")
 
 
@@ -78,10 +78,13 @@ def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
     records = file_uses.records_showing(ctx.workspace_id, file.id)
     used_by = _uses(ctx.workspace_id, records[:MAX_LISTED_USES])
     if records and not args.force:
-        msg = f"{len(records)} record(s) show this file (usedBy). Change them, or send force: true."
+        msg = (
+            f"{len(records)} record(s) use this file (usedBy). Change these records, or send "
+            "force: true."
+        )
         if not args.dry_run:
             raise FileInUseError(msg, used_by=used_by, used_by_total=len(records))
-        ctx.warn(f"Without force this would be refused: {msg}")
+        ctx.warn(f"Without force, this call would be refused: {msg}")
     ctx.unit.delete(file)
     files.release_bytes(ctx.unit, int(file.size))
     _stage_removal(ctx.unit, file.id, records[:RECORDS_PER_TRANSACTION])

@@ -48,11 +48,11 @@ class FileOut(Wire):
     """A file."""
 
     id: Id = Field(description="File id.")
-    name: str = Field(description="Name.")
+    name: str = Field(description="File name.")
     url: str = Field(description="Public URL; it does not change.")
     thumbnail_url: str | None = Field(description="Small version of an image, or null.")
     mime_type: str = Field(description="Type, detected from the content; for texts, from the name.")
-    size: int = Field(description="Bytes.")
+    size: int = Field(description="Size in bytes.")
     width: int | None = Field(description="Width of an image in pixels.")
     height: int | None = Field(description="Height of an image in pixels.")
     folder_id: Id | None = Field(description="Folder, or null for the root.")
@@ -79,9 +79,9 @@ class FileResult(Wire):
 class FileListQuery(Wire):
     """Filters for listing files."""
 
-    folder_id: Id | None = optional("The root if omitted.")
+    folder_id: Id | None = optional("Default: the root folder.")
     q: SearchText | None = optional("Part of the name; searches all folders.")
-    page: PageNumber = Field(default=1, description="From 1.")
+    page: PageNumber = Field(default=1, description="Page, from 1.")
     size: int = Field(default=10, ge=1, le=100, description="Files per page.")
 
 
@@ -125,7 +125,7 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
         page = reading_page.result() if reading_page else listing()
         counts = counting.result()
     if args.q and current is not None:
-        ctx.warn("q searches all folders; folderId was ignored.")
+        ctx.warn("folderId was ignored, because q searches all folders.")
         current = None
     inside = [
         folder

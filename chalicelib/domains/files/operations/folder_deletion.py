@@ -82,8 +82,8 @@ def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
         _check_target(forest, folder, subfolders, args.move_to)
     elif files or subfolders:
         msg = (
-            f"The folder has {files} file(s) and {len(subfolders)} folder(s) in it. Send moveTo to "
-            "move them: a folder id, or null for the root."
+            f"The folder has {files} file(s) and {len(subfolders)} subfolder(s). To move them, "
+            "send moveTo: a folder id, or null for the root."
         )
         raise FolderNotEmptyError(msg, files=files, folders=len(subfolders))
     ctx.unit.delete(folder)

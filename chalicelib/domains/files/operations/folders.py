@@ -23,7 +23,7 @@ from chalicelib.lib import trees
 
 MAX_FOLDERS = 1_000
 MAX_DEPTH = 10
-TOO_DEEP = f"expected at most {MAX_DEPTH} levels of folders; choose one nearer to the root"
+TOO_DEEP = f"expected at most {MAX_DEPTH} levels of folders; choose a folder on a higher level"
 
 
 def _check_folder_name(name: str) -> str:
@@ -44,7 +44,7 @@ class FolderRef(Wire):
 class FolderOut(FolderRef):
     """A folder."""
 
-    name: str = Field(description="Name.")
+    name: str = Field(description="Name of the folder.")
     parent_id: Id | None = Field(description="Parent folder, or null at the root.")
     files_count: int = Field(description="Files directly in the folder.")
 
@@ -102,7 +102,8 @@ class NameTakenError(ConflictError):
 def name_taken_error(name: str) -> NameTakenError:
     """Return the error for a name that another folder with the same parent has."""
     return NameTakenError(
-        f'A folder "{name}" already exists there. Use it, or choose another name.'
+        f'The folder already contains a folder named "{name}". Use that folder, or choose '
+        "another name."
     )
 
 
@@ -198,7 +199,10 @@ def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
     """Create a folder for files, at the root or in another folder."""
     tree = FolderForest(ctx.workspace_id)
     if len(tree.rows) >= MAX_FOLDERS:
-        msg = f"A workspace has at most {MAX_FOLDERS:,} folders. Use an existing folder."
+        msg = (
+            f"The workspace has {MAX_FOLDERS:,} folders, which is the maximum. Use an existing "
+            "folder."
+        )
         raise ConflictError(msg)
     tree.check_parent(None, args.parent_id)
     if args.parent_id is not None:

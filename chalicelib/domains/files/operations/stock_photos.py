@@ -17,7 +17,7 @@ class CardImageQuery(Wire):
     """Search terms and paging of a photo search."""
 
     query: Title = Field(description="Search terms; English finds most.")
-    page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = Field(default=1, description="From 1.")
+    page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = Field(default=1, description="Page, from 1.")
     size: Annotated[int, Field(ge=1, le=MAX_SIZE)] = Field(
         default=MAX_SIZE, description="Photos per page."
     )

@@ -134,7 +134,10 @@ def _decode(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
     if not body:
         raise ValidationError.of("content", "expected at least one byte, received an empty file")
     if len(body) > limit:
-        msg = f"The file has {len(body):,} bytes; a call accepts {limit:,}. {IN_TWO_STEPS}"
+        msg = (
+            f"The file has {len(body):,} bytes, but the maximum for one call is {limit:,}. "
+            f"{IN_TWO_STEPS}"
+        )
         raise PayloadTooLargeError(msg)
     return body
 
@@ -234,14 +237,16 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
         if files.find_upload(ctx.workspace_id, args.id) is None:
             # A concurrent call completed the upload and removed its bytes.
             return _find_completed(ctx, args.id)
-        message = f"nothing was sent yet; PUT the {size:,} bytes to the upload's URL first"
+        message = f"expected {size:,} bytes at the upload's URL, received none; PUT the bytes first"
         raise ValidationError.of("id", message)
     if len(body) != size:
-        message = f"{size:,} bytes were announced, {len(body):,} were sent; send them again"
+        message = (
+            f"expected the {size:,} announced bytes, received {len(body):,}; send the bytes again"
+        )
         raise ValidationError.of("id", message)
     folder_id: str | None = row.folder_id
     if folder_id is not None and FOLDERS.find(ctx.workspace_id, folder_id) is None:
-        ctx.warn("The upload's folder was deleted in the meantime, so the file is at the root.")
+        ctx.warn("The folder of this upload was deleted, so the file is in the root folder.")
         folder_id = None
     require_folder(ctx, folder_id)
     new_file = _NewFile(row.name, body, folder_id, "id", row.id)
@@ -259,8 +264,8 @@ def _find_completed(ctx: Context, upload_id: str) -> FileResult:
     file = FILES.find(ctx.workspace_id, upload_id)
     if file is None:
         msg = (
-            "No upload has this id in the workspace. "
-            "Announce it again: POST /api/files/uploads/create."
+            "The workspace has no upload with this id. Announce the file again with POST "
+            "/api/files/uploads/create."
         )
         raise NotFoundError(msg)
     ctx.unit.undo()  # discard what this call stored: a concurrent call was first

@@ -160,7 +160,9 @@ def sanitize(body: bytes) -> CleanImage:
     if mime_type not in _READERS:
         raise ImageError(_unsupported_message(mime_type))
     if mime_type == "image/jpeg" and body.count(b"\xff\xda") > _MAX_SCANS:
-        msg = f"expected a JPEG of at most {_MAX_SCANS} scans; save it again and send that"
+        msg = (
+            f"expected a JPEG of at most {_MAX_SCANS} scans; save the image again with fewer scans"
+        )
         raise ImageError(msg)
     from PIL import Image
 
@@ -174,7 +176,10 @@ def sanitize(body: bytes) -> CleanImage:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ImageError(_too_large_message(MAX_PIXELS)) from None
     except Exception as error:  # decoders raise any exception for malicious bytes
-        msg = f"{_EXPECTED}, but this {_READERS[mime_type]} is damaged or incomplete; save it again"
+        msg = (
+            f"{_EXPECTED}, received a damaged or incomplete {_READERS[mime_type]}; save the "
+            "image again"
+        )
         raise ImageError(msg) from error
 
 
@@ -190,19 +195,19 @@ def check_storable(mime_type: str) -> None:
 
 def _unsupported_message(mime_type: str) -> str:
     if mime_type == "image/svg+xml":
-        why = "SVG can carry scripts; export it as PNG"
+        why = "received SVG, which can contain scripts; export the image as PNG"
     elif mime_type == "text/html":
-        why = "this is a web page; give the URL of the image itself"
+        why = "received a web page; send the URL of the image itself"
     elif mime_type in {"image/heic", "image/heif"}:
         why = (
-            "HEIC is not supported; save it as JPEG (an iPhone takes JPEGs with Settings, Camera, "
-            "Formats, Most Compatible)"
+            "received HEIC; save the image as JPEG (on an iPhone: Settings, Camera, Formats, "
+            "Most Compatible)"
         )
     elif mime_type.startswith("image/"):
-        why = f"{mime_type} is not supported; save it as JPEG or PNG"
+        why = f"received {mime_type}; save the image as JPEG or PNG"
     else:
-        why = f"this is {mime_type}"
-    return f"{_EXPECTED}, but {why}"
+        why = f"received {mime_type}"
+    return f"{_EXPECTED}, {why}"
 
 
 def _too_large_message(limit: int) -> str:
@@ -226,7 +231,7 @@ def _decode_complete(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, An
             image, other = (_decode(start + ending + _JPEG_END, kind) for ending in _JPEG_ENDINGS)
             if image[0] == other[0]:
                 return image
-    msg = f"{_EXPECTED}, but the end of this JPEG is missing; send the whole file"
+    msg = f"{_EXPECTED}, received a JPEG without its end; send the whole file"
     raise ImageError(msg)
 
 

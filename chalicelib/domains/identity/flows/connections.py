@@ -32,10 +32,10 @@ def check_holder(account: AccountRow, workspace_id: str, what: str) -> None:
     membership = workspaces.membership(account.id, workspace_id)
     if membership is None or not Role(membership.role).includes(Role.MANAGER):
         holders = "the owner and the managers of a workspace"
-        msg = f"{what.capitalize()} are for {holders}. Ask one of them."
+        msg = f"Only {holders} can have {what}. Ask one of them."
         raise ForbiddenError(msg)
     if account.disabled_at is not None:
-        msg = f"The account {account.email} is disabled, and can have no {what}."
+        msg = f"The account {account.email} is disabled, so it cannot have {what}."
         raise ConflictError(msg)
 
 
@@ -54,8 +54,8 @@ def check_room(keys: int, connected: int) -> None:
     """
     if keys + connected >= MAX_LIVE_TOGETHER:
         msg = (
-            f"The workspace has {keys} live keys and {connected} connected apps, the most that it "
-            "can have together. Revoke a key or disconnect an app first."
+            f"The workspace has {keys} live keys and {connected} connected apps, which together "
+            "is the maximum. Revoke a key or disconnect an app first."
         )
         raise ConflictError(msg)
 

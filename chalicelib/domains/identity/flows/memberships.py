@@ -237,7 +237,7 @@ def still_invites(membership: MembershipRow, row: InvitationRow) -> bool:
 
 
 def _gone() -> NotFoundError:
-    return NotFoundError("This invitation does not work any more. Ask for a new one.")
+    return NotFoundError("This invitation is no longer valid. Ask for a new invitation.")
 
 
 def stage_use(unit: UnitOfWork, invitation: OpenInvitation) -> None:

@@ -43,7 +43,7 @@ def period(workspace_id: str, first: date | None, last: date | None) -> tuple[da
     first = first or last - timedelta(days=DEFAULT_DAYS - 1)
     length = (last - first).days + 1
     if length < 1:
-        raise ValidationError.of("from", f"expected a day up to {last}, received {first}")
+        raise ValidationError.of("from", f"expected {last} or an earlier day, received {first}")
     if length > MAX_DAYS:
         message = f"expected at most {MAX_DAYS} days, received {length}"
         raise ValidationError.of("from", message)

@@ -107,7 +107,7 @@ class OwnAccount(Wire):
 
     id: Id = Field(description="Account id.")
     email: str = Field(description="E-mail address.")
-    name: str = Field(description="Name.")
+    name: str = Field(description="Name that other members see.")
     role: str = Field(description="user, or admin, who edits the blog.")
     language: Language | None = Field(description="Language of the console: ru or en, or null.")
     created_at: Timestamp = Field(description="When it was created.")
@@ -158,7 +158,9 @@ def _to_own_account(account: AccountRow, **changes: object) -> OwnAccount:
 class EmailProof(Wire):
     """The token of the link that was mailed to the account's address."""
 
-    token: Annotated[str, StringConstraints(max_length=100)] = Field(description="Token.")
+    token: Annotated[str, StringConstraints(max_length=100)] = Field(
+        description="Token from the link in the e-mail."
+    )
 
 
 @operation(title="Prove one's own address", role=Role.ACCOUNT, platform=True, idempotent=True)
@@ -169,7 +171,9 @@ def prove_email(ctx: Context, args: EmailProof) -> OwnAccountResult:
     """
     account = accounts.get(ctx.principal.account_id)
     if not emails.is_genuine(args.token, account):
-        raise NotFoundError("This link is not for the account that is signed in.")
+        raise NotFoundError(
+            "This link is for another account. Sign in with the account that received the link."
+        )
     if not account.is_proved:
         accounts.stage_proof(ctx.unit, account)
         ctx.unit.mention(f"account:{account.id}")
@@ -241,7 +245,7 @@ def stage_account(  # noqa: PLR0913  the parts of an account
         awaits_proof=None if proved else True,
     )
     unit.create(account)
-    msg = f"{account.email} has an account already. Log in, or use another address."
+    msg = f"{account.email} already has an account. Sign in, or use another e-mail address."
     accounts.stage_email_claims(unit, account, ConflictError(msg))
     return account
 

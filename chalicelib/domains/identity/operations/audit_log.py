@@ -61,7 +61,7 @@ class Touched(Wire):
     """Changed resource."""
 
     type: str = Field(description="Kind of resource, such as site or key.")
-    id: str = Field(description="Resource id.")
+    id: str = Field(description="Id of the changed record.")
     name: str | None = Field(
         description="Name of the resource; null if it is gone, or beyond the first two of an entry."
     )
@@ -133,7 +133,7 @@ class AuditEntry(Wire):
 class AuditLog(Wire):
     """A page of the audit log."""
 
-    entries: list[AuditEntry] = Field(description="Newest first.")
+    entries: list[AuditEntry] = Field(description="Changes, newest first.")
     next: str | None = Field(
         description="Value to send as before for older entries, or null. A filtered page may be"
         " short, or empty, while there are more."

@@ -46,7 +46,7 @@ MAX_OPEN = 50
 """Limit of open invitations of a workspace."""
 LOCK = "invitations"
 """Lock row (``engine.locks``) of the creation of invitations, so that they can be counted."""
-INVITATIONS = Limit("invitations", "invitations an hour", 30, timedelta(hours=1))
+INVITATIONS = Limit("invitations", "invitations per hour", 30, timedelta(hours=1))
 ACCEPTANCES = Limit(
     "invitation-acceptances",
     "attempts to accept an invitation within 15 minutes",
@@ -178,12 +178,15 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
     term = _check_may_invite(inviter_id, workspace.id, args.role)
     invited = accounts.find_by_email(args.email)
     if invited and workspaces.membership(invited.id, workspace.id):
-        msg = f"{args.email} is a member of this workspace already."
+        msg = f"{args.email} is already a member of this workspace."
         raise ConflictError(msg)
     pending = invitations.open_ones(workspace.id)
     replaced = [row for row in pending if emails.key(row.email) == emails.key(args.email)]
     if len(pending) - len(replaced) >= MAX_OPEN:
-        msg = f"The workspace has {MAX_OPEN} open invitations, the most it can have. Revoke one."
+        msg = (
+            f"The workspace has {MAX_OPEN} open invitations, which is the maximum. Revoke an "
+            "invitation first."
+        )
         raise ConflictError(msg)
     for row in replaced:
         flows.stage_revocation(ctx.unit, row)
@@ -255,7 +258,10 @@ def revoke_invitation(ctx: Context, args: InvitationRef) -> InvitationRevoked:
     """
     row = invitations.find_by_id(ctx.workspace_id, args.id)
     if row is None:
-        raise NotFoundError("No open invitation of this workspace has this id.")
+        raise NotFoundError(
+            "The workspace has no open invitation with this id. List the invitations to find "
+            "valid ids."
+        )
     flows.stage_revocation(ctx.unit, row)
     return InvitationRevoked(id=row.invitation_id)
 
@@ -381,6 +387,6 @@ def _check_may_invite(inviter_id: str, workspace_id: str, role: str) -> str | No
     membership = workspaces.membership(inviter_id, workspace_id)
     inviter_role = Role(membership.role) if membership else Role.ACCOUNT
     if membership is None or not flows.may_invite(inviter_role, Role(role)):
-        msg = f"A {inviter_role} of a workspace cannot invite a {role}. Ask the owner."
+        msg = f"Your role, {inviter_role}, cannot invite users with the role {role}. Ask the owner."
         raise ForbiddenError(msg)
     return membership.term

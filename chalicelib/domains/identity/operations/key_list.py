@@ -19,7 +19,7 @@ class KeyOwner(Wire):
     """Account that owns a key."""
 
     id: Id = Field(description="Account id.")
-    name: str = Field(description="Its name.")
+    name: str = Field(description="Name of the account.")
     email: str = Field(description="Its e-mail address.")
 
 

@@ -42,9 +42,9 @@ def _check_grants(scopes: list[str]) -> list[str]:
 def _check_in_future(moment: datetime) -> datetime:
     now = clock.now()
     if moment <= now:
-        raise PydanticCustomError("past", "expected a moment in the future")
+        raise PydanticCustomError("past", "expected a time in the future")
     if moment > now + LONGEST_LIFE:
-        message = "expected a moment at most 100 years ahead, received {moment}"
+        message = "expected a time within the next 100 years, received {moment}"
         raise PydanticCustomError("far", message, {"moment": iso(moment)})
     return moment
 
@@ -109,7 +109,7 @@ def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
     check_holder(account, workspace.id, "keys")
     count = len(api_keys.live(workspace.id))
     if count >= MAX_LIVE_KEYS:
-        msg = f"The workspace has {count} live keys, the most it can have. Revoke one first."
+        msg = f"The workspace has {count} active keys, which is the maximum. Revoke a key first."
         raise ConflictError(msg)
     check_room(count, len(connections.live(workspace.id)))
     token = ctx.unit.run_side_effect_once("token", tokens.generate)

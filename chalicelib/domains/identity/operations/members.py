@@ -32,7 +32,7 @@ class MemberRef(Wire):
 class MemberAdd(MemberRef):
     """A new member, or a member's new role."""
 
-    role: MemberRole = Field(default="member", description="Role.")
+    role: MemberRole = Field(default="member", description="Role in the workspace.")
 
 
 class MemberRoleSet(MemberRef):
@@ -62,7 +62,7 @@ class MemberListed(Wire):
     """A member, in the list for other members."""
 
     account_id: Id = Field(description="Account id.")
-    name: str = Field(description="Name.")
+    name: str = Field(description="Name of the account.")
     email: str = Field(description="E-mail address.")
     role: str = Field(description="owner, manager or member.")
     joined_at: Timestamp = Field(description="When they joined.")
@@ -185,7 +185,7 @@ def _member(ctx: Context, email: str) -> tuple[AccountRow, MembershipRow]:
 
 
 def _no_member() -> NotFoundError:
-    return NotFoundError("No member of this workspace has this address.")
+    return NotFoundError("No member of this workspace has this e-mail address.")
 
 
 def _check_is_not_owner(account: AccountRow, membership: MembershipRow, what: str) -> None:

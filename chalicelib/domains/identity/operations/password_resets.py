@@ -33,7 +33,7 @@ REQUESTS = Limit(
 )
 RESETS = Limit("password-resets", "attempts to set a new password within 15 minutes", 10, WINDOW)
 MAILS = Limit(
-    "password-reset-mails", "mails an hour with a link for a new password", 3, timedelta(hours=1)
+    "password-reset-mails", "e-mails per hour with a link for a new password", 3, timedelta(hours=1)
 )
 """E-mails to one address, below the budget of all e-mails about an account: anyone can request
 one."""
@@ -94,7 +94,9 @@ def request_password_reset(ctx: Context, args: PasswordResetRequest) -> Password
     do not end the link that the owner is about to use.
     """
     if not mail.is_on():
-        raise NotConfiguredError("Mail is switched off. The operator sets new passwords.")
+        raise NotConfiguredError(
+            "E-mail is not set up on this server. Ask the operator to set a new password."
+        )
     _, *network = limits.visitor_limits(REQUESTS, ctx.principal.share_subjects)
     ctx.unit.run_side_effect_once("network", lambda: [limits.take(*counter) for counter in network])
     hashes = accounts.claim_hashes(args.email)
@@ -152,5 +154,5 @@ def _read(token: str) -> OpenReset:
     """
     reset = flows.working(token)
     if reset is None:
-        raise NotFoundError("This link does not work any more. Request a new one.")
+        raise NotFoundError("This link is no longer valid. Request a new link.")
     return reset

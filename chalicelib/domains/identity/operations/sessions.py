@@ -34,7 +34,7 @@ class SignIn(Wire):
 
     email: Email = Field(description="E-mail address of the account.")
     password: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PASSWORD)] = Field(
-        description="Its password."
+        description="Password of the account."
     )
     browser: Annotated[str, AfterValidator(lambda text: text[:MAX_BROWSER])] = Field(
         default="", description="The browser's User-Agent header."
@@ -131,7 +131,9 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
     # Checked on each attempt: the password may have been changed since the last one.
     is_correct = passwords.matches(account.password_hash if account else None, args.password)
     if account is None or not is_correct or account.disabled_at is not None:
-        raise UnauthorizedError("No account has this e-mail address and this password.")
+        raise UnauthorizedError(
+            "The e-mail address or the password is wrong. Check both, and try again."
+        )
     changes = []
     if passwords.outdated(account.password_hash):
         renewed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
@@ -195,7 +197,7 @@ def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
             ctx.unit.delete(console_sessions.lookup(row))
             ctx.unit.mention(f"account:{account.id}")
             return SessionEnded(id=row.session_id)
-    raise NotFoundError("No live session of this account has this id.")
+    raise NotFoundError("This account has no open session with this id.")
 
 
 @operation(title="Sign out everywhere", idempotent=True, platform=True, role=Role.ACCOUNT)
@@ -229,7 +231,9 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
     browser = own_sessions[0].browser if own_sessions else ""
     if not passwords.matches(account.password_hash, args.current):  # as in ``sign_in``
         if own_sessions or not passwords.matches(account.password_hash, args.password):
-            raise ValidationError.of("current", "expected the password until now; this is another")
+            raise ValidationError.of(
+                "current", "expected the current password, received another one"
+            )
         # The form was sent twice. The first call ended the session after this call began. The
         # browser may receive only this response, so this response starts a session, too.
         ctx.unit.require(account, AccountRow.password_hash == account.password_hash)
@@ -244,7 +248,7 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
 
 def _session(ctx: Context) -> SessionPrincipal:
     if not isinstance(ctx.principal, SessionPrincipal):
-        raise TypeError("this operation is for sessions alone")
+        raise TypeError("only sessions can use this operation")
     return ctx.principal
 
 

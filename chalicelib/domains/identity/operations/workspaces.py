@@ -79,7 +79,7 @@ class OwnWorkspace(WorkspaceOut):
 class OwnWorkspaceList(Wire):
     """All workspaces of an account."""
 
-    workspaces: list[OwnWorkspace] = Field(description="Oldest first.")
+    workspaces: list[OwnWorkspace] = Field(description="Workspaces, oldest first.")
 
 
 class WorkspaceList(Wire):
@@ -119,7 +119,7 @@ class WorkspaceCreate(Wire):
 
     owner: Email = Field(description="E-mail address of the account that owns and pays.")
     name: MailedTitle = Field(description="Display name.")
-    plan: Plan = Field(default="business", description="Plan.")
+    plan: Plan = Field(default="business", description="Plan of the workspace.")
     timezone: Timezone = Field(default="Europe/Moscow", description="IANA name of its time zone.")
     country: Country = Field(
         default="RU", description="ISO 3166 code of the country for parsing phone numbers."
@@ -131,7 +131,7 @@ class WorkspaceCreated(Wire):
 
     workspace_id: Id = Field(description="Workspace id.")
     slug: str = Field(description="Unique short name.")
-    plan: str = Field(description="Plan.")
+    plan: str = Field(description="Plan of the workspace.")
     timezone: str = Field(description="IANA name of its time zone.")
 
 
@@ -159,14 +159,14 @@ class PlanSet(Wire):
     """A workspace's new plan."""
 
     workspace_id: Id = Field(description="Workspace id.")
-    plan: Plan = Field(description="Plan.")
+    plan: Plan = Field(description="New plan of the workspace.")
 
 
 class PlanSetResult(Wire):
     """A workspace's plan."""
 
     workspace_id: Id = Field(description="Workspace id.")
-    plan: str = Field(description="Plan.")
+    plan: str = Field(description="Plan of the workspace.")
 
 
 def _new_workspace(_: WorkspaceCreate) -> str:
@@ -251,9 +251,7 @@ def set_workspace(ctx: Context, args: WorkspacePatch) -> WorkspaceSettings:
     """
     workspace = workspaces.get(ctx.workspace_id)
     if args.changes.get("timezone", workspace.timezone) != workspace.timezone:
-        ctx.warn(
-            "Resources keep the time zone of their opening hours. Update those that are to change."
-        )
+        ctx.warn("The time zone of resources is not changed. To change it, update each resource.")
     for name, value in args.changes.items():
         setattr(workspace, name, value)
     ctx.unit.save(workspace)

@@ -184,6 +184,6 @@ def require_by_email(email: str) -> AccountRow:
     """
     account = find_by_email(email)
     if account is None:
-        msg = f"No account has the address {email}. Create it with create-account."
+        msg = f"No account has the e-mail address {email}. Create the account with create-account."
         raise NotFoundError(msg)
     return account

@@ -127,7 +127,7 @@ def require(key_id: str, workspace_id: str | None = None) -> ApiKeyRow:
     key = place and ApiKeyRow.find(place.record_pk, SORT_KEY)
     if not key or workspace_id not in {None, key.workspace_id}:
         # The id may be a token, pasted by mistake, so the error does not repeat it.
-        raise NotFoundError("No key has this id. List the workspace's keys for valid ids.")
+        raise NotFoundError("No key has this id. List the workspace's keys to find valid ids.")
     return key
 
 

@@ -244,7 +244,7 @@ REFRESH_AFTER = timedelta(days=1)
 MAX_FAILURES = 7
 """Maximum number of failed reads of a page in a row. The page is not read again then."""
 FETCHES = Limit(
-    "knowledge-fetches", "pages a day read for bots of a workspace", 500, timedelta(days=1)
+    "knowledge-fetches", "pages per day read for the bots of a workspace", 500, timedelta(days=1)
 )
 OVER_BUDGET = "The workspace's pages of today are used up. This one is read tomorrow."
 MISSING_FILE = "The file is missing. Upload it again, and add it as a new source."
@@ -254,8 +254,8 @@ NOT_FETCHED = "The page was not read:"
 """Begins the reason why a page was not read. A clause of the fetcher follows."""
 STILL_ANSWERS = "The bot still answers from the text that was read before."
 GIVEN_UP = (
-    f"It failed {MAX_FAILURES} times in a row and is not read again: delete this source, or add it "
-    "once more."
+    f"It failed {MAX_FAILURES} times in a row and is not read again: delete this source, or add "
+    "it once more."
 )
 _PARSER = "chalicelib.domains.knowledge.rules.parsing:read_text"
 
@@ -391,7 +391,7 @@ def _read_url(source: SourceRow) -> _Outcome:
     mime_type = stored_files.sniff(fetched.body)
     parser = parsing.parser_for(mime_type)
     if parser is None:
-        return _Outcome(problem=f"Expected a page, a text or a PDF, received {mime_type}.")
+        return _Outcome(problem=f"Expected a web page, plain text or a PDF, received {mime_type}.")
     declared = Message()
     declared["Content-Type"] = fetched.content_type
     outcome = _parse(parser, fetched.body, declared.get_content_charset())

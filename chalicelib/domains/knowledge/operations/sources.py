@@ -47,7 +47,7 @@ def _public_url(url: str) -> str:
     except ValueError as error:
         raise PydanticCustomError("public_url", "{reason}", {"reason": str(error)}) from None
     if parsed.is_private_address:
-        raise PydanticCustomError("public_url", "expected an address on the public internet")
+        raise PydanticCustomError("public_url", "expected a URL on the public internet")
     return str(parsed)
 
 
@@ -93,7 +93,7 @@ class SourceOut(Wire):
     """A source of a bot's knowledge."""
 
     id: Id = Field(description="Source id.")
-    title: str = Field(description="Title.")
+    title: str = Field(description="Title of the source.")
     kind: str = Field(description="text, url or file.")
     status: str = Field(
         description="pending: not read yet. ready: the bot answers from it. failed: see error."
@@ -125,8 +125,8 @@ class ReadableFile(Wire):
     """A file that a bot can read."""
 
     id: Id = Field(description="File id.")
-    name: str = Field(description="Name.")
-    size: int = Field(description="Bytes.")
+    name: str = Field(description="File name.")
+    size: int = Field(description="Size in bytes.")
 
 
 class ReadableFiles(Wire):
@@ -158,7 +158,7 @@ def add_knowledge(ctx: Context, args: KnowledgeAdd) -> SourceResult:
     agent = AGENTS.require(ctx.workspace_id, args.id)
     there = sources.read_all(ctx.workspace_id, agent.id)
     if len(there) >= quotas.MAX_SOURCES:
-        msg = f"The bot has {len(there)} sources, the most it can have. Delete one first."
+        msg = f"The bot has {len(there)} sources, which is the maximum. Delete a source first."
         raise ConflictError(msg)
     source = SourceRow(
         SOURCES.partition(ctx.workspace_id),
@@ -189,7 +189,7 @@ def _stage_text(ctx: Context, source: SourceRow, text: str, used: int) -> None:
         raise PayloadTooLargeError(msg, errors=[FieldError("text", message)])
     full_text = passages.normal_form(text)
     if not full_text:
-        raise ValidationError.of("text", "expected text, received nothing but white space")
+        raise ValidationError.of("text", "expected a text, received only white space")
     if too_much := quotas.problem(used, full_text):
         msg = f"{too_much} Delete a source first."
         raise ConflictError(msg)
@@ -206,10 +206,10 @@ def _readable_file(ctx: Context, file_id: str) -> str:
     """
     file = FILES.require(ctx.workspace_id, file_id)
     if file.mime_type not in PARSED_TYPES:
-        message = f"expected a txt, md, html, csv or pdf file; this one is {file.mime_type}"
+        message = f"expected a txt, md, html, csv or pdf file, received {file.mime_type}"
         raise ValidationError.of("fileId", message)
     if file.bytes > MAX_BYTES:
-        message = f"expected a file of at most {MAX_BYTES:,} bytes; this one has {file.bytes:,}"
+        message = f"expected a file of at most {MAX_BYTES:,} bytes, received {file.bytes:,}"
         raise ValidationError.of("fileId", message)
     return str(file.id)
 

@@ -86,7 +86,7 @@ def _pdf_text(body: bytes) -> str:
         if reader.is_encrypted and not reader.decrypt(""):
             raise UnreadableError(ENCRYPTED)
         if (count := len(reader.pages)) > MAX_PAGES:
-            msg = f"The PDF has {count:,} pages. At most {MAX_PAGES} can be read: divide it."
+            msg = f"The PDF has {count:,} pages, but the maximum is {MAX_PAGES}. Divide the PDF."
             raise UnreadableError(msg)
         return "\n\n".join(page.extract_text() for page in reader.pages)
     except DependencyError:  # a cipher that the zip does not carry

@@ -73,7 +73,7 @@ SOURCES = register_listing(
     Listing(
         row=SourceRow,
         noun="KNOWLEDGE",
-        not_found_message="The bot has no source with this id. List its sources for valid ids.",
+        not_found_message="The bot has no source with this id. List its sources to find valid ids.",
         text=lambda source: (source.title,),
         sorts={"createdAt": "id"},
         parent="agent_id",

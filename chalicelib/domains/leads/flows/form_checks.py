@@ -35,7 +35,10 @@ def check_fill_time(form_values: Mapping[str, Any]) -> None:
     # Only our script sends the time, so a missing one proves nothing.
     if elapsed is not None and elapsed < MINIMUM_FILL_MS:
         wait = max(1, round((MINIMUM_FILL_MS - elapsed) / 1000))
-        msg = f"The form was filled in in {elapsed} ms. Send it again in {wait} s."
+        msg = (
+            f"The form was completed in {elapsed} ms, which is too fast. Send the form again in "
+            f"{wait} s."
+        )
         raise TooFastError(msg, headers={"Retry-After": str(wait)})
 
 

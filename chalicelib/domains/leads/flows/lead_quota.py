@@ -31,7 +31,7 @@ def share(workspace: WorkspaceRow) -> Limit:
     Further ones are marked.
     """
     max_leads = max(LEAST_SHARE, LEADS_A_MONTH[workspace.plan] // 10)
-    return Limit("leads-visitor", "counted leads a day", max_leads, timedelta(days=1))
+    return Limit("leads-visitor", "leads per day", max_leads, timedelta(days=1))
 
 
 def visitor_limits(

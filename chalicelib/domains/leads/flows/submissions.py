@@ -115,7 +115,7 @@ def _parse_quantity(value: object) -> int | None:
 
 FORM_SUBMISSIONS_PER_DAY = Limit(
     "form-day",
-    "submissions a day of a form",
+    "submissions of a form per day",
     5_000,
     timedelta(days=1),
     share=lead_quota.VISITOR_LEADS_PER_DAY,
@@ -128,11 +128,11 @@ DEDUPLICATION_PERIOD = timedelta(minutes=10)
 class Campaign(Wire):
     """Campaign parameters of the link that the visitor followed."""
 
-    source: str | None = optional("utm_source.")
-    medium: str | None = optional("utm_medium.")
-    campaign: str | None = optional("utm_campaign.")
-    term: str | None = optional("utm_term.")
-    content: str | None = optional("utm_content.")
+    source: str | None = optional("Value of utm_source.")
+    medium: str | None = optional("Value of utm_medium.")
+    campaign: str | None = optional("Value of utm_campaign.")
+    term: str | None = optional("Value of utm_term.")
+    content: str | None = optional("Value of utm_content.")
 
 
 class FormSubmission(Wire):
@@ -142,7 +142,7 @@ class FormSubmission(Wire):
     values: dict[str, Any] = Field(description="Values by field name.")
     page: str | None = optional("URL of the page with the form.")
     referrer: str | None = optional("URL of the page before it.")
-    campaign: Campaign | None = optional("Campaign parameters.")
+    campaign: Campaign | None = optional("UTM parameters of the visit.")
 
 
 class SubmissionResult(Wire):

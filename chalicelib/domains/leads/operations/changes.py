@@ -65,10 +65,10 @@ class LeadStatusSet(LeadRef):
 class LeadPatch(Patch, LeadRef):
     """Changes to a lead."""
 
-    name: PersonName | None = optional("null clears.")
-    email: Email | None = optional("null clears.")
-    phone: PhoneText | None = optional("In any format; null clears.")
-    notes: Notes | None = optional("null clears.")
+    name: PersonName | None = optional("null clears it.")
+    email: Email | None = optional("null clears it.")
+    phone: PhoneText | None = optional("In any format; null clears it.")
+    notes: Notes | None = optional("null clears them.")
     tags: Tags = optional("Replaces all.")
     data: dict[str, Any] = optional("Merge patch: null removes a value; items cannot be changed.")
     if_version: IfVersion = IF_VERSION
@@ -108,7 +108,7 @@ def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
 def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     """Change a lead; omitted fields stay unchanged.
 
-    New contacts assign the client that has them, or a new one. Status: svc_set_lead_status.
+    New contacts link it to the client who has them, or to a new one. Status: svc_set_lead_status.
     """
     with deadline.side_by_side() as start:
         workspace_task = start(lambda: workspaces.get(ctx.workspace_id))
@@ -155,7 +155,9 @@ def _patch_data(
 ) -> tuple[tuple[FieldSpec, ...], dict[str, Any]]:
     """Return the form's fields (none if the form is deleted), and the patched data."""
     if CART in patch:
-        raise ValidationError.of("data.items", "the products of an order cannot be changed")
+        raise ValidationError.of(
+            "data.items", "the products of an order cannot be changed; omit this field"
+        )
     if shortened := truncated_fields(patch, lead.whole_data):
         path = f"data.{shortened[0]}"
         raise cut_error(path)
@@ -165,7 +167,9 @@ def _patch_data(
     cleaned, errors = form_fields.validate(declared, patch, "en")
     for field in declared:
         if field.type == "consent" and cleaned.get(field.name):
-            errors.append(FieldError(field.name, "only the visitor can give a consent"))
+            errors.append(
+                FieldError(field.name, "only the visitor can give this consent; omit this field")
+            )
     if errors:
         errors = [FieldError(f"data.{field}", message) for field, message in errors]
         summary = "; ".join(f"{error.field}: {error.message}" for error in errors[:5])

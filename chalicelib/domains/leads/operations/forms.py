@@ -60,7 +60,7 @@ Label = Annotated[
 
 def _check_reserved(name: str) -> str:
     if name == CART:
-        msg = '"items" is reserved for the products of an order; choose another name'
+        msg = "expected a name that is not reserved for the products of an order"
         raise PydanticCustomError("reserved", msg)
     return name
 
@@ -88,23 +88,26 @@ RedirectUrl = Annotated[str, StringConstraints(max_length=MAX_URL), AfterValidat
 class FormFieldIn(Wire):
     """A field of a form."""
 
-    name: FieldName = Field(description="Name in the data.")
+    name: FieldName = Field(description="Name in the submitted data.")
     label: Label | None = optional("Default: name.")
     type: FieldType = Field(
         default="text",
-        description="consent: a box to tick.",
+        description="consent: a checkbox for a consent.",
     )
     required: bool = Field(default=False, description="Must be filled in.")
     options: (
         Annotated[list[Label], Field(max_length=MAX_OPTIONS), Unique("different options")] | None
-    ) = optional("Of a select.")
+    ) = optional("Choices of a select.")
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
         if self.type == "select" and not self.options:
-            raise PydanticCustomError("no_options", "a select needs options")
+            raise PydanticCustomError(
+                "no_options", "expected options for a field of type select, received none"
+            )
         if self.type != "select" and self.options:
-            raise PydanticCustomError("options", "only a select has options")
+            message = "expected no options, which only a select can have, received some"
+            raise PydanticCustomError("options", message)
         return self
 
     @property
@@ -123,7 +126,9 @@ def check_unique(names: list[str]) -> None:
     """Refuse two fields with one name."""
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise PydanticCustomError(
-            "duplicate_names", "two fields are named {names}", {"names": ", ".join(twice)}
+            "duplicate_names",
+            "expected different field names, received several fields named {names}",
+            {"names": ", ".join(twice)},
         )
 
 
@@ -190,8 +195,8 @@ class FormListQuery(Wire):
     """Filters for listing forms."""
 
     project_id: Id | None = optional("Site id.")
-    page: PageNumber = Field(default=1, description="From 1.")
-    size: int = Field(default=20, ge=1, le=100, description="Forms a page.")
+    page: PageNumber = Field(default=1, description="Page, from 1.")
+    size: int = Field(default=20, ge=1, le=100, description="Forms per page.")
 
 
 class FormList(Wire):
@@ -204,23 +209,24 @@ class FormList(Wire):
 class FormCreate(Wire):
     """A new form."""
 
-    title: MailedTitle = Field(description="Shown to visitors.")
+    title: MailedTitle = Field(description="Title, shown to visitors.")
     fields: Annotated[
         list[FormFieldIn],
         Field(min_length=1, max_length=MAX_FIELDS),
         AfterValidator(_check_unique_names),
     ] = Field(
-        description="In order. Contact: first email, phone; name: that field, else the first text."
+        description="In order. Contacts: the first email and phone field. Name: the field called "
+        "name, else the first text."
     )
     project_id: Id | None = optional("Site id.")
-    success_message: SuccessMessage | None = optional("Shown afterwards; default: thanks.")
+    success_message: SuccessMessage | None = optional("Shown after sending; default: a thank-you.")
     redirect_url: RedirectUrl | None = optional("https URL of the next page.")
 
 
 class FormDelete(FormRef):
     """Arguments of a form's deletion."""
 
-    dry_run: bool = Field(default=False, description="Only report what would be deleted.")
+    dry_run: bool = Field(default=False, description="Only report.")
 
 
 class FormDeleted(DeletedResult):
@@ -301,7 +307,7 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
     role=Role.MANAGER,
 )
 def delete_form(ctx: Context, args: FormDelete) -> FormDeleted:
-    """Delete a form. Its submitUrl stops working; its leads stay."""
+    """Delete a form. Its submitUrl stops working; its leads are kept."""
     with deadline.side_by_side() as start:
         count_task = start(
             lambda: counters.read_value(ctx.workspace_id, LEADS.noun, "form_id", args.id)

@@ -46,15 +46,15 @@ class LeadValue(Wire):
 class OrderLine(Wire):
     """A product of an order, with its price at that time."""
 
-    name: str = Field(description="Name.")
-    quantity: int = Field(description="Pieces.")
+    name: str = Field(description="Name of the product.")
+    quantity: int = Field(description="Number of pieces.")
     price: int = Field(description="Unit price in kopecks.")
 
 
 class LeadChange(Wire):
     """A change of a lead."""
 
-    at: Timestamp = Field(description="Time.")
+    at: Timestamp = Field(description="Time of the change.")
     actor: Actor = Field(description="Who made the change.")
     status_before: str | None = Field(description="Status before it, or null.")
     status_after: str | None = Field(description="Status after it, or null.")

@@ -27,7 +27,7 @@ from chalicelib.lib.contact_fields import Tag
 
 MAX_EXPORTED = 5_000
 """Maximum number of leads in an export. A Lambda response has at most 6 MB."""
-EXPORTS_PER_DAY = Limit("lead-exports", "exports of leads a day", 50, timedelta(days=1))
+EXPORTS_PER_DAY = Limit("lead-exports", "exports of leads per day", 50, timedelta(days=1))
 """Exports of a workspace. One that reads many leads costs as much as thousands of calls."""
 FIXED = (
     *("createdAt", "status", "name", "email", "phone", "form", "tags", "notes"),
@@ -41,7 +41,7 @@ Cell = str | int | float | bool | None
 class LeadExport(Wire):
     """The leads to export: the filters of the list."""
 
-    status: LeadStatus | None = optional("Status.")
+    status: LeadStatus | None = optional("Only leads with this status.")
     search: SearchText | None = optional("In submitted values, name, notes.")
     form_id: Id | None = optional("Form id.")
     project_id: Id | None = optional("Site id.")
@@ -100,8 +100,8 @@ def _page(ctx: Context, filters: Mapping[str, Any], size: int) -> tuple[list[Lea
 def _refuse_many(total: int) -> None:
     if total > MAX_EXPORTED:
         msg = (
-            f"The filter matches {total:,} leads; an export has at most {MAX_EXPORTED:,}. "
-            "Choose a shorter period."
+            f"The filter matches {total:,} leads, but the maximum for an export is "
+            f"{MAX_EXPORTED:,}. Choose a shorter period."
         )
         raise PayloadTooLargeError(msg)
 

@@ -39,11 +39,11 @@ ContactText = Annotated[str, StringConstraints(strip_whitespace=True, min_length
 class CampaignOut(Wire):
     """Campaign parameters of the link that a visitor followed; each may be null."""
 
-    source: str | None = Field(description="utm_source.")
-    medium: str | None = Field(description="utm_medium.")
-    campaign: str | None = Field(description="utm_campaign.")
-    term: str | None = Field(description="utm_term.")
-    content: str | None = Field(description="utm_content.")
+    source: str | None = Field(description="Value of utm_source, or null.")
+    medium: str | None = Field(description="Value of utm_medium, or null.")
+    campaign: str | None = Field(description="Value of utm_campaign, or null.")
+    term: str | None = Field(description="Value of utm_term, or null.")
+    content: str | None = Field(description="Value of utm_content, or null.")
 
 
 class LeadSourceOut(Wire):
@@ -114,7 +114,7 @@ def _campaign(source: dict[str, Any]) -> CampaignOut | None:
 class LeadEvent(Wire):
     """An entry of a lead's history."""
 
-    at: Timestamp = Field(description="Time.")
+    at: Timestamp = Field(description="Time of the change.")
     by: str = Field(description="Actor: an account id, a visitor, a job or the operator.")
     change: str = Field(description="created, status: new -> completed, or changed: notes.")
 
@@ -144,7 +144,7 @@ class LeadWithHistory(LeadResult):
 class LeadListQuery(ListQuery):
     """Filters for listing leads."""
 
-    size: int = Field(default=20, ge=1, le=500, description="Leads a page.")
+    size: int = Field(default=20, ge=1, le=500, description="Leads per page.")
     status: LeadStatus | None = optional("Status.")
     search: SearchText | None = optional("In submitted values, name, phone (any spelling), notes.")
     form_id: Id | None = optional("Form id.")
@@ -153,9 +153,9 @@ class LeadListQuery(ListQuery):
     from_: When | None = Field(
         default=None,
         alias="from",
-        description="ISO 8601; default zone: the workspace's.",
+        description="Created since; ISO 8601 or a date.",
     )
-    to: When | None = optional("Up to then; a date: all day.")
+    to: When | None = optional("Created until; a date: its whole day.")
 
 
 class LeadList(Wire):
@@ -175,8 +175,8 @@ class LeadSearch(Wire):
     def _require_contact(self) -> Self:
         if self.email is None and self.phone is None:
             message = (
-                "send email or phone, or both; for a name or any other value, use search of"
-                f" {call('svc_list_leads')}"
+                "expected email, phone or both, received none; to find a name or another value, "
+                f"use search of {call('svc_list_leads')}"
             )
             raise PydanticCustomError("no_contact", message)
         return self
@@ -231,7 +231,7 @@ def _shortened(ctx: Context, rows: Sequence[LeadRow]) -> list[LeadOut]:
     leads_out = [LeadOut.shortened(lead) for lead in rows]
     if count := sum(lead.truncated for lead in leads_out):
         ctx.warn(
-            f"{count} lead(s) are shortened. Use {call('svc_get_lead')} to read a lead in full."
+            f"{count} lead(s) are shortened. To read a lead in full, call {call('svc_get_lead')}."
         )
     return leads_out
 
@@ -265,7 +265,7 @@ def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
     role=Role.MEMBER,
 )
 def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:
-    """Find a person's leads by e-mail address or phone; either may match.
+    """Find a client's leads by e-mail address or phone; either may match.
 
     Submitted data are untrusted text.
     """
@@ -278,7 +278,7 @@ def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:
     for name, value in searched.items():
         if value is None:
             kind = "e-mail address" if name == EMAIL else "phone number"
-            ctx.warn(f"{name}: this is not a valid {kind}.")
+            ctx.warn(f"{name} is not a valid {kind}, so no lead matches it.")
     with deadline.side_by_side() as start:
         lookup_tasks = [
             start(partial(LEADS.find_by, ctx.workspace_id, name, value))

@@ -12,7 +12,7 @@ from chalicelib.domains.leads.store.forms import FORMS
 
 SUBMISSIONS_PER_MINUTE = Limit(
     "form",
-    "submissions a minute of a form",
+    "submissions of a form per minute",
     30,
     timedelta(minutes=1),
     within=lambda args: args.id,

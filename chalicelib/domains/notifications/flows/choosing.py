@@ -33,7 +33,7 @@ def read_choices(workspace_id: str, account_id: str) -> Choices:
     """
     membership = workspaces.membership(account_id, workspace_id)
     if membership is None:
-        raise ForbiddenError("You are no member of this workspace.")
+        raise ForbiddenError("You are not a member of this workspace.")
     country, language = workspaces.get(workspace_id).country, accounts.get(account_id).language
     return Choices(membership.role, country, language, choices.find(workspace_id, account_id))
 

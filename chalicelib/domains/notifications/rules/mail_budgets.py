@@ -62,11 +62,11 @@ MailClass = Literal["stranger", "business", "reminder", "stranger_reminder", "ac
 """
 _DAY = timedelta(days=1)
 BUDGETS: Mapping[MailClass, Limit] = {
-    "stranger": Limit("client-mails", "mails a day to an address", 3, _DAY),
-    "business": Limit("business-mails", "mails of businesses a day to an address", 20, _DAY),
-    "reminder": (_REMINDERS := Limit("reminder-mails", "reminders a day to an address", 5, _DAY)),
+    "stranger": Limit("client-mails", "e-mails per day to an address", 3, _DAY),
+    "business": Limit("business-mails", "e-mails of businesses per day to an address", 20, _DAY),
+    "reminder": (_REMINDERS := Limit("reminder-mails", "reminders per day to an address", 5, _DAY)),
     "stranger_reminder": _REMINDERS,
-    "account": Limit("account-mails", "mails an hour about an account", 5, timedelta(hours=1)),
+    "account": Limit("account-mails", "e-mails per hour about an account", 5, timedelta(hours=1)),
 }
 """E-mails to one address from all workspaces together."""
 BY_STRANGERS = frozenset({"stranger", "stranger_reminder"})
@@ -89,11 +89,14 @@ def workspace_limits(plan: str, mail_class: MailClass) -> list[Limit]:
     E-mails that strangers cause may use up half of what the plan includes.
     """
     max_mails = CLIENT_MAILS_A_DAY[plan]
-    limits = [Limit("workspace-client-mails", "mails a day to clients", max_mails, _DAY)]
+    limits = [Limit("workspace-client-mails", "e-mails per day to clients", max_mails, _DAY)]
     if mail_class in BY_STRANGERS:
         limits.append(
             Limit(
-                "workspace-stranger-mails", "mails a day that visitors cause", max_mails // 2, _DAY
+                "workspace-stranger-mails",
+                "e-mails per day that visitors cause",
+                max_mails // 2,
+                _DAY,
             )
         )
     return limits if mail_class != "account" else []

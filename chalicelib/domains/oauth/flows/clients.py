@@ -71,7 +71,10 @@ def authenticate(client: Client, form: Mapping[str, str], *, audiences: Sequence
     claims = _verified(client, form.get("client_assertion", ""))
     expires = _checked_claims(client, claims, audiences)
     if not assertions.use(client.id, claims["jti"], expires + LEEWAY):
-        raise _client_error("the assertion was used before; sign a new one with another jti")
+        raise _client_error(
+            "client_assertion: expected an assertion that was not used before; sign a new one "
+            "with another jti"
+        )
 
 
 def _verified(client: Client, assertion: str) -> dict[str, Any]:
@@ -89,7 +92,7 @@ def _verified(client: Client, assertion: str) -> dict[str, Any]:
         header = jws.extract_compact(assertion.encode()).headers()
         algorithm, key_id = header.get("alg"), header.get("kid")
         if algorithm not in SIGNATURES or algorithm not in allowed:
-            msg = f"expected a signature by {', '.join(allowed)}, received {algorithm!r}"
+            msg = f"expected a signature with {', '.join(allowed)}, received {algorithm!r}"
             raise _client_error(msg)
         keys = _keys(client, key_id if isinstance(key_id, str) else None)
         claims: dict[str, Any] = jwt.decode(assertion, keys, algorithms=[str(algorithm)]).claims
@@ -119,7 +122,7 @@ def _checked_claims(
     # The id and the expiry let a second use of the assertion be recognized (RFC 7523, 3).
     jti = claims.get("jti")
     if not isinstance(jti, str) or not 0 < len(jti) <= MAX_JTI:
-        msg = f"expected jti, a text of 1 to {MAX_JTI} characters"
+        msg = f"expected jti to be a string of 1 to {MAX_JTI} characters"
         raise _client_error(msg)
     return expires
 
@@ -234,4 +237,4 @@ def _request(url: str, max_bytes: int) -> Fetched:
 
 
 def _client_error(what: str) -> OAuthError:
-    return OAuthError("invalid_client", f"The client is not authenticated: {what}.")
+    return OAuthError("invalid_client", f"Client authentication failed: {what}.")

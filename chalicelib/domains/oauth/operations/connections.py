@@ -21,7 +21,7 @@ class ConnectionOwner(Wire):
     """Account that connected an app."""
 
     id: Id = Field(description="Account id.")
-    name: str = Field(description="Its name.")
+    name: str = Field(description="Name of the account.")
     email: str = Field(description="Its e-mail address.")
 
 
@@ -36,7 +36,7 @@ class ConnectionOut(ConnectionRef):
 
     client_name: str = Field(description="Name that the client gave itself.")
     client_host: str = Field(description="Host of its metadata document, or empty.")
-    scopes: list[Scope] = Field(description="Scopes.")
+    scopes: list[Scope] = Field(description="Scopes that the app may use.")
     state: Literal["live", "expired", "ended"] = Field(description="live, expired or ended.")
     account: ConnectionOwner | None = Field(description="Account that connected it.")
     created_at: Timestamp = Field(description="When it was connected.")

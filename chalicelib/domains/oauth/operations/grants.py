@@ -126,7 +126,9 @@ def _grantable(requested_scopes: list[str], role: str) -> list[str]:
         str(s) for s in Scope if s in expanded_scopes and (role == "admin" or not s.admin_only)
     ]
     if not grantable:
-        msg = "scopes: expected at least one scope that you can grant. Select one."
+        msg = (
+            "scopes: expected at least one scope that you can grant, received none. Select a scope."
+        )
         raise OAuthError("invalid_scope", msg)
     return grantable
 
@@ -146,14 +148,15 @@ def _check_limits(workspace_id: str, account_id: str) -> None:
     count = len(connections.live(workspace_id))
     if count >= connections.MAX_LIVE:
         msg = (
-            f"The workspace has {count} connected apps, the most it can have. Disconnect one first."
+            f"The workspace has {count} connected apps, which is the maximum. Disconnect an "
+            "app first."
         )
         raise ConflictError(msg)
     connection_count = len(connections.live_of_account(account_id))
     if connection_count >= connections.MAX_LIVE:
         msg = (
-            f"Your account has {connection_count} connected apps, the most it can have. "
-            "Disconnect one first."
+            f"Your account has {connection_count} connected apps, which is the maximum. "
+            "Disconnect an app first."
         )
         raise ConflictError(msg)
     check_room(len(api_keys.live(workspace_id)), count)

@@ -27,7 +27,7 @@ from chalicelib.gateways.master_key import master_key
 from chalicelib.lib import tokens
 
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
-_UNKNOWN = "The refresh token is unknown or expired, or has ended. Connect the app again."
+_UNKNOWN = "The refresh token is unknown, expired or revoked. Connect the app again."
 Token = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 ClientId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CLIENT_ID)]
 
@@ -56,8 +56,8 @@ class TokenRefresh(Wire):
 class TokenPair(Wire):
     """An access token and a refresh token."""
 
-    access_token: str = Field(description="Access token.")
-    refresh_token: str = Field(description="Refresh token.")
+    access_token: str = Field(description="Access token, valid for a short time.")
+    refresh_token: str = Field(description="Refresh token, valid for one use.")
     expires_in: int = Field(description="Seconds for which the access token is valid.")
     scopes: list[Scope] = Field(description="Scopes of the access token.")
 
@@ -75,7 +75,7 @@ class TokenRevoked(Wire):
 
 REQUESTS = Limit(
     "oauth-tokens",
-    "token requests a minute for one connection",
+    "token requests per minute for one connection",
     60,
     timedelta(minutes=1),
     within=lambda args: _connection_id(args) or "",
@@ -124,14 +124,17 @@ def exchange_code(ctx: Context, args: CodeExchange) -> TokenPair:
         raise OAuthError("invalid_grant", "The code is unknown. Start the authorization again.")
     if connection.pairs is not None:
         end_at_once(ctx, connection)
-        msg = "The code was used before, so the connection has ended. Connect the app again."
+        msg = "The code was used before, so the connection was revoked. Connect the app again."
         raise OAuthError("invalid_grant", msg)
     if connection.state != "pending":
         raise OAuthError("invalid_grant", "The code has expired. Start the authorization again.")
     if not connection.is_of(args.client_id):
         raise OAuthError("invalid_grant", "The code was issued to another client.")
     if connection.redirect_hash != tokens.short_digest(args.redirect_uri):
-        msg = "redirect_uri: expected that of the authorization request, received another."
+        msg = (
+            "redirect_uri: expected the redirect_uri of the authorization request, received "
+            "another one."
+        )
         raise OAuthError("invalid_grant", msg)
     if not _proves(args.code_verifier, connection.challenge):
         msg = "code_verifier: expected 43 to 128 characters whose SHA-256 is the code_challenge."
@@ -179,7 +182,10 @@ def refresh_tokens(ctx: Context, args: TokenRefresh) -> TokenPair:
         if not rejected.is_replay:
             raise OAuthError("invalid_grant", _UNKNOWN) from None
         end_at_once(ctx, connection)
-        msg = "The refresh token was used before, so the connection has ended. Connect it again."
+        msg = (
+            "The refresh token was used before, so the connection was revoked. Connect the app "
+            "again."
+        )
         raise OAuthError("invalid_grant", msg) from None
     _stage(ctx, connection, connections.token_actions(connection, pairs))
     return _answer(connection, issued, scopes)
@@ -263,7 +269,7 @@ def _narrowed(requested_scopes: list[str] | None, granted_scopes: list[str]) -> 
         return granted_scopes
     scopes = [scope for scope in granted_scopes if scope in requested_scopes]
     if not scopes:
-        msg = "scope: expected some of the scopes that were granted, received only others."
+        msg = "scope: expected scopes that were granted, received none of them."
         raise OAuthError("invalid_scope", msg)
     return scopes
 

@@ -73,7 +73,9 @@ def check_document_url(url: str) -> None:
     if "#" in url:
         raise _client_error("client_id: expected a URL without a fragment.")
     if not path or path.startswith("?") or {".", ".."} & set(segments):
-        raise _client_error("client_id: expected a URL with a path, and without . or .. in it.")
+        raise _client_error(
+            "client_id: expected a URL with a path that contains no . or .. segments."
+        )
 
 
 def from_document(url: str, document: Mapping[str, Any]) -> Client:
@@ -83,10 +85,16 @@ def from_document(url: str, document: Mapping[str, Any]) -> Client:
         OAuthError: ``invalid_client``: the document is of another client, or not complete.
     """
     if document.get("client_id") != url:
-        msg = f"The document at {url} has another client_id than its URL."
+        msg = (
+            f"The document at {url}: expected client_id to be the URL of the document, received "
+            "another value."
+        )
         raise _client_error(msg)
     if "client_secret" in document:
-        msg = f"The document at {url} contains a client_secret, which is public there."
+        msg = (
+            f"The document at {url}: expected no client_secret, because the document is public. "
+            "Remove the client_secret."
+        )
         raise _client_error(msg)
     method = document.get("token_endpoint_auth_method", "none")
     if method not in AUTH_METHODS:
@@ -95,7 +103,7 @@ def from_document(url: str, document: Mapping[str, Any]) -> Client:
         raise _client_error(msg)
     jwks_uri, jwks = document.get("jwks_uri"), document.get("jwks")
     if method == "private_key_jwt" and not (isinstance(jwks, Mapping) or _is_url(jwks_uri)):
-        msg = f"The document at {url} names no keys: expected jwks_uri or jwks."
+        msg = f"The document at {url}: expected jwks_uri or jwks, received neither."
         raise _client_error(msg)
     listed_uris = document.get("redirect_uris")
     # A document may list addresses for other services, such as a scheme that is unknown here.
@@ -131,7 +139,7 @@ def checked_uris(uris: object) -> tuple[str, ...]:
         raise ValueError(msg)
     for uri in uris:
         if not isinstance(uri, str):
-            raise ValueError("expected texts")  # noqa: TRY004  one error for whatever is wrong
+            raise ValueError("expected strings")  # noqa: TRY004  one error for whatever is wrong
         redirect_uris.parse(uri)
     return tuple(uris)
 

@@ -78,8 +78,8 @@ def parse(uri: str) -> RedirectUri:
         return RedirectUri(scheme, "", match[2])
     if scheme not in {"http", "https"}:
         msg = (
-            "expected https, http to this machine, a scheme with a dot such as com.example.app:, "
-            f"or that of a known editor, received {scheme}:"
+            "expected https, http to localhost, a scheme with a dot such as com.example.app:, "
+            f"or the scheme of a known editor, received {scheme}:"
         )
         raise ValueError(msg)
     web = _WEB.fullmatch(match[2])
@@ -88,7 +88,9 @@ def parse(uri: str) -> RedirectUri:
         raise ValueError(msg)
     host = web["host"].lower()
     if scheme == "http" and host not in LOOPBACK:
-        msg = f"expected https; http is for {', '.join(sorted(LOOPBACK))} only, received {host}"
+        msg = (
+            f"expected https, or http with {', '.join(sorted(LOOPBACK))}, received http with {host}"
+        )
         raise ValueError(msg)
     return RedirectUri(scheme, host, web["rest"] or "")
 

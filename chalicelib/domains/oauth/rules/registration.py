@@ -37,11 +37,14 @@ def register(metadata: object) -> dict[str, Any]:
         if requested_value is not None and not (
             isinstance(requested_value, list) and ours[0] in requested_value
         ):
-            msg = f"{field}: expected a list with {ours[0]}, received {requested_value!r:.100}"
+            msg = (
+                f"{field}: expected a list that contains {ours[0]}, received "
+                f"{requested_value!r:.100}"
+            )
             raise _invalid(msg)
     name = metadata.get("client_name")
     if name is not None and not isinstance(name, str):
-        raise _invalid("client_name: expected a text")
+        raise _invalid("client_name: expected a string")
     try:
         uris = clients.checked_uris(metadata.get("redirect_uris"))
     except ValueError as error:
@@ -50,7 +53,9 @@ def register(metadata: object) -> dict[str, Any]:
     client_name = clients.shown_name(name) or redirect_uris.parse(uris[0]).display_name
     client_id = _encode(client_name, uris)
     if len(client_id) > MAX_ID:
-        too_long = f"expected redirect_uris and client_name of some {MAX_ID:,} bytes at most"
+        too_long = (
+            f"expected shorter redirect_uris and client_name, together about {MAX_ID:,} bytes"
+        )
         raise _invalid(too_long)
     return {
         "client_id": client_id,
@@ -68,7 +73,9 @@ def read(client_id: str) -> Client:
     Raises:
         OAuthError: ``invalid_client``: the id is not one that ``register`` returns.
     """
-    error = OAuthError("invalid_client", "This client_id is not registered. Register again.")
+    error = OAuthError(
+        "invalid_client", "This client_id is not registered. Register the client again."
+    )
     if len(client_id) > MAX_ID:
         raise error
     encoded = client_id.removeprefix(PREFIX)

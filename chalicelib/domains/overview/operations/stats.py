@@ -34,13 +34,13 @@ class SiteStatsQuery(Wire):
         default=None, alias="from", description="First day; by default 30 days are returned."
     )
     to: Day | None = optional("Last day; default: today.")
-    granularity: Granularity = Field(default="day", description="Length of a span in series.")
+    granularity: Granularity = Field(default="day", description="Length of each span in series.")
 
 
 class SiteTotals(Wire):
     """Totals of the period."""
 
-    views: int = Field(description="Pages opened.")
+    views: int = Field(description="Number of opened pages.")
     visitors: int = Field(description="Sum of each day's visitors.")
     leads: int = Field(description="Leads from the site's forms.")
     bookings: int = Field(description="Bookings of the site's services.")
@@ -50,7 +50,7 @@ class VisitsSpan(Wire):
     """Visits in a day, a week or a month."""
 
     date: str = Field(description="First day of the span within the period.")
-    views: int = Field(description="Pages opened.")
+    views: int = Field(description="Number of opened pages.")
     visitors: int = Field(description="Sum of each day's visitors.")
 
 
@@ -60,7 +60,7 @@ class TopPage(Wire):
     page_id: Id | None = Field(description="Page id; null for pages beyond 100 a day.")
     slug: str | None = Field(description="Slug; null if the page is gone.")
     title: str | None = Field(description="Title; null if the page is gone.")
-    views: int = Field(description="Times opened.")
+    views: int = Field(description="Number of times it was opened.")
 
 
 class Referrer(Wire):
@@ -74,8 +74,8 @@ class SiteStatsReport(Wire):
     """Statistics of a site's visits."""
 
     stats_enabled: bool = Field(description="Whether visits are counted now.")
-    from_: str = Field(alias="from", description="First day.")
-    to: str = Field(description="Last day.")
+    from_: str = Field(alias="from", description="First day, YYYY-MM-DD.")
+    to: str = Field(description="Last day, YYYY-MM-DD.")
     timezone: str = Field(description="The time zone of the days.")
     totals: SiteTotals = Field(description="Totals of the whole period.")
     series: list[VisitsSpan] = Field(description="All spans of the period, including empty ones.")

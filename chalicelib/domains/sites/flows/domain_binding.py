@@ -41,7 +41,7 @@ FIRST_PAUSE = timedelta(minutes=2)
 GROWTH = 1.2
 """Factor by which each pause between two checks exceeds the last. 72 hours have 34 checks."""
 RELEASE_PAUSE = timedelta(minutes=5)
-_PROOF_GONE = "The TXT record is gone. Set it again, then call again."
+_PROOF_GONE = "The TXT record no longer exists. Create the record again, and repeat the call."
 _STATES = {"waiting": VERIFIED, "certificate": CERTIFICATE, "active": ACTIVE, "failed": FAILED}
 """State of a domain by the state of its host."""
 
@@ -93,9 +93,9 @@ def _claim_domain(unit: UnitOfWork, site: SiteRow, name: str, proofs: frozenset[
         # The other site keeps the domain as long as its own record is still in the DNS.
         if holder and holder.domain and hostnames.txt_record_value(holder.domain.token) in proofs:
             msg = (
-                f"Another site has proven that it owns {name}, and its record is still there."
-                f" Unbind the domain from that site, or remove the other TXT record from"
-                f" {hostnames.txt_record_name(name)}; then call again."
+                f"Another site has proven that it owns {name}, and its TXT record still exists. "
+                "Unbind the domain from that site, or remove the other TXT record from "
+                f"{hostnames.txt_record_name(name)}. Then repeat the call."
             )
             raise DomainTakenError(msg)
         take_over_domain(unit, claim, holder, site.id)

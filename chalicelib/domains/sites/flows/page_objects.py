@@ -57,7 +57,7 @@ def too_large(
 
     ``size_label`` explains the size that follows it.
     """
-    message = f"expected at most {limit:,} bytes of UTF-8, {size_label} {size:,}; make it smaller"
+    message = f"expected at most {limit:,} bytes of UTF-8, {size_label} {size:,}; shorten it"
     return PayloadTooLargeError(f"{field}: {message}", errors=[FieldError(field, message)])
 
 

@@ -45,7 +45,10 @@ def how_to_undo_save(page: PageRow, version_id: str | None) -> str | None:
         return f"Under Sites in the console, or {call}."
     if page.kept_at is None:
         return None
-    return "Under Sites in the console: the latest version is from before this edit."
+    return (
+        "Under Sites in the console: restore the latest version, which is the page before this "
+        "edit."
+    )
 
 
 def first_batch(records: Iterable[R]) -> list[R]:

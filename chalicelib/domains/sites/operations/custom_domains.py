@@ -53,8 +53,8 @@ class DomainResult(Wire):
 def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
     """Bind a custom domain to a site.
 
-    Create the DNS records of the answer. They are checked for 72 hours, and by each call. At
-    status active the site is at the domain.
+    Then create the DNS records of the response. They are checked for 72 hours, and by each call.
+    With the status active, the domain shows the site.
     """
     site = SITES.require(ctx.workspace_id, args.id)
     name = None if args.domain is None else _check_domain(args.domain)
@@ -86,9 +86,12 @@ def _check_proof(ctx: Context, site: SiteRow, domain: DomainMap) -> None:
     domain.requested_at = domain.checked_at = clock.now()
     if proofs is None:
         host = hostnames.txt_record_name(domain.name)
-        ctx.warn(f"The DNS did not answer for {host}; the status is unchanged. Try again later.")
+        ctx.warn(
+            f"The DNS servers did not answer for {host}, so the status is unchanged. Try again "
+            "later."
+        )
     else:
         domain_binding.apply_proofs(ctx.unit, site, domain, proofs)
     domain_binding.stage_checks(ctx.unit, site, domain)
     if domain.state == VERIFIED and site_hosts() is None:
-        ctx.warn("This installation serves no custom domains, so the site keeps its present URL.")
+        ctx.warn("This installation has no custom domains, so the URL of the site is unchanged.")

@@ -45,7 +45,7 @@ class SiteDelete(Wire):
 
 
 class SiteCascade(Wire):
-    """Records that are deleted with a site. Leads, clients and services stay."""
+    """Records that are deleted with a site. Leads, clients and services are kept."""
 
     pages: int = Field(description="Pages deleted with it.")
     forms: int = Field(description="Forms deleted with it.")
@@ -70,7 +70,7 @@ class SiteDeleted(DeletedResult):
 def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     """Delete a site with its pages and forms, and free its slug and domain.
 
-    Leads, clients and services stay.
+    Leads, clients and services are kept.
     """
     site = SITES.require(ctx.workspace_id, args.id)
     cascade = SiteCascade(
@@ -79,7 +79,7 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
         domain=site.domain.name if site.domain else None,
     )
     if site.restoring_id is not None:
-        msg = "The site's pages and forms are still being restored. Repeat in a minute."
+        msg = "The site's pages and forms are still being restored. Repeat the call in a minute."
         raise ConflictError(msg)
     if args.dry_run:
         return SiteDeleted(id=site.id, deleted=False, cascade=cascade, undo=None)

@@ -103,9 +103,9 @@ MAX_EDITED_BYTES = 4 * MAX_HTML_BYTES
 class HtmlEdit(Wire):
     """A part of a page's HTML to replace."""
 
-    find: str = Field(min_length=1, description="Exact text, found once unless all.")
-    replace: str = Field(description="New text.")
-    all: bool = Field(default=False, description="All matches.")
+    find: str = Field(min_length=1, description="Exact text. It must occur once, or set all.")
+    replace: str = Field(description="Replacement for find.")
+    all: bool = Field(default=False, description="Replace every match.")
 
 
 class PageSaveHtml(PageRef):
@@ -164,8 +164,8 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
         returns_html = not (ctx.is_tool_call and size > LONG_ANSWER_BYTES)
         if not returns_html:
             ctx.warn(
-                f"Saved. The HTML ({size:,} bytes) is left out of this answer; returnHtml: true "
-                "returns it."
+                f"The page was saved. The response does not contain its HTML ({size:,} bytes). "
+                "To get the HTML, send returnHtml: true."
             )
     return PageSaved(
         page=PageOut.from_record(page, html=html) if returns_html else PageRecord.from_record(page),
@@ -186,7 +186,7 @@ def _apply_edits(html: str, edits: Sequence[HtmlEdit]) -> str:
     except MismatchError as error:
         expected = "at least once" if edits[error.index].all else "exactly once"
         copy = f"copy it from {call('svc_get_page')}"
-        hint = "lengthen it or set all: true" if error.count else copy
+        hint = "make find longer, or send all: true" if error.count else copy
         field = f"edits.{error.index}"
         message = (
             f"find matched {error.count} times, expected {expected}; {hint}. Nothing was saved"

@@ -73,7 +73,7 @@ UNTITLED = "Imported page"
 
 def _check_not_blank(html: str) -> str:
     if not html.strip("\ufeff \t\n\f\r"):
-        raise PydanticCustomError("blank", "expected HTML, received nothing but white space")
+        raise PydanticCustomError("blank", "expected HTML, received only white space")
     return html
 
 
@@ -92,7 +92,7 @@ def _reject_together(args: Wire, name: str, other: str, why: str) -> None:
         field, other_field = wire_name(type(args), name), wire_name(type(args), other)
         raise PydanticCustomError(
             "beside",
-            "leave it out with {other}: {why}",
+            "expected no value together with {other}, because {why}; omit the field",
             {"other": other_field, "why": why, "field": field},
         )
 
@@ -111,13 +111,15 @@ class PageImport(Wire):
 
     EXACTLY_ONE_OF = (("project_id", "page_id"), ("html", "url"))
 
-    project_id: Id | None = optional("Site for a new page; or give pageId.")
+    project_id: Id | None = optional("Site for a new page; or send pageId.")
     page_id: Id | None = optional("Page to replace.")
     if_version: IfVersion | None = IF_VERSION
-    html: GivenHtml | None = optional("Up to 1 MiB; or give url.")
-    url: Annotated[str, StringConstraints(max_length=MAX_URL)] | None = optional("Its public URL.")
-    base_url: BaseUrl | None = optional("For relative URLs in html.")
-    title: Title | None = optional("By default the HTML's.")
+    html: GivenHtml | None = optional("Up to 1 MiB; or send url.")
+    url: Annotated[str, StringConstraints(max_length=MAX_URL)] | None = optional(
+        "Public URL to fetch."
+    )
+    base_url: BaseUrl | None = optional("Base of relative URLs in html.")
+    title: Title | None = optional("Default: the HTML's title.")
     slug: Slug | None = optional("Slug of a new page.")
     rehost_images: bool = Field(default=True, description="Copy up to 50 images.")
 
@@ -126,14 +128,14 @@ class PageImport(Wire):
         exactly_one(self)
         _reject_together(self, "slug", "page_id", "an existing page keeps its slug")
         _reject_together(self, "if_version", "project_id", "a new page has no version yet")
-        _reject_together(self, "base_url", "url", "a page that is fetched has its own URL")
+        _reject_together(self, "base_url", "url", "a fetched page has its own URL")
         return self
 
 
 class FailedImage(Wire):
     """An image that was not copied and keeps its URL."""
 
-    url: str = Field(description="Its URL.")
+    url: str = Field(description="URL of the image.")
     reason: str = Field(description="Why it was not imported.")
 
 
@@ -200,14 +202,14 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
 def _warn_of_orders_to_search_engines(ctx: Context, page: PageRow) -> None:
     if page.noindex:
         ctx.warn(
-            'The HTML has <meta name="robots"> with noindex, so search engines do not list the '
-            "page and the sitemap leaves it out. Remove the tag if the page should be found."
+            'The HTML has <meta name="robots"> with noindex, so search engines and the sitemap '
+            "do not list the page. If the page should be found, remove the tag."
         )
     if page.canonical_elsewhere:
         ctx.warn(
-            f'The HTML has <link rel="canonical"> to {page.canonical_elsewhere}, so search engines '
-            "list that URL instead and the sitemap leaves the page out. Remove the tag if this "
-            "page replaces it."
+            f'The HTML has <link rel="canonical"> to {page.canonical_elsewhere}, so search '
+            "engines list that URL instead, and the sitemap does not list this page. If this "
+            "page replaces that URL, remove the tag."
         )
 
 
@@ -255,7 +257,7 @@ def _fetch_page(url: str) -> fetch.Fetched:
         raise ValidationError.of("url", "expected a page with HTML, received an empty page")
     if not html_import.looks_like_html(fetched.body, fetched.content_type):
         kind = fetched.content_type[:80] or "something else"
-        msg = f"The URL leads to {kind}, not to a web page. Send the URL of a page."
+        msg = f"The URL returned {kind} instead of a web page. Send the URL of a web page."
         raise UnsupportedMediaTypeError(msg)
     return fetched
 
@@ -294,5 +296,5 @@ def _rehost_images(
         for url in source.images[MAX_IMAGES : MAX_IMAGES * 4]
     ]
     if remaining := len(source.images) - len(hosted):
-        ctx.warn(f"{remaining} images keep their old URLs; imported.failed has the reasons.")
+        ctx.warn(f"{remaining} images keep their old URLs. The reasons are in imported.failed.")
     return source.replaced(hosted), ImportedImages(images=len(hosted), failed=failed), size

@@ -63,14 +63,17 @@ class PageDeleted(DeletedResult):
     role=Role.MANAGER,
 )
 def delete_page(ctx: Context, args: PageDelete) -> PageDeleted:
-    """Delete a page. Without confirm, the error names it: ask the user.
+    """Delete a page. Without confirm, the error names it: ask the user first.
 
-    To delete the home page, first make another page the home, if there is any.
+    To delete the home page, first make another page the home page, if there is one.
     """
     page = existing_page(ctx, args.id, args.if_version)
     site = page.site
     if page.is_home and len(PAGES.entries(ctx.workspace_id, site.id)) > 1:
-        msg = "This is the site's home page. Make another page the home (isHome: true) first."
+        msg = (
+            "The home page of a site cannot be deleted. First make another page the home page "
+            "(isHome: true)."
+        )
         raise ConflictError(msg)
     if not args.confirm and not args.dry_run:
         msg = (
@@ -127,11 +130,11 @@ def restore_page(ctx: Context, args: PageRestore) -> PageRestored:
     deleted = PAGES.find_deleted(ctx.workspace_id, args.id)
     if deleted is None:
         if PAGES.find(ctx.workspace_id, args.id) is not None:
-            msg = "The page is not deleted."
+            msg = "The page is not deleted, so it cannot be restored."
             raise ConflictError(msg)
         msg = (
-            "No page with this id was deleted in the last "
-            f"{KEPT_AFTER_DELETION.days} days. {call('svc_list_pages')} lists a site's pages."
+            f"No page with this id was deleted in the last {KEPT_AFTER_DELETION.days} days. To "
+            f"list the pages of a site, call {call('svc_list_pages')}."
         )
         raise NotFoundError(msg)
     options = list(slugs.candidates(deleted.slug))

@@ -150,9 +150,9 @@ def _stored_version(ctx: Context, page_id: str, version_id: str) -> tuple[Versio
     version = page_versions.find(ctx.workspace_id, page_id, version_id)
     if version is None:
         msg = (
-            "The page has no such version. It keeps the last "
-            f"{MAX_VERSIONS}, of {MAX_BYTES // 2**20} MiB at most. "
-            f"GET /api/pages/{page_id}/versions lists them."
+            f"The page has no version with this id. A page keeps its last {MAX_VERSIONS} "
+            f"versions, up to {MAX_BYTES // 2**20} MiB. GET /api/pages/{page_id}/versions lists "
+            "them."
         )
         raise NotFoundError(msg)
     body = object_store().get(version.html_key)

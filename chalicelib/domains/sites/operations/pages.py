@@ -136,7 +136,7 @@ class PageCreate(Wire):
     """A new page."""
 
     REJECTED_FIELDS: ClassVar[Mapping[str, str]] = {
-        "ifVersion": "a new page has no version yet; leave it out"
+        "ifVersion": "a new page has no version yet; omit ifVersion"
     }
 
     project_id: Id = Field(description="Site id.")
@@ -171,8 +171,9 @@ class PagePatch(Patch, PageRef):
         left_out = isinstance(design, dict) and design.get("designSystemTruncated") is True
         if left_out and design.get("designSystem", design) is None:
             message = (
-                "expected the whole design system, received the null that lists show for a long "
-                "one. Get the page, or leave the field out to keep it."
+                "expected the whole design system, received null, which lists show for a long "
+                "design system. Get the page to read the design system, or omit the field to "
+                "keep it."
             )
             raise PydanticCustomError(
                 "truncated", "{message}", {"message": message, "field": "designSystem"}
@@ -193,7 +194,9 @@ def existing_page(ctx: Context, page_id: str, if_version: int | None = None) -> 
 
 
 def _slug_taken_error(slug: str) -> SlugTakenError:
-    return SlugTakenError(f'The slug "{slug}" is taken in this site. Choose another.')
+    return SlugTakenError(
+        f'The slug "{slug}" is used by another page of this site. Choose another slug.'
+    )
 
 
 @operation(
@@ -210,7 +213,8 @@ def list_pages(ctx: Context, args: PageListQuery) -> PageList:
         raise SITES.not_found()
     if shortened := sum(page.design_revision is not None for page in rows):
         ctx.warn(
-            f"designSystem of {shortened} pages is long and shown as null. Get a page to read it."
+            f"designSystem of {shortened} pages is too long for a list and is shown as null. "
+            "To read designSystem, get the page."
         )
     return PageList(pages=[PageRecord.from_record(page) for page in rows])
 
@@ -229,7 +233,8 @@ def get_page(ctx: Context, args: PageQuery) -> PageRead:
     part, next_offset = _part(html, args.offset, args.max_bytes)
     if len(part) > LONG_ANSWER_BYTES:
         ctx.warn(
-            f"{len(part):,} bytes of HTML in one answer. Use offset and maxBytes to read parts."
+            f"{len(part):,} bytes of HTML are in one response. To read the HTML in parts, "
+            "use offset and maxBytes."
         )
     return PageRead(
         page=PageOut.from_record(page, html=part.decode()),
@@ -317,7 +322,7 @@ def check_room(site: SiteRow) -> SiteRow:
         ConflictError: the site has the maximum number of pages.
     """
     if (site.page_count or 0) >= MAX_PAGES:
-        msg = f"The site has {MAX_PAGES:,} pages, which is the maximum. Delete some first."
+        msg = f"The site has {MAX_PAGES:,} pages, which is the maximum. Delete a page first."
         raise ConflictError(msg)
     return site
 

@@ -120,16 +120,16 @@ def _deleted_site(ctx: Context, site_id: str) -> SiteRow:
     """
     deleted = SITES.find_deleted(ctx.workspace_id, site_id)
     if deleted is None and SITES.find(ctx.workspace_id, site_id) is not None:
-        msg = "The site is not deleted."
+        msg = "The site is not deleted, so it cannot be restored."
         raise ConflictError(msg)
     if deleted is None or deleted.deletion_id is None:
         msg = (
-            "No site with this id was deleted in the last "
-            f"{KEPT_AFTER_DELETION.days} days. {call('svc_list_sites')} lists the sites."
+            f"No site with this id was deleted in the last {KEPT_AFTER_DELETION.days} days. To "
+            f"list the sites, call {call('svc_list_sites')}."
         )
         raise NotFoundError(msg)
     if has_contents(ctx.workspace_id, site_id):
-        msg = "The deletion of the site is still running. Repeat in a minute."
+        msg = "The deletion of the site is still running. Repeat the call in a minute."
         raise ConflictError(msg)
     return deleted
 

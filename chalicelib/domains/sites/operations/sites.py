@@ -37,7 +37,7 @@ class DnsRecord(Wire):
 
     type: str = Field(description="TXT, CNAME, A, or ALIAS (ANAME) where no CNAME may be.")
     host: str = Field(description="Full host name.")
-    value: str = Field(description="Value.")
+    value: str = Field(description="Value of the record.")
 
 
 class DomainOut(Wire):
@@ -82,7 +82,7 @@ class SiteOut(Wire):
     description: str | None = Field(description="Description, or null.")
     slug: str = Field(description="Unique short name, part of the site's URL.")
     status: str = Field(description="active, inactive, or suspended by the platform.")
-    url: str = Field(description="Public URL.")
+    url: str = Field(description="Public URL of the site.")
     domain: DomainOut | None = Field(description="Custom domain, or null.")
     stats_enabled: bool = Field(description="Whether visits are counted.")
     created_at: Timestamp = Field(description="When it was created.")
@@ -156,12 +156,14 @@ class SiteStatsResult(SiteRef):
 
 def _check_slug(slug: str) -> str:
     if slug in slugs.RESERVED:
-        raise ValidationError.of("slug", f'"{slug}" is reserved for the platform; choose another')
+        raise ValidationError.of(
+            "slug", f'"{slug}" is reserved for the platform; choose another slug'
+        )
     return slug
 
 
 def _slug_taken_error(slug: str) -> SlugTakenError:
-    return SlugTakenError(f'The slug "{slug}" is taken. Choose another.')
+    return SlugTakenError(f'The slug "{slug}" is used by another site. Choose another slug.')
 
 
 @operation(
@@ -223,7 +225,8 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     if site.status == SUSPENDED and "status" in changes:
         site.status_when_resumed = changes.pop("status")
         ctx.warn(
-            "The platform has suspended this site. The status takes effect when it is resumed."
+            "The operator has suspended this site. The new status takes effect when the "
+            "suspension ends."
         )
     for name, value in changes.items():
         setattr(site, name, value)

@@ -29,11 +29,14 @@ def normalize(name: str, *own_hosts: str) -> str:
 
     name = name.strip()
     if _FORBIDDEN_CHARACTERS & set(name):
-        raise ValueError("expected a bare host name, without scheme, port, path or wildcard")
+        raise ValueError("expected a host name without a scheme, port, path or wildcard")
     try:
         host = idna.encode(name, uts46=True).decode().rstrip(".")
     except idna.IDNAError:
-        msg = "expected labels of 1 to 63 letters, digits and hyphens, no hyphen first or last"
+        msg = (
+            "expected labels of 1 to 63 letters, digits and hyphens, without a hyphen at the "
+            "start or end"
+        )
         raise ValueError(msg) from None
     last = host.rpartition(".")[2]
     if last.isdigit() or last.startswith("0x"):  # Browsers read it as an IPv4 address.
@@ -41,9 +44,9 @@ def normalize(name: str, *own_hosts: str) -> str:
     if "." not in host:
         raise ValueError("expected a full host name, such as www.example.com")
     if _public_suffixes().is_public(host):
-        raise ValueError("expected a name of your own; this one is a public suffix")
+        raise ValueError("expected your own host name, received a public suffix")
     if any(f".{host}".endswith(f".{own_host}") for own_host in filter(None, own_hosts)):
-        raise ValueError("expected a name of your own; this one belongs to the platform")
+        raise ValueError("expected your own host name, received a name of the platform")
     return host
 
 

@@ -45,7 +45,7 @@ MAX_FOUND = 200
 """Maximum number of sites whose URLs are found in one call."""
 TIME_LIMIT = timedelta(hours=72)
 """Time within which a requested domain must become active."""
-EXPIRED = "It was not ready within 72 hours. Check the records, then call again."
+EXPIRED = "The domain was not ready within 72 hours. Check the DNS records, and repeat the call."
 
 
 class DomainMap(MapAttribute[str, Any]):
@@ -148,7 +148,7 @@ SITES = register_listing(
         row=SiteRow,
         noun="SITE",
         listed_by="svc_list_sites",
-        unavailable_message="There is no such site.",
+        unavailable_message="This site does not exist.",
         text=lambda site: (site.title, site.slug),
         sorts={"createdAt": "id", "updatedAt": "n1", "title": "t"},
         status="status",

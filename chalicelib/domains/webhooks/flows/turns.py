@@ -74,7 +74,7 @@ REST_AFTER_FAILURE = timedelta(seconds=10)
 LONGEST_REST = timedelta(minutes=5)
 """Rest of a webhook after failures: ten seconds for each in a row, up to five minutes."""
 GONE_STATUS = 410
-UNPREPARED = "the service could not prepare the event; it tries again"
+UNPREPARED = "the service could not prepare the event, and will try again"
 """The error of an attempt that sent no request."""
 
 log = logging.getLogger(__name__)

@@ -53,7 +53,7 @@ class DeliveryOut(Wire):
 class DeliveryList(Wire):
     """The latest deliveries of a webhook."""
 
-    deliveries: list[DeliveryOut] = Field(description="Newest first.")
+    deliveries: list[DeliveryOut] = Field(description="Deliveries, newest first.")
 
 
 class DeliveryQueued(Wire):
@@ -117,7 +117,7 @@ def send_test_event(ctx: Context, args: WebhookRef) -> DeliveryQueued:
 def _active(ctx: Context, webhook_id: str) -> WebhookRow:
     webhook = WEBHOOKS.require(ctx.workspace_id, webhook_id)
     if webhook.status != ACTIVE:
-        msg = "The webhook is off, so nothing is sent. Switch it on first."
+        msg = "The webhook is switched off, so no event can be sent. Switch the webhook on first."
         raise ConflictError(msg)
     return webhook
 

@@ -41,7 +41,7 @@ def _receiver(url: str) -> str:
     except RefusedUrlError as error:
         raise PydanticCustomError("receiver", "{reason}", {"reason": error.reason}) from None
     if parsed.is_private_address and parsed.scheme == "https":  # http is a developer's receiver
-        raise PydanticCustomError("receiver", "expected an address on the public internet")
+        raise PydanticCustomError("receiver", "expected a URL on the public internet")
     return str(parsed)
 
 
@@ -52,7 +52,7 @@ def _check_receiver(url: str) -> None:
         ValidationError: a site is served there.
     """
     if sites.find_by_host(post.parse_url(url).host) is not None:
-        msg = "expected a URL of another service, received one of a site of this service"
+        msg = "expected a URL of another service, received the URL of a site of this service"
         raise ValidationError.of("url", msg)
 
 
@@ -137,7 +137,7 @@ class WebhookResult(Wire):
 class WebhookList(Wire):
     """All webhooks of a workspace."""
 
-    webhooks: list[WebhookOut] = Field(description="Newest first.")
+    webhooks: list[WebhookOut] = Field(description="Webhooks, newest first.")
     most: int = Field(description="Maximum number of webhooks of a workspace.")
 
 
@@ -173,7 +173,10 @@ def create_webhook(ctx: Context, args: WebhookCreate) -> WebhookCreated:
     _check_receiver(args.url)
     lock = locks.lock_row(ctx.workspace_id, LOCK)
     if len(webhooks.read_all(ctx.workspace_id)) >= MAX_WEBHOOKS:
-        msg = f"The workspace has {MAX_WEBHOOKS} webhooks, the most it can have. Delete one first."
+        msg = (
+            f"The workspace has {MAX_WEBHOOKS} webhooks, which is the maximum. Delete a webhook "
+            "first."
+        )
         raise ConflictError(msg)
     webhook = WebhookRow(
         WEBHOOKS.partition(ctx.workspace_id),

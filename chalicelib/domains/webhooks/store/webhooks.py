@@ -105,7 +105,7 @@ WEBHOOKS = register_listing(
     Listing(
         row=WebhookRow,
         noun="WEBHOOK",
-        not_found_message="The workspace has no webhook with this id. List its webhooks.",
+        not_found_message="The workspace has no webhook with this id. List the webhooks.",
         text=lambda webhook: (webhook.url,),
         sorts={"createdAt": "id"},
         lookups=(lookups.id_lookup("WEBHOOK"),),

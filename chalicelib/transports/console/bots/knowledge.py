@@ -29,7 +29,10 @@ REASONS = {
     indexing.GIVEN_UP: "reason_given_up",
     sources.FILE_DELETED: "reason_file_deleted",
 }
-"""Translations for sentences of a source's ``error``, except clauses of the fetcher."""
+"""Translations for sentences of a source's ``error``, except clauses of the fetcher.
+
+Rows store these sentences. If a sentence is changed, its stored copies have no translation.
+"""
 Fields = dict[str, object]
 
 

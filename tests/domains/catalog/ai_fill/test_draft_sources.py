@@ -20,8 +20,8 @@ class TestBarcode:
         answer = refusal(api, barcode=NUTELLA)
         assert (answer.status, answer.data["code"]) == (404, "not_found")
         assert answer.data["message"] == (
-            f"No database has the barcode {NUTELLA}. Send a name or a prompt as well to describe"
-            " the article."
+            f"No database has the barcode {NUTELLA}. Also send a name or a prompt that describes"
+            " the product."
         )
         assert model.asked == []
 

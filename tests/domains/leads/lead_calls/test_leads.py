@@ -151,7 +151,7 @@ class TestFindLead:
         assert (answer["leads"], answer["total"], answer["client"]) == ([], 0, None)
 
     def test_a_phone_or_email_is_required(self, api: Api) -> None:
-        assert "email or phone" in api.refused("GET", FIND).data["message"]
+        assert "email, phone or both" in api.refused("GET", FIND).data["message"]
 
     def test_search_by_name_is_refused_with_the_supporting_call(self, api: Api) -> None:
         failed, answer = api.tool("svc_find_lead", name="Ada")
@@ -267,7 +267,7 @@ class TestUpdateLead:
         ):
             refusal = api.refused("POST", UPDATE, {"id": lead_id, **change})
             assert (refusal.status, refusal.data["errors"][0]["field"]) == (400, field)
-            assert "leave the field out" in refusal.data["message"]
+            assert "omit the field" in refusal.data["message"]
         assert lead(api, lead_id) == lead_before
         untruncated = {"id": lead_id, "notes": lead_before["notes"], "data": lead_before["data"]}
         assert api.post(UPDATE, untruncated)["lead"] == lead_before

@@ -163,7 +163,7 @@ class TestImages:
         assert set(reasons(answer).values()) == {"only the first 50 images are imported"}
         assert all(f"{IMAGE_SERVER}/{n}.png" in html_of(api, answer) for n in range(50, 60))
         assert answer["warnings"] == [
-            "10 images keep their old URLs; imported.failed has the reasons."
+            "10 images keep their old URLs. The reasons are in imported.failed."
         ]
 
     def test_failed_images_keep_their_urls_and_are_listed_with_reasons(
@@ -266,7 +266,9 @@ class TestImages:
         monkeypatch.setattr(rehosting, "SECONDS", 0.0)
         image_server.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
         answer = import_page(api, site, url=IMAGE_SERVER)
-        assert reasons(answer) == {f"{IMAGE_SERVER}/a.png": "the time for all images was over"}
+        assert reasons(answer) == {
+            f"{IMAGE_SERVER}/a.png": "the time limit for all images was reached"
+        }
         assert image_server.paths == ["/"]
 
     def test_page_is_created_without_images_that_cannot_be_stored(

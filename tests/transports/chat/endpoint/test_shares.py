@@ -151,7 +151,7 @@ class TestMessages:
         session = ask(bot, "Hi").session
         more = [ask(bot, "Hi", sessionId=session) for _ in range(3)]
         assert [each.status for each in more] == [200, 200, 429]
-        assert "Leave sessionId out" in more[-1].answer.data["message"]
+        assert "omit sessionId" in more[-1].answer.data["message"]
         assert ask(bot, "Hi").status == 200
 
     def test_a_private_bots_key_has_no_daily_number(self, bot: Bot) -> None:
