@@ -145,7 +145,7 @@ class TestUnknownNames:
                 f'"someParameter" is not an argument of {route}; this list is NOT filtered by it.'
             )
         else:
-            assert warning.startswith('Unknown field "someParameter" was ignored; known here:')
+            assert warning.startswith('Unknown field "someParameter" was ignored; known fields:')
 
     def test_a_warning_suggests_the_nearest_known_name(self, api: Api) -> None:
         body = {"title": "x", "sluk": "x", "Title": "y"}

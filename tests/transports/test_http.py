@@ -254,7 +254,7 @@ class TestForms:
         assert status == 200, data
         expected = {"id": "7", "amount": 2, "tags": ["a b", "ё&"], "gift": True}
         assert data.pop("warnings", []) == (
-            ['Unknown field "unknown" was ignored; known here: id, amount, tags, gift.']
+            ['Unknown field "unknown" was ignored; known fields: id, amount, tags, gift.']
             if b"unknown" in body
             else []
         )

@@ -170,7 +170,7 @@ class Patch(Partial):
             )
             raise PydanticCustomError(
                 "empty_patch",
-                "expected at least one change, received none; send at least one of {names}",
+                "nothing to change; send at least one of {names}",
                 {"names": names},
             )
         return self
