@@ -58,8 +58,8 @@ def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
         msg = "There is no demo workspace. Run make dev, or add --workspace ID."
         raise click.ClickException(msg)
     with click.progressbar(length=count, label=f"{noun} in {target}", file=sys.stderr) as bar:
-        for done in create_records(target, noun, count, number):
-            bar.update(done)
+        for created_count in create_records(target, noun, count, number):
+            bar.update(created_count)
     click.echo(json.dumps({"workspaceId": target, "noun": noun, "count": count, "seed": number}))
 
 

@@ -36,7 +36,7 @@ def main(only: str | None) -> None:
         click.echo(SECTIONS[only]())
         return
     measure = [sys.executable, "-m", "infra.bench"]
-    sections = (subprocess.check_output([*measure, each], text=True) for each in SECTIONS)
+    sections = (subprocess.check_output([*measure, section], text=True) for section in SECTIONS)
     page = "\n".join([INTRODUCTION, *sections])
     PAGE.write_text(page)
     click.echo(page)

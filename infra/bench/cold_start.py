@@ -94,22 +94,27 @@ def _cost(project: Path, *arguments: str) -> float:
     command = [sys.executable, *arguments]
     _run(project, command)  # The first run compiles modules that have no bytecode yet.
     if shutil.which("valgrind"):
-        counted = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *command]
-        found = re.search(r"Collected : (\d+)", _run(project, counted))
-        if found is None:
+        valgrind_command = [
+            "valgrind",
+            "--tool=callgrind",
+            "--callgrind-out-file=/dev/null",
+            *command,
+        ]
+        instructions = re.search(r"Collected : (\d+)", _run(project, valgrind_command))
+        if instructions is None:
             raise RuntimeError("valgrind counted nothing")
-        return float(found[1])
+        return float(instructions[1])
     return median(_cpu_seconds(project, command) for _ in range(RUNS))
 
 
 def _cpu_seconds(project: Path, command: list[str]) -> float:
-    before = os.times()
+    start_times = os.times()
     _run(project, command)
-    after = os.times()
+    end_times = os.times()
     return (
-        after.children_user
-        + after.children_system
-        - (before.children_user + before.children_system)
+        end_times.children_user
+        + end_times.children_system
+        - (start_times.children_user + start_times.children_system)
     )
 
 
@@ -119,5 +124,7 @@ def _run(project: Path, command: list[str]) -> str:
     env |= {"PYTHONHASHSEED": "0", "STAGE": "dev", "AWS_LAMBDA_FUNCTION_NAME": "bench"}
     env |= {"AWS_DEFAULT_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "bench"}
     env |= {"AWS_SECRET_ACCESS_KEY": "bench", **stage_config.DEPLOYED}
-    done = subprocess.run(command, check=True, cwd=project, env=env, capture_output=True, text=True)
-    return done.stderr
+    process = subprocess.run(
+        command, check=True, cwd=project, env=env, capture_output=True, text=True
+    )
+    return process.stderr

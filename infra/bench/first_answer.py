@@ -75,10 +75,10 @@ def _chat() -> None:
         raise RuntimeError(reply)
 
 
-def _event(method: str, path: str, sent: Any, kind: str, token: str) -> dict[str, Any]:  # noqa: ANN401  JSON
+def _event(method: str, path: str, data: Any, kind: str, token: str) -> dict[str, Any]:  # noqa: ANN401  JSON
     """Return an API Gateway (REST) event."""
     if path == "/api/mcp":
-        sent = {"jsonrpc": "2.0", "id": 1, "method": kind, "params": sent}
+        data = {"jsonrpc": "2.0", "id": 1, "method": kind, "params": data}
     about = {"httpMethod": method, "resourcePath": path, "identity": {"sourceIp": "192.0.2.1"}}
     return {
         "requestContext": {**about, "requestId": "bench"},
@@ -87,7 +87,7 @@ def _event(method: str, path: str, sent: Any, kind: str, token: str) -> dict[str
         "pathParameters": None,
         "multiValueQueryStringParameters": None,
         "stageVariables": None,
-        "body": sent and json.dumps(sent),
+        "body": data and json.dumps(data),
         "isBase64Encoded": False,
     }
 
@@ -142,12 +142,12 @@ class _Body(NamedTuple):
 
 def _answer(key: dict[str, Any], operation: str, request: dict[str, Any]) -> dict[str, Any]:
     """Return the answer of a database with one row."""
-    wanted = request.get("Key", {})
-    found = key if key and all(key[name] == wanted[name] for name in wanted) else {}
+    key_names = request.get("Key", {})
+    stored_key = key if key and all(key[name] == key_names[name] for name in key_names) else {}
     if operation == "UpdateItem":
-        return {"Attributes": found or {"taken": {"N": "1"}}}
+        return {"Attributes": stored_key or {"taken": {"N": "1"}}}
     if operation == "GetItem":
-        return {"Item": found} if found else {}
+        return {"Item": stored_key} if stored_key else {}
     return {"Items": [], "Count": 0, "ScannedCount": 0, "Responses": {}}
 
 

@@ -123,8 +123,8 @@ def _table(count: int) -> str:
         started = time.perf_counter()
         page = PRODUCTS.page(database.workspace(count), query)
         ms = (time.perf_counter() - started) * 1000
-        found = ([record.id for record in page.records], page.total)
-        if found != _select(everything, query):
+        page_contents = ([record.id for record in page.records], page.total)
+        if page_contents != _select(everything, query):
             msg = f"the list engine and the naive reading differ: {label} of {count}"
             raise RuntimeError(msg)
         units, round_trips = page.cost.units, page.cost.round_trips
@@ -148,8 +148,10 @@ def _select(products: list[ProductRow], query: Query) -> tuple[list[str], int]:
     for name, value in query.filters.items():
         values = {value} if isinstance(value, str) else set(value or ())
         products = [p for p in products if getattr(p, name) in values]
-    for name, (least, most) in query.ranges.items():
-        products = [p for p in products if (least or 0) <= getattr(p, name) <= (most or 10**12)]
+    for name, (minimum, maximum) in query.ranges.items():
+        products = [
+            p for p in products if (minimum or 0) <= getattr(p, name) <= (maximum or 10**12)
+        ]
     if query.search:
         products = [p for p in products if matches_search((p.name, p.sku or ""), query.search)]
     keys: dict[str, Callable[[ProductRow], object]] = {
@@ -159,5 +161,5 @@ def _select(products: list[ProductRow], query: Query) -> tuple[list[str], int]:
         "name": lambda p: search_fold(p.name),
     }
     key = keys[query.sort]
-    found = sorted(products, key=lambda p: (key(p), p.id), reverse=query.descending)
-    return [p.id for p in found[query.offset : query.offset + query.size]], len(found)
+    matches = sorted(products, key=lambda p: (key(p), p.id), reverse=query.descending)
+    return [p.id for p in matches[query.offset : query.offset + query.size]], len(matches)

@@ -116,13 +116,13 @@ class Driver:
 
     async def _send(self, body: bytes) -> bytes:
         parts: list[bytes] = []
-        sent = False
+        request_was_sent = False
 
         async def receive() -> dict[str, Any]:
-            nonlocal sent
-            if sent:
+            nonlocal request_was_sent
+            if request_was_sent:
                 await asyncio.Event().wait()
-            sent = True
+            request_was_sent = True
             return {"type": "http.request", "body": body, "more_body": False}
 
         async def send(message: dict[str, Any]) -> None:
@@ -155,18 +155,18 @@ def has_same_records(answer: str, expected: str) -> bool:
 
 def main() -> None:
     """Measure both peers."""
-    given = json.load(sys.stdin)
+    settings = json.load(sys.stdin)
     measured = {}
     for name, package, make_app in (
         ("official SDK", "mcp", official),
         ("FastMCP", "fastmcp", fastmcp),
     ):
-        driver = Driver(make_app(given["definitions"], given["text"]))
+        driver = Driver(make_app(settings["definitions"], settings["text"]))
         listing = driver.call("tools/list", {})
-        call = driver.call("tools/call", {"name": given["tool"], "arguments": {}})
+        call = driver.call("tools/call", {"name": settings["tool"], "arguments": {}})
         count = len(json.loads(listing())["result"]["tools"])
         answer = json.loads(call())["result"]["content"][0]["text"]
-        if count != len(given["definitions"]) or not has_same_records(answer, given["text"]):
+        if count != len(settings["definitions"]) or not has_same_records(answer, settings["text"]):
             sys.exit(f"{name} does not serve what it was given")
         measured[name] = {
             "version": version(package),

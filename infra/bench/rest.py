@@ -81,10 +81,10 @@ def _measured(handlers: Mapping[str, Call]) -> dict[str, tuple[float, float]]:
     answers = {name: json.loads(handle(_event())["body"]) for name, handle in handlers.items()}
     if any(answer != answers[OURS] for answer in answers.values()):
         raise RuntimeError("the handlers return different answers")
-    return cpu_ms_in_turns({name: _with_event(handle) for name, handle in handlers.items()})
+    return cpu_ms_in_turns({name: _add_event(handle) for name, handle in handlers.items()})
 
 
-def _with_event(handle: Call) -> Callable[[], object]:
+def _add_event(handle: Call) -> Callable[[], object]:
     return lambda: handle(_event())
 
 

@@ -42,7 +42,7 @@ def section() -> str:
 def table() -> str:
     """Return this section with the recorded counts."""
     recorded = json.loads(RECORDED.read_text())
-    slowest_first = sorted(recorded.items(), key=lambda each: (-each[1]["waves"], each[0]))
+    slowest_first = sorted(recorded.items(), key=lambda row: (-row[1]["waves"], row[0]))
     rows = [
         f"| {name} | {counts['requests']} | {counts['waves']} | {counts['readUnits']:g} "
         f"| {counts['writeUnits']:g} |"

@@ -31,11 +31,15 @@ def section() -> str:
             "REST": our_handler.get_handler("/api/projects/list"),
         }
         tools = json.loads(calls["tools/list"]()["body"])["result"]["tools"]
-        given = {"definitions": tools, "text": our_handler.answer_text(), "tool": our_handler.TOOL}
+        workload = {
+            "definitions": tools,
+            "text": our_handler.answer_text(),
+            "tool": our_handler.TOOL,
+        }
         for _ in range(ROUNDS):
             measured = {name: cpu_ms(call) for name, call in calls.items()}
-            rounds.append({OURS: {**measured, "version": ""}, **_peers(given)})
-    rest = median(each[OURS]["REST"] for each in rounds)
+            rounds.append({OURS: {**measured, "version": ""}, **_peers(workload)})
+    rest_times = median(sample[OURS]["REST"] for sample in rounds)
     size = len(json.dumps(tools, separators=(",", ":")).encode())
     return f"""\
 ## Tool server, {len(tools)} tools ({size:,} bytes)
@@ -48,26 +52,26 @@ servers are measured in turn. Values are the medians of {ROUNDS} rounds.
 |---|---|---|---|---|---|
 {chr(10).join(_row(name, rounds) for name in rounds[0])}
 
-A warm `GET /api/projects/list` of ten sites takes {rest:.3f} ms in the same handler.
+A warm `GET /api/projects/list` of ten sites takes {rest_times:.3f} ms in the same handler.
 """
 
 
 def _row(name: str, rounds: list[dict[str, Any]]) -> str:
     cells = [name, rounds[0][name]["version"]]
     for method in METHODS:
-        times = median(each[name][method] / each[OURS][method] for each in rounds)
-        cells += [f"{median(each[name][method] for each in rounds):.3f} ms", f"{times:.1f}"]
+        times = median(sample[name][method] / sample[OURS][method] for sample in rounds)
+        cells += [f"{median(sample[name][method] for sample in rounds):.3f} ms", f"{times:.1f}"]
     return f"| {' | '.join(cells)} |"
 
 
-def _peers(given: dict[str, Any]) -> dict[str, Any]:
+def _peers(workload: dict[str, Any]) -> dict[str, Any]:
     """Return the version and CPU milliseconds of each peer, measured in their own environment."""
     if not PEERS_PYTHON.exists():
         msg = f"{PEERS_PYTHON.relative_to(ROOT)} is missing. Run make bench, which installs it."
         raise click.ClickException(msg)
     process = subprocess.run(
         [PEERS_PYTHON, Path(__file__).with_name("peers.py")],
-        input=json.dumps(given),
+        input=json.dumps(workload),
         capture_output=True,
         text=True,
         check=False,

@@ -28,7 +28,7 @@ def report(printed: str, errors: str) -> tuple[bool, str]:
     unknown = [package["name"] for package in packages if "skip_reason" in package]
     if len(unknown) == len(packages):
         return True, "NOT AUDITED: what answers for the advisory service here knows no package"
-    found = [
+    findings = [
         f"{package['name']} {package['version']}: {fault['id']}"
         f" (fixed in: {', '.join(fault['fix_versions']) or 'no version'})"
         for package in packages
@@ -37,15 +37,17 @@ def report(printed: str, errors: str) -> tuple[bool, str]:
     audited = f"Audited {len(packages) - len(unknown)} packages"
     if unknown:
         audited += f" (not {', '.join(unknown)}, which the advisory service does not know)"
-    return not found, "\n- ".join([f"{audited}, known vulnerabilities: {len(found)}", *found])
+    return not findings, "\n- ".join(
+        [f"{audited}, known vulnerabilities: {len(findings)}", *findings]
+    )
 
 
 def main() -> None:
     """Exit with 1 if a pinned package has a known vulnerability."""
     command = [sys.executable, "-m", "pip_audit", "--requirement", str(PINS), "--no-deps"]
     options = ["--disable-pip", "--format", "json", "--progress-spinner", "off"]
-    done = subprocess.run([*command, *options], check=False, capture_output=True, text=True)
-    passes, words = report(done.stdout, done.stderr)
+    process = subprocess.run([*command, *options], check=False, capture_output=True, text=True)
+    passes, words = report(process.stdout, process.stderr)
     print(words)
     sys.exit(not passes)
 

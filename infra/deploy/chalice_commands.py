@@ -49,17 +49,17 @@ def _command(arguments: list[str]) -> str | None:
 
 def _run(command: Callable[[str, Path, dict[str, Any]], None]) -> Never:
     """Run a command for a configured stage, and exit; failures are one line on stderr."""
-    from infra.operator.cli_errors import in_one_line  # noqa: PLC0415  chalice local has no use for it
+    from infra.operator.cli_errors import report_errors_in_one_line  # noqa: PLC0415  chalice local has no use for it
 
-    with in_one_line():
+    with report_errors_in_one_line():
         options = click.get_current_context().params
         stage = options["stage"]
         folder = ROOT / ".chalice" / stage
         if not (folder / "config.json").is_file():
-            again = f"then chalice {command.__name__} again"
+            retry_hint = f"then chalice {command.__name__} again"
             msg = (
                 f"The stage {stage} is not configured in this checkout. "
-                f"Run python -m infra configure --stage {stage}, {again}."
+                f"Run python -m infra configure --stage {stage}, {retry_hint}."
             )
             raise click.ClickException(msg)
         command(stage, folder, options)
@@ -87,8 +87,8 @@ def deploy(stage: str, folder: Path, options: dict[str, Any]) -> None:
         os.environ["AWS_PROFILE"] = options["profile"]
     deployment = Deployment(sign_in(), stage, Progress())
     outputs, _ = deployment.deployed()
-    own = json.loads((folder / "config.json").read_text())["stages"][stage]
-    if own["environment_variables"]["OBJECT_STORE"] != f"s3://{outputs['BucketName']}":
+    stage_settings = json.loads((folder / "config.json").read_text())["stages"][stage]
+    if stage_settings["environment_variables"]["OBJECT_STORE"] != f"s3://{outputs['BucketName']}":
         msg = (
             f"The stage {stage} was configured for another account or region. "
             f"Choose its AWS_PROFILE, or run python -m infra configure --stage {stage}."

@@ -77,11 +77,14 @@ def smoke(
 
     if stage is not None:
         deployment = open_deployment(stage, region)
-        found = deployed_stage.smoke_target(deployment, deployed_stage.addresses(deployment))
+        smoke_target = deployed_stage.smoke_target(deployment, deployed_stage.addresses(deployment))
     else:
-        found = outside.Target(url or LocalStack.from_environment().url)
+        smoke_target = outside.Target(url or LocalStack.from_environment().url)
     target = replace(
-        found, url=(url or found.url).rstrip("/"), origins=origins or found.origins, **options
+        smoke_target,
+        url=(url or smoke_target.url).rstrip("/"),
+        origins=origins or smoke_target.origins,
+        **options,
     )
     if not re.match(r"https?://[^/]", target.url):
         msg = f'--url is "{url}"; expected a base URL such as https://api.example.com.'

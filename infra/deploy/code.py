@@ -88,7 +88,7 @@ def put(  # noqa: PLR0913  what Chalice deploys, and where
                 progress.note(line)
         resources = chalice_state.read(project, stage)
         _verify(account, resources, project)
-        deployed = {each["name"] for each in resources}
+        deployed = {resource["name"] for resource in resources}
         functions.discard_late_runs(account.client("lambda"), stage, deployed)
     with progress.step("Answers and throttle of API Gateway"):
         api = chalice_state.value(resources, "rest_api", "rest_api_id")
@@ -118,13 +118,13 @@ def set_addresses(
     The edge sends its current secret by now, so functions no longer accept the former one.
     """
     client = account.client("lambda")
-    wanted = stage_config.addresses(facts)
+    new_addresses = stage_config.addresses(facts)
     for function in chalice_state.functions(resources):
         about = client.get_function_configuration(FunctionName=function)
-        before = about["Environment"]["Variables"]
-        other = {name: value for name, value in before.items() if name not in wanted}
-        variables = other | {name: value for name, value in wanted.items() if value}
-        if variables != before:
+        environment = about["Environment"]["Variables"]
+        other = {name: value for name, value in environment.items() if name not in new_addresses}
+        variables = other | {name: value for name, value in new_addresses.items() if value}
+        if variables != environment:
             client.update_function_configuration(
                 FunctionName=function, Environment={"Variables": variables}
             )

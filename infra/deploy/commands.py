@@ -140,7 +140,7 @@ def deploy(  # noqa: PLR0913  one for each option
     rollback_on_failure: bool,
     break_lock: bool,
     yes: bool,
-    **given: str | bool | None,
+    **flags: str | bool | None,
 ) -> None:
     """Deploy the checkout: data, then code, then the edge; then run the smoke test.
 
@@ -160,7 +160,7 @@ def deploy(  # noqa: PLR0913  one for each option
         deployment.accept_drift = _refuse_drift if yes else _confirm_drift
     choices = {
         CHOICES[name]: value if isinstance(value, str) else str(value).lower()
-        for name, value in given.items()
+        for name, value in flags.items()
         if value is not None
     }
     options = DeployOptions(stage, choices, allow_dirty, break_lock, python)
@@ -234,9 +234,9 @@ def list_releases(stage: str, region: str | None) -> None:
     from infra.deploy import releases  # noqa: PLC0415  as above
 
     _, store = open_deployment(stage, region).deployed()
-    found = releases.listed(store)
-    current = found[0].id if found else None
-    print_result({"current": current, "releases": [asdict(release) for release in found]})
+    kept_releases = releases.list_releases(store)
+    current = kept_releases[0].id if kept_releases else None
+    print_result({"current": current, "releases": [asdict(release) for release in kept_releases]})
 
 
 @click.command()
@@ -262,16 +262,16 @@ def destroy(  # noqa: PLR0913  one for each option
 
     deployment = open_deployment(stage, region)
     if with_data:
-        typed = yes_delete_the_data_of or _prompt_for_stage(stage)
-        if typed != stage:
-            msg = f"Nothing was deleted: {typed!r} is not {stage!r}."
+        confirmed_stage = yes_delete_the_data_of or _prompt_for_stage(stage)
+        if confirmed_stage != stage:
+            msg = f"Nothing was deleted: {confirmed_stage!r} is not {stage!r}."
             raise click.ClickException(msg)
     elif not yes:
         _require_confirmation(f"Delete edge, alarms, API and functions of {stage}? Its data stays.")
-    left = delete(deployment, break_lock=break_lock, with_data=with_data)
-    if left["kept"]:
-        click.echo(f"Left, with what they hold: {', '.join(left['kept'])}.", err=True)
-    print_result(left)
+    remains = delete(deployment, break_lock=break_lock, with_data=with_data)
+    if remains["kept"]:
+        click.echo(f"Left, with what they hold: {', '.join(remains['kept'])}.", err=True)
+    print_result(remains)
 
 
 def _prompt_for_stage(stage: str) -> str:

@@ -261,12 +261,12 @@ def resources(stage: str, target: Target) -> dict[str, list[str]]:
     region, account, name = target.region, target.account, f"{APP}-{stage}"
     bucket = f"arn:aws:s3:::{StageFacts().table_prefix}-{stage}-{account}-{region}"
 
-    def arn(service: str, rest: str, region: str = region) -> str:
-        return f"arn:aws:{service}:{region}:{account}:{rest}"
+    def arn(service: str, suffix: str, region: str = region) -> str:
+        return f"arn:aws:{service}:{region}:{account}:{suffix}"
 
     return {
         "acm": [arn("acm", "certificate/*", GLOBAL_REGION)],
-        "apigateway": [f"arn:aws:apigateway:{region}::/restapis{rest}" for rest in ("", "/*")],
+        "apigateway": [f"arn:aws:apigateway:{region}::/restapis{suffix}" for suffix in ("", "/*")],
         "backup": [
             arn("backup", f"backup-vault:{name}", "*"),
             arn("backup", "backup-plan:*"),
@@ -288,20 +288,22 @@ def resources(stage: str, target: Target) -> dict[str, list[str]]:
         ],
         "kms": [arn("kms", "key/*", "*")],
         "lambda": [
-            *(arn("lambda", f"function:{name}{rest}") for rest in ("", "-*")),
+            *(arn("lambda", f"function:{name}{suffix}") for suffix in ("", "-*")),
             arn("lambda", "event-source-mapping:*"),
             # Not the whole name of the stack: CloudFormation shortens names over 64 characters.
             arn("lambda", f"function:{name}-*", GLOBAL_REGION),
         ],
-        "logs": [arn("logs", f"log-group:/aws/lambda/{name}{rest}") for rest in ("", ":*", "-*")],
+        "logs": [
+            arn("logs", f"log-group:/aws/lambda/{name}{suffix}") for suffix in ("", ":*", "-*")
+        ],
         "route53": ["arn:aws:route53:::hostedzone/*"],
         "s3": [bucket, f"{bucket}/*"],
         "secretsmanager": [arn("secretsmanager", f"secret:{APP}/{stage}/*")],
         # The operator has made the identity of the sender's domain.
         "ses": [arn("ses", f"configuration-set/{name}"), arn("ses", "identity/*")],
-        "sqs": [arn("sqs", f"{name}-{each}") for each in (QUEUE, MAIL_QUEUE)],
-        "sns": [arn("sns", f"{name}-{each}") for each in ("alarms", MAIL_QUEUE)],
-        "ssm": [arn("ssm", f"parameter/{APP}/{stage}{rest}") for rest in ("", "/*")],
+        "sqs": [arn("sqs", f"{name}-{queue}") for queue in (QUEUE, MAIL_QUEUE)],
+        "sns": [arn("sns", f"{name}-{topic}") for topic in ("alarms", MAIL_QUEUE)],
+        "ssm": [arn("ssm", f"parameter/{APP}/{stage}{suffix}") for suffix in ("", "/*")],
         "wafv2": [
             arn("wafv2", f"global/webacl/{name}/*", GLOBAL_REGION),
             arn("wafv2", "global/managedruleset/*", GLOBAL_REGION),
@@ -311,13 +313,13 @@ def resources(stage: str, target: Target) -> dict[str, list[str]]:
 
 def actions() -> list[str]:
     """Return all actions, such as ``s3:GetObject``, in order."""
-    found = {
+    operations = {
         f"{service}:{action}"
         for table in (CALLS, CHALICE, FOR_VAULTS, FOR_EDGE_FUNCTIONS, *CLOUDFORMATION.values())
         for service, names in table.items()
         for action in names.split()
     }
-    return sorted(found)
+    return sorted(operations)
 
 
 def statements(stage: str, target: Target) -> Iterator[dict[str, Any]]:
@@ -330,11 +332,11 @@ def statements(stage: str, target: Target) -> Iterator[dict[str, Any]]:
         else:
             key = (*scopes[service], json.dumps(CONDITIONS.get(action, {})))
         groups.setdefault(key, []).append(action)
-    for (first, *rest), found in groups.items():
-        *more, condition = rest or ["{}"]
+    for (first, *restrictions), operations in groups.items():
+        *more, condition = restrictions or ["{}"]
         yield {
             "Effect": "Allow",
-            "Action": found,
+            "Action": operations,
             "Resource": [first, *more],
             **({"Condition": json.loads(condition)} if condition != "{}" else {}),
         }
@@ -342,14 +344,14 @@ def statements(stage: str, target: Target) -> Iterator[dict[str, Any]]:
 
 def documents(stage: str, target: Target) -> list[dict[str, Any]]:
     """Return the policies of a stage, each short enough for a managed policy."""
-    found: list[dict[str, Any]] = []
+    all_statements: list[dict[str, Any]] = []
     for statement in statements(stage, target):
-        grown = _document([*(found[-1]["Statement"] if found else ()), statement])
-        if found and len(json.dumps(grown, separators=(",", ":"))) <= MAXIMUM_LENGTH:
-            found[-1] = grown
+        grown = _document([*(all_statements[-1]["Statement"] if all_statements else ()), statement])
+        if all_statements and len(json.dumps(grown, separators=(",", ":"))) <= MAXIMUM_LENGTH:
+            all_statements[-1] = grown
         else:
-            found.append(_document([statement]))
-    return found
+            all_statements.append(_document([statement]))
+    return all_statements
 
 
 def denied(iam: Any, principal: str, stage: str, target: Target) -> list[str]:  # noqa: ANN401  boto3's own
@@ -386,5 +388,5 @@ def _context(condition: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, A
             }
 
 
-def _document(found: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    return {"Version": "2012-10-17", "Statement": list(found)}
+def _document(policy_statements: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": list(policy_statements)}

@@ -68,16 +68,16 @@ class Deployment:
         require_same_region(self.account, self.stage)
         self._check_choices(options.choices)
         data = self.stack("data")
-        with ExitStack() as held:
-            before = data.outputs()
-            if before:
-                self.lock(held, self.store(before), break_lock=options.break_lock)
+        with ExitStack() as locks:
+            old_outputs = data.outputs()
+            if old_outputs:
+                self.lock(locks, self.store(old_outputs), break_lock=options.break_lock)
                 self._check_drift()
             with self.progress.step(f"Stack {data.name}"):
                 names = {"Stage": self.stage, "TablePrefix": StageFacts().table_prefix}
                 outputs = data.apply({**names, **options.choices}, self.confirm, keep=True)
-            if not before:  # The bucket of the lock was just created.
-                self.lock(held, self.store(outputs), break_lock=options.break_lock)
+            if not old_outputs:  # The bucket of the lock was just created.
+                self.lock(locks, self.store(outputs), break_lock=options.break_lock)
             choices = data.parameters()
             self._protect_tables(choices["TablesInUse"])
             self._put_backups(choices, outputs)
@@ -96,8 +96,8 @@ class Deployment:
             click.ClickException: the release does not exist, or could not be deployed.
         """
         outputs, store = self.deployed()
-        with ExitStack() as held:
-            self.lock(held, store, break_lock=break_lock)
+        with ExitStack() as locks:
+            self.lock(locks, store, break_lock=break_lock)
             release = releases.find(store, name) if name else releases.previous(store)
             facts = self._read_facts(outputs, self.stack("data").parameters())
             # The earlier code may fold texts differently, so the next deployment must check this.
@@ -105,9 +105,9 @@ class Deployment:
             with self.progress.step(f"Release {release.id}"):
                 project = package.project_of(self.stage, self.root)
                 releases.unpack(store, release, project)
-                found = package.find_python(python, release.python_version)
+                interpreter = package.find_python(python, release.python_version)
                 requirements = project / releases.PACKAGER
-                builder = package.environment(found, self.root / "build", requirements)
+                builder = package.environment(interpreter, self.root / "build", requirements)
                 code.configure_release(self.stage, facts, project, release)
             resources = self._put(builder, project, release)
             releases.promote(store, release)
@@ -124,8 +124,8 @@ class Deployment:
         """
         source = self._source(allow_dirty=True)
         outputs, store = self.deployed()
-        with ExitStack() as held:
-            self.lock(held, store, break_lock=False)
+        with ExitStack() as locks:
+            self.lock(locks, store, break_lock=False)
             facts = self._read_facts(outputs, self.stack("data").parameters())
             return self._put_checkout(outputs, facts, source, None, seconds)[1]
 
@@ -166,7 +166,7 @@ class Deployment:
         raise click.ClickException(msg)
 
     def _source(self, *, allow_dirty: bool) -> Source:
-        source = Source.of(self.root)
+        source = Source.from_checkout(self.root)
         if source.dirty and not allow_dirty:
             raise click.ClickException(
                 "The checkout has changes that are in no commit, and a release is named by its "
@@ -174,14 +174,14 @@ class Deployment:
             )
         return source
 
-    def _check_choices(self, given: Mapping[str, str]) -> None:
+    def _check_choices(self, chosen_values: Mapping[str, str]) -> None:
         """Refuse choices that cannot be carried out, before CloudFormation stores them.
 
         Raises:
             click.ClickException: hosts without an edge, an edge that would go, missing tables, or
                 the stage's own region as the second one of its backups.
         """
-        choices = {**self.stack("data").parameters(), **given}
+        choices = {**self.stack("data").parameters(), **chosen_values}
         vaults.check_region(self.account.region, choices.get("BackupRegion", ""))
         if choices.get("Edge") == "false":
             if hosts := [name for name in HOSTS if choices.get(name)]:
@@ -196,7 +196,7 @@ class Deployment:
                     f"Run python -m infra destroy --stage {self.stage} first; its data stays."
                 )
                 raise click.ClickException(msg)
-        prefix = given.get("TablesInUse", StageFacts().table_prefix)
+        prefix = chosen_values.get("TablesInUse", StageFacts().table_prefix)
         if prefix != StageFacts().table_prefix:
             tables.require(self.account, self.stage, prefix)
 
@@ -204,20 +204,20 @@ class Deployment:
         """Show the resources of the stacks that were changed outside of CloudFormation."""
         with self.progress.step("Drift of the stacks"):
             every = [self.stack(name) for name in stacks.STACKS]
-            if found := drift.find(every, self.progress):
-                for line in found:
+            if differences := drift.find(every, self.progress):
+                for line in differences:
                     self.progress.note(line)
-                self.accept_drift(found)
+                self.accept_drift(differences)
 
     def _protect_tables(self, prefix: str) -> None:
         with self.progress.step(f"Tables {prefix}-{self.stage}-*"):
             tables.protect(self.account, self.stage, prefix, self.progress)
 
-    def lock(self, held: ExitStack, store: Store, *, break_lock: bool) -> None:
+    def lock(self, locks: ExitStack, store: Store, *, break_lock: bool) -> None:
         """Hold the lock until the end, and start no further step once it is lost."""
-        lock = held.enter_context(locked(store, break_lock=break_lock))
+        lock = locks.enter_context(locked(store, break_lock=break_lock))
         self.progress.before_step = lock.check
-        held.callback(setattr, self.progress, "before_step", lambda: None)
+        locks.callback(setattr, self.progress, "before_step", lambda: None)
 
     def _put_backups(self, choices: Mapping[str, str], data: Mapping[str, str]) -> None:
         """Create the vaults, and the plan by which the current tables are copied into them."""
@@ -259,8 +259,8 @@ class Deployment:
             built = package.build(
                 self.stage, package.output_of(self.stage, self.root), python, self.root
             )
-            own = built.project / ".chalice"
-            code.configure(self.account, self.stage, facts, own, self.root)
+            chalice_folder = built.project / ".chalice"
+            code.configure(self.account, self.stage, facts, chalice_folder, self.root)
         with self.progress.step("Release"):
             release = releases.keep(
                 self.store(outputs), built, source, facts.table_prefix, self.root
@@ -346,7 +346,7 @@ class Deployment:
         resources: list[chalice_state.Resource],
     ) -> dict[str, str]:
         hosts = {name: choices[name] for name in HOSTS}
-        made = self._apply("edge-global", hosts)
+        outputs = self._apply("edge-global", hosts)
         return self._apply(
             "edge",
             hosts
@@ -357,10 +357,10 @@ class Deployment:
                 "BucketName": data["BucketName"],
                 "EdgeSecret": facts.edge_secret,
                 "EdgeSecretVersion": facts.edge_secret_version,
-                "WebAclArn": made["WebAclArn"],
-                "ChallengeFunctionArn": made["ChallengeFunctionArn"],
-                "CertificateArn": made.get("CertificateArn", ""),
-                "SitesCertificateArn": made.get("SitesCertificateArn", ""),
+                "WebAclArn": outputs["WebAclArn"],
+                "ChallengeFunctionArn": outputs["ChallengeFunctionArn"],
+                "CertificateArn": outputs.get("CertificateArn", ""),
+                "SitesCertificateArn": outputs.get("SitesCertificateArn", ""),
             },
         )
 

@@ -43,16 +43,20 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
     progress, account = deployment.progress, deployment.account
     outputs, store = deployment.deployed()
     data = deployment.stack("data")
-    kept = _physical(account, data.name)
-    left: dict[str, Any] = {"stage": deployment.stage, "kept": sorted(kept.values()), "backups": []}
+    kept_resources = _physical(account, data.name)
+    remains: dict[str, Any] = {
+        "stage": deployment.stage,
+        "kept": sorted(kept_resources.values()),
+        "backups": [],
+    }
     others: list[str] = []
-    with ExitStack() as held:
+    with ExitStack() as locks:
         if _bucket_stands(account, outputs["BucketName"]):
-            deployment.lock(held, store, break_lock=break_lock)
+            deployment.lock(locks, store, break_lock=break_lock)
             others = _tables_of_others(deployment)
             second = deployment.stack("data").parameters().get("BackupRegion", "")
             others += vaults.standing(account, deployment.stage, second)
-            left["kept"] += others
+            remains["kept"] += others
             _delete_stacks(deployment, "alarms")
             _delete_tenants(deployment)
             _delete_stacks(deployment, "edge", "mail", "events", "chat")
@@ -61,18 +65,18 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
             _delete_stacks(deployment, "edge-global")
             published_settings.unpublish(account, deployment.stage)
         if not with_data:
-            return left
+            return remains
         with progress.step("Backups of the tables"):
-            left["backups"] = _back_up(account, kept, progress)
+            remains["backups"] = _back_up(account, kept_resources, progress)
         _delete_stacks(deployment, "backups")
         with progress.step("Tables, secrets and logs"):
-            _delete_kept(account, kept, progress)
+            _delete_kept(account, kept_resources, progress)
     # The lock is an object in this bucket, and has just been released.
     with progress.step(f"Bucket {outputs['BucketName']}"):
         _delete_bucket(account, outputs["BucketName"])
     with progress.step(f"Stack {data.name}"):
         data.delete()
-    return left | {"kept": others}
+    return remains | {"kept": others}
 
 
 def _tables_of_others(deployment: Deployment) -> list[str]:
@@ -99,8 +103,8 @@ def _delete_tenants(deployment: Deployment) -> None:
         distribution = setting.removeprefix("cloudfront:").partition("/")[0]
         client = deployment.account.client("cloudfront")
         with deployment.progress.step("Hosts of customers' domains"):
-            kept = f"{APP}-{deployment.stage}-sites"
-            site_tenants.delete(client, distribution, kept, deployment.progress)
+            kept_name = f"{APP}-{deployment.stage}-sites"
+            site_tenants.delete(client, distribution, kept_name, deployment.progress)
 
 
 def _delete_code(deployment: Deployment) -> None:
@@ -123,15 +127,17 @@ def _physical(account: Account, stack: str) -> dict[str, str]:
     """Return the types of a stack's resources by their physical ids."""
     pages = account.client("cloudformation").get_paginator("list_stack_resources")
     return {
-        each["PhysicalResourceId"]: f"{each['ResourceType']} {each['PhysicalResourceId']}"
+        resource[
+            "PhysicalResourceId"
+        ]: f"{resource['ResourceType']} {resource['PhysicalResourceId']}"
         for page in pages.paginate(StackName=stack)
-        for each in page["StackResourceSummaries"]
-        if each.get("PhysicalResourceId")
+        for resource in page["StackResourceSummaries"]
+        if resource.get("PhysicalResourceId")
     }
 
 
-def _of(kept: dict[str, str], kind: str) -> list[str]:
-    return [name for name, about in kept.items() if about.startswith(f"{kind} ")]
+def _resources_of_kind(resources: dict[str, str], kind: str) -> list[str]:
+    return [name for name, about in resources.items() if about.startswith(f"{kind} ")]
 
 
 def _bucket_stands(account: Account, bucket: str) -> bool:
@@ -144,22 +150,22 @@ def _bucket_stands(account: Account, bucket: str) -> bool:
     return True
 
 
-def _back_up(account: Account, kept: dict[str, str], progress: Progress) -> list[str]:
+def _back_up(account: Account, resources: dict[str, str], progress: Progress) -> list[str]:
     """Back up each existing table, and wait: a table cannot be deleted during its backup.
 
     DynamoDB keeps backups of deleted tables.
     """
-    client, made = account.client("dynamodb"), []
-    for table in _of(kept, "AWS::DynamoDB::Table"):
+    client, backups = account.client("dynamodb"), []
+    for table in _resources_of_kind(resources, "AWS::DynamoDB::Table"):
         name = f"{table}-{clock.now():%Y%m%dT%H%M%SZ}"
         with suppress(client.exceptions.TableNotFoundException):
             answer = client.create_backup(TableName=table, BackupName=name)
-            made.append(answer["BackupDetails"]["BackupArn"])
-            progress.note(made[-1])
-    for backup in made:
+            backups.append(answer["BackupDetails"]["BackupArn"])
+            progress.note(backups[-1])
+    for backup in backups:
         while _status(client, backup) == "CREATING":
             time.sleep(POLL_SECONDS)
-    return made
+    return backups
 
 
 def _status(client: Any, backup: str) -> str:  # noqa: ANN401  boto3's own
@@ -167,21 +173,21 @@ def _status(client: Any, backup: str) -> str:  # noqa: ANN401  boto3's own
     return str(about["BackupDetails"]["BackupStatus"])
 
 
-def _delete_kept(account: Account, kept: dict[str, str], progress: Progress) -> None:
+def _delete_kept(account: Account, resources: dict[str, str], progress: Progress) -> None:
     dynamodb, logs = account.client("dynamodb"), account.client("logs")
     secrets = account.client("secretsmanager")
-    for table in _of(kept, "AWS::DynamoDB::Table"):
+    for table in _resources_of_kind(resources, "AWS::DynamoDB::Table"):
         with suppress(dynamodb.exceptions.ResourceNotFoundException):
             dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
             dynamodb.get_waiter("table_exists").wait(TableName=table)  # no longer UPDATING
             progress.note(f"{table}: its deletion protection is off, and it is deleted")
             dynamodb.delete_table(TableName=table)
             dynamodb.get_waiter("table_not_exists").wait(TableName=table)
-    for secret in _of(kept, "AWS::SecretsManager::Secret"):
+    for secret in _resources_of_kind(resources, "AWS::SecretsManager::Secret"):
         # A secret in its recovery window would block its name for the next deployment.
         with suppress(secrets.exceptions.ResourceNotFoundException):
             secrets.delete_secret(SecretId=secret, ForceDeleteWithoutRecovery=True)
-    for group in _of(kept, "AWS::Logs::LogGroup"):
+    for group in _resources_of_kind(resources, "AWS::Logs::LogGroup"):
         with suppress(logs.exceptions.ResourceNotFoundException):
             logs.delete_log_group(logGroupName=group)
 
@@ -194,8 +200,10 @@ def _delete_bucket(account: Account, bucket: str) -> None:
             Bucket=bucket, ExpectedBucketOwner=account.id
         )
         for page in pages:
-            found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
-            objects = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
+            versions = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+            objects = [
+                {"Key": version["Key"], "VersionId": version["VersionId"]} for version in versions
+            ]
             if objects:
                 client.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
         client.delete_bucket(Bucket=bucket)

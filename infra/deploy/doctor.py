@@ -130,7 +130,7 @@ def require(findings: Iterator[Finding]) -> None:
 def git(root: Path) -> Finding:
     """Whether the checkout has a commit, which names the release."""
     try:
-        source = Source.of(root)
+        source = Source.from_checkout(root)
     except click.ClickException as error:
         return Finding("git", ok=False, text=f"{error.message} Install git and clone the project.")
     changes = "; it has changes in no commit (deploy wants --allow-dirty)" if source.dirty else ""
@@ -153,7 +153,7 @@ def known_stage(stage: str, root: Path) -> Finding:
     facts = stage_config.StageFacts(bucket="none")
     try:
         config = stage_config.load(root)
-        chosen = stage_config.architecture(config, stage, facts)
+        architecture = stage_config.architecture(config, stage, facts)
         variables = stage_config.environment(config, stage, facts)
     except click.ClickException as error:
         return Finding("stage", ok=False, text=error.message)
@@ -164,17 +164,17 @@ def known_stage(stage: str, root: Path) -> Finding:
             "Take this out of .chalice/config.json (environment_variables)."
         )
         return Finding("stage", ok=False, text=text)
-    return Finding("stage", ok=True, text=f"{stage}, on {chosen}")
+    return Finding("stage", ok=True, text=f"{stage}, on {architecture}")
 
 
 def python(root: Path) -> Finding:
     """Whether a Python for packaging is installed, with a version of pip that Chalice supports."""
     try:
-        found = package.find_python()
+        interpreter = package.find_python()
     except package.PackageError as error:
         return Finding("python", ok=False, text=error.message)
-    text = f"{found.path}, chalice {version('chalice')}"
-    pip = package.environment_of(found, root / "build")
+    text = f"{interpreter.path}, chalice {version('chalice')}"
+    pip = package.environment_of(interpreter, root / "build")
     if not pip.exists():
         return Finding("python", ok=True, text=f"{text}; {package.PIP} comes with the first build")
     command = (pip / "bin" / "python", "-c", "import pip; print(pip.__version__)")
@@ -188,13 +188,13 @@ def python(root: Path) -> Finding:
 def wheels(stage: str, root: Path) -> Finding:
     """Whether every requirement has a wheel for the stage's Lambda functions."""
     try:
-        found = package.find_python()
-        chosen = stage_config.architecture(
+        interpreter = package.find_python()
+        architecture = stage_config.architecture(
             stage_config.load(root), stage, stage_config.StageFacts()
         )
     except click.ClickException as error:
         return Finding("wheels", ok=False, text=f"Could not be found out: {error.message}")
-    machine = package.MACHINES[chosen]
+    machine = package.MACHINES[architecture]
     platforms = [f"manylinux2014_{machine}"]
     platforms += [f"manylinux_{GLIBC[0]}_{minor}_{machine}" for minor in range(17, GLIBC[1] + 1)]
     with TemporaryDirectory() as folder:
@@ -206,18 +206,20 @@ def wheels(stage: str, root: Path) -> Finding:
             "--target",
             f"{folder}/none",
             "--python-version",
-            "{}.{}".format(*found.version),
+            "{}.{}".format(*interpreter.version),
         ]
-        options += [each for name in platforms for each in ("--platform", name)]
+        options += [option for name in platforms for option in ("--platform", name)]
         command = [sys.executable, "-m", "pip", "install", *options, "-r", str(requirements)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if not done.returncode:
-        return Finding("wheels", ok=True, text=f"everything required has a wheel for {chosen}")
-    if package.NO_ANSWER.search(done.stderr):
+        process = subprocess.run(command, check=False, capture_output=True, text=True)
+    if not process.returncode:
+        return Finding(
+            "wheels", ok=True, text=f"everything required has a wheel for {architecture}"
+        )
+    if package.NO_ANSWER.search(process.stderr):
         text = "The package index does not answer. Connect to the network, or set PIP_INDEX_URL."
         return Finding("wheels", ok=False, text=text)
-    missing = re.findall(r"No matching distribution found for (\S+)", done.stderr)
-    what = " ".join(missing) or done.stderr.strip().rpartition("\n")[2]
+    missing = re.findall(r"No matching distribution found for (\S+)", process.stderr)
+    what = " ".join(missing) or process.stderr.strip().rpartition("\n")[2]
     text = f"No wheel that runs on Lambda for {what}. Pin a version that has one."
     return Finding("wheels", ok=False, text=text)
 
@@ -273,8 +275,8 @@ def _models(account: Account, stage: str, root: Path) -> tuple[bool | None, str]
     if spec is None:
         return None, "LLM_MODEL is not in the catalogue: try it in Bedrock's playground."
     answer = account.client("bedrock").get_foundation_model_availability(modelId=spec.provider_id)
-    granted = answer["authorizationStatus"] == "AUTHORIZED"
-    if answer["regionAvailability"] == "AVAILABLE" and granted:
+    is_granted = answer["authorizationStatus"] == "AUTHORIZED"
+    if answer["regionAvailability"] == "AVAILABLE" and is_granted:
         return True, f"Bedrock serves {spec.provider_id} here"
     return None, (
         f"Bedrock does not serve {spec.provider_id} to this account in {account.region}: have an "
@@ -286,8 +288,10 @@ def _models(account: Account, stage: str, root: Path) -> tuple[bool | None, str]
 
 def _cloudfront(account: Account) -> tuple[bool | None, str]:
     """Whether CloudFront accepts the account. No call that only reads shows this for certain."""
-    listed = account.client("cloudfront").list_distributions(MaxItems="1")["DistributionList"]
-    if listed["Quantity"]:
+    distributions = account.client("cloudfront").list_distributions(MaxItems="1")[
+        "DistributionList"
+    ]
+    if distributions["Quantity"]:
         return True, "the account has distributions, so CloudFront accepts it"
     return None, (
         "The account has no distribution yet. CloudFront refuses some new accounts until AWS "

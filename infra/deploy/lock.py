@@ -50,8 +50,8 @@ class Lock:
         Raises:
             LockedError: another process has taken over the lock.
         """
-        found = self.store.get(KEY)
-        if found is None or found[1] != self.etag:
+        lock_file = self.store.get(KEY)
+        if lock_file is None or lock_file[1] != self.etag:
             raise LockedError(
                 "Stopped: the lock of this stage was taken over by another process. "
                 "Run again once that one is done."
@@ -78,19 +78,19 @@ def _acquire(store: Store, mine: Holder, *, break_lock: bool) -> str:
     """Create the lock, or take it over from a holder that has ended; return its ETag."""
     condition = {"IfNoneMatch": "*"}
     while (etag := store.put_if(KEY, asdict(mine), **condition)) is None:
-        if (found := store.get(KEY)) is None:  # It was released in the meantime.
+        if (lock_file := store.get(KEY)) is None:  # It was released in the meantime.
             condition = {"IfNoneMatch": "*"}
             continue
-        holder = Holder(**json.loads(found[0]))
+        holder = Holder(**json.loads(lock_file[0]))
         if holder == mine:  # The answer to the first try was lost, and S3 refused the second.
-            return found[1]
+            return lock_file[1]
         if not (break_lock or holder.ended):
             msg = (
                 f"{holder.user} on {holder.host} (process {holder.pid}) has been deploying this "
                 f"stage since {holder.since}. Wait for it; if it is dead, give --break-lock."
             )
             raise LockedError(msg)
-        condition = {"IfMatch": found[1]}
+        condition = {"IfMatch": lock_file[1]}
     return etag
 
 

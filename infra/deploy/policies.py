@@ -187,10 +187,10 @@ def write(folder: Path, stage: str, target: Target) -> list[Path]:
     return files
 
 
-def replace_table_prefix(project: Path, stage: str, before: str, now: str) -> None:
+def replace_table_prefix(project: Path, stage: str, old_prefix: str, now: str) -> None:
     """Replace the table prefix in the policies of a copy of the project."""
     for file in (project / ".chalice").glob(file_name("*")):
-        text = file.read_text().replace(f":table/{before}-{stage}-", f":table/{now}-{stage}-")
+        text = file.read_text().replace(f":table/{old_prefix}-{stage}-", f":table/{now}-{stage}-")
         file.write_text(text)
 
 
@@ -264,7 +264,7 @@ def _hosts(stage: str, identity: str, target: Target) -> list[dict[str, Any]]:
     """
     tenants = f"arn:aws:cloudfront::{target.account}:distribution-tenant/*"
     claims = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["CLAIM#domain#*"]}}
-    made = {"StringEquals": {f"aws:RequestTag/{STAGE_TAG}": stage}}
+    tag_condition = {"StringEquals": {f"aws:RequestTag/{STAGE_TAG}": stage}}
     ours = {"StringEquals": {f"aws:ResourceTag/{STAGE_TAG}": stage}}
     changes = (
         "DeleteDistributionTenant",
@@ -276,8 +276,9 @@ def _hosts(stage: str, identity: str, target: Target) -> list[dict[str, Any]]:
     return [
         _allow("DomainClaims", "dynamodb", ["PutItem", "UpdateItem"], [identity])
         | {"Condition": claims},
-        _allow("NewHosts", "cloudfront", ["CreateDistributionTenant"], ["*"]) | {"Condition": made},
-        _allow("HostTags", "cloudfront", ["TagResource"], [tenants]) | {"Condition": made},
+        _allow("NewHosts", "cloudfront", ["CreateDistributionTenant"], ["*"])
+        | {"Condition": tag_condition},
+        _allow("HostTags", "cloudfront", ["TagResource"], [tenants]) | {"Condition": tag_condition},
         _allow("Hosts", "cloudfront", changes, [tenants]) | {"Condition": ours},
         _allow("Certificates", "acm", certificates, ["*"]),
     ]

@@ -27,14 +27,14 @@ PASSWORD = re.compile(r"//[^/]*@")
 
 def publish(account: Account, stage: str, variables: dict[str, str]) -> None:
     """Store each variable as a parameter, for operators' machines."""
-    client, before = account.client("ssm"), published(account, stage)
+    client, old_settings = account.client("ssm"), published(account, stage)
     for name in FOR_OPERATORS:
         if value := PASSWORD.sub("//", variables.get(name, "")):
-            if before.get(name) != value:
+            if old_settings.get(name) != value:
                 client.put_parameter(
                     Name=_path(stage) + name, Value=value, Type="String", Overwrite=True
                 )
-        elif name in before:
+        elif name in old_settings:
             client.delete_parameter(Name=_path(stage) + name)
 
 
@@ -48,9 +48,9 @@ def published(account: Account, stage: str) -> dict[str, str]:
     pages = account.client("ssm").get_paginator("get_parameters_by_path")
     path = _path(stage)
     return {
-        each["Name"].removeprefix(path): each["Value"]
+        parameter["Name"].removeprefix(path): parameter["Value"]
         for page in pages.paginate(Path=path)
-        for each in page["Parameters"]
+        for parameter in page["Parameters"]
     }
 
 

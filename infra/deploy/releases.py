@@ -35,7 +35,7 @@ class Source:
     dirty: bool
 
     @classmethod
-    def of(cls, root: Path = ROOT) -> "Source":
+    def from_checkout(cls, root: Path = ROOT) -> "Source":
         """Return the commit of a checkout.
 
         Raises:
@@ -77,20 +77,20 @@ class Release:
         return int(major), int(minor)
 
 
-def keep(store: Store, made: Package, source: Source, tables: str, root: Path = ROOT) -> Release:
+def keep(store: Store, package: Package, source: Source, tables: str, root: Path = ROOT) -> Release:
     """Store a package in the bucket as a release, before any function runs it."""
     mark = "-dirty" if source.dirty else ""
     release = Release(
         id=f"{clock.now():%Y%m%dT%H%M%SZ}-{source.commit}{mark}",
         commit=source.commit,
         by=store.account.user,
-        python="{}.{}".format(*made.python.version),
+        python="{}.{}".format(*package.python.version),
         tables=tables,
     )
-    archive = made.project.with_suffix(".tar.gz")
+    archive = package.project.with_suffix(".tar.gz")
     with tarfile.open(archive, "w:gz") as tar:
-        for path in sorted(made.project.rglob("*")):
-            name = path.relative_to(made.project)
+        for path in sorted(package.project.rglob("*")):
+            name = path.relative_to(package.project)
             if path.is_file() and name != CONFIG and name.parts[:2] != (".chalice", "deployed"):
                 tar.add(path, str(name))
         tar.add(root / CONFIG, str(CONFIG))
@@ -109,20 +109,23 @@ def unpack(store: Store, release: Release, project: Path) -> None:
         tar.extractall(project, filter="data")
 
 
-def listed(store: Store) -> list[Release]:
+def list_releases(store: Store) -> list[Release]:
     """Return the stored releases: first the current one, then the others, newest first.
 
     After a rollback, a release has two versions.
     """
-    known = {each.name for each in fields(Release)}
-    found = [
-        Release(**{k: v for k, v in each.metadata.items() if k in known} | {"version": each.id})
-        for each in store.versions(KEY)
+    field_names = {field.name for field in fields(Release)}
+    stored_releases = [
+        Release(
+            **{k: v for k, v in version.metadata.items() if k in field_names}
+            | {"version": version.id}
+        )
+        for version in store.versions(KEY)
     ]
-    current = found[:1]
-    ids = {release.id: release for release in found}
+    current = stored_releases[:1]
+    ids = {release.id: release for release in stored_releases}
     others = sorted(ids.values(), key=lambda release: release.id, reverse=True)
-    return current + [release for release in others if release.id != found[0].id]
+    return current + [release for release in others if release.id != stored_releases[0].id]
 
 
 def find(store: Store, name: str) -> Release:
@@ -131,11 +134,18 @@ def find(store: Store, name: str) -> Release:
     Raises:
         click.ClickException: no release matches, or several do.
     """
-    found = [each for each in listed(store) if name == each.id or each.commit.startswith(name)]
-    if len(found) == 1:
-        return found[0]
-    fault = "Several releases are" if found else "No release is"
-    ids = ", ".join(each.id for each in found) or "python -m infra releases lists all there are"
+    matches = [
+        release
+        for release in list_releases(store)
+        if name == release.id or release.commit.startswith(name)
+    ]
+    if len(matches) == 1:
+        return matches[0]
+    fault = "Several releases are" if matches else "No release is"
+    ids = (
+        ", ".join(release.id for release in matches)
+        or "python -m infra releases lists all there are"
+    )
     msg = f'{fault} "{name}": {ids}.'
     raise click.ClickException(msg)
 
@@ -148,8 +158,8 @@ def previous(store: Store) -> Release:
     Raises:
         click.ClickException: there is none.
     """
-    known = listed(store)
-    older = [release for release in known[1:] if release.id < known[0].id]
+    stored_releases = list_releases(store)
+    older = [release for release in stored_releases[1:] if release.id < stored_releases[0].id]
     if not older:
         raise click.ClickException("There is no release before the one that runs.")
     return older[0]

@@ -126,8 +126,8 @@ def _failure(answer: requests.Response, statuses: set[int], codes: set[str]) -> 
         f"status {about}", answer.status_code in statuses, f"{answer.status_code} {answer.text}"
     )
     data = _data(answer)
-    whole = data["status"] is False and data.get("message") and data.get("requestId")
-    _expect("status false, a message and a requestId", whole, data)
+    is_envelope = data["status"] is False and data.get("message") and data.get("requestId")
+    _expect("status false, a message and a requestId", is_envelope, data)
     _expect(f"code {' or '.join(sorted(codes))}", data.get("code") in codes, data.get("code"))
     same = answer.headers.get("X-Request-Id") == data["requestId"]
     _expect("X-Request-Id to be the requestId", same, answer.headers.get("X-Request-Id"))
@@ -169,10 +169,10 @@ def _no_key(target: Target) -> None:
     for headers in ({}, {"Authorization": "Bearer svc_live_nothing"}):
         answer = _send("GET", f"{target.url}/api/workspaces/list", headers=headers)
         _failure(answer, {401}, {"unauthorized"})
-        given = {name.lower() for name in answer.headers}
+        header_names = {name.lower() for name in answer.headers}
         # API Gateway renames this header.
-        named = {"www-authenticate", "x-amzn-remapped-www-authenticate"} & given
-        _expect("WWW-Authenticate", named, sorted(given))
+        remapped_names = {"www-authenticate", "x-amzn-remapped-www-authenticate"} & header_names
+        _expect("WWW-Authenticate", remapped_names, sorted(header_names))
 
 
 def _preflight(target: Target) -> None:
@@ -187,8 +187,8 @@ def _preflight(target: Target) -> None:
     methods = answer.headers.get("Access-Control-Allow-Methods", "")
     _expect("POST to be allowed", "POST" in methods, methods)
     headers = answer.headers.get("Access-Control-Allow-Headers", "").lower()
-    named = "content-type" in headers and "idempotency-key" in headers
-    _expect("Content-Type and Idempotency-Key to be allowed", named, headers)
+    headers_allowed = "content-type" in headers and "idempotency-key" in headers
+    _expect("Content-Type and Idempotency-Key to be allowed", headers_allowed, headers)
 
 
 def _no_bot(target: Target) -> None:
@@ -270,21 +270,25 @@ def _challenge(target: Target, refusal: requests.Response) -> None:
 
     Without the edge, API Gateway renames the header. Clients then look at the documents only.
     """
-    given = refusal.headers.get("WWW-Authenticate", "")
+    challenge = refusal.headers.get("WWW-Authenticate", "")
     if target.origins:
         metadata = f'resource_metadata="{target.url}/.well-known/oauth-protected-resource/api/mcp"'
-        _expect(metadata, given.startswith("Bearer ") and metadata in given, given or "none")
+        _expect(
+            metadata, challenge.startswith("Bearer ") and metadata in challenge, challenge or "none"
+        )
 
 
 def _sign_in(target: Target) -> str:
     """Check the documents by which an AI client discovers where people sign in."""
-    found = _document(f"{target.url}/.well-known/oauth-protected-resource/api/mcp")
-    _expect(f"{target.url}/api/mcp", found.get("resource") == f"{target.url}/api/mcp", found)
-    server = str((found.get("authorization_servers") or [""])[0])
-    found = _document(f"{target.url}/.well-known/oauth-authorization-server")
+    document = _document(f"{target.url}/.well-known/oauth-protected-resource/api/mcp")
+    _expect(f"{target.url}/api/mcp", document.get("resource") == f"{target.url}/api/mcp", document)
+    server = str((document.get("authorization_servers") or [""])[0])
+    document = _document(f"{target.url}/.well-known/oauth-authorization-server")
     # Clients compare these byte for byte (RFC 8414, 3.3).
-    _expect(f"issuer {server}", found.get("issuer") == server == target.url, found.get("issuer"))
-    answer = _send("POST", found["token_endpoint"], data={"grant_type": "authorization_code"})
+    _expect(
+        f"issuer {server}", document.get("issuer") == server == target.url, document.get("issuer")
+    )
+    answer = _send("POST", document["token_endpoint"], data={"grant_type": "authorization_code"})
     _expect("status 400 or 401", answer.status_code in {400, 401}, answer.status_code)
     return server
 
@@ -293,8 +297,8 @@ def _document(url: str) -> dict[str, Any]:
     answer = _send("GET", url, headers={"Origin": "https://smoke.example"})
     _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
     _shared(answer)
-    found: dict[str, Any] = _read(answer, "a JSON object", dict)
-    return found
+    document: dict[str, Any] = _read(answer, "a JSON object", dict)
+    return document
 
 
 def _blog(target: Target) -> None:

@@ -111,18 +111,18 @@ def generate(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dict[s
     Raises:
         click.ClickException: the config lacks the stage, or a setting has an invalid value.
     """
-    own = {**_stage(config, stage), "api_gateway_stage": stage}
-    own["lambda_architecture"] = architecture(config, stage, facts)
-    own["environment_variables"] = environment(config, stage, facts)
-    functions = own["lambda_functions"] = {
+    stage_settings = {**_stage(config, stage), "api_gateway_stage": stage}
+    stage_settings["lambda_architecture"] = architecture(config, stage, facts)
+    stage_settings["environment_variables"] = environment(config, stage, facts)
+    functions = stage_settings["lambda_functions"] = {
         name: {**settings, "iam_policy_file": policies.file_name(name)}
         for name, settings in config["lambda_functions"].items()
     }
     for name in functions.keys() & facts.reserved.keys():  # An earlier release may lack a function.
         # Chalice removes a reservation that is not in its config.
         functions[name]["reserved_concurrency"] = facts.reserved[name]
-    shared = {name: value for name, value in config.items() if name not in own}
-    return {**shared, "stages": {stage: own}}
+    shared = {name: value for name, value in config.items() if name not in stage_settings}
+    return {**shared, "stages": {stage: stage_settings}}
 
 
 def environment(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dict[str, str]:
@@ -131,7 +131,7 @@ def environment(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dic
     Raises:
         click.ClickException: as ``generate`` does.
     """
-    known = {
+    known_variables = {
         "STAGE": stage,
         "TABLE_PREFIX": facts.table_prefix,
         "OBJECT_STORE": f"s3://{facts.bucket}",
@@ -143,7 +143,7 @@ def environment(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dic
         **config.get("environment_variables", {}),
         **_stage(config, stage).get("environment_variables", {}),
     }
-    merged = {**shared, **facts.variables, **known}
+    merged = {**shared, **facts.variables, **known_variables}
     if merged.get("MAIL") == "ses":
         merged.setdefault("MAIL_SES_CONFIGURATION_SET", names.configuration_set(stage))
     variables = {name: value for name, value in merged.items() if value}
@@ -173,11 +173,11 @@ def architecture(config: Mapping[str, Any], stage: str, facts: StageFacts) -> st
         click.ClickException: the stage or the architecture does not exist.
     """
     settings = {**config, **_stage(config, stage)}
-    chosen = facts.architecture or settings.get("lambda_architecture", ARCHITECTURES[0])
-    if chosen not in ARCHITECTURES:
-        msg = f'Lambda\'s architectures are {" and ".join(ARCHITECTURES)}, not "{chosen}".'
+    chosen_name = facts.architecture or settings.get("lambda_architecture", ARCHITECTURES[0])
+    if chosen_name not in ARCHITECTURES:
+        msg = f'Lambda\'s architectures are {" and ".join(ARCHITECTURES)}, not "{chosen_name}".'
         raise click.ClickException(msg)
-    return str(chosen)
+    return str(chosen_name)
 
 
 def _stage(config: Mapping[str, Any], stage: str) -> Mapping[str, Any]:

@@ -62,25 +62,27 @@ def _addresses(
     customers' domains are known once the edge stack exists.
     """
     edge = Stack(account, stage, "edge", Progress())
-    made = edge.outputs()
+    edge_outputs = edge.outputs()
     published = published_settings.published(account, stage)
-    if choices["Edge"] == "false" or ("CHAT_URL" in published and made is None):
+    if choices["Edge"] == "false" or ("CHAT_URL" in published and edge_outputs is None):
         return {
             "public_url": published.get("PUBLIC_URL", ""),
             "chat_url": published.get("CHAT_URL", ""),
         }
-    outputs = made or {}
+    outputs = edge_outputs or {}
     same = edge.parameters().get("Domain", "") == choices["Domain"]
-    known = outputs.get("BaseUrl", "") if same else ""
+    known_url = outputs.get("BaseUrl", "") if same else ""
     arn = data["EdgeSecretArn"]
     current, version = secret(account, arn)
-    sent = outputs.get("EdgeSecretVersion", version)
+    sent_version = outputs.get("EdgeSecretVersion", version)
     return {
-        "public_url": f"https://{choices['Domain']}" if choices["Domain"] else known,
+        "public_url": f"https://{choices['Domain']}" if choices["Domain"] else known_url,
         "site_hosts": outputs.get("SiteHostsSetting", ""),
         "edge_secret": current,
         "edge_secret_version": version,
-        "edge_secret_previous": "" if sent == version else secret(account, arn, VersionId=sent)[0],
+        "edge_secret_previous": ""
+        if sent_version == version
+        else secret(account, arn, VersionId=sent_version)[0],
     }
 
 
@@ -92,14 +94,14 @@ def reservations(account: Account, stage: str) -> dict[str, int]:
     slow chats leave as many runs to the API. The stage's own reservations count as available, so
     that a deployment finds the same values again.
     """
-    held = {name: _reserved(account, stage, name) for name in FUNCTIONS}
-    free = unreserved(account) + sum(filter(None, held.values())) - MINIMUM_UNRESERVED
-    wanted = {JOBS: JOB_RUNS} if free >= JOB_RUNS else {}
+    reserved_runs = {name: _reserved(account, stage, name) for name in FUNCTIONS}
+    free = unreserved(account) + sum(filter(None, reserved_runs.values())) - MINIMUM_UNRESERVED
+    wanted_runs = {JOBS: JOB_RUNS} if free >= JOB_RUNS else {}
     if free >= JOB_RUNS + EVENT_RUNS:
-        wanted[EVENTS] = EVENT_RUNS
+        wanted_runs[EVENTS] = EVENT_RUNS
     if (half := (free - JOB_RUNS - EVENT_RUNS) // 2) >= MINIMUM_CHAT:
-        wanted[CHAT] = half
-    return wanted | {name: 0 for name, runs in held.items() if runs == 0}
+        wanted_runs[CHAT] = half
+    return wanted_runs | {name: 0 for name, runs in reserved_runs.items() if runs == 0}
 
 
 def _reserved(account: Account, stage: str, name: str) -> int | None:

@@ -47,23 +47,23 @@ def command_pid() -> int:
 
 def read_sources(root: Path = ROOT) -> Sources:
     """Return the state of each source file, without byte code and temporary files of editors."""
-    found: Sources = {}
+    sources: Sources = {}
     for source in SOURCES:
         path = root / source
         files = [path] if path.suffix else _files(path)
         for file in files:
             with suppress(OSError):  # It has just been removed, or is a dangling link of an editor.
                 stat = file.stat()
-                found[str(file.relative_to(root))] = (stat.st_mtime_ns, stat.st_size)
-    return found
+                sources[str(file.relative_to(root))] = (stat.st_mtime_ns, stat.st_size)
+    return sources
 
 
 def _files(folder: Path) -> list[Path]:
-    found = []
+    paths = []
     for parent, subfolders, names in os.walk(folder):
         subfolders[:] = [name for name in subfolders if name != "__pycache__"]
-        found += [Path(parent, name) for name in names if name[0] != "." and name[-1] != "~"]
-    return found
+        paths += [Path(parent, name) for name in names if name[0] != "." and name[-1] != "~"]
+    return paths
 
 
 def _parent() -> int:
@@ -93,9 +93,11 @@ def _disable_chalices_watcher() -> None:
         eventbased.WatchdogRestarter.on_any_event = ignore
 
 
-def _watch(before: Sources) -> None:
-    while (now := read_sources()) == before:
+def _watch(old_sources: Sources) -> None:
+    while (now := read_sources()) == old_sources:
         time.sleep(LOOK_SECONDS)
-    changed = sorted(path for path in before.keys() | now if before.get(path) != now.get(path))
-    print(f"Restarting, because {changed[0]} has changed.", flush=True)
+    changed_paths = sorted(
+        path for path in old_sources.keys() | now if old_sources.get(path) != now.get(path)
+    )
+    print(f"Restarting, because {changed_paths[0]} has changed.", flush=True)
     os._exit(RESTART_REQUEST_RC)  # At once: threads may be in the middle of requests or imports.

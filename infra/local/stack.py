@@ -93,10 +93,10 @@ class LocalStack:
 
     def environment(self, endpoint: str) -> dict[str, str]:
         """Return the environment variables for the service."""
-        kept = {name: value for name, value in os.environ.items() if name not in REAL_AWS}
+        environment = {name: value for name, value in os.environ.items() if name not in REAL_AWS}
         direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
         return {
-            **kept,
+            **environment,
             **LOCAL_AWS,
             ENDPOINT: endpoint,
             "DATA_DIR": str(self.data.path),

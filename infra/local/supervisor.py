@@ -100,10 +100,10 @@ def command_line(pid: int) -> str:
             )
         except OSError:
             return ""
-    shown = subprocess.run(
+    process = subprocess.run(
         ["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
-    return shown.stdout.strip()
+    return process.stdout.strip()
 
 
 def _die_with_supervisor() -> None:

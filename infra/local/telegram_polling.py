@@ -25,13 +25,13 @@ def poll(
     *, stop: Callable[[], bool] = lambda: False, pause: Callable[[float], None] = time.sleep
 ) -> None:
     """Answer updates until ``stop`` returns True. Returns at once if the bot has a webhook."""
-    offset, checked = 0, False
+    offset, is_checked = 0, False
     while not stop():
         try:
-            if not checked and telegram.webhook()["url"]:
+            if not is_checked and telegram.webhook()["url"]:
                 log.warning("the Telegram bot has a webhook, so its updates are not polled")
                 return
-            checked = True
+            is_checked = True
             offset = answer_updates(offset)
         except telegram.BusyError as error:
             pause(error.retry_after)

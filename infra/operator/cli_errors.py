@@ -9,7 +9,7 @@ import click
 
 
 @contextmanager
-def in_one_line() -> Iterator[None]:
+def report_errors_in_one_line() -> Iterator[None]:
     """Print a failure in one line and exit, unexpected exceptions included."""
     from chalicelib.core.errors import AppError  # noqa: PLC0415  the help does not need the service
 
@@ -36,6 +36,6 @@ class OneLineErrors(click.Group):
 
     def main(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  as click's own
         """Run the command line and exit."""
-        with in_one_line():
+        with report_errors_in_one_line():
             status = super().main(*args, **{**options, "standalone_mode": False})
         sys.exit(status if isinstance(status, int) else 0)

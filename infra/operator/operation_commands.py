@@ -120,12 +120,12 @@ def commands() -> dict[str, click.Command]:
     from chalicelib.core.principals import Audience  # noqa: PLC0415  as above
 
     load_all()
-    found = [
+    entries = [
         _command(operation)
         for operation in REGISTRY.select(Audience.OPERATOR)
         if Audience.KEY not in operation.audience and operation.name not in NO_COMMANDS
     ]
-    return {str(command.name): command for command in found}
+    return {str(command.name): command for command in entries}
 
 
 def _command(operation: "Operation") -> click.Command:
@@ -174,10 +174,13 @@ def _flat(data: dict[str, Any]) -> dict[str, Any]:
 
 def _options(operation: "Operation", differences: Differences) -> list[click.Option]:
     properties = operation.input_schema["properties"]
-    fields = {each.alias or name: each for name, each in operation.input.model_fields.items()}
+    fields = {
+        model_field.alias or name: model_field
+        for name, model_field in operation.input.model_fields.items()
+    }
     if differences.file:
         del fields["name"]
-    return [_option(name, each, properties[name], differences) for name, each in fields.items()]
+    return [_option(name, field, properties[name], differences) for name, field in fields.items()]
 
 
 def _option(

@@ -17,20 +17,20 @@ AS_JSON = click.option(
 
 def show(data: Mapping[str, Any], *, as_json: bool, table: Mapping[str, Any] | None = None) -> None:
     """Print a result. ``table`` replaces the data on a terminal."""
-    if as_json or not on_terminal():
+    if as_json or not is_terminal():
         click.echo(json.dumps(data, ensure_ascii=False))
         return
     console = Console(highlight=False)
-    shown = data if table is None else table
-    single = {name: value for name, value in shown.items() if not _is_records(value)}
+    rows = data if table is None else table
+    single = {name: value for name, value in rows.items() if not _is_records(value)}
     if single:
         console.print(_fields(single))
-    for name, value in shown.items():
+    for name, value in rows.items():
         if _is_records(value):
             console.print(_records(name, value))
 
 
-def on_terminal() -> bool:
+def is_terminal() -> bool:
     """Return whether the output goes to a terminal."""
     return sys.stdout.isatty()
 
@@ -48,13 +48,13 @@ def one_row_an_answer(data: Mapping[str, Any]) -> dict[str, Any]:
         )
         newest["amount"] += entry["amount"]
         newest["held"] += entry["held"]
-    shown = ("at", "kind", "amount", "held", "balanceAfter", "agentId", "requestId")
-    entries = [{name: row[name] for name in shown} for row in rows.values()]
+    columns = ("at", "kind", "amount", "held", "balanceAfter", "agentId", "requestId")
+    entries = [{name: row[name] for name in columns} for row in rows.values()]
     return {**data, "entries": entries}
 
 
 def _is_records(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
 
 
 def _fields(values: Mapping[str, Any]) -> Table:

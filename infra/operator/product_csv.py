@@ -20,10 +20,10 @@ from infra.operator.spreadsheet_cells import (
     CODES,
     ESCAPE,
     CellError,
-    as_typed,
     decode,
     is_value,
     refuse_scientific,
+    unmark_text,
 )
 
 Unit = Literal["rubles", "kopecks"]
@@ -126,19 +126,21 @@ def read(raw: bytes, unit: Unit | None) -> Table:
     declared = _DECLARED.match(text)
     text = text[declared.end() :] if declared else text
     delimiters = declared[1] if declared else DELIMITERS
-    delimiter = max(delimiters, key=lambda each: _recognized(_header_of(_lines(text, each))[1]))
+    delimiter = max(
+        delimiters, key=lambda candidate: _recognized(_header_of(_lines(text, candidate))[1])
+    )
     try:
-        found = [(number, cells) for number, cells in enumerate(_lines(text, delimiter), 1)]
+        numbered_rows = [(number, cells) for number, cells in enumerate(_lines(text, delimiter), 1)]
     except csv.Error as error:
         msg = f"This is no CSV: {error}."
         raise TableError(msg) from None
-    start, header = _header_of(cells for _, cells in found)
+    start, header = _header_of(cells for _, cells in numbered_rows)
     # LibreOffice saves a file's byte order mark as a part of the first cell, before its quotes.
     header = [name.strip().strip('\ufeff"') for name in header]
     skipped = len(REPORT_COLUMNS) if tuple(header[:3]) == REPORT_COLUMNS else 0
     names: Sequence[str] = header[skipped:]
     lines: Sequence[tuple[int, Sequence[str]]] = [
-        (number, cells[skipped:]) for number, cells in found[start + 1 :] if any(cells)
+        (number, cells[skipped:]) for number, cells in numbered_rows[start + 1 :] if any(cells)
     ]
     if _is_exported(names, lines):
         fields = [EXPORT_FIELDS.get(name.strip(), "") for name in names]
@@ -166,12 +168,12 @@ _DECLARED = re.compile(r'"?sep=([;,\t|])"?[;,\t|]*(?:\r\n?|\n)', re.IGNORECASE)
 """A first line from which Excel reads the delimiter. Excel shows no such row."""
 
 
-def report(table: Table, refused: Sequence[tuple[Row, str]]) -> bytes:
+def report(table: Table, refusals: Sequence[tuple[Row, str]]) -> bytes:
     """Return the refused rows with their reasons, as CSV that spreadsheets can open."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter=table.delimiter, lineterminator="\r\n")
     writer.writerow([*REPORT_COLUMNS, *table.header])
-    for row, reason in refused:
+    for row, reason in refusals:
         cells = [
             f'="{cell}"' if index in table.codes and is_value(cell) else cell
             for index, cell in enumerate(row.cells)
@@ -206,11 +208,11 @@ def number(text: str) -> Decimal:
     Raises:
         CellError: it is not a number.
     """
-    found = schema.decimal(text)
-    if found is None:
+    number = schema.decimal(text)
+    if number is None:
         msg = f'expected a number, received "{text}"'
         raise CellError(msg)
-    return found
+    return number
 
 
 def _lines(text: str, delimiter: str) -> Iterator[list[str]]:
@@ -220,10 +222,10 @@ def _lines(text: str, delimiter: str) -> Iterator[list[str]]:
 def _header_of(lines: Iterable[list[str]]) -> tuple[int, list[str]]:
     """Return the header and the number of the lines above it, such as a title."""
     try:
-        first = [each for each in islice(enumerate(lines), 10 * HEADER_ROWS) if any(each[1])]
+        first = [line for line in islice(enumerate(lines), 10 * HEADER_ROWS) if any(line[1])]
     except csv.Error:
         first = []
-    return max(first[:HEADER_ROWS], key=lambda each: _recognized(each[1]), default=(-1, []))
+    return max(first[:HEADER_ROWS], key=lambda header: _recognized(header[1]), default=(-1, []))
 
 
 def _header(name: str) -> str:
@@ -256,11 +258,11 @@ def _known(names: Sequence[str]) -> list[str]:
 
 def _columns(names: Sequence[str]) -> dict[str, int]:
     """Return the index of each column, by field."""
-    counted = Counter(_known(names))
-    if "sku" not in counted:
+    name_counts = Counter(_known(names))
+    if "sku" not in name_counts:
         msg = f"No column has the header sku or артикул. Headers: {', '.join(names) or 'none'}."
         raise TableError(msg)
-    if twice := [name for name, count in counted.items() if count > 1]:
+    if twice := [name for name, count in name_counts.items() if count > 1]:
         msg = f"Several columns contain {', '.join(twice)}. Leave one of each."
         raise TableError(msg)
     return {HEADERS[_header(name)]: i for i, name in enumerate(names) if _header(name) in HEADERS}
@@ -270,16 +272,16 @@ def _row(
     number: int, cells: Sequence[str], names: Sequence[str], columns: Mapping[str, int], unit: Unit
 ) -> Row:
     """Read a row. Empty cells are omitted, so that products keep their values."""
-    given = {name: cells[i].strip() for name, i in columns.items() if i < len(cells)}
+    row_cells = {name: cells[i].strip() for name, i in columns.items() if i < len(cells)}
     item: dict[str, Any] = {
-        name: text for name, cell in given.items() if (text := _typed_text(name, cell))
+        name: text for name, cell in row_cells.items() if (text := _typed_text(name, cell))
     }
     if any(cell.strip() for cell in cells[len(names) :]):
         extra = f"expected at most {len(names)} cells, received {len(cells)}"
         return Row(number, cells, item, extra)
     if "sku" not in item:
         return Row(number, cells, item, "sku: is required")
-    fault = _convert(item, given, unit)
+    fault = _convert(item, row_cells, unit)
     if fault is not None:
         return Row(number, cells, item, fault)
     if item.get("stock", 0) < 0:
@@ -293,28 +295,28 @@ def _exported_row(number: int, cells: Sequence[str], fields: Sequence[str]) -> R
     if any(cell.strip() for cell in cells[len(fields) :]):
         fault = f"expected at most {len(fields)} cells, received {len(cells)}"
         return Row(number, cells, {}, fault)
-    given = {name: cell for name, cell in zip(fields, cells, strict=False) if cell and name}
+    row_cells = {name: cell for name, cell in zip(fields, cells, strict=False) if cell and name}
     item: dict[str, Any] = {
         name: cell.removeprefix(ESCAPE) if cell.startswith(ESCAPE) else _typed_text(name, cell)
-        for name, cell in given.items()
+        for name, cell in row_cells.items()
         if name != "category"
     }
-    if "category" in given:
-        item["category"] = given["category"]
+    if "category" in row_cells:
+        item["category"] = row_cells["category"]
     if "id" in item and not _ID.fullmatch(item["id"]):
         return Row(number, cells, item, "id: expected the id of a product, as it was exported")
     if "sku" not in item and "id" not in item:
         return Row(number, cells, item, "sku: is required")
-    return Row(number, cells, item, _convert(item, given, "kopecks"))
+    return Row(number, cells, item, _convert(item, row_cells, "kopecks"))
 
 
 def _typed_text(name: str, cell: str) -> str:
     """Return the text that a person entered in a cell. A name has no line breaks."""
-    text = as_typed(cell)
+    text = unmark_text(cell)
     return re.sub(r"\s*[\r\n]\s*", " ", text).strip() if name in {*CODES, "name"} else text
 
 
-def _convert(item: dict[str, Any], given: Mapping[str, str], unit: Unit) -> str | None:
+def _convert(item: dict[str, Any], row_cells: Mapping[str, str], unit: Unit) -> str | None:
     """Convert the texts of an item. Returns the reason to refuse it, if there is one."""
     for name, convert in _CONVERTED.items():
         if name in item:
@@ -323,8 +325,8 @@ def _convert(item: dict[str, Any], given: Mapping[str, str], unit: Unit) -> str 
             except CellError as error:
                 return f"{name}: {error}"
     try:
-        for name in CODES & given.keys():
-            refuse_scientific(name, given[name])
+        for name in CODES & row_cells.keys():
+            refuse_scientific(name, row_cells[name])
     except CellError as error:
         return str(error)
     return None
@@ -346,7 +348,7 @@ def _status(text: str, _: Unit) -> str:
 
 
 def _images(text: str, _: Unit) -> list[dict[str, str]]:
-    return [{"url": url} for each in re.split(r"[|\r\n]+", text) if (url := each.strip())]
+    return [{"url": url} for address in re.split(r"[|\r\n]+", text) if (url := address.strip())]
 
 
 _CONVERTED = {
@@ -389,4 +391,4 @@ def _key(row: Row, live: Collection[str] | None) -> tuple[str, str]:
 
 
 def _others(numbers: Sequence[int], number: int) -> str:
-    return ", ".join(str(each) for each in numbers if each != number)
+    return ", ".join(str(row_number) for row_number in numbers if row_number != number)

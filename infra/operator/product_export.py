@@ -41,8 +41,10 @@ def export_products(call: Call, workspace_id: str, path: Path) -> dict[str, Any]
             file.write(_line(EXPORT_COLUMNS))
             for product in _products(workspace_id):
                 names = paths.get(str(product.category_id), ())
-                shown = ProductOut.from_record(product).model_dump(mode="json", by_alias=True)
-                file.write(_line(_cells(shown, names)))
+                product_fields = ProductOut.from_record(product).model_dump(
+                    mode="json", by_alias=True
+                )
+                file.write(_line(_cells(product_fields, names)))
                 count += 1
         os.replace(part, path)  # noqa: PTH105  replaces an existing file on every system
     except OSError as error:

@@ -72,19 +72,19 @@ def import_products(call: Call, workspace_id: str, path: Path, options: Options)
             bar.update(len(batch))
     for warning in run.warnings:
         click.echo(warning, err=True)
-    if run.refused:
-        options.report.write_bytes(product_csv.report(table, run.refused))
+    if run.refusals:
+        options.report.write_bytes(product_csv.report(table, run.refusals))
     if stopped:
         msg = f"{stopped} Run it again: what is done stays as it is."
         raise click.ClickException(msg)
     names = ("wouldCreate", "wouldUpdate") if options.dry_run else ("created", "updated")
     return {
         **{name: run.counts[name] for name in (*names, "unchanged")},
-        "failed": len(run.refused),
+        "failed": len(run.refusals),
         "categoriesCreated": run.categories.created,
         "calls": run.calls,
         "seconds": round(time.monotonic() - started, 1),
-        "report": str(options.report) if run.refused else None,
+        "report": str(options.report) if run.refusals else None,
     }
 
 
@@ -97,49 +97,49 @@ class _Run:
     categories: "_Categories"
     dry_run: bool
     counts: Counter[str] = field(default_factory=Counter)
-    refused: list[tuple[Row, str]] = field(default_factory=list)
+    refusals: list[tuple[Row, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     calls: int = 0
 
     def send(self, batch: Sequence[Row]) -> None:
         """Upsert the valid rows of a batch; refuse the others."""
-        refused: dict[int, tuple[Row, str]] = {}
-        sent: list[tuple[Row, dict[str, Any]]] = []
+        refusals: dict[int, tuple[Row, str]] = {}
+        sent_rows: list[tuple[Row, dict[str, Any]]] = []
         ids = [row.item["id"] for row in batch if "id" in row.item]
-        stored = {each.id: each for each in PRODUCTS.fetch(self.workspace_id, ids)}
+        products = {product.id: product for product in PRODUCTS.fetch(self.workspace_id, ids)}
         for row in batch:
             try:
-                sent.append((row, self._item(row, stored)))
+                sent_rows.append((row, self._item(row, products)))
             except (AppError, CellError) as error:
-                refused[row.number] = row, str(error)
-        by_sku = [(row, item) for row, item in sent if "id" not in item]
-        by_id = [(row, item) for row, item in sent if "id" in item]
-        refused |= self._upsert("upsert_products", by_sku)
-        refused |= self._upsert("upsert_products_by_id", by_id)
-        self.refused += [refused[number] for number in sorted(refused)]
+                refusals[row.number] = row, str(error)
+        by_sku = [(row, item) for row, item in sent_rows if "id" not in item]
+        by_id = [(row, item) for row, item in sent_rows if "id" in item]
+        refusals |= self._upsert("upsert_products", by_sku)
+        refusals |= self._upsert("upsert_products_by_id", by_id)
+        self.refusals += [refusals[number] for number in sorted(refusals)]
 
     def _upsert(
-        self, operation: str, sent: Sequence[tuple[Row, dict[str, Any]]]
+        self, operation: str, rows: Sequence[tuple[Row, dict[str, Any]]]
     ) -> dict[int, tuple[Row, str]]:
         """Upsert rows in one call; return the refused rows by number, with the reason."""
-        if not sent:
+        if not rows:
             return {}
-        items = [item for _, item in sent]
+        items = [item for _, item in rows]
         answer = self.call(operation, {"items": items, "dryRun": self.dry_run})
         self.calls += 1
-        refused = {}
-        for (row, _), result in zip(sent, answer["results"], strict=True):
+        refusals = {}
+        for (row, _), result in zip(rows, answer["results"], strict=True):
             if result["status"] == OK:
                 self.counts[PRINTED[result["message"]]] += 1
             else:
-                refused[row.number] = row, result["message"]
+                refusals[row.number] = row, result["message"]
             notes = [row.note] if row.note else []
             self.warnings += [
-                f"Row {row.number} ({row.sku}): {each}" for each in notes + result["warnings"]
+                f"Row {row.number} ({row.sku}): {note}" for note in notes + result["warnings"]
             ]
-        return refused
+        return refusals
 
-    def _item(self, row: Row, stored: Mapping[str, ProductRow]) -> dict[str, Any]:
+    def _item(self, row: Row, products: Mapping[str, ProductRow]) -> dict[str, Any]:
         """Return the upsert's input for a row.
 
         The id of a row names a product of the workspace. If there is none, as in another workspace,
@@ -152,7 +152,7 @@ class _Run:
         if row.fault:
             raise CellError(row.fault)
         item = dict(row.item)
-        if product := stored.get(item.get("id", "")):
+        if product := products.get(item.get("id", "")):
             texts = {name: getattr(product, name) for name in ("sku", "barcode", "description")}
             item = spreadsheet_cells.restore(item, texts)
         elif "sku" in item:
@@ -174,13 +174,13 @@ def category_paths(call: Call) -> list[tuple[tuple[str, ...], str]]:
     """Return the ids of a workspace's product categories, each with the names from the top."""
     rows = call("list_categories", {"kind": "product"})["categories"]
     by_id = {row["id"]: row for row in rows}
-    found = []
+    paths = []
     for row in rows:
         way = [row]
         while (above := by_id.get(way[0]["parentId"])) is not None:
             way.insert(0, above)
-        found.append((tuple(each["name"] for each in way), row["id"]))
-    return found
+        paths.append((tuple(category["name"] for category in way), row["id"]))
+    return paths
 
 
 def path_text(names: Iterable[str]) -> str:
@@ -214,16 +214,16 @@ class _Categories:
         Raises:
             CellError: the category does not exist and may not be created, or the name is ambiguous.
         """
-        wanted = _normalised(text)
-        found = self._paths.get(wanted) or self._names.get(wanted) or []
-        if len(found) > 1:
+        name = _normalised(text)
+        ids = self._paths.get(name) or self._names.get(name) or []
+        if len(ids) > 1:
             msg = f'category: several are named "{text}"; write the path, such as "Above / {text}"'
             raise CellError(msg)
-        if not found and not self._options.create_categories:
+        if not ids and not self._options.create_categories:
             msg = f'category: there is no "{text}"; create it, or use --create-categories'
             raise CellError(msg)
-        if found:
-            return found[0]
+        if ids:
+            return ids[0]
         way = [part.strip() for part in text.split("/")]
         return self._find_or_create(
             way, lambda names: self._paths.get(_normalised(" / ".join(names)), [None])[0]
@@ -238,8 +238,8 @@ class _Categories:
         if category_id in self._ids:
             return category_id
         way = list(path_names(path))
-        if (found := self._exact.get(tuple(way))) is not None:
-            return found
+        if (exact_id := self._exact.get(tuple(way))) is not None:
+            return exact_id
         if not way or not self._options.create_categories:
             msg = f'category: there is no "{path}"; create it, or use --create-categories'
             raise CellError(msg)
@@ -251,21 +251,21 @@ class _Categories:
         """Create a category, and those above it that ``find`` does not find."""
         parent: str | None = None
         for depth in range(1, len(way) + 1):
-            found = find(way[:depth])
-            if found is not None:
-                parent = found or None
+            category_id = find(way[:depth])
+            if category_id is not None:
+                parent = category_id or None
                 continue
-            made = {"name": way[depth - 1], "kind": "product"}
+            fields = {"name": way[depth - 1], "kind": "product"}
             if parent is not None:
-                made["parentId"] = parent
-            parent = "" if self._options.dry_run else self._create(made)
+                fields["parentId"] = parent
+            parent = "" if self._options.dry_run else self._create(fields)
             self.created += 1
             self._add(way[:depth], parent)
             parent = parent or None
         return parent
 
-    def _create(self, made: dict[str, str]) -> str:
-        category: str = self._call("create_category", made)["category"]["id"]
+    def _create(self, fields: dict[str, str]) -> str:
+        category: str = self._call("create_category", fields)["category"]["id"]
         return category
 
     def _add(self, way: list[str], category_id: str) -> None:

@@ -36,8 +36,8 @@ def schedule(client: Any, prefix: str) -> int:  # noqa: ANN401  boto3 creates it
         The number of scheduled jobs.
     """
     content = f"{prefix}-content"
-    found = client.get_item(TableName=content, Key=_KEY, ConsistentRead=True).get("Item", {})
-    if int(found.get("version", {"N": "0"})["N"]) >= SEARCH_FOLDING:
+    row = client.get_item(TableName=content, Key=_KEY, ConsistentRead=True).get("Item", {})
+    if int(row.get("version", {"N": "0"})["N"]) >= SEARCH_FOLDING:
         return 0
     load_all()
     due = clock.now() + DELAY

@@ -65,8 +65,8 @@ def _variants(handle: str, rows: Sequence[tuple[int, Cells]]) -> Iterator[Line]:
     variants = [row for row in rows if row[1].get("Variant Price") or row[1].get("Variant SKU")]
     for number, cells in variants or rows[:1]:
         options = _options(cells)
-        own = cells.get("Variant Image", "")
-        images = dict.fromkeys(filter(None, (own, *photos)))
+        variant_image = cells.get("Variant Image", "")
+        images = dict.fromkeys(filter(None, (variant_image, *photos)))
         yield Line(
             number,
             [

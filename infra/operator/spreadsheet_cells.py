@@ -56,10 +56,10 @@ def is_value(text: str) -> bool:
 def escaped(text: str | None) -> str | None:
     """Escape a text that would not come back from a spreadsheet as it is."""
     changes = not text or text.startswith(ESCAPE) or is_formula(text) or is_value(text)
-    return ESCAPE + text if text is not None and (changes or as_typed(text) != text) else text
+    return ESCAPE + text if text is not None and (changes or unmark_text(text) != text) else text
 
 
-def as_typed(cell: str) -> str:
+def unmark_text(cell: str) -> str:
     """Return the text of a cell that was marked as text: ``="00145"`` or ``'00145``."""
     if marked := _AS_TEXT.fullmatch(cell.strip()):
         return marked[1].replace('""', '"')
@@ -68,28 +68,28 @@ def as_typed(cell: str) -> str:
     return bare[1:] if is_marked else cell
 
 
-def restore(item: Mapping[str, Any], stored: Mapping[str, str | None]) -> dict[str, Any]:
+def restore(item: Mapping[str, Any], stored_fields: Mapping[str, str | None]) -> dict[str, Any]:
     """Return an item without what a spreadsheet rewrote and no person changed.
 
-    ``stored`` has texts of the product that the item names. A spreadsheet drops leading zeros of
-    codes and writes line breaks in its own way.
+    ``stored_fields`` has the stored strings of the product that the item names. A spreadsheet drops
+    leading zeros of codes and writes line breaks in its own way.
 
     Raises:
         CellError: a code lost digits.
     """
-    kept = dict(item)
-    for name, text in stored.items():
-        given = item.get(name)
-        if given is None or text is None or given == text:
+    restored = dict(item)
+    for name, text in stored_fields.items():
+        cell = item.get(name)
+        if cell is None or text is None or cell == text:
             continue
         if name in CODES:
-            refuse_scientific(name, given)
-            is_same = given.isdecimal() and given.lstrip("0") == text.lstrip("0")
+            refuse_scientific(name, cell)
+            is_same = cell.isdecimal() and cell.lstrip("0") == text.lstrip("0")
         else:
-            is_same = _LINE_END.sub("\n", given) == _LINE_END.sub("\n", text)
+            is_same = _LINE_END.sub("\n", cell) == _LINE_END.sub("\n", text)
         if is_same:
-            del kept[name]
-    return kept
+            del restored[name]
+    return restored
 
 
 _LINE_END = re.compile(r"\r\n?")

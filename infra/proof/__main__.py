@@ -59,22 +59,22 @@ def main(
     if page:
         PAGE.write_text(_page())
         return
-    chosen = [PARTS[name] for name in names or PARTS]
-    times = {part.name: minutes or _minutes(part, ci=ci) for part in chosen}
+    chosen_parts = [PARTS[name] for name in names or PARTS]
+    times = {part.name: minutes or _minutes(part, ci=ci) for part in chosen_parts}
     if inside:
-        for part in chosen:
+        for part in chosen_parts:
             part.attack(times[part.name])
         return
-    wanted = [part for part in chosen if times[part.name]]
-    beside = {part.name: _start(part, times) for part in wanted if part.name in BESIDE}
-    others = (part for part in wanted if part.name not in BESIDE)
+    attack_parts = [part for part in chosen_parts if times[part.name]]
+    beside = {part.name: _start(part, times) for part in attack_parts if part.name in BESIDE}
+    others = (part for part in attack_parts if part.name not in BESIDE)
     failed = [part.name for part in others if _start(part, times).wait()]
     failed += [name for name, process in beside.items() if process.wait()]
     if failed:
         msg = f"These parts found a broken promise: {', '.join(failed)}"
         raise click.ClickException(msg)
     if names or ci:
-        click.echo("\n".join(part.report() for part in wanted))
+        click.echo("\n".join(part.report() for part in attack_parts))
     else:
         PAGE.write_text(_page())
         click.echo(_page())

@@ -32,7 +32,7 @@ class Row:
 
 
 GROUPS = {
-    group: [Row(**each) for each in rows]
+    group: [Row(**row) for row in rows]
     for group, rows in tomllib.loads(Path(__file__).with_suffix(".toml").read_text()).items()
 }
 MINISTACK = tomllib.loads(Path(__file__).with_name("ministack.toml").read_text())["row"]

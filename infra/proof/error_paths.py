@@ -33,14 +33,14 @@ def run(minutes: float) -> Figures:
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figures.json"
-        given = {"SEED": str(SEED), "MINUTES": str(minutes), "FIGURES": str(file)}
-        environment = os.environ | {f"PROOF_{name}": value for name, value in given.items()}
+        variables = {"SEED": str(SEED), "MINUTES": str(minutes), "FIGURES": str(file)}
+        environment = os.environ | {f"PROOF_{name}": value for name, value in variables.items()}
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:logging", "--timeout=0", _ATTACK]
         with LOG.open("w") as log:
-            done = subprocess.run(
+            process = subprocess.run(
                 command, cwd=ROOT, env=environment, stdout=log, stderr=log, check=False
             )
-        if done.returncode:
+        if process.returncode:
             reasons = [line for line in LOG.read_text().splitlines() if line.startswith("E  ")]
             msg = "\n".join([*reasons[:_SHOWN], f"The whole output: {LOG}"])
             raise PathWithoutEndError(msg)
@@ -105,8 +105,8 @@ def _table(figures: Figures) -> str:
 
 
 def _counts(statuses: dict[str, int]) -> str:
-    most = sorted(statuses.items(), key=lambda each: -each[1])
-    return ", ".join(f"{kind}: {count:,}" for kind, count in most)
+    by_frequency = sorted(statuses.items(), key=lambda row: -row[1])
+    return ", ".join(f"{kind}: {count:,}" for kind, count in by_frequency)
 
 
 PART = Part(

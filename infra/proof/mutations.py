@@ -49,7 +49,7 @@ def _rules(*domains: str, more: Iterable[str] = ()) -> Suite:
     The rules of a domain are a module or a folder of modules.
     """
     rules = [f"{DOMAINS}/{domain}/rules" for domain in domains]
-    modules = tuple(f"{each}/*.py" if (ROOT / each).is_dir() else f"{each}.py" for each in rules)
+    modules = tuple(f"{rule}/*.py" if (ROOT / rule).is_dir() else f"{rule}.py" for rule in rules)
     return Suite(modules, (*(f"tests/domains/{domain}" for domain in domains), *more))
 
 
@@ -130,20 +130,20 @@ def run(minutes: float) -> Figures:
     takes some minutes to record which test executes what.
     """
     until = time.time() + minutes * 60
-    chosen = IN_CI if minutes < SHORT else SUITES
+    suites = IN_CI if minutes < SHORT else SUITES
     sizes = {
         name: sum((ROOT / path).stat().st_size for path in _paths(suite.modules))
-        for name, suite in chosen.items()
+        for name, suite in suites.items()
     }
     outcomes: list[Outcome] = []
-    for name, suite in chosen.items():
+    for name, suite in suites.items():
         if time.time() > until:
             break
         share = (until - time.time()) * sizes[name] / sum(sizes.values())
         outcomes += _outcomes(name, suite, time.time() + share)
         del sizes[name]
     figures = _figures(outcomes)
-    if chosen is IN_CI and figures[SURVIVED]:
+    if suites is IN_CI and figures[SURVIVED]:
         raise AssertionError("No test finds these changes:\n" + _list(_by(figures[SURVIVED])))
     return figures
 
@@ -174,7 +174,9 @@ def _outcomes(name: str, suite: Suite, until: float) -> list[Outcome]:
         else:
             if process.returncode:
                 raise RuntimeError((folder / "log").read_text()[-4000:])
-    return [each for path in _paths(suite.modules) for each in _read(folder / "mutants", path)]
+    return [
+        outcome for path in _paths(suite.modules) for outcome in _read(folder / "mutants", path)
+    ]
 
 
 def _prepare(folder: Path, suite: Suite) -> Path:
@@ -199,8 +201,12 @@ def _prepare(folder: Path, suite: Suite) -> Path:
         "use_git_change_detection": False,
     }
     lines = [f"{name} = {json.dumps(value)}" for name, value in options.items()]
-    before, section, after = (ROOT / "pyproject.toml").read_text().partition("[tool.mutmut]\n")
-    (folder / "pyproject.toml").write_text("\n".join([before + section.strip(), *lines, after]))
+    equivalent_changes, section, before_section = (
+        (ROOT / "pyproject.toml").read_text().partition("[tool.mutmut]\n")
+    )
+    (folder / "pyproject.toml").write_text(
+        "\n".join([equivalent_changes + section.strip(), *lines, before_section])
+    )
     (folder / "state").write_text(state)
     return folder
 
@@ -216,54 +222,56 @@ def _read(mutants: Path, path: str) -> Iterator[Outcome]:
         return
     lines = file.read_text().splitlines()
     spans = json.loads(Path(f"{file}.spans").read_text())["spans"]
-    known, seen = equivalents(), Counter[tuple[str, str]]()
+    after_section, seen = equivalents(), Counter[tuple[str, str]]()
     codes = json.loads(Path(f"{file}.meta").read_text())["exit_code_by_key"]
     for key, code in codes.items():
         name = key.rpartition(".")[2]
         original = name.rpartition("__mutmut_")[0] + "__mutmut_orig"
         function = original.removesuffix("__mutmut_orig")[2:].replace("ǁ", ".")
-        before, after = (
-            [line.strip().replace(f"def {each}(", "def (") for line in lines[start - 1 : end]]
-            for each in (original, name)
-            for start, end in [spans[each]]
+        old_source, new_source = (
+            [line.strip().replace(f"def {function}(", "def (") for line in lines[start - 1 : end]]
+            for function in (original, name)
+            for start, end in [spans[function]]
         )
-        diff = [*difflib.ndiff(before, after)]
-        sides = (" ".join(each[2:] for each in diff if each[0] == sign) for sign in "-+")
+        diff = [*difflib.ndiff(old_source, new_source)]
+        sides = (" ".join(line[2:] for line in diff if line[0] == sign) for sign in "-+")
         change = " → ".join(sides)
         seen[function, change] += 1
         if seen[function, change] > 1:
             change += f" (no. {seen[function, change]})"
         outcome = {"module": path, "function": function, "change": change}
         outcome["outcome"] = FATES.get(code, "timed out")
-        if outcome["outcome"] == SURVIVED and (reason := known.get((path, function, change))):
+        if outcome["outcome"] == SURVIVED and (
+            reason := after_section.get((path, function, change))
+        ):
             outcome |= {"outcome": EQUIVALENT, "reason": reason}
         yield outcome
 
 
 def _paths(patterns: Iterable[str]) -> list[str]:
-    found = (path for pattern in patterns for path in sorted(ROOT.glob(pattern)))
-    return [str(path.relative_to(ROOT)) for path in found if path.name != "__init__.py"]
+    paths = (path for pattern in patterns for path in sorted(ROOT.glob(pattern)))
+    return [str(path.relative_to(ROOT)) for path in paths if path.name != "__init__.py"]
 
 
 def equivalents() -> dict[tuple[str, str, str], str]:
     """Return the reasons why mutants change nothing, by module, function and change."""
-    named = tomllib.loads(REASONS.read_text())["equivalent"]
+    declared = tomllib.loads(REASONS.read_text())["equivalent"]
     return {
-        (each["module"], each["function"], change): each["reason"]
-        for each in named
-        for change in each["changes"]
+        (declaration["module"], declaration["function"], change): declaration["reason"]
+        for declaration in declared
+        for change in declaration["changes"]
     }
 
 
 def _figures(outcomes: Iterable[Outcome]) -> Figures:
     modules: dict[str, Counter[str]] = defaultdict(Counter)
     lists: dict[str, list[Outcome]] = defaultdict(list)
-    for each in outcomes:
-        counts, outcome = modules[each["module"]], each["outcome"]
+    for mutant in outcomes:
+        counts, outcome = modules[mutant["module"]], mutant["outcome"]
         counts.update({"made": 1, "tried": outcome != NOT_TRIED, outcome: 1})
-        lists[outcome].append(each)
-    kept = (SURVIVED, EQUIVALENT, "timed out", "not reached")
-    return {"modules": modules, **{name: lists[name] for name in kept}}
+        lists[outcome].append(mutant)
+    counted_outcomes = (SURVIVED, EQUIVALENT, "timed out", "not reached")
+    return {"modules": modules, **{name: lists[name] for name in counted_outcomes}}
 
 
 def section(figures: Figures) -> str:
@@ -274,7 +282,7 @@ def section(figures: Figures) -> str:
         f"| {name} | {' | '.join(str(counts[column]) for column in COLUMNS)} |"
         for name, counts in [*modules.items(), ("all", total)]
     ]
-    unreached = {f"`{each['module']}` {each['function']}" for each in figures["not reached"]}
+    unreached = {f"`{figure['module']}` {figure['function']}" for figure in figures["not reached"]}
     return f"""\
 Guarantee: an error in the code for money, time and access fails a test.
 
@@ -307,13 +315,13 @@ Functions that no test of these suites executes:
 
 def _by(outcomes: Iterable[Outcome]) -> list[str]:
     """Return the changes by function and reason."""
-    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for each in outcomes:
-        place = each["module"], each["function"], each.get("reason", "")
-        found[place].append(f"`{' '.join(each['change'].split())}`")
+    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for outcome in outcomes:
+        place = outcome["module"], outcome["function"], outcome.get("reason", "")
+        groups[place].append(f"`{' '.join(outcome['change'].split())}`")
     return [
         f"`{module}` {function}: {', '.join(changes)}. {reason}".strip()
-        for (module, function, reason), changes in sorted(found.items())
+        for (module, function, reason), changes in sorted(groups.items())
     ]
 
 

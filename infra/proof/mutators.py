@@ -54,9 +54,9 @@ def _operand(node: Any) -> Iterator[cst.CSTNode]:  # noqa: ANN401  of and, or, n
     unary = isinstance(node, cst.UnaryOperation)
     if unary and not isinstance(node.operator, cst.Not | cst.Minus):
         return
-    for rest in [node.expression] if unary else [node.left, node.right]:
-        lpar, rpar = (*node.lpar, *rest.lpar), (*rest.rpar, *node.rpar)
-        yield rest.with_changes(lpar=lpar, rpar=rpar)
+    for operand in [node.expression] if unary else [node.left, node.right]:
+        lpar, rpar = (*node.lpar, *operand.lpar), (*operand.rpar, *node.rpar)
+        yield operand.with_changes(lpar=lpar, rpar=rpar)
 
 
 def _string(node: cst.SimpleString | cst.ConcatenatedString) -> Iterator[cst.CSTNode]:
@@ -108,11 +108,14 @@ def _statement(node: cst.Expr) -> Iterator[cst.CSTNode]:
 
 
 CHANGES: list[tuple[type[cst.CSTNode], Callable[[Any], Iterable[cst.CSTNode]]]] = [
-    *((each, _operator) for each in (cst.ComparisonTarget, cst.BinaryOperation, cst.AugAssign)),
-    *((each, _operand) for each in (cst.BooleanOperation, cst.UnaryOperation)),
-    *((each, _string) for each in (cst.SimpleString, cst.ConcatenatedString)),
-    *((each, _test) for each in (cst.If, cst.IfExp, cst.While)),
-    *((each, lambda _: [cst.Pass()]) for each in (cst.Raise, cst.Del)),
+    *(
+        (node_type, _operator)
+        for node_type in (cst.ComparisonTarget, cst.BinaryOperation, cst.AugAssign)
+    ),
+    *((node_type, _operand) for node_type in (cst.BooleanOperation, cst.UnaryOperation)),
+    *((node_type, _string) for node_type in (cst.SimpleString, cst.ConcatenatedString)),
+    *((node_type, _test) for node_type in (cst.If, cst.IfExp, cst.While)),
+    *((node_type, lambda _: [cst.Pass()]) for node_type in (cst.Raise, cst.Del)),
     (cst.BaseNumber, mutators.operator_number),
     (cst.Name, _name),
     (cst.CompFor, _conditions),

@@ -35,10 +35,10 @@ def count_tests(words: list[str], end: float) -> int:
     with TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         command = [sys.executable, "-m", "pytest", "-q", *words, f"--junitxml={report}"]
-        left = max(1.0, end - time.monotonic())
+        seconds_left = max(1.0, end - time.monotonic())
         try:
             subprocess.run(
-                command, cwd=ROOT, capture_output=True, text=True, timeout=left, check=True
+                command, cwd=ROOT, capture_output=True, text=True, timeout=seconds_left, check=True
             )
         except subprocess.TimeoutExpired:
             return 0
@@ -70,13 +70,13 @@ class Part:
         """Run the part and keep its figures."""
         KEPT.mkdir(parents=True, exist_ok=True)
         figures = self.run(minutes)
-        kept = {
+        attack_record = {
             "at": clock.iso(clock.now()),
             "python": platform.python_version(),
             "minutes": minutes,
             "figures": figures,
         }
-        self._file.write_text(json.dumps(kept, indent=1, ensure_ascii=False))
+        self._file.write_text(json.dumps(attack_record, indent=1, ensure_ascii=False))
 
     @property
     def _file(self) -> Path:
@@ -86,8 +86,8 @@ class Part:
         """Return the Markdown of the last run, or "" if there was none."""
         if not self._file.exists():
             return ""
-        kept = json.loads(self._file.read_text())
-        command = f"make proof ARGS='{self.name} --minutes {kept['minutes']:g}'"
-        day, python = kept["at"][:10], kept["python"]
+        attack_record = json.loads(self._file.read_text())
+        command = f"make proof ARGS='{self.name} --minutes {attack_record['minutes']:g}'"
+        day, python = attack_record["at"][:10], attack_record["python"]
         head = f"## {self.title}\n\n`{command}` · {day}, Python {python}\n"
-        return f"{head}\n{self.section(kept['figures']).strip()}\n"
+        return f"{head}\n{self.section(attack_record['figures']).strip()}\n"

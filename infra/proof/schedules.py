@@ -24,21 +24,21 @@ def run(minutes: float) -> Figures:
     tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-o", "timeout=0"]
     options = [f"--schedule-minutes={minutes}", f"--schedule-figures={figures}"]
     subprocess.run([*tests, "tests/simulation", *options], cwd=ROOT, check=True)
-    made: Figures = json.loads(figures.read_text())
-    return made
+    figures_read: Figures = json.loads(figures.read_text())
+    return figures_read
 
 
 def section(figures: Figures) -> str:
     """Return the schedules of each scenario, the faults, and the schedules that a bug needed."""
-    seeds, found, faults = figures["seeds"], figures["found"], figures["faults"]
+    seeds, found_faults, faults = figures["seeds"], figures["found"], figures["faults"]
     promises = [f"| {figures['promises'][name]} | {count:,} | 0 |" for name, count in seeds.items()]
-    bugs = [f"| {name} | {count} |" for name, count in found.items()]
-    listed = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in sorted(faults.items()))
+    bugs = [f"| {name} | {count} |" for name, count in found_faults.items()]
+    kinds = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in sorted(faults.items()))
     return "\n".join(
         [
             ABOUT,
             "",
-            f"{sum(seeds.values()):,} schedules with {figures['seams']:,} seams. Faults: {listed}.",
+            f"{sum(seeds.values()):,} schedules with {figures['seams']:,} seams. Faults: {kinds}.",
             "",
             "| guarantee | schedules | violations |",
             "|---|---:|---:|",

@@ -28,8 +28,8 @@ def run(minutes: float) -> Figures:
     end = time.monotonic() + minutes * 60
     return {
         "attacks": [
-            {"kind": each["kind"], "cases": count_tests(each["tests"], end), "failures": 0}
-            for each in ATTACKS
+            {"kind": attack["kind"], "cases": count_tests(attack["tests"], end), "failures": 0}
+            for attack in ATTACKS
             if time.monotonic() < end
         ]
     }
@@ -37,14 +37,14 @@ def run(minutes: float) -> Figures:
 
 def section(figures: Figures) -> str:
     """Return the figures as Markdown."""
-    cases = {each["kind"]: each["cases"] for each in figures["attacks"]}
-    ran = [each for each in ATTACKS if cases.get(each["kind"])]
+    cases = {figure["kind"]: figure["cases"] for figure in figures["attacks"]}
+    ran = [attack for attack in ATTACKS if cases.get(attack["kind"])]
     rows = (
-        f"| {each['kind']} | {each['inputs']} | {each['entries']} | {cases[each['kind']]} | 0 |"
-        for each in ran
+        f"| {kind['kind']} | {kind['inputs']} | {kind['entries']} | {cases[kind['kind']]} | 0 |"
+        for kind in ran
     )
     head = ("| attack | inputs | entries | cases | succeeded |", "|---|---|---|---|---|")
-    commands = (shlex.join(["python", "-m", "pytest", "-q", *each["tests"]]) for each in ran)
+    commands = (shlex.join(["python", "-m", "pytest", "-q", *attack["tests"]]) for attack in ran)
     return "\n".join([PROMISE, *head, *rows, "\n```", *commands, "```"])
 
 

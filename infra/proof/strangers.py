@@ -65,7 +65,7 @@ def run(minutes: float) -> Figures:
         inside = [sys.executable, "-m", "infra.proof.strangers", str(out)]
         subprocess.run([*command, *inside], cwd=ROOT, check=True)
         figures: Figures = json.loads(out.read_text())
-    if errors := [error for each in figures["tools"] for error in each["errors"]]:
+    if errors := [error for figure in figures["tools"] for error in figure["errors"]]:
         raise FindingError("\n".join(errors[:MAX_SHOWN]))
     return figures
 
@@ -91,9 +91,9 @@ def _conformance(url: str, key: str) -> Figures:
     with _adding_key(url, key) as proxy:
         for scenario in SCENARIOS:
             words = ["conformance", "server", "--url", f"{proxy}/api/mcp", "--scenario", scenario]
-            done = _npx(words)
-            if done.returncode:
-                errors.append(f"{scenario}: {done.stdout[-1000:]}{done.stderr[-500:]}")
+            process = _npx(words)
+            if process.returncode:
+                errors.append(f"{scenario}: {process.stdout[-1000:]}{process.stderr[-500:]}")
     return {"tool": CONFORMANCE, "what": "scenarios", "checked": len(SCENARIOS), "errors": errors}
 
 
@@ -101,10 +101,10 @@ def _openapi(url: str) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
         document = Path(folder, "openapi.json")
         document.write_bytes(requests.get(f"{url}/api/openapi.json", timeout=60).content)
-        done = _npx(["redocly", "lint", str(document), "--format=json"])
+        process = _npx(["redocly", "lint", str(document), "--format=json"])
         operations = sum(map(len, json.loads(document.read_text())["paths"].values()))
-    found = json.loads(done.stdout[done.stdout.index("{") :])
-    problems = [f"{each['ruleId']}: {each['message']}" for each in found["problems"]]
+    report = json.loads(process.stdout[process.stdout.index("{") :])
+    problems = [f"{problem['ruleId']}: {problem['message']}" for problem in report["problems"]]
     return {"tool": REDOCLY, "what": "operations", "checked": operations, "errors": problems}
 
 
@@ -118,12 +118,12 @@ def _html(url: str) -> Figures:
             answer.raise_for_status()
             Path(folder, f"{number}.html").write_bytes(answer.content)
         words = ["vnu", "--format", "json", "--skip-non-html", "--stdout", "--exit-zero-always"]
-        done = _npx([*words, folder])
-    messages = json.loads(done.stdout)["messages"]
+        process = _npx([*words, folder])
+    messages = json.loads(process.stdout)["messages"]
     errors = [
-        f"{PAGES[int(Path(each['url']).stem)]} line {each.get('lastLine')}: {each['message']}"
-        for each in messages
-        if each["type"] != "info"
+        f"{PAGES[int(Path(fault['url']).stem)]} line {fault.get('lastLine')}: {fault['message']}"
+        for fault in messages
+        if fault["type"] != "info"
     ]
     return {"tool": HTML_CHECKER, "what": "pages", "checked": len(PAGES), "errors": errors}
 
@@ -131,9 +131,9 @@ def _html(url: str) -> Figures:
 def _npx(words: list[str]) -> "subprocess.CompletedProcess[str]":
     """Run a command of the packages. npx installs all of them once."""
     packages = (NODE, CONFORMANCE, REDOCLY, HTML_CHECKER)
-    named = [word for package in packages for word in ("--package", package)]
+    package_options = [word for package in packages for word in ("--package", package)]
     return subprocess.run(
-        ["npx", "--yes", *named, "--", *words],
+        ["npx", "--yes", *package_options, "--", *words],
         env={**os.environ, "REDOCLY_TELEMETRY": "off", "npm_config_update_notifier": "false"},
         capture_output=True,
         text=True,
@@ -151,13 +151,13 @@ def _adding_key(url: str, key: str) -> Iterator[str]:
 
         def _forward(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            sent = {name.title(): value for name, value in self.headers.items()}
-            sent.pop("Connection", None)
+            headers = {name.title(): value for name, value in self.headers.items()}
+            headers.pop("Connection", None)
             ours = f"127.0.0.1:{server.server_port}"
-            for name in {"Host", "Origin"} & sent.keys():
-                sent[name] = re.sub(rf"(^|//){ours}$", rf"\g<1>{place}", sent[name])
+            for name in {"Host", "Origin"} & headers.keys():
+                headers[name] = re.sub(rf"(^|//){ours}$", rf"\g<1>{place}", headers[name])
             upstream = HTTPConnection(place, timeout=60)
-            upstream.request(self.command, self.path, body, sent | {"Authorization": key})
+            upstream.request(self.command, self.path, body, headers | {"Authorization": key})
             answer = upstream.getresponse()
             content = answer.read()
             self.send_response(answer.status)
@@ -191,8 +191,8 @@ def section(figures: Figures) -> str:
     if missing := figures.get("missing"):
         return f"Not run: this machine lacks {missing}. {OTHERS}\n"
     lines = (
-        f"| `{each['tool']}` | {each['checked']} {each['what']} | {len(each['errors'])} |"
-        for each in figures["tools"]
+        f"| `{figure['tool']}` | {figure['checked']} {figure['what']} | {len(figure['errors'])} |"
+        for figure in figures["tools"]
     )
     return "\n".join((OTHERS, "", "| tool | checked | errors |", "|---|---|---|", *lines))
 
@@ -207,5 +207,5 @@ PART = Part(
 )
 
 if __name__ == "__main__":
-    found = _against(os.environ["BASE_URL"], os.environ["API_KEY"])
-    Path(sys.argv[1]).write_text(json.dumps(found))
+    differences = _against(os.environ["BASE_URL"], os.environ["API_KEY"])
+    Path(sys.argv[1]).write_text(json.dumps(differences))

@@ -107,22 +107,22 @@ def _world(both: Both, maker: Release, empty: State) -> World:
     return World(maker.do("make"), both.stores.state())
 
 
-def _sweep(both: Both, reader: Release, own: World, other: World) -> Figures:
+def _sweep(both: Both, reader: Release, own_world: World, other: World) -> Figures:
     """Run each operation on the workspace of the reader, and on that of the other release."""
-    found: Figures = {"calls": 0, "lacking": [], "refused": [], "failed": {}, "otherwise": {}}
-    expected = _answers(both, reader, own)
+    figures: Figures = {"calls": 0, "lacking": [], "refused": [], "failed": {}, "otherwise": {}}
+    expected = _answers(both, reader, own_world)
     for name, answer in _answers(both, reader, other).items():
         if answer is None:
-            found["lacking"].append(name)
+            figures["lacking"].append(name)
             continue
-        found["calls"] += 1
+        figures["calls"] += 1
         if "answer" not in expected[name]:
-            found["refused"].append(name)
+            figures["refused"].append(name)
         elif "answer" not in answer:
-            found["failed"][name] = answer.get("refusal") or answer["crash"]
-        elif difference := _difference(answer, other, expected[name], own):
-            found["otherwise"][name] = difference
-    return found
+            figures["failed"][name] = answer.get("refusal") or answer["crash"]
+        elif difference := _difference(answer, other, expected[name], own_world):
+            figures["otherwise"][name] = difference
+    return figures
 
 
 def _answers(both: Both, release: Release, world: World) -> dict[str, Json]:
@@ -134,35 +134,37 @@ def _answers(both: Both, release: Release, world: World) -> dict[str, Json]:
     operations = release.do("describe")
     answers = {}
     for name in (*operations, *STEPS):
-        made = release.do("arguments", operation=name, world=world.ids)
-        answers[name] = None if made["lacks"] else _send(release, name, made["sent"], world)
+        arguments = release.do("arguments", operation=name, world=world.ids)
+        answers[name] = (
+            None if arguments["lacks"] else _send(release, name, arguments["sent"], world)
+        )
         if name not in operations or not operations[name]["reads"]:
             both.stores.restore(world.state)
     return answers
 
 
-def _send(release: Release, name: str, sent: Json, world: World, **options: Json) -> Json:
+def _send(release: Release, name: str, arguments: Json, world: World, **options: Json) -> Json:
     options.setdefault("now", START + JOBS_LATER if name == "jobs" else START)
-    return release.do("call", operation=name, sent=sent, world=world.ids, **options)
+    return release.do("call", operation=name, sent=arguments, world=world.ids, **options)
 
 
-def _difference(answer: Json, world: World, expected: Json, own: World) -> str:
+def _difference(answer: Json, world: World, expected: Json, own_world: World) -> str:
     """Return what two answers do not share, ids and secrets aside, or ""."""
-    one, other = Counter(_values(answer, world)), Counter(_values(expected, own))
-    lost, added = sorted((other - one).elements()), sorted((one - other).elements())
-    return "" if one == other else f"-{lost[:4]} +{added[:4]}"
+    one, other = Counter(_values(answer, world)), Counter(_values(expected, own_world))
+    lost, gained = sorted((other - one).elements()), sorted((one - other).elements())
+    return "" if one == other else f"-{lost[:4]} +{gained[:4]}"
 
 
 def _values(answer: Json, world: World) -> Iterator[str]:
     """Yield the values of an answer with their places, and names instead of ids."""
     text = json.dumps(answer, ensure_ascii=False)
-    known = {**world.ids["held"], **world.ids["things"]}
-    for name, value in sorted(known.items(), key=lambda each: -len(each[1])):
+    ids = {**world.ids["held"], **world.ids["things"]}
+    for name, value in sorted(ids.items(), key=lambda row: -len(row[1])):
         text = text.replace(value, f"<{name}>")
-    for each in _flat(json.loads(text), ""):
-        place, _, said = each.partition("=")
+    for row in _flat(json.loads(text), ""):
+        place, _, field_text = row.partition("=")
         if place.rpartition(".")[2] not in _MEASURED:
-            yield f"{place}={_RANDOM.sub('*', said)}"
+            yield f"{place}={_RANDOM.sub('*', field_text)}"
 
 
 def _flat(value: Json, place: str) -> Iterator[str]:
@@ -178,21 +180,23 @@ def _flat(value: Json, place: str) -> Iterator[str]:
 
 def _keys(both: Both, first: Release, second: Release, world: World) -> Figures:
     """Repeat calls on another release with the idempotency key of the first call."""
-    known = [release.do("describe") for release in (first, second)]
-    found: Figures = {"calls": 0, "recognized": 0, "repeated": []}
-    for name, operation in known[0].items():
-        if not operation["takes_key"] or name not in known[1]:
+    descriptions = [release.do("describe") for release in (first, second)]
+    figures: Figures = {"calls": 0, "recognized": 0, "repeated": []}
+    for name, operation in descriptions[0].items():
+        if not operation["takes_key"] or name not in descriptions[1]:
             continue
         both.stores.restore(world.state)
-        sent = first.do("arguments", operation=name, world=world.ids)["sent"]
-        answer, again = (_send(each, name, sent, world, key="k") for each in (first, second))
+        arguments = first.do("arguments", operation=name, world=world.ids)["sent"]
+        answer, second_answer = (
+            _send(release, name, arguments, world, key="k") for release in (first, second)
+        )
         if "answer" not in answer:
             continue
-        found["calls"] += 1
-        found["recognized"] += answer == again
-        if answer != again:
-            found["repeated"].append(name)
-    return found
+        figures["calls"] += 1
+        figures["recognized"] += answer == second_answer
+        if answer != second_answer:
+            figures["repeated"].append(name)
+    return figures
 
 
 class Step(NamedTuple):
@@ -206,21 +210,21 @@ class Step(NamedTuple):
 def _histories(both: Both, world: World, end: float) -> Figures:
     """Let seeds draw the release of each call, and compare the answers with one release's."""
     steps = _steps(both, world)
-    found: Figures = {"seeds": [], "calls": 0, "otherwise": {}}
+    figures: Figures = {"seeds": [], "calls": 0, "otherwise": {}}
     pure = [_history(both, world, steps, [maker] * len(steps)) for maker in (LAST, THIS)]
     seed, took = SEED, 0.0
-    while not found["seeds"] or time.monotonic() + took < end:
+    while not figures["seeds"] or time.monotonic() + took < end:
         begun = time.monotonic()
         makers = random.Random(seed).choices((LAST, THIS), k=len(steps))  # noqa: S311  no secret
         drawn = _history(both, world, steps, makers)
         for (maker, name), answer in drawn.items():
             difference = _difference(answer, world, pure[maker][maker, name], world)
             if difference:
-                found["otherwise"].setdefault(name, []).append([seed, maker, difference])
-        found["calls"] += len(drawn)
-        found["seeds"].append(seed)
+                figures["otherwise"].setdefault(name, []).append([seed, maker, difference])
+        figures["calls"] += len(drawn)
+        figures["seeds"].append(seed)
         seed, took = seed + 1, time.monotonic() - begun
-    return found
+    return figures
 
 
 def _steps(both: Both, world: World) -> list[Step]:
@@ -228,18 +232,18 @@ def _steps(both: Both, world: World) -> list[Step]:
 
     So the last release writes over it. Destructions and reads come last.
     """
-    known = [release.do("describe") for release in both.releases]
+    descriptions = [release.do("describe") for release in both.releases]
     steps = []
-    for name, each in sorted(known[THIS].items()):
+    for name, description in sorted(descriptions[THIS].items()):
         if both.this.do("arguments", operation=name, world=world.ids)["lacks"]:
             continue
-        shared = known[LAST].get(name, {}).get("audience") == each["audience"]
-        steps.append((each["reads"], each["destroys"], shared, name))
+        shared = descriptions[LAST].get(name, {}).get("audience") == description["audience"]
+        steps.append((description["reads"], description["destroys"], shared, name))
     steps.sort()
     calls = [Step(name, reads, not shared) for reads, _, shared, name in steps]
     first_read = sum(not step.reads for step in calls)
     calls[first_read:first_read] = [
-        Step(each, each == "console", only_this=False) for each in STEPS
+        Step(step, step == "console", only_this=False) for step in STEPS
     ]
     return calls
 
@@ -253,27 +257,27 @@ def _history(
     for number, (step, drawn) in enumerate(zip(steps, makers, strict=True)):
         late = step.reads or step.name == "jobs"
         now = START + timedelta(seconds=number) + (JOBS_LATER if late else timedelta())
-        made = both.this.do("arguments", now=now, operation=step.name, world=world.ids)
+        arguments = both.this.do("arguments", now=now, operation=step.name, world=world.ids)
         able = (THIS,) if step.only_this else (LAST, THIS) if step.reads else (drawn,)
         for maker in able:
             answers[maker, step.name] = (
                 {"refusal": "a record is gone"}
-                if made["lacks"]
-                else _send(both.releases[maker], step.name, made["sent"], world, now=now)
+                if arguments["lacks"]
+                else _send(both.releases[maker], step.name, arguments["sent"], world, now=now)
             )
     return answers
 
 
 def _require_no_surprise(figures: Figures) -> None:
     """Fail if an operation fails, or answers otherwise, without a known reason."""
-    known = {
+    declared = {
         "upgrade": UNCOUNTED | RECIPES,
         "rollback": UNREADABLE | RECIPES,
         "histories": JOBS_OF_LAST,
     }
     surprises = {
         f"{when}: {name}": why
-        for when, expected in known.items()
+        for when, expected in declared.items()
         for kind in ("failed", "otherwise")
         for name, why in figures[when].get(kind, {}).items()
         if kind == "failed" or name not in expected
@@ -321,7 +325,7 @@ previous release has written the same records, these data are unchanged.
 
 
 def _counts(sweep: Figures) -> str:
-    others = (len(sweep[each]) for each in ("failed", "otherwise", "lacking"))
+    others = (len(sweep[group]) for group in ("failed", "otherwise", "lacking"))
     return " | ".join(map(str, (sweep["calls"], *others)))
 
 
@@ -333,9 +337,9 @@ def _keys_text(figures: Figures) -> str:
     )
 
 
-def _reasons(title: str, known: dict[str, str]) -> str:
-    lines = (f"- `{name}`: {reason}" for name, reason in known.items())
-    return "\n".join((f"{title}:\n", *lines, "")) if known else ""
+def _reasons(title: str, declared: dict[str, str]) -> str:
+    lines = (f"- `{name}`: {reason}" for name, reason in declared.items())
+    return "\n".join((f"{title}:\n", *lines, "")) if declared else ""
 
 
 PART = Part(

@@ -62,10 +62,10 @@ def say(line: str) -> None:
 def eventually(find: Callable[[], T], pause: float = 0.2) -> T:
     """Return the first true result of a function that is called again and again."""
     deadline = time.monotonic() + PATIENCE
-    while not (found := find()):
+    while not (found_value := find()):
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(pause)
-    return found
+    return found_value
 
 
 class DeployedApi(Api):
@@ -78,12 +78,12 @@ class DeployedApi(Api):
     def call(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> Answer:
-        sent = {
+        request = {
             **({"Authorization": f"Bearer {self.token}"} if self.token else {}),
             **(headers or {}),
         }
         kind = "data" if isinstance(body, bytes) else "json"
-        answer = self.stage.send(method, path, headers=sent, **{kind: body})
+        answer = self.stage.send(method, path, headers=request, **{kind: body})
         return Answer(answer.status_code, dict(answer.headers), answer.content)
 
 
@@ -101,16 +101,16 @@ class Stage:
         """Run ``python -m infra`` in the clone, and return what it prints on stdout."""
         say(f"$ python -m infra {' '.join(words)}")
         began = time.monotonic()
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "infra", *words],
             cwd=at or self.clone,
             env={**self.environment, **variables},
             stdout=subprocess.PIPE,
             check=False,
         )
-        say(f"  exit {done.returncode} after {time.monotonic() - began:.0f} s")
-        assert done.returncode == 0
-        printed: dict[str, Any] = json.loads(done.stdout)
+        say(f"  exit {process.returncode} after {time.monotonic() - began:.0f} s")
+        assert process.returncode == 0
+        printed: dict[str, Any] = json.loads(process.stdout)
         return printed
 
     def admin(self, *words: str, **variables: str) -> dict[str, Any]:
@@ -258,8 +258,8 @@ class Owner:
 @pytest.fixture(scope="session")
 def owner(stage: Stage) -> Owner:
     stage.admin("create-account", "--email", EMAIL, "--password", PASSWORD)
-    made = stage.admin("create-workspace", "--owner", EMAIL, "--name", "Bakery")
-    workspace = made["workspaceId"]
+    created = stage.admin("create-workspace", "--owner", EMAIL, "--name", "Bakery")
+    workspace = created["workspaceId"]
     money = ("--kopecks", "100000", "--reason", "test", "--idempotency-key", "1")
     stage.admin("credit", "--account", EMAIL, *money)
     key = ("--workspace", workspace, "--name", "test", "--scopes", "*:read,*:write")

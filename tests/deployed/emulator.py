@@ -38,10 +38,10 @@ def lock_vaults() -> None:
     """AWS Backup: PUT /backup-vaults/<name>/vault-lock locks a vault, without an answer's body."""
     inner = backup.handle_request
 
-    async def handle(method: str, path: str, *rest: Any) -> Any:
+    async def handle(method: str, path: str, *more: Any) -> Any:
         if method == "PUT" and path.endswith("/vault-lock"):
             return 200, {}, b""
-        return await inner(method, path, *rest)
+        return await inner(method, path, *more)
 
     backup.handle_request = handle
 
@@ -49,19 +49,23 @@ def lock_vaults() -> None:
 def select_for_backups() -> None:
     """CloudFormation: AWS::Backup::BackupSelection is a selection of its plan; Ref is its id."""
 
-    def create(_: str, given: dict[str, Any], __: str) -> tuple[str, dict[str, str]]:
-        status, _headers, body = backup._create_selection(given["BackupPlanId"], given)
+    def create(_: str, request: dict[str, Any], __: str) -> tuple[str, dict[str, str]]:
+        status, _headers, body = backup._create_selection(request["BackupPlanId"], request)
         if status >= 400:
             raise ValueError(body)
-        made = json.loads(body)["SelectionId"]
-        return made, {"Id": made, "SelectionId": made, "BackupPlanId": given["BackupPlanId"]}
+        selection = json.loads(body)["SelectionId"]
+        return selection, {
+            "Id": selection,
+            "SelectionId": selection,
+            "BackupPlanId": request["BackupPlanId"],
+        }
 
-    def update(made: str, old: Any, new: Any, stack: str) -> tuple[str, dict[str, str]]:
-        delete(made, old)
+    def update(selection: str, old: Any, new: Any, stack: str) -> tuple[str, dict[str, str]]:
+        delete(selection, old)
         return create("", new, stack)
 
-    def delete(made: str, given: dict[str, Any]) -> None:
-        backup._delete_selection(given["BackupPlanId"], made)
+    def delete(selection: str, request: dict[str, Any]) -> None:
+        backup._delete_selection(request["BackupPlanId"], selection)
 
     provisioners._RESOURCE_HANDLERS["AWS::Backup::BackupSelection"] = {
         "create": create,
@@ -74,10 +78,10 @@ def alarm_on_expressions() -> None:
     """CloudWatch: an alarm has one metric, or an expression of several (``Metrics``)."""
     inner = provisioners._cw_metric_alarm_record
 
-    def record(name: str, given: dict[str, Any]) -> Any:
-        if not (metrics := given.get("Metrics")):
-            return inner(name, given)
-        single = {key: value for key, value in given.items() if key != "Metrics"}
+    def record(name: str, request: dict[str, Any]) -> Any:
+        if not (metrics := request.get("Metrics")):
+            return inner(name, request)
+        single = {key: value for key, value in request.items() if key != "Metrics"}
         alarm = inner(name, single | {"MetricName": "expression", "Namespace": "expression"})
         return alarm | {"Metrics": metrics}
 
@@ -97,13 +101,13 @@ def import_apis() -> None:
     ) -> Any:
         if (method, path) == ("POST", "/restapis") and "import" in query.get("mode", ()):
             types = query.get("endpointConfigurationTypes", ["EDGE"])
-            made = take(json.loads(body), {"endpointConfiguration": {"types": types}})
-            return apigateway_v1._get_rest_api(made)
-        if method == "PUT" and (found := re.fullmatch(r"/restapis/(\w+)", path)):
-            ours, spec = found[1], json.loads(body)
+            answered = take(json.loads(body), {"endpointConfiguration": {"types": types}})
+            return apigateway_v1._get_rest_api(answered)
+        if method == "PUT" and (match := re.fullmatch(r"/restapis/(\w+)", path)):
+            ours, spec = match[1], json.loads(body)
             replaced = take(spec, {})
-            for kept in (apigateway_v1._resources, apigateway_v1._authorizers_v1):
-                kept[ours] = kept[replaced]
+            for kept_state in (apigateway_v1._resources, apigateway_v1._authorizers_v1):
+                kept_state[ours] = kept_state[replaced]
             kinds = apigateway_v1._rest_apis[replaced]["binaryMediaTypes"]
             apigateway_v1._rest_apis[ours]["binaryMediaTypes"] = kinds
             apigateway_v1._gateway_responses[ours] = {}
@@ -122,14 +126,14 @@ def name_secrets_by_arn() -> None:
     def name(arn: str) -> str:
         return arn.partition(":secret:")[2].rpartition("-")[0]
 
-    def by_arn(made: tuple[str, dict[str, str]]) -> tuple[str, dict[str, str]]:
-        return made[1]["Arn"], made[1]
+    def arn_parts(result_of: tuple[str, dict[str, str]]) -> tuple[str, dict[str, str]]:
+        return result_of[1]["Arn"], result_of[1]
 
-    kinds["create"] = lambda *given: by_arn(create(*given))
-    kinds["update"] = lambda arn, *given, **more: by_arn(update(name(arn), *given, **more))
-    kinds["delete"] = lambda arn, given: delete(name(arn), given)
+    kinds["create"] = lambda *request: arn_parts(create(*request))
+    kinds["update"] = lambda arn, *request, **more: arn_parts(update(name(arn), *request, **more))
+    kinds["delete"] = lambda arn, request: delete(name(arn), request)
     read, properties = drift._DRIFT_READERS["AWS::SecretsManager::Secret"]
-    by_name = lambda arn, *given: read(name(arn), *given)  # noqa: E731  as above
+    by_name = lambda arn, *request: read(name(arn), *request)  # noqa: E731  as above
     drift._DRIFT_READERS["AWS::SecretsManager::Secret"] = by_name, properties
 
 
@@ -143,17 +147,19 @@ def read_parts_of_versions() -> None:
         headers: dict[str, str],
         body: bytes,
         query: Any,
-        *rest: Any,
+        *more_args: Any,
         **more: Any,
     ) -> Any:
-        status, answered, found = await inner(method, path, headers, body, query, *rest, **more)
-        wanted = headers.get("range", "")
-        if method == "GET" and status == 200 and "versionId" in query and wanted:
-            first, last = s3._parse_range(wanted, len(found))
-            about = {"Content-Range": f"bytes {first}-{last}/{len(found)}"}
-            part = found[first : last + 1]
+        status, answered, content = await inner(
+            method, path, headers, body, query, *more_args, **more
+        )
+        wanted_range = headers.get("range", "")
+        if method == "GET" and status == 200 and "versionId" in query and wanted_range:
+            first, last = s3._parse_range(wanted_range, len(content))
+            about = {"Content-Range": f"bytes {first}-{last}/{len(content)}"}
+            part = content[first : last + 1]
             return 206, answered | about | {"Content-Length": str(len(part))}, part
-        return status, answered, found
+        return status, answered, content
 
     s3.handle_request = handle
 
@@ -162,12 +168,12 @@ def wrap_runtimes() -> None:
     """Lambda: AWS_LAMBDA_EXEC_WRAPPER is started with the command of the runtime as arguments."""
     dispatch, unpack = lambda_svc._execute_function_dispatch, lambda_svc._provided_runtime_code_dir
 
-    def choose(func: Any, config: dict[str, Any], *rest: Any) -> Any:
+    def choose(func: Any, config: dict[str, Any], *more_args: Any) -> Any:
         if "AWS_LAMBDA_EXEC_WRAPPER" in config.get("Environment", {}).get("Variables", {}):
             # ministack speaks the Runtime API with a custom runtime, which is an own "bootstrap".
             config = config | {"Runtime": "provided.al2023"}
             func = func | {"config": config}
-        return dispatch(func, config, *rest)
+        return dispatch(func, config, *more_args)
 
     def unpack_with_bootstrap(code: bytes) -> str:
         folder = str(unpack(code))
@@ -203,13 +209,13 @@ def authorize_models() -> None:
             return inner(key, action, service, region, **more)
         start, _, name = more["resource_arn"].rpartition("/")
         resources = [more["resource_arn"]]
-        if found := re.match(r"(?:eu|us|apac)\.(.+)", name):
+        if match := re.match(r"(?:eu|us|apac)\.(.+)", name):
             account = os.environ["MINISTACK_ACCOUNT_ID"]
             profile = f"arn:aws:bedrock:{region}:{account}:inference-profile/{name}"
-            resources = [profile, f"{start}/{found[1]}"]
-        wanted = "bedrock:InvokeModelWithResponseStream"
+            resources = [profile, f"{start}/{match[1]}"]
+        stream_action = "bedrock:InvokeModelWithResponseStream"
         denials = [
-            inner(key, wanted, service, region, **more | {"resource_arn": resource})
+            inner(key, stream_action, service, region, **more | {"resource_arn": resource})
             for resource in resources
         ]
         return next(filter(None, denials), None)
@@ -254,8 +260,8 @@ FOR_TESTS = (answer_slowly, record_rights)
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     """Lead requests for an API's own host to the path that ministack has for it."""
     host = dict(scope.get("headers", ())).get(b"host", b"").decode()
-    if found := re.match(r"(\w+)\.execute-api\.", host):
-        prefix = f"/_aws/execute-api/{found[1]}"
+    if match := re.match(r"(\w+)\.execute-api\.", host):
+        prefix = f"/_aws/execute-api/{match[1]}"
         raw = prefix.encode() + scope["raw_path"]
         scope = {**scope, "path": prefix + scope["path"], "raw_path": raw}
     await gateway.app(scope, receive, send)
@@ -269,7 +275,7 @@ async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tls_
         return
     host, _, port = head.split()[1].rpartition(":")
     ours = host.endswith(AWS_HOSTS)
-    far, near = await asyncio.open_connection(
+    far, receiver = await asyncio.open_connection(
         "127.0.0.1" if ours else host, tls_port if ours else int(port)
     )
     writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
@@ -284,7 +290,7 @@ async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tls_
         finally:
             sink.close()
 
-    await asyncio.gather(copy(reader, near), copy(far, writer))
+    await asyncio.gather(copy(reader, receiver), copy(far, writer))
 
 
 async def main(port: int, tls_port: int, proxy_port: int) -> None:
@@ -302,4 +308,4 @@ async def main(port: int, tls_port: int, proxy_port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*(int(each) for each in sys.argv[1:])))
+    asyncio.run(main(*(int(argument) for argument in sys.argv[1:])))

@@ -21,12 +21,12 @@ def test_health_is_answered_at_the_base_url(stage: Stage) -> None:
 
 
 def test_a_site_is_created_listed_and_deleted(owner: Owner) -> None:
-    made = owner.api.post("/api/projects/create", {"title": "Shop"})["project"]["id"]
-    listed = [each["id"] for each in owner.api.get("/api/projects/list")["projects"]]
-    owner.api.post("/api/projects/delete", {"id": made})
-    left = [each["id"] for each in owner.api.get("/api/projects/list")["projects"]]
-    assert made in listed
-    assert made not in left
+    site = owner.api.post("/api/projects/create", {"title": "Shop"})["project"]["id"]
+    listed_ids = [project["id"] for project in owner.api.get("/api/projects/list")["projects"]]
+    owner.api.post("/api/projects/delete", {"id": site})
+    remaining_ids = [project["id"] for project in owner.api.get("/api/projects/list")["projects"]]
+    assert site in listed_ids
+    assert site not in remaining_ids
 
 
 def test_a_call_without_a_key_is_401(stage: Stage) -> None:
@@ -57,9 +57,9 @@ def test_the_official_client_lists_and_calls_tools(stage: Stage, owner: Owner) -
 
 
 def test_the_documents_of_oauth_name_the_base_url(stage: Stage) -> None:
-    known, base = "/.well-known/oauth-", stage.result["baseUrl"]
-    resource = stage.send("GET", f"{known}protected-resource/api/mcp").json()
-    server = stage.send("GET", f"{known}authorization-server").json()
+    metadata_path, base = "/.well-known/oauth-", stage.result["baseUrl"]
+    resource = stage.send("GET", f"{metadata_path}protected-resource/api/mcp").json()
+    server = stage.send("GET", f"{metadata_path}authorization-server").json()
     assert resource["authorization_servers"] == [base] == [server["issuer"]]
     assert server["token_endpoint"].startswith(base)
 
@@ -68,16 +68,16 @@ def test_a_large_file_is_uploaded_in_two_steps_and_shown(stage: Stage, owner: Ow
     body = b"One line of a large file.\n" * 100_000
     announced = announce(owner.api, len(body), "large.txt")
     assert stage.send("PUT", announced["url"], data=body).status_code == 200
-    stored = owner.api.post(COMPLETE, {"id": announced["id"]})["file"]
-    shown = stage.send("GET", stored["url"])
-    assert shown.content == body
+    stored_file = owner.api.post(COMPLETE, {"id": announced["id"]})["file"]
+    response = stage.send("GET", stored_file["url"])
+    assert response.content == body
 
 
 def test_a_visitor_submits_a_form(stage: Stage, owner: Owner) -> None:
     fields = [{"name": "email", "label": "E-mail", "type": "email", "required": True}]
     form = owner.api.post("/api/forms/create", {"title": "Cakes", "fields": fields})["form"]
-    sent = stage.send("POST", form["submitUrl"], json={"email": "ada@example.com"})
-    assert sent.json()["data"]["status"] is True
+    submission = stage.send("POST", form["submitUrl"], json={"email": "ada@example.com"})
+    assert submission.json()["data"]["status"] is True
     leads = owner.api.get("/api/forms/collection-list")["collections"]
     assert "ada@example.com" in [lead["email"] for lead in leads]
 
@@ -98,17 +98,17 @@ def test_a_visitor_books_a_free_time(stage: Stage, owner: Owner) -> None:
 def test_a_page_of_a_site_is_shown(stage: Stage, owner: Owner) -> None:
     site = owner.api.post("/api/projects/create", {"title": "Bread"})["project"]
     page = {"projectId": site["id"], "title": "Rolls"}
-    made = owner.api.post("/api/pages/create", page)["page"]
-    owner.api.post("/api/pages/save-html", {"id": made["id"], "html": "<h1>Rolls today</h1>"})
-    shown = stage.send("GET", f"/s/{site['slug']}/{made['slug']}")
-    assert "Rolls today" in shown.text
+    page_made = owner.api.post("/api/pages/create", page)["page"]
+    owner.api.post("/api/pages/save-html", {"id": page_made["id"], "html": "<h1>Rolls today</h1>"})
+    response = stage.send("GET", f"/s/{site['slug']}/{page_made['slug']}")
+    assert "Rolls today" in response.text
 
 
 def test_a_bot_answers_at_the_functions_url_and_is_paid_once(stage: Stage, owner: Owner) -> None:
-    before = balance(stage)
+    old_balance = balance(stage)
     answer = stage.chat(owner.bot(), "What do you sell?")
     kinds = [event["type"] for event in read_events(answer.content)]
     assert (kinds[0], kinds[1], kinds[-1]) == ("start", "chunk", "done")
-    after = balance(stage)
-    assert (after["reserved"], after["entries"]) == (0, before["entries"] + 2)
-    assert after["available"] < before["available"]
+    new_balance = balance(stage)
+    assert (new_balance["reserved"], new_balance["entries"]) == (0, old_balance["entries"] + 2)
+    assert new_balance["available"] < old_balance["available"]

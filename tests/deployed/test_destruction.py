@@ -34,16 +34,22 @@ LISTS = {
 
 def standing(stage: Stage) -> Iterator[str]:
     for kind, (service, call, several, name) in LISTS.items():
-        for each in getattr(stage.client(service), call)().get(several, ()):
-            if kind != "AWS::CloudFormation::Stack" or each["StackStatus"] != "DELETE_COMPLETE":
-                yield f"{kind} {each[name] if name else each}"
+        for resource in getattr(stage.client(service), call)().get(several, ()):
+            if kind != "AWS::CloudFormation::Stack" or resource["StackStatus"] != "DELETE_COMPLETE":
+                yield f"{kind} {resource[name] if name else resource}"
 
 
 def test_destroy_leaves_what_it_promises(stage: Stage) -> None:
-    left = stage.infra("destroy", "--stage", STAGE, "--yes")
-    kept = {name.partition(" (")[0] for name in left["kept"]}
-    assert len({name for name in kept if "DynamoDB" in name}) == 6
-    kept |= {f"AWS::CloudFormation::Stack workspace-api-{STAGE}-{n}" for n in ("data", "backups")}
+    report = stage.infra("destroy", "--stage", STAGE, "--yes")
+    kept_names = {name.partition(" (")[0] for name in report["kept"]}
+    assert len({name for name in kept_names if "DynamoDB" in name}) == 6
+    kept_names |= {
+        f"AWS::CloudFormation::Stack workspace-api-{STAGE}-{n}" for n in ("data", "backups")
+    }
     # AWS Backup deletes expired copies with the role of the plan.
-    found = {each for each in standing(stage) if "Role workspace-api-dev-backups-" not in each}
-    assert found == kept
+    resources = {
+        resource
+        for resource in standing(stage)
+        if "Role workspace-api-dev-backups-" not in resource
+    }
+    assert resources == kept_names

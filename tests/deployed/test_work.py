@@ -59,16 +59,16 @@ def test_the_queue_runs_the_function_that_sends_a_signed_webhook(
     received: list[tuple[bytes, dict[str, str]]] = []
     with receiver(received) as url:
         words = ("--workspace", owner.workspace, "--url", url, "--types", "lead.created")
-        made = stage.admin("create-webhook", *words, WEBHOOKS_TO_LOOPBACK="1")
+        webhook = stage.admin("create-webhook", *words, WEBHOOKS_TO_LOOPBACK="1")
         fields = [{"name": "phone", "label": "Phone", "type": "phone", "required": True}]
         form = owner.api.post("/api/forms/create", {"title": "Call me", "fields": fields})["form"]
         stage.api(None).post(
             form["submitUrl"].removeprefix(stage.result["baseUrl"]), {"phone": "+7 495 123-45-67"}
         )
         eventually(lambda: received)
-        stage.admin("delete-webhook", "--webhook", made["webhookId"])
+        stage.admin("delete-webhook", "--webhook", webhook["webhookId"])
     body, headers = received[0]
-    event = Webhook(made["secret"]).verify(body, headers)
+    event = Webhook(webhook["secret"]).verify(body, headers)
     assert event["type"] == "lead.created"
 
 
@@ -99,7 +99,7 @@ def bring_forward(stage: Stage, kind: str) -> None:
 def test_the_schedule_gives_back_the_money_of_a_chat_whose_function_was_killed(
     stage: Stage, owner: Owner
 ) -> None:
-    bot, before = owner.bot(), balance(stage)
+    bot, old_balance = owner.bot(), balance(stage)
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.append(stage.chat(bot, SLOWLY)))
     asking.start()
@@ -107,15 +107,15 @@ def test_the_schedule_gives_back_the_money_of_a_chat_whose_function_was_killed(
     (running,) = processes(stage, "chalicelib.transports.chat.stream_runtime")
     os.kill(running, signal.SIGKILL)
     asking.join()
-    held = balance(stage)
+    held_balance = balance(stage)
     assert answers[0].status_code == 502
-    assert held["reserved"] > 0
-    assert held["available"] == before["available"] - held["reserved"]
+    assert held_balance["reserved"] > 0
+    assert held_balance["available"] == old_balance["available"] - held_balance["reserved"]
     bring_forward(stage, "settle-hold")
     # EventBridge runs the function within a minute, and nothing else does.
     eventually(lambda: not balance(stage)["reserved"], pause=5)
-    assert balance(stage)["available"] == before["available"]
+    assert balance(stage)["available"] == old_balance["available"]
     assert any("oldestSeconds" in line for line in stage.log_lines(JOBS))
-    again = stage.chat(bot, "What do you sell?")
-    assert [*read_events(again.content)][-1]["type"] == "done"
-    say(f"  {json.dumps(held)} became {json.dumps(balance(stage))}")
+    second_answer = stage.chat(bot, "What do you sell?")
+    assert [*read_events(second_answer.content)][-1]["type"] == "done"
+    say(f"  {json.dumps(held_balance)} became {json.dumps(balance(stage))}")

@@ -67,8 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def browser() -> Iterator[Browser]:
     """A headless Chromium."""
     finder = ROOT / "infra" / "local" / "find-chromium"
-    found = subprocess.run([finder], capture_output=True, text=True, check=False)
-    chromium = found.stdout.strip()
+    finder_output = subprocess.run([finder], capture_output=True, text=True, check=False)
+    chromium = finder_output.stdout.strip()
     assert chromium, "no Chromium was found: install Debian's package chromium"
     expect.set_options(timeout=PATIENCE * 1_000)
     with sync_playwright() as playwright:
@@ -161,7 +161,7 @@ def markup_errors(page: Page) -> list[str]:
     A browser repairs wrong nesting of some elements, so the source is checked.
     """
     source = page.request.get(page.url).text()
-    syntax = [f"line {each.line}: {each.code}" for each in parse(source).errors]
+    syntax = [f"line {error.line}: {error.code}" for error in parse(source).errors]
     return syntax + elements(page, _INVALID) + elements(page, _LEVELS)
 
 
@@ -239,7 +239,7 @@ def open_console(service: str, browser: Browser) -> OpenConsole:
         tab = ConsoleTab(page, service)
         page.on("console", lambda m: tab.errors.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda error: tab.errors.append(str(error)))
-        page.on("response", lambda each: tab.responses.append(each))  # noqa: PLW0108  Playwright requires a function
+        page.on("response", lambda response: tab.responses.append(response))  # noqa: PLW0108  Playwright requires a function
         page.context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})
         yield tab
         context.close()
@@ -252,19 +252,22 @@ def open_console(service: str, browser: Browser) -> OpenConsole:
 def workspace(service: str) -> Place:
     """A workspace with records of every type."""
     as_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
-    made = Place.made_by(EMAIL, COMPANY)
+    workspace = Place.made_by(EMAIL, COMPANY)
     token = as_operator(
-        "create_key", workspaceId=made.workspace_id, name="Things", scopes=["*:read", "*:write"]
+        "create_key",
+        workspaceId=workspace.workspace_id,
+        name="Things",
+        scopes=["*:read", "*:write"],
     )["token"]
     Things.made_with(Api(token))
-    return made
+    return workspace
 
 
 def elements(page: Page, script: str) -> list[str]:
     """Return the elements of a loaded page that a script lists."""
     page.wait_for_load_state()  # After a click, the next document may still be empty.
-    listed: list[str] = page.evaluate(script)
-    return listed
+    problems: list[str] = page.evaluate(script)
+    return problems
 
 
 def findings(page: Page, *rules: str) -> list[str]:
@@ -275,5 +278,11 @@ def findings(page: Page, *rules: str) -> list[str]:
         options["runOnly"] = {"type": "rule", "values": list(rules)}
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(Axe().axe_script)
-    found = page.evaluate("options => axe.run(options).then((each) => each.violations)", options)
-    return [f"{each['id']}: {at['html'][:160]}" for each in found for at in each["nodes"]]
+    violations = page.evaluate(
+        "options => axe.run(options).then((each) => each.violations)", options
+    )
+    return [
+        f"{violation['id']}: {at['html'][:160]}"
+        for violation in violations
+        for at in violation["nodes"]
+    ]

@@ -56,7 +56,7 @@ def test_no_script_in_a_post_runs(chunk: int, service: str, browser: Browser) ->
     )
     page = context.new_page()
     page.on("dialog", lambda dialog: pytest.fail(dialog.message))
-    refused: list[tuple[str, str]] = []
+    refused_requests: list[tuple[str, str]] = []
     for number, payload in enumerate(PAYLOADS[chunk::CHUNKS]):
         line = title_of(payload, 300)
         try:
@@ -72,12 +72,12 @@ def test_no_script_in_a_post_runs(chunk: int, service: str, browser: Browser) ->
                 status="published",
             )
         except ValidationError as error:  # characters that reverse text or are invisible
-            refused.append((payload, error.message))
+            refused_requests.append((payload, error.message))
             continue
         page.goto(f"{service}/blog/p{number}", wait_until="domcontentloaded")
         assert page.evaluate(INSIDE) == [], payload
         assert page.locator("h1").count() == 1
-    assert len(refused) <= 2, refused
+    assert len(refused_requests) <= 2, refused_requests
     for path in ("/blog", "/blog?page=2", "/blog?tag=%3Cscript%3Ealert(1)%3C/script%3E"):
         page.goto(service + path)
         assert page.evaluate(INSIDE) == []
@@ -138,8 +138,8 @@ def test_pages_are_accessible_fast_and_stable(
         ".observe({type: 'layout-shift', buffered: true})"
     )
     for name, path in PAGES.items():
-        page, sent = context.new_page(), []
-        page.on("response", lambda response, sent=sent: sent.append(response))
+        page, responses = context.new_page(), []
+        page.on("response", lambda response, responses=responses: responses.append(response))
         page.goto(blog + path)
         page.wait_for_timeout(200)
         assert page.evaluate("window.shift") == 0
@@ -147,11 +147,11 @@ def test_pages_are_accessible_fast_and_stable(
             page, f"blog-{name}-{width}-{scheme}"
         )  # Resizing the window may shift the layout.
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
-        own = [r for r in sent if not r.url.startswith("data:")]
-        assert len(own) <= 6
-        assert sum(len(r.body()) for r in own) <= 60_000
-        found = Axe().run(page).response["violations"]
-        assert [(v["id"], v["impact"], v["nodes"][0]["html"]) for v in found] == [], name
+        own_responses = [r for r in responses if not r.url.startswith("data:")]
+        assert len(own_responses) <= 6
+        assert sum(len(r.body()) for r in own_responses) <= 60_000
+        violations = Axe().run(page).response["violations"]
+        assert [(v["id"], v["impact"], v["nodes"][0]["html"]) for v in violations] == [], name
         assert markup_errors(page) == [], name
         page.close()
     context.close()
@@ -169,7 +169,9 @@ def test_headings_of_a_post_follow_each_other() -> None:
     for post in posts.load("ru"):
         html = markdown.to_html(post.content)
         levels = [int(part[0]) for part in html.split("<h")[1:] if part[0].isdigit()]
-        assert all(after - before <= 1 for before, after in zip([1, *levels], levels, strict=False))
+        assert all(
+            next_level - level <= 1 for level, next_level in zip([1, *levels], levels, strict=False)
+        )
 
 
 def test_a_visit_of_a_sites_page_is_counted(
@@ -183,9 +185,9 @@ def test_a_visit_of_a_sites_page_is_counted(
         page.goto(f"{service}/s/s")
     assert response.value.status == 200
     assert page.evaluate("window.origin") == "null"
-    found = api.get(f"/api/projects/stats?id={site}")
-    assert (found["totals"]["views"], found["totals"]["visitors"]) == (1, 1)
-    assert found["topPages"][0]["pageId"] == page_id
+    stats = api.get(f"/api/projects/stats?id={site}")
+    assert (stats["totals"]["views"], stats["totals"]["visitors"]) == (1, 1)
+    assert stats["topPages"][0]["pageId"] == page_id
     context.close()
 
 

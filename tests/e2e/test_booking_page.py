@@ -75,10 +75,10 @@ def choose_a_time(page: Page | Frame, check_step: Callable[[str], None] = lambda
     check_step("form")
 
 
-def send(page: Page, inside: Page | Frame | None = None, **typed: str) -> None:
+def send(page: Page, inside: Page | Frame | None = None, **fields: str) -> None:
     """Fill in the form as slowly as a person, and send it."""
     where = inside or page
-    for name, value in typed.items():
+    for name, value in fields.items():
         where.locator(f"#{name}").fill(value)
     page.clock.fast_forward(3_000)
     where.locator("button.button").click()
@@ -195,13 +195,13 @@ def test_a_sandboxed_page_of_a_site_embeds_the_booking(
 ) -> None:
     slug = home.rpartition("/")[2]
     project = api.post("/api/projects/create", {"title": "Salon"})["project"]
-    made = api.post("/api/pages/create", {"projectId": project["id"], "title": "Book"})["page"]
+    page_made = api.post("/api/pages/create", {"projectId": project["id"], "title": "Book"})["page"]
     html = (
         '<!doctype html><html lang="en"><title>Salon</title><h1>Salon</h1>'
         f'<script src="{service}/book.js" data-workspace="{slug}" async></script></html>'
     )
-    api.post("/api/pages/save-html", {"id": made["id"], "html": html})
-    with open_url(f"{service}/s/{project['slug']}/{made['slug']}", **STILL) as page:
+    api.post("/api/pages/save-html", {"id": page_made["id"], "html": html})
+    with open_url(f"{service}/s/{project['slug']}/{page_made['slug']}", **STILL) as page:
         frame = embedded(page)
         assert frame.evaluate("origin") == "null"
         choose_a_time(frame)
@@ -223,9 +223,9 @@ def link(
     reload_settings()
     book(salon, NOON)
     run_until_idle()
-    found = re.search(r"http\S+/booking/[\w=-]+", text_of(mails_to(Inbox(tmp_path))[0]))
-    assert found
-    return found[0]
+    link_match = re.search(r"http\S+/booking/[\w=-]+", text_of(mails_to(Inbox(tmp_path))[0]))
+    assert link_match
+    return link_match[0]
 
 
 @pytest.mark.parametrize("screen", SCREENS)

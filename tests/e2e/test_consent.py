@@ -62,8 +62,10 @@ def hops() -> Iterator[tuple[str, list[str]]]:
 
 
 def registered(uri: str, name: str = "Claude") -> str:
-    made: str = registration.register({"client_name": name, "redirect_uris": [uri]})["client_id"]
-    return made
+    client_id: str = registration.register({"client_name": name, "redirect_uris": [uri]})[
+        "client_id"
+    ]
+    return client_id
 
 
 def request_path(tab: ConsoleTab, uri: str, name: str = "Claude", **changes: str | None) -> str:
@@ -97,18 +99,18 @@ def test_pages_on_the_way_pass_the_checks_on_any_screen(
 
     def check(tab: ConsoleTab, name: str) -> None:
         page = tab.page
-        answers = [each for each in tab.responses if each.status != 303]
+        answers = [response for response in tab.responses if response.status != 303]
         size = sum(len(response.body()) for response in answers)
         if len(answers) > MOST_REQUESTS or size > MOST_BYTES:
             problems.append(f"{name}: {len(answers)} requests, {size} bytes")
-        problems.extend(f"{name}: wider: {each}" for each in elements(page, OVERFLOW))
-        problems.extend(f"{name}: {each}" for each in markup_errors(page))
+        problems.extend(f"{name}: wider: {element}" for element in elements(page, OVERFLOW))
+        problems.extend(f"{name}: {markup_error}" for markup_error in markup_errors(page))
         if page.locator("h1").count() != 1 or not page.title():
             problems.append(f"{name}: it has not one h1 and a title")
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             rules = [] if scheme == "light" else ["color-contrast"]
-            problems.extend(f"{name}: {each}" for each in findings(page, *rules))
+            problems.extend(f"{name}: {finding}" for finding in findings(page, *rules))
             save_screenshot(page, f"{name}-{screen}-{scheme}")
         page.emulate_media(color_scheme="light")
 
@@ -136,7 +138,7 @@ def test_pages_on_the_way_pass_the_checks_on_any_screen(
         check(tab, "consent-refused")
         tab.open(request_path(tab, "cursor://anysphere.cursor-mcp/oauth", response_type="zzz"))
         check(tab, "consent-mistake")
-        tab.errors = [each for each in tab.errors if "400" not in each]
+        tab.errors = [error for error in tab.errors if "400" not in error]
     assert not problems, "\n".join(problems)
 
 
@@ -157,7 +159,7 @@ def test_access_is_given_to_an_address_that_redirects_further(
         button.dblclick()
         expect(page.get_by_role("heading", name="Connected")).to_be_visible()
         assert urlsplit(page.url).path == "/end"
-        hop = next(each for each in requested if each.startswith("/hop"))
+        hop = next(url for url in requested if url.startswith("/hop"))
         code = parse_qs(urlsplit(hop).query)["code"][0]
         form = {"redirect_uri": f"{url}/hop", "client_id": registered(f"{url}/hop")}
         scope = content(send_form("token", **exchange_form(code, **form)))["scope"]
@@ -266,11 +268,11 @@ def test_access_is_given_to_an_app_of_the_device(
         tab.open(request_path(tab, uri))
         sign_in(tab.page)
         expect(tab.page.locator("#scopes")).to_be_visible()
-        with tab.page.expect_response(lambda each: each.request.method == "POST") as answer:
+        with tab.page.expect_response(lambda response: response.request.method == "POST") as answer:
             allow(tab.page)
         assert answer.value.status == 303
         assert answer.value.headers["location"].startswith(f"{uri}?code=wsac_")
-        tab.errors = [each for each in tab.errors if "cursor:" not in each]
+        tab.errors = [error for error in tab.errors if "cursor:" not in error]
     # A blocked redirect would be an error that names the policy.
     assert "form-action" not in str(tab.errors)
 
@@ -315,7 +317,7 @@ def test_the_page_is_not_shown_in_a_frame(
         tab.page.wait_for_load_state("networkidle")
         frames = [frame for frame in tab.page.frames if frame != tab.page.main_frame]
         assert not any(frame.locator("#scopes").count() for frame in frames)
-        tab.errors = [each for each in tab.errors if not re.search("rame|404", each)]
+        tab.errors = [error for error in tab.errors if not re.search("rame|404", error)]
 
 
 def test_the_sdk_connects_with_a_click_in_the_browser(
@@ -329,14 +331,14 @@ def test_the_sdk_connects_with_a_click_in_the_browser(
             sign_in(tab.page)
             allow(tab.page)
             expect(tab.page.get_by_role("heading", name="Connected")).to_be_visible()
-            return next(each for each in requested if each.startswith("/done"))
+            return next(url for url in requested if url.startswith("/done"))
 
         app = SdkApp(f"{tab.base}/api/mcp", f"{url}/done", authorize)
         result = app.call_tool("svc_list_products")
         assert not result.is_error
-        (made,) = [
-            each
-            for each in connections.live(workspace.workspace_id)
-            if each.client_name == app.name
+        (connection,) = [
+            connection
+            for connection in connections.live(workspace.workspace_id)
+            if connection.client_name == app.name
         ]
-        assert made.last_used_at is not None
+        assert connection.last_used_at is not None

@@ -81,7 +81,7 @@ def check_page(tab: ConsoleTab, screen: str, route: str, problems: dict[str, lis
     if len(tab.responses) > MOST_REQUESTS or size > MOST_BYTES:
         bad.append(f"{len(tab.responses)} requests, {size} bytes")
     name = re.sub(r"\W+", "-", route.removeprefix("/console")).strip("-") or "home"
-    bad += [f"wider than the screen: {each}" for each in elements(page, OVERFLOW)]
+    bad += [f"wider than the screen: {element}" for element in elements(page, OVERFLOW)]
     if page.locator("h1").count() != 1 or not page.title():
         bad.append("it has not one h1 and a title")
     bad += markup_errors(page)
@@ -168,15 +168,17 @@ def test_a_key_is_created_with_the_keyboard_alone(
         tab_to('[data-copy="token"]')
 
 
-@pytest.mark.parametrize(("zone", "shown"), [("Asia/Vladivostok", False), ("Europe/Berlin", True)])
+@pytest.mark.parametrize(
+    ("zone", "is_shown"), [("Asia/Vladivostok", False), ("Europe/Berlin", True)]
+)
 def test_a_time_shows_its_offset_to_a_reader_in_another_zone(
-    zone: str, shown: bool, workspace: Place, open_console: OpenConsole
+    zone: str, is_shown: bool, workspace: Place, open_console: OpenConsole
 ) -> None:
     with open_console(timezone_id=zone) as tab:
         tab.start_session()
         tab.open(f"{workspace.path}/keys")
         (offset, *_) = tab.page.locator("[data-offset]").all()
-        assert offset.is_visible() is shown
+        assert offset.is_visible() is is_shown
         assert offset.text_content() == "UTC+10"
 
 
@@ -260,7 +262,7 @@ def test_errors_stand_beside_their_fields_and_get_the_focus(
         assert findings(page) == []
         save_screenshot(page, "console-key-error-phone-light")
         tab.errors = [
-            each for each in tab.errors if "400" not in each
+            error for error in tab.errors if "400" not in error
         ]  # a message about the answer
 
 
@@ -296,7 +298,7 @@ def test_a_bot_has_at_most_five_keys_and_takes_limits(
         page.get_by_role("button", name="Save limits").click()
         expect(page.get_by_role("status")).to_have_text("Limits saved.")
         expect(page.get_by_label("A day, ₽")).to_have_value("1234.50")
-        tab.errors = [each for each in tab.errors if "400" not in each]
+        tab.errors = [error for error in tab.errors if "400" not in error]
 
 
 def test_an_owner_lets_a_bot_take_orders(workspace: Place, open_console: OpenConsole) -> None:
@@ -314,7 +316,7 @@ def test_an_owner_lets_a_bot_take_orders(workspace: Place, open_console: OpenCon
         page.get_by_role("button", name="Сохранить возможности").click()
         expect(page.get_by_role("status")).to_have_text("Возможности сохранены.")
         expect(page.get_by_label("Предлагать заказ")).to_be_checked()
-        tab.errors = [each for each in tab.errors if "400" not in each]
+        tab.errors = [error for error in tab.errors if "400" not in error]
 
 
 def test_an_owner_adds_and_deletes_knowledge(workspace: Place, open_console: OpenConsole) -> None:
@@ -369,10 +371,10 @@ def test_the_test_chat_is_streamed(
         expect(page.locator("form[data-chat]")).not_to_have_attribute("data-busy", "yes")
         assert findings(page) == []
         save_screenshot(page, "console-chat-desktop-light")
-    found = in_console(workspace.workspace_id, "list_agent_dialogs", agentId=workspace.bot)[
+    dialog = in_console(workspace.workspace_id, "list_agent_dialogs", agentId=workspace.bot)[
         "dialogs"
     ]
-    tested = [dialog["messagesCount"] for dialog in found if dialog["channel"] == "test"]
+    tested = [dialog["messagesCount"] for dialog in dialog if dialog["channel"] == "test"]
     assert tested == [4]
 
 
@@ -406,8 +408,8 @@ def test_long_names_and_empty_lists_fit_the_page(
         tab.start_session()
         for route in [route for route, page in ROUTES.items() if page.get]:
             tab.open(long.path_of(route))
-            if found := elements(tab.page, OVERFLOW) + elements(tab.page, UNCUT):
-                problems[route] = found
+            if misfits := elements(tab.page, OVERFLOW) + elements(tab.page, UNCUT):
+                problems[route] = misfits
             if route.endswith(("/keys", "/limits", "/account", "{workspace}")):
                 name = re.sub(r"\W+", "-", route).strip("-")
                 save_screenshot(tab.page, f"{name}-long-{screen}-light")
@@ -415,8 +417,8 @@ def test_long_names_and_empty_lists_fit_the_page(
         tab.start_session(email)
         for part in [link.path for links in routes.GROUPS.values() for link in links]:
             tab.open(f"/console/w/{empty}{part}")
-            found = elements(tab.page, OVERFLOW) + findings(tab.page)
-            if found:
-                problems[f"empty {part}"] = found
+            misfits = elements(tab.page, OVERFLOW) + findings(tab.page)
+            if misfits:
+                problems[f"empty {part}"] = misfits
             save_screenshot(tab.page, f"console-empty{part.replace('/', '-')}-{screen}-light")
     assert not problems, problems

@@ -82,5 +82,5 @@ def test_a_long_name_stays_within_the_screen(
             tab.open(workspace.path + path)
             assert elements(tab.page, OVERFLOW) == [], path
             assert elements(tab.page, UNCUT) == [], path
-            shown = path.replace(workspace.client, "client").strip("/").replace("/", "-")
-            save_screenshot(tab.page, f"console-{direction}-{shown}-{screen}")
+            page_name = path.replace(workspace.client, "client").strip("/").replace("/", "-")
+            save_screenshot(tab.page, f"console-{direction}-{page_name}-{screen}")

@@ -35,8 +35,8 @@ MADE = [
 def empty(service: str) -> dict[str, Any]:
     """A workspace without any record."""
     as_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
-    made: dict[str, Any] = as_operator("create_workspace", owner=EMAIL, name="Bakery")
-    return made
+    created: dict[str, Any] = as_operator("create_workspace", owner=EMAIL, name="Bakery")
+    return created
 
 
 def open_section(page: Page, name: str) -> None:
@@ -169,7 +169,7 @@ def test_a_change_of_a_page_that_was_made_meanwhile_is_compared(
         expect(page.locator("#html")).to_have_value("<h1>Mine</h1>")
         check(page)
         save_screenshot(page, "console-page-conflict-phone-light")
-        tab.errors = [each for each in tab.errors if "409" not in each]
+        tab.errors = [error for error in tab.errors if "409" not in error]
 
 
 def test_the_preview_of_a_bot_is_live_and_counts_no_visit(
@@ -188,7 +188,7 @@ def test_the_preview_of_a_bot_is_live_and_counts_no_visit(
         field.press("Enter")
         expect(frame.locator(".panel")).to_contain_text("bread")
         save_screenshot(page, "console-bot-preview-desktop-light")
-        assert not [each for each in tab.responses if "widget-event" in each.url]
+        assert not [response for response in tab.responses if "widget-event" in response.url]
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -209,5 +209,5 @@ def width_problems(tab: ConsoleTab, path: str) -> list[str]:
     """Return what does not fit the page."""
     response = tab.open(path)
     assert response.status == 200
-    found: list[str] = elements(tab.page, OVERFLOW) + elements(tab.page, UNCUT)
-    return found
+    problems: list[str] = elements(tab.page, OVERFLOW) + elements(tab.page, UNCUT)
+    return problems

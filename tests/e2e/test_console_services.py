@@ -72,8 +72,8 @@ def early_morning() -> Iterator[None]:
 def empty_workspace(service: str) -> dict[str, str]:
     """A workspace without records."""
     as_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна")
-    made: dict[str, str] = as_operator("create_workspace", owner=EMAIL, name="Салон")
-    return made
+    created: dict[str, str] = as_operator("create_workspace", owner=EMAIL, name="Салон")
+    return created
 
 
 @pytest.mark.usefixtures("early_morning")
@@ -106,16 +106,16 @@ def test_an_empty_workspace_becomes_bookable_by_its_pages_alone(
         page.get_by_role("link", name="Стрижка").click()
         expect(page.get_by_role("heading", name=texts["bookable"])).to_be_visible()
         expect(page.locator(".rights .tag").first).to_contain_text("09:00")
-        tab.errors = [each for each in tab.errors if "400" not in each]
+        tab.errors = [error for error in tab.errors if "400" not in error]
     token = as_operator(
         "create_key",
         workspaceId=empty_workspace["workspaceId"],
         name="Check",
         scopes=["*:read"],
     )["token"]
-    (made,) = Api(token).get("/api/services/list")["services"]
-    assert (made["durationMin"], made["price"]) == (90, 150_000)
-    assert Api(token).get(f"/api/bookings/slots?serviceId={made['id']}")["slots"]
+    (service,) = Api(token).get("/api/services/list")["services"]
+    assert (service["durationMin"], service["price"]) == (90, 150_000)
+    assert Api(token).get(f"/api/bookings/slots?serviceId={service['id']}")["slots"]
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
@@ -145,11 +145,11 @@ def test_hours_are_edited_by_buttons_and_wrong_ones_are_kept(
         expect(page.locator("#wed-0")).to_be_hidden()
         page.locator("form.week > .actions .button").first.click()
         expect(page.get_by_role("status").first).to_be_visible()
-        tab.errors = [each for each in tab.errors if "400" not in each]
+        tab.errors = [error for error in tab.errors if "400" not in error]
     rules = in_console(workspace.workspace_id, "list_availability", resourceId=workspace.staff)[
         "rules"
     ]
-    by_day = {each["weekday"] or each["date"]: each["intervals"] for each in rules}
+    by_day = {hours["weekday"] or hours["date"]: hours["intervals"] for hours in rules}
     assert by_day["thu"] == [
         {"start": "09:00", "end": "13:00"},
         {"start": "14:00", "end": "18:00"},

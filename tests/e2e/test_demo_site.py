@@ -72,7 +72,7 @@ def test_a_visitor_books_a_class_on_the_demo_site(api: Api, home: str, open_url:
         assert calendar
         assert page.request.get(calendar).text().startswith("BEGIN:VCALENDAR")
     booked = api.get("/api/bookings/list?size=100")["bookings"]
-    (booking,) = [each for each in booked if each["client"]["name"] == "Ирина"]
+    (booking,) = [booking for booking in booked if booking["client"]["name"] == "Ирина"]
     assert booking["serviceName"] == school.load("ru").services[1].name
 
 
@@ -112,15 +112,15 @@ def test_a_visitor_books_and_orders_in_the_chat_of_the_demo_site(
         card(page).get_by_role("button", name="Заказать").click()
         expect(card(page)).to_contain_text(bakery.load("ru").order_form["successMessage"])
     booked = api.get("/api/bookings/list?size=100")["bookings"]
-    (booking,) = [each for each in booked if each["client"]["name"] == "Ирина"]
+    (booking,) = [booking for booking in booked if booking["client"]["name"] == "Ирина"]
     assert (booking["source"], booking["serviceName"]) == (
         "chat",
         school.load("ru").services[2].name,
     )
     leads = api.get("/api/forms/collection-list?search=Ирина")["collections"]
-    orders = [api.get(f"/api/forms/collection/{each['id']}")["lead"]["data"] for each in leads]
-    (items,) = [each["items"] for each in orders if "items" in each]
-    assert [each["quantity"] for each in items] == [2, 1]
+    orders = [api.get(f"/api/forms/collection/{lead['id']}")["lead"]["data"] for lead in leads]
+    (items,) = [order["items"] for order in orders if "items" in order]
+    assert [item["quantity"] for item in items] == [2, 1]
 
 
 @pytest.mark.parametrize("screen", [PHONE, DESKTOP], ids=["phone", "desktop"])
@@ -128,7 +128,10 @@ def test_every_page_of_the_demo_site_fits_the_screen_and_is_accessible(
     api: Api, home: str, open_url: Opened, screen: dict[str, Any]
 ) -> None:
     (site,) = api.get("/api/projects/list")["projects"]
-    slugs = [each["slug"] for each in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]]
+    slugs = [
+        listed_page["slug"]
+        for listed_page in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]
+    ]
     assert len(slugs) == 5
     for slug in slugs:
         with open_url(f"{home}/{slug}", **screen) as page:
@@ -139,8 +142,11 @@ def test_every_page_of_the_demo_site_fits_the_screen_and_is_accessible(
                 page.evaluate("document.documentElement.scrollWidth") == screen["viewport"]["width"]
             )
             assert markup_errors(page) == []
-            found = Axe().run(page).response["violations"]
-            assert [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in found] == [], slug
+            violations = Axe().run(page).response["violations"]
+            assert [
+                f"{violation['id']}: {violation['nodes'][0]['html'][:160]}"
+                for violation in violations
+            ] == [], slug
             save_screenshot(page, f"demo-{slug}-{screen['viewport']['width']}")
 
 

@@ -95,8 +95,8 @@ class Desk:
         return booking
 
     def statuses(self) -> dict[str, str]:
-        found = in_console(self.owner.workspace.id, "list_bookings", size=100)["bookings"]
-        return {each["client"]["name"]: each["status"] for each in found}
+        bookings = in_console(self.owner.workspace.id, "list_bookings", size=100)["bookings"]
+        return {booking["client"]["name"]: booking["status"] for booking in bookings}
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_a_receptionist_works_through_the_day(  # noqa: PLR0915  the steps of a 
         expect(page.get_by_role("link", name=re.compile("Bob"))).to_contain_text("No sugar")
         expect(page.get_by_role("link", name=re.compile("Bob"))).to_contain_text("+79147001214")
         for hidden in (page.locator("nav"), page.locator(".button"), page.locator(".free")):
-            assert not any(each.is_visible() for each in hidden.all())
+            assert not any(element.is_visible() for element in hidden.all())
         save_screenshot(page, f"desk-print-{screen}")
     assert desk.statuses() == {
         "Ada": "no_show",
@@ -213,7 +213,7 @@ def test_a_busy_week_with_long_names_fits_the_page(
             tab.open(desk.path + query)
             check(tab, f"long{re.sub(r'[^a-z]+', '-', query.replace(booking, 'one'))}", screen)
             assert elements(tab.page, UNCUT) == [], query
-            assert sum(len(each.body()) for each in tab.responses) <= MOST_BYTES, query
+            assert sum(len(response.body()) for response in tab.responses) <= MOST_BYTES, query
 
 
 def test_a_slot_taken_meanwhile_keeps_the_form(desk: Desk, open_console: OpenConsole) -> None:
@@ -232,5 +232,5 @@ def test_a_slot_taken_meanwhile_keeps_the_form(desk: Desk, open_console: OpenCon
         page.get_by_text("Mon 18 Jan, 16:00").click()
         page.get_by_role("button", name="Book", exact=True).click()
         expect(page.get_by_role("status")).to_have_text("The booking is made.")
-        tab.errors = [each for each in tab.errors if "409" not in each]
+        tab.errors = [error for error in tab.errors if "409" not in error]
     assert desk.statuses() == {"Faster": "confirmed", "Walk-in": "confirmed"}

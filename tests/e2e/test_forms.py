@@ -60,9 +60,9 @@ def document(*inside: str, head: str = "") -> str:
     )
 
 
-def fill(page: Page | Frame, **changed: str) -> None:
+def fill(page: Page | Frame, **changes: str) -> None:
     values = {"name": "Анна <b>", "phone": "8 999 123-45-67", "comment": "Без орехов\nи мёда"}
-    for name, value in (values | changed).items():
+    for name, value in (values | changes).items():
         page.locator(f"[name={name}]").fill(value)
     page.locator("[name=cake]").select_option("Наполеон")
     page.locator("[name=agree]").check()
@@ -73,8 +73,8 @@ def send(page: Page | Frame) -> None:
 
 
 def leads(api: Api) -> list[Any]:
-    found: list[Any] = api.get("/api/forms/collection-list")["collections"]
-    return found
+    leads_found: list[Any] = api.get("/api/forms/collection-list")["collections"]
+    return leads_found
 
 
 def is_annas(lead: Any) -> bool:

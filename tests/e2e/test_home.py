@@ -17,8 +17,10 @@ def test_the_start_page_is_small_and_accessible(
     with open_url(f"{service}/", color_scheme=scheme, viewport=size, locale="ru-RU") as page:
         assert page.evaluate("performance.getEntriesByType('resource').length") <= 5
         assert page.evaluate("document.documentElement.scrollWidth") == width
-        found = Axe().run(page).response["violations"]
-        assert [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in found] == []
+        violations = Axe().run(page).response["violations"]
+        assert [
+            f"{violation['id']}: {violation['nodes'][0]['html'][:160]}" for violation in violations
+        ] == []
         assert markup_errors(page) == []
         save_screenshot(page, f"home-{width}-{scheme}")
         page.get_by_role("link", name="Справка по API").click()

@@ -20,7 +20,7 @@ every_screen = pytest.mark.parametrize("screen", SCREENS)
 with_and_without_script = pytest.mark.parametrize("script", [True, False])
 
 
-def stored(workspace: Place, lead: str) -> Any:
+def stored_lead(workspace: Place, lead: str) -> Any:
     """Return a stored lead."""
     return LEADS.require(workspace.workspace_id, lead)
 
@@ -76,7 +76,7 @@ def test_a_person_works_a_lead_off(
         page.get_by_role("button", name=words["save"]).dblclick()
         expect(page.get_by_role("status")).to_have_text(words["saved"])
         expect(page.get_by_label(words["tags"], exact=True)).to_have_value("торт, vip")
-        lead = stored(workspace, workspace.lead)
+        lead = stored_lead(workspace, workspace.lead)
         assert (lead.status, lead.notes) == ("in_progress", "Перезвонить в пятницу")
         page.get_by_role("link", name=words["dialogs"]).first.click()
         page.locator("a.row").first.click()
@@ -105,7 +105,7 @@ def test_two_people_see_what_the_other_changed_and_lose_nothing(
         mine.errors.clear()  # The browser logs the status 409 of the page.
         mine.page.get_by_role("button", name=words["save"]).click()
         expect(mine.page.get_by_role("status")).to_have_text(words["saved"])
-        assert stored(workspace, workspace.lead).notes == "Мои слова"
+        assert stored_lead(workspace, workspace.lead).notes == "Мои слова"
 
 
 @with_and_without_script
@@ -131,10 +131,10 @@ def test_long_names_fit_on_every_page(
     screen: str, kind: str, workspace: Place, open_console: OpenConsole
 ) -> None:
     home, name = workspace.workspace_id, NAMES[kind]
-    form = stored(workspace, workspace.lead).form_id
+    form = stored_lead(workspace, workspace.lead).form_id
     lead = _lead(home, form, workspace.client, name)
     dialog = _dialog(home, workspace.bot, name)
-    row = stored(workspace, lead)
+    row = stored_lead(workspace, lead)
     row.dialog_id = dialog
     row.email = f"{'a' * 60}@{'b' * 60}.example.com"
     run_unit(home, None, lambda unit: unit.save(row))
@@ -143,16 +143,16 @@ def test_long_names_fit_on_every_page(
         tab.start_session()
         for part in ("/leads", f"/leads/{lead}", "/dialogs", f"/dialogs/{dialog}", ""):
             tab.open(workspace.path + part)
-            if found := check(tab):
-                problems[part] = found
+            if misfits := check(tab):
+                problems[part] = misfits
             place = part.strip("/").partition("/")
-            shown = f"{place[0] or 'overview'}{'-one' if place[2] else ''}"
-            save_screenshot(tab.page, f"console-{shown}-{kind}-{screen}-light")
+            page_name = f"{place[0] or 'overview'}{'-one' if place[2] else ''}"
+            save_screenshot(tab.page, f"console-{page_name}-{kind}-{screen}-light")
     assert not problems, problems
 
 
 def check(tab: ConsoleTab) -> list[str]:
     """Return what is wrong with the open page: its width, cut names, and findings of axe."""
     page = tab.page
-    found: list[str] = elements(page, OVERFLOW) + elements(page, UNCUT) + findings(page)
-    return found
+    problems: list[str] = elements(page, OVERFLOW) + elements(page, UNCUT) + findings(page)
+    return problems

@@ -37,8 +37,8 @@ def test_a_new_password_is_set_by_the_link_in_a_mail(
     options: dict[str, Any] = {**SCREENS[screen], "java_script_enabled": has_script}
     with open_console(**options) as tab:
         page = tab.page
-        sent: list[Request] = []
-        page.on("request", lambda each: sent.append(each))  # noqa: PLW0108  Playwright requires a function
+        requests: list[Request] = []
+        page.on("request", lambda request: requests.append(request))  # noqa: PLW0108  Playwright requires a function
         tab.open("/console/sign-in")
         page.get_by_role("link", name=re.compile("Forgot|Забыли")).click()
         if has_script:
@@ -66,12 +66,12 @@ def test_a_new_password_is_set_by_the_link_in_a_mail(
         page.locator("form.card button").click()
         expect(page.locator("header nav, .rows, h1").first).to_be_visible()
         assert "/sign-in" not in page.url
-        names = {each["name"] for each in page.context.cookies()}
+        names = {cookie["name"] for cookie in page.context.cookies()}
         assert names == {"__Host-session", "__Host-device"}
         token = link.rpartition("/")[2]
-        hosts = {urlsplit(each.url).netloc for each in sent}
+        hosts = {urlsplit(request.url).netloc for request in requests}
         assert hosts == {urlsplit(link).netloc}
-        assert not any(token in each.all_headers().get("referer", "") for each in sent)
+        assert not any(token in request.all_headers().get("referer", "") for request in requests)
         page.goto(link)
         expect(page.locator(".notice h1")).to_be_visible()
         tab.errors.clear()  # the browser reports the 400 and the 404

@@ -60,19 +60,22 @@ def test_pages_are_accessible_small_and_self_contained(
     )
     host = docs.partition("/api")[0]
     for name, path in PAGES.items():
-        page, sent = context.new_page(), []
-        page.on("response", lambda response, sent=sent: sent.append(response))
+        page, responses = context.new_page(), []
+        page.on("response", lambda response, responses=responses: responses.append(response))
         page.goto(docs + path)
         page.wait_for_load_state("networkidle")
         save_screenshot(page, f"reference-{name}-{width}-{scheme}")
-        own = [each for each in sent if not each.url.startswith("data:")]
-        assert all(each.url.startswith(host) for each in own), name
-        assert len(own) <= MAX_REQUESTS
-        assert sum(each.request.sizes()["responseBodySize"] for each in own) <= MAX_BYTES, name
+        own_responses = [response for response in responses if not response.url.startswith("data:")]
+        assert all(response.url.startswith(host) for response in own_responses), name
+        assert len(own_responses) <= MAX_REQUESTS
+        assert (
+            sum(response.request.sizes()["responseBodySize"] for response in own_responses)
+            <= MAX_BYTES
+        ), name
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
         assert page.locator("h1").count() == 1
-        found = Axe().run(page).response["violations"]
-        assert [(v["id"], v["impact"], v["nodes"][0]["html"]) for v in found] == [], name
+        violations = Axe().run(page).response["violations"]
+        assert [(v["id"], v["impact"], v["nodes"][0]["html"]) for v in violations] == [], name
         assert markup_errors(page) == [], name
         page.close()
     context.close()
@@ -112,14 +115,14 @@ class TestSearch:
     def test_the_search_finds_the_same_with_and_without_script(self, docs: str, tab: Any) -> None:
         for query in ("product", "slot", "idempotency", "svc_create", "price stock"):
             with tab(f"{docs}?q={query}") as page:
-                listed = page.locator(".found a").all_inner_texts()[:12]
+                hits = page.locator(".found a").all_inner_texts()[:12]
                 page.get_by_role("combobox").fill("")
                 page.get_by_role("combobox").fill(query)
                 expect(page.get_by_role("option").first).to_be_visible()
-                shown = page.get_by_role("option").evaluate_all(
+                options = page.get_by_role("option").evaluate_all(
                     "found => found.map(each => each.firstChild.textContent)"
                 )
-                assert shown == listed, query
+                assert options == hits, query
 
     def test_a_search_text_never_runs_as_script(self, docs: str, tab: Any) -> None:
         attack = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}"

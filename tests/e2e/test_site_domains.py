@@ -41,7 +41,7 @@ def test_a_site_moves_to_its_own_domain_and_back(
     service: str, site: str, api: Api, open_url: Opened, txt_records: Records
 ) -> None:
     port, at_platform = urlsplit(service).port, f"{service}/s/bakery"
-    own = f"http://www.example.com:{port}"
+    own_url = f"http://www.example.com:{port}"
     pending = bind(api, site)
     assert pending["status"] == "pending"
     with open_url(f"{at_platform}/") as page:
@@ -51,40 +51,40 @@ def test_a_site_moves_to_its_own_domain_and_back(
     assert bind(api, site)["status"] == "verified"
     run_jobs()
     assert project(api, site)["domain"]["status"] == "active"
-    assert project(api, site)["url"] == own
+    assert project(api, site)["url"] == own_url
     with open_url(f"{at_platform}/menu?from=mail") as page:
-        assert page.url == f"{own}/menu?from=mail"
+        assert page.url == f"{own_url}/menu?from=mail"
         expect(page.get_by_role("heading")).to_have_text("Menu")
         canonical = page.locator("link[rel=canonical]")
-        assert canonical.get_attribute("href") == f"{own}/menu"
+        assert canonical.get_attribute("href") == f"{own_url}/menu"
         save_screenshot(page, "own-domain")
         page.get_by_role("link", name="Home").click()
         expect(page.get_by_role("heading")).to_have_text("Bakery")
-        assert page.url == f"{own}/"
+        assert page.url == f"{own_url}/"
         for path in ("/console", "/api/projects/list", "/nothing/here"):
-            answer = page.goto(f"{own}{path}")
+            answer = page.goto(f"{own_url}{path}")
             assert answer is not None
             assert answer.status == 404
             expect(page.get_by_role("heading")).to_have_text("Lost?")
         answer = page.goto(f"{at_platform}/sitemap.xml")
         assert answer is not None
-        assert f"<loc>{own}/menu</loc>" in answer.text()
+        assert f"<loc>{own_url}/menu</loc>" in answer.text()
     assert bind(api, site, None) is None
     run_jobs()
     with open_url(f"{at_platform}/menu") as page:
         assert page.url == f"{at_platform}/menu"
         expect(page.get_by_role("heading")).to_have_text("Menu")
-    with open_url(f"{own}/menu") as page:
+    with open_url(f"{own_url}/menu") as page:
         assert "Menu" not in page.content()
 
 
 def test_a_name_below_localhost_needs_no_dns(
     service: str, site: str, api: Api, open_url: Opened
 ) -> None:
-    own = f"http://shop.localhost:{urlsplit(service).port}"
+    own_url = f"http://shop.localhost:{urlsplit(service).port}"
     assert bind(api, site, "shop.localhost")["status"] == "verified"
     run_jobs()
-    with open_url(f"{own}/menu") as page:
+    with open_url(f"{own_url}/menu") as page:
         expect(page.get_by_role("heading")).to_have_text("Menu")
     with open_url(f"http://other.localhost:{urlsplit(service).port}/menu") as page:
         assert "Menu" not in page.content()

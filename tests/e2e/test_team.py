@@ -68,9 +68,9 @@ def test_a_colleague_is_invited_joins_is_promoted_and_removed(
             check(boss.page)
         boss.page.locator("button[name=role]").click()
         expect(boss.page.get_by_role("status")).to_be_visible()
-        found = workspaces.membership(account.id, workspace.workspace_id)
-        assert found is not None
-        assert found.role == "manager"
+        membership = workspaces.membership(account.id, workspace.workspace_id)
+        assert membership is not None
+        assert membership.role == "manager"
         boss.page.locator("main a.row", has_text=INVITED).click()
         boss.page.locator("button.danger").click()
         expect(boss.page.get_by_role("status")).to_be_visible()
@@ -100,9 +100,11 @@ def test_settings_and_the_language_are_changed(
         expect(page.get_by_role("status")).to_be_visible()
         check(page)
         assert workspaces.get(workspace.workspace_id).timezone == "Asia/Tomsk"
-        before = page.locator("html").get_attribute("lang")
+        old_language = page.locator("html").get_attribute("lang")
         page.locator("footer button").click()
-        expect(page.locator("html")).to_have_attribute("lang", "en" if before == "ru" else "ru")
+        expect(page.locator("html")).to_have_attribute(
+            "lang", "en" if old_language == "ru" else "ru"
+        )
         assert tab.path == settings
 
 
@@ -110,11 +112,11 @@ def test_a_person_who_is_signed_in_as_someone_else_signs_out_and_returns(
     workspace: Place, open_console: OpenConsole
 ) -> None:
     as_operator("create_account", email=INVITED, password=PASSWORD)
-    made = as_operator("invite_member", workspaceId=workspace.workspace_id, email=INVITED)
+    invitation = as_operator("invite_member", workspaceId=workspace.workspace_id, email=INVITED)
     with open_console() as tab:
         page = tab.page
         tab.start_session()
-        page.goto(made["url"])
+        page.goto(invitation["url"])
         page.get_by_role("button", name="Sign out").click()
         page.get_by_role("link", name="Sign in").click()
         page.locator("#email").fill(INVITED)

@@ -151,4 +151,4 @@ def test_a_webhook_is_managed_without_script(
         expect(page.get_by_role("status")).to_be_visible()
         expect(page.locator("main .rows > li")).to_have_count(1)
         save("list")
-        tab.errors = [each for each in tab.errors if "400" not in each]
+        tab.errors = [error for error in tab.errors if "400" not in error]

@@ -93,7 +93,7 @@ class TestConversation:
     def test_a_stream_may_arrive_in_any_pieces(
         self, chat: FakeChat, open_page: Opened, newline: bytes
     ) -> None:
-        whole = b"".join(
+        stream = b"".join(
             [
                 b": hello\n\nretry: 5\nid: 1\nevent: message\n",
                 start(),
@@ -106,7 +106,7 @@ class TestConversation:
                 DONE,
             ]
         )
-        chat.will([whole.replace(b"\n", newline)])
+        chat.will([stream.replace(b"\n", newline)])
         with open_page(head=f"<script>{BYTE_BY_BYTE}</script>") as page:
             chatting(page)
             expect(last(page).locator(".bubble")).to_have_text("Торт 🎂 ₽ ok")
@@ -156,7 +156,7 @@ class TestConversation:
             expect(last(page)).to_contain_text("В субботу")
         assert chat.questions[1].body["sessionId"] == "s-1"
         assert chat.questions[1].body["pageUrl"] == f"{site.url}/cakes"
-        assert len({each["visitId"] for each in chat.events}) == 1
+        assert len({event["visitId"] for event in chat.events}) == 1
         assert chat.stages == ["loaded", "opened", "started", "engaged"]
 
     def test_half_an_answer_is_still_shown_on_the_next_page(
@@ -184,14 +184,14 @@ class TestConversation:
             assert page.locator("chat-widget .turn").count() == 31
 
     def test_stored_data_is_not_trusted(self, chat: FakeChat, open_page: Opened) -> None:
-        kept = {
+        stored_state = {
             "session": 5,
             "turns": [None, {"text": 7}, {"text": "Да"}],
             "stages": "x",
             "visit": {},
         }
         chat.will(saying("Хорошо"))
-        store = f"sessionStorage.setItem('chat:{AGENT}', {json.dumps(json.dumps(kept))})"
+        store = f"sessionStorage.setItem('chat:{AGENT}', {json.dumps(json.dumps(stored_state))})"
         with open_page(head=f"<script>{store}</script>") as page:
             chatting(page)
             expect(last(page)).to_contain_text("Хорошо")
@@ -301,7 +301,7 @@ class TestEmbedding:
         chat.will(saying("Раз"))
         with open_url(site.url) as page:
             expect(launcher(page)).to_have_count(2)
-            boxes = [each.bounding_box() for each in launcher(page).all()]
+            boxes = [button.bounding_box() for button in launcher(page).all()]
             first, second = sorted((box for box in boxes if box), key=lambda box: box["y"])
             assert first["y"] + first["height"] <= second["y"]
             launcher(page).nth(0).click()
@@ -319,14 +319,16 @@ class TestEmbedding:
             expect(launcher(page)).to_have_count(2)
             for number in (0, 1):
                 launcher(page).nth(number).click()
-                shown = panel(page).locator("visible=true")
-                expect(shown).to_have_count(1)
+                visible_panel = panel(page).locator("visible=true")
+                expect(visible_panel).to_have_count(1)
                 save_screenshot(page, f"widget-two-{number}-{size[0]}")
-                shown.locator("textarea").fill("Привет")
+                visible_panel.locator("textarea").fill("Привет")
                 chat.will(saying("Раз"))
-                shown.get_by_role("button", name="Отправить").click()  # No element covers it.
-                expect(shown.locator(".turn").last).to_contain_text("Раз")
-                shown.get_by_role("button", name="Закрыть чат").click()
+                visible_panel.get_by_role(
+                    "button", name="Отправить"
+                ).click()  # No element covers it.
+                expect(visible_panel.locator(".turn").last).to_contain_text("Раз")
+                visible_panel.get_by_role("button", name="Закрыть чат").click()
 
     def test_a_script_in_the_head_waits_for_the_body(
         self, chat: FakeChat, site: Site, open_url: Opened
@@ -431,7 +433,7 @@ class TestEmbedding:
                 "node => [getComputedStyle(node).backgroundColor, getComputedStyle(node).color]"
             )
             assert launcher(page).evaluate(colours) == ["rgb(255, 212, 0)", "rgb(0, 0, 0)"]
-        assert {each["projectId"] for each in chat.events} == {"01JSITE"}
+        assert {event["projectId"] for event in chat.events} == {"01JSITE"}
 
 
 def console_has(page: Page, text: str) -> bool:

@@ -64,8 +64,8 @@ def haircut(api: Api) -> str:
     rules = [{"weekday": "fri", "start": "10:00", "end": "13:00"}]
     api.post("/api/resources/set-availability", {"resourceId": anna, "rules": rules})
     service = {"name": "Стрижка", "price": 150_000, "durationMin": 60, "resourceIds": [anna]}
-    made: str = api.post("/api/services/create", service)["service"]["id"]
-    return made
+    service_id: str = api.post("/api/services/create", service)["service"]["id"]
+    return service_id
 
 
 def friday() -> date:
@@ -94,8 +94,8 @@ def booking(slot: str = "1") -> Answering:
 
 
 def bookings(api: Api) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = api.get("/api/bookings/list")["bookings"]
-    return found
+    found_bookings: list[dict[str, Any]] = api.get("/api/bookings/list")["bookings"]
+    return found_bookings
 
 
 def ask_for_friday(page: Page) -> None:
@@ -142,15 +142,15 @@ def test_a_visitor_asks_for_a_time_and_books_it(
         calendar = card(page).get_by_role("link", name="календарь").get_attribute("href")
         assert calendar
         assert page.request.get(calendar).text().startswith("BEGIN:VCALENDAR")
-        (made,) = bookings(api)
-        assert (made["source"], made["status"]) == ("chat", "confirmed")
-        assert made["startAt"].startswith(f"{friday()}T07:00")
-        assert made["client"]["name"] == "Ада Лавлейс"
-        assert made["client"]["phone"] == "+74951234567"
+        (new_booking,) = bookings(api)
+        assert (new_booking["source"], new_booking["status"]) == ("chat", "confirmed")
+        assert new_booking["startAt"].startswith(f"{friday()}T07:00")
+        assert new_booking["client"]["name"] == "Ада Лавлейс"
+        assert new_booking["client"]["phone"] == "+74951234567"
         button(page, "Отменить запись").click()
         button(page, "Нажмите ещё раз").click()
         expect(card(page)).to_contain_text("Запись отменена.")
-    assert [each["status"] for each in bookings(api)] == ["cancelled"]
+    assert [booking["status"] for booking in bookings(api)] == ["cancelled"]
 
 
 @SCREENS
@@ -182,7 +182,7 @@ def test_a_visitor_books_another_time_if_the_first_one_is_sold_meanwhile(
         settled(page)
         confirm(page)
         expect(card(page)).to_contain_text("Вы записаны")
-    starts = {each["client"]["name"]: each["startAt"] for each in bookings(api)}
+    starts = {booking["client"]["name"]: booking["startAt"] for booking in bookings(api)}
     assert starts["Ада Лавлейс"].startswith(f"{friday()}T08:00")
 
 
@@ -243,12 +243,12 @@ def test_a_visitor_orders_two_products_and_types_an_address(
         expect(card(page).locator("form")).to_have_count(0)
         assert accessibility_errors(page) == []
     (lead,) = [
-        each
-        for each in api.get("/api/forms/collection-list")["collections"]
-        if each["formId"] == form
+        lead
+        for lead in api.get("/api/forms/collection-list")["collections"]
+        if lead["formId"] == form
     ]
     data = api.get(f"/api/forms/collection/{lead['id']}")["lead"]["data"]
-    assert [(each["name"], each["quantity"]) for each in data["items"]] == [
+    assert [(item["name"], item["quantity"]) for item in data["items"]] == [
         ("Хлеб ржаной", 2),
         ("Булочка", 1),
     ]

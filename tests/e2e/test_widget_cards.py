@@ -70,7 +70,7 @@ def action(
         "language": "ru",
         "title": "Запись: Стрижка",
         "details": [{"label": label, "value": value} for label, value in DETAILS.items()],
-        "fields": [{"required": True, "options": [], **each} for each in fields],
+        "fields": [{"required": True, "options": [], **field} for field in fields],
         "note": "Время не занято, пока вы не подтвердите.",
         "consent": {"text": "Подтверждая, вы соглашаетесь.", "url": "https://shop.example/privacy"},
         "confirm": "Записаться",
@@ -178,14 +178,17 @@ class TestConfirming:
             "number": "2",
             "date": "2026-11-27",
         }
-        specs = [{"name": each, "label": f"Поле {each}", "type": each} for each in types]
+        specs = [
+            {"name": field_type, "label": f"Поле {field_type}", "type": field_type}
+            for field_type in types
+        ]
         choice = {"name": "how", "label": "Как", "type": "select", "options": ["Заберу", "Курьер"]}
         tick = {"name": "gift", "label": "В подарок", "type": "checkbox"}
         chat.will(proposing(action(1, *specs, choice, tick, kind="order")))
-        refused = [{"field": "how", "message": "Выберите ещё раз."}]
+        field_errors = [{"field": "how", "message": "Выберите ещё раз."}]
         ordered = {"orderId": "1", "redirectUrl": "https://shop.example/pay"}
         chat.will_decide(
-            Decision(400, {"code": "validation_error", "errors": refused}),
+            Decision(400, {"code": "validation_error", "errors": field_errors}),
             Decision(200, {"state": "done", "message": "Заказ принят.", **ordered}),
         )
         with open_page() as page:
@@ -347,8 +350,8 @@ class TestLifetime:
     def test_a_repeated_answer_does_not_show_its_card_twice(
         self, chat: FakeChat, open_page: Opened
     ) -> None:
-        shown = action()
-        chat.will([start(), event(**shown), chunk("Про"), CUT], proposing(shown))
+        action_shown = action()
+        chat.will([start(), event(**action_shown), chunk("Про"), CUT], proposing(action_shown))
         with open_page() as page:
             chatting(page)
             page.locator(".turn").get_by_role("button", name="Повторить").click()
@@ -388,8 +391,8 @@ class TestSources:
             {"title": "Скрипт", "url": "javascript:alert(1)"},
             {"title": "Цены" * 75, "url": "https://bakery.example/prices"},
         ]
-        done = json.loads(DONE.removeprefix(b"data: "))
-        chat.will([start(), chunk("250 ₽."), event(**{**done, "sources": sources})])
+        done_event = json.loads(DONE.removeprefix(b"data: "))
+        chat.will([start(), chunk("250 ₽."), event(**{**done_event, "sources": sources})])
         with open_page(**PHONE) as page:
             chatting(page)
             settled(page)
@@ -414,8 +417,8 @@ class TestLook:
         self, chat: FakeChat, open_page: Opened, scheme: str, size: str, options: dict[str, Any]
     ) -> None:
         long = [{"label": "Очень" * 60, "value": "Длинно" * 50}, {"label": "Цена", "value": "1 ₽"}]
-        shown = action(1, NAME, CONTACT, title="Запись:" + "Стрижка" * 43, details=long)
-        chat.will(proposing(shown))
+        action_shown = action(1, NAME, CONTACT, title="Запись:" + "Стрижка" * 43, details=long)
+        chat.will(proposing(action_shown))
         chat.will_decide(BOOKED)
         reduced = {"color_scheme": scheme, "reduced_motion": "reduce"}
         with open_page(**options, **reduced) as page:

@@ -32,7 +32,7 @@ def run_until(page: Page, text: str) -> None:
 
 class TestFailures:
     @pytest.mark.parametrize(
-        ("refusal", "words", "again"),
+        ("refusal", "words", "retried"),
         [
             (Refusal(400, "validation_error"), "Ответ не пришёл.", False),
             (Refusal(400, "message_too_long"), "Сообщение слишком длинное.", False),
@@ -65,14 +65,14 @@ class TestFailures:
         ids=lambda value: value.code if isinstance(value, Refusal) else "",
     )
     def test_a_refusal_is_shown_in_words(
-        self, chat: FakeChat, open_page: Opened, refusal: Refusal, words: str, again: bool
+        self, chat: FakeChat, open_page: Opened, refusal: Refusal, words: str, retried: bool
     ) -> None:
         chat.will(refusal)
         with open_page() as page:
             chatting(page)
             expect(last(page).locator(".note")).to_contain_text(words)
             retry = page.get_by_role("button", name="Повторить")
-            expect(retry).to_have_count(1 if again else 0)
+            expect(retry).to_have_count(1 if retried else 0)
             expect(page.locator("chat-widget .me")).to_have_text("Вы: Сколько стоит торт?")
         assert len(chat.questions) == 1
 
@@ -82,7 +82,7 @@ class TestFailures:
         with open_page() as page:
             chatting(page)
             run_until(page, "Вот")
-        assert len({(each.key, each.raw) for each in chat.questions}) == 1
+        assert len({(question.key, question.raw) for question in chat.questions}) == 1
 
     def test_a_session_that_stays_busy_is_reported(self, chat: FakeChat, open_page: Opened) -> None:
         busy = Refusal(409, "session_busy", {"Retry-After": "2"})
@@ -94,7 +94,7 @@ class TestFailures:
             page.get_by_role("button", name="Повторить").click()
             expect(last(page)).to_contain_text("Вот")
             expect(page.locator("chat-widget .note")).to_have_count(0)
-        assert len({(each.key, each.raw) for each in chat.questions}) == 1
+        assert len({(question.key, question.raw) for question in chat.questions}) == 1
 
     def test_an_expired_session_is_replaced_by_a_new_one(
         self, chat: FakeChat, open_page: Opened
@@ -106,9 +106,9 @@ class TestFailures:
             ask(page, "Ещё")
             expect(last(page)).to_contain_text("Два")
             expect(page.locator("chat-widget .between")).to_contain_text("Это новый")
-        _, refused, second = chat.questions
-        assert (refused.body["sessionId"], second.body["sessionId"]) == ("s-1", None)
-        assert refused.key != second.key
+        _, first_question, second = chat.questions
+        assert (first_question.body["sessionId"], second.body["sessionId"]) == ("s-1", None)
+        assert first_question.key != second.key
 
     def test_a_message_that_may_have_arrived_is_sent_again_with_the_same_key(
         self, chat: FakeChat, open_page: Opened

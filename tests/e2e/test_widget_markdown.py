@@ -134,7 +134,7 @@ WATCH = """() => {
 
 
 class TestMarkdown:
-    def shown(self, page: Page) -> str:
+    def visible_html(self, page: Page) -> str:
         html: str = last(page).locator(".bubble").evaluate("node => node.innerHTML")
         return html
 
@@ -143,7 +143,7 @@ class TestMarkdown:
         with open_page() as page:
             chatting(page)
             expect(last(page)).to_contain_text("оба")
-            assert self.shown(page) == SHOWN
+            assert self.visible_html(page) == SHOWN
 
     def test_the_result_does_not_depend_on_how_the_text_is_split(
         self, chat: FakeChat, open_page: Opened
@@ -152,7 +152,7 @@ class TestMarkdown:
         with open_page() as page:
             chatting(page)
             settled(page)
-            assert self.shown(page) == SHOWN
+            assert self.visible_html(page) == SHOWN
 
     def test_incomplete_markup_is_never_shown_raw(self, chat: FakeChat, open_page: Opened) -> None:
         text = "Есть **медовик** и `код`, *или* [каталог](https://bakery.example/cakes), **ещё"
@@ -173,7 +173,7 @@ class TestMarkdown:
             seen = page.evaluate("seen")[:drawn]
         assert seen[-1] == "Есть медовик и код, или каталог, ещё"
         # A single marker may also be a plain asterisk. It is shown until the markup is closed.
-        assert [each for each in seen if re.search(r"\*\*|[`\[\]()]|\*$", each)] == []
+        assert [text for text in seen if re.search(r"\*\*|[`\[\]()]|\*$", text)] == []
 
     def test_rendered_text_does_not_move_when_more_arrives(
         self, chat: FakeChat, open_page: Opened
@@ -237,5 +237,5 @@ class TestMarkdown:
             processor.send("Performance.enable", {"timeDomain": "threadTicks"})
             settled(page)
             metrics = processor.send("Performance.getMetrics")["metrics"]
-            (seconds,) = (each["value"] for each in metrics if each["name"] == "TaskDuration")
+            (seconds,) = (metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
             assert 0 < seconds < 10  # CPU seconds; 0.03 at most

@@ -44,8 +44,8 @@ def tag(service: str, bot: Bot) -> str:
 
 
 def funnel(api: Api, bot: Bot) -> dict[str, int]:
-    found = api.get(f"/api/agents/widget-stats?agentId={bot.id}")["stages"]
-    return {each["stage"]: each["count"] for each in found}
+    stages = api.get(f"/api/agents/widget-stats?agentId={bot.id}")["stages"]
+    return {stage["stage"]: stage["count"] for stage in stages}
 
 
 def test_a_visitor_who_leaves_contacts_becomes_the_owners_lead(

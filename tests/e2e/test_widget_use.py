@@ -55,9 +55,9 @@ class TestFunnel:
             expect(launcher(page)).to_be_visible()
         assert chat.stages == ["loaded", "opened", "started", "engaged"]
         assert chat.types == {"text/plain;charset=UTF-8"}
-        (visit_id,) = {each["visitId"] for each in chat.events}
+        (visit_id,) = {event["visitId"] for event in chat.events}
         assert re.fullmatch(r"[0-9a-f]{32}", visit_id)
-        assert {(each["agentId"], each["pageUrl"]) for each in chat.events} == {
+        assert {(event["agentId"], event["pageUrl"]) for event in chat.events} == {
             (AGENT, f"{site.url}/")
         }
 

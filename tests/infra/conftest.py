@@ -124,14 +124,14 @@ class Aws:
 
     address: str
     account: Account
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
     def client(self, service: str, region: str = REGION) -> Any:
         return self.account.client(service, region)
 
     def deployment(self, root: Path = package.ROOT, stage: str = "dev") -> Deployment:
         """Return a stage's deployment. Its progress messages are in ``said``."""
-        return Deployment(self.account, stage, Progress(self.said.append), root)
+        return Deployment(self.account, stage, Progress(self.messages.append), root)
 
     def code_of(self, function: str) -> bytes:
         """Return the zip that a function was created from."""
@@ -143,7 +143,7 @@ class Aws:
         """Return the ids of all REST APIs."""
         return [api["id"] for api in self.client("apigateway").get_rest_apis()["items"]]
 
-    def given(self, stack: str, stage: str = "dev") -> str:
+    def replacement_values(self, stack: str, stage: str = "dev") -> str:
         """Return the values of a replacement's parameters, in the template's order."""
         region = stacks.region_of(stack, REGION)
         answer = self.client("ssm", region).get_parameter(Name=f"/stand-in/{stage}/{stack}")
@@ -205,23 +205,33 @@ class QuickChalice:
         self, python: Any, project: Path, command: str, *arguments: str, region: str | None = None
     ) -> str:
         stage = arguments[1]
-        before = {each["name"]: each for each in chalice_state.read(project, stage)}
+        old_resources = {
+            resource["name"]: resource for resource in chalice_state.read(project, stage)
+        }
         if command == "delete":
-            for each in reversed(before.values()):
-                self._delete(each)
+            for resource in reversed(old_resources.values()):
+                self._delete(resource)
             return "Deleting"
-        own = stage_config.load(project)["stages"][stage]
+        stage_settings = stage_config.load(project)["stages"][stage]
         program = (project / "app.py").read_text()
         zipped = project / ".chalice" / "deployments" / f"{hash_of(program)}-python3.13.zip"
-        after: list[dict[str, str]] = []
+        new_resources: list[dict[str, str]] = []
         for name in policies.FUNCTIONS:
-            after += self._function(stage, name, own, zipped.read_bytes(), project, before)
-        after.append(self._api(stage, before.get("rest_api")))
-        chalice_state.write(project, stage, after)
+            new_resources += self._function(
+                stage, name, stage_settings, zipped.read_bytes(), project, old_resources
+            )
+        new_resources.append(self._api(stage, old_resources.get("rest_api")))
+        chalice_state.write(project, stage, new_resources)
         return "Creating\nUpdating"
 
     def _function(
-        self, stage: str, name: str, own: Any, code: bytes, project: Path, before: Any
+        self,
+        stage: str,
+        name: str,
+        stage_settings: Any,
+        code: bytes,
+        project: Path,
+        old_resource: Any,
     ) -> list[dict[str, str]]:
         full = function_name(stage, name)
         role = f"{full}-api_handler" if name == policies.API else full
@@ -233,8 +243,8 @@ class QuickChalice:
         iam.put_role_policy(RoleName=role, PolicyName=role, PolicyDocument=policy)
         arn = iam.get_role(RoleName=role)["Role"]["Arn"]
         self._die("iam_role")
-        settings = own["lambda_functions"][name].get("environment_variables", {})
-        environment = {"Variables": own["environment_variables"] | settings}
+        settings = stage_settings["lambda_functions"][name].get("environment_variables", {})
+        environment = {"Variables": stage_settings["environment_variables"] | settings}
         try:
             functions.update_function_code(FunctionName=full, ZipFile=code)
             functions.update_function_configuration(FunctionName=full, Environment=environment)
@@ -248,7 +258,7 @@ class QuickChalice:
                 Environment=environment,
             )
         function = functions.get_function(FunctionName=full)["Configuration"]["FunctionArn"]
-        runs = own["lambda_functions"][name].get("reserved_concurrency")
+        runs = stage_settings["lambda_functions"][name].get("reserved_concurrency")
         if runs is None:
             functions.delete_function_concurrency(FunctionName=full)
         else:
@@ -264,12 +274,14 @@ class QuickChalice:
             {"name": name, "resource_type": "lambda_function", "lambda_arn": function},
         ]
 
-    def _api(self, stage: str, before: dict[str, str] | None) -> dict[str, str]:
+    def _api(self, stage: str, old_resource: dict[str, str] | None) -> dict[str, str]:
         client = self.aws.client("apigateway")
-        api = before["rest_api_id"] if before else client.create_rest_api(name=APP)["id"]
+        api = (
+            old_resource["rest_api_id"] if old_resource else client.create_rest_api(name=APP)["id"]
+        )
         (root,) = client.get_resources(restApiId=api)["items"]
         where = {"restApiId": api, "resourceId": root["id"], "httpMethod": "GET"}
-        if not before:
+        if not old_resource:
             client.put_method(**where, authorizationType="NONE")
             function = function_name(stage, policies.API)
             uri = f"arn:aws:apigateway:x:lambda:path/functions/a:function:{function}/invocations"
@@ -351,10 +363,10 @@ def commit(root: Path, program: str | None = None) -> str:
     git = ("git", "-C", str(root), *who)
     subprocess.run([*git, "add", "--all"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Change"], check=True)
-    told = subprocess.run(
+    process = subprocess.run(
         [*git, "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True
     )
-    return told.stdout.strip()
+    return process.stdout.strip()
 
 
 def run_concurrently(*calls: Callable[[], Any]) -> list[Any]:
@@ -369,7 +381,7 @@ def run_concurrently(*calls: Callable[[], Any]) -> list[Any]:
         except Exception as error:
             outcomes[index] = error
 
-    threads = [threading.Thread(target=run, args=each) for each in enumerate(calls)]
+    threads = [threading.Thread(target=run, args=call) for call in enumerate(calls)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -392,8 +404,8 @@ def operator(database: None, monkeypatch: pytest.MonkeyPatch) -> Operator:
 def workspace(operator: Operator) -> str:
     """The id of a workspace on the Business plan."""
     operator.create_account("ann@example.com")
-    made = operator.run("create-workspace", "--owner", "ann@example.com", "--name", "Пекарня")
-    workspace_id: str = made["workspaceId"]
+    created = operator.run("create-workspace", "--owner", "ann@example.com", "--name", "Пекарня")
+    workspace_id: str = created["workspaceId"]
     return workspace_id
 
 

@@ -98,8 +98,8 @@ class Seams:
             yield
         finally:
             client._make_api_call = call
-            for each in undo:
-                each()
+            for restore in undo:
+                restore()
 
     def _intercept(self, gateway: Gateway) -> Callable[[], None]:
         """Put a wrapper in the place of a gateway's function, in all modules that import it."""

@@ -104,12 +104,12 @@ def attack(runner: ExampleRunner, gateways: None, time: Time) -> Iterator[Attack
     _link_telegram(runner.world.workspace_id)
     for workspace in (runner.world.workspace_id, people.here.workspace_id):
         as_operator("create_webhook", workspaceId=workspace, url="https://receiver.example/")
-    with attacking(runner, people, time) as made:
-        yield made
+    with attacking(runner, people, time) as attack:
+        yield attack
 
 
 @pytest.fixture
 def small_attack(runner: ExampleRunner, gateways: None, time: Time) -> Iterator[Attack]:
     """The operations alone."""
-    with attacking(runner, None, time) as made:
-        yield made
+    with attacking(runner, None, time) as attack:
+        yield attack

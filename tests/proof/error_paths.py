@@ -40,7 +40,7 @@ class Attack:
     memory: Memory = field(default_factory=Memory)
     statuses: Counter[str] = field(default_factory=Counter)
     broken: dict[str, str] = field(default_factory=dict)
-    sent: int = 0
+    request_count: int = 0
     pairs: int = 0
     reached: int = 0
     worst_seconds: dict[str, float] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Attack:
             "allPairs": len(pairs),
             "pairs": self.pairs,
             "reached": self.reached,
-            "requests": self.sent,
+            "requests": self.request_count,
             "cpuSeconds": round(process_time() - begun),
             "worstSeconds": dict(sorted(self.worst_seconds.items())),
             "worstMegabytes": round(self.memory.most / 2**20, 1),
@@ -127,7 +127,7 @@ class Attack:
         return self._send_and_check(request, request.send)
 
     def _send_and_check(self, request: ServiceRequest, send: Callable[[], Answer]) -> Answer:
-        self.sent += 1
+        self.request_count += 1
         self.seams.time.restart()
         self.memory.begin()
         answer = ended(send)
@@ -197,10 +197,10 @@ def _alarm() -> Iterator[None]:
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise EndlessError
 
-    before = signal.signal(signal.SIGALRM, stop)
+    old_handler = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, HANGING_SECONDS, HANGING_SECONDS)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, old_handler)

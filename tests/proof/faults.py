@@ -133,8 +133,8 @@ def _cancellations(items: list[dict[str, Any]]) -> Iterator[Fault]:
             name = f"ConditionalCheckFailed of {action} {position}"
             yield _cancelled(name, len(items), position, reason)
             if write.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and "Item" in write:
-                held = reason | {"Item": write["Item"]}
-                yield _cancelled(f"{name} with the row", len(items), position, held)
+                reason_with_row = reason | {"Item": write["Item"]}
+                yield _cancelled(f"{name} with the row", len(items), position, reason_with_row)
 
 
 def _cancelled(name: str, count: int, position: int, reason: dict[str, Any]) -> Fault:

@@ -87,7 +87,7 @@ def _failing_stream(
     raise make()
 
 
-def _within(seconds: float) -> Limit:
+def _deadline_wait(seconds: float) -> Limit:
     """A wait that ends at the request's deadline."""
     return lambda options: deadline.remaining(options.get("within", seconds))
 
@@ -137,9 +137,9 @@ _STORE_ERRORS: Errors = {"UnavailableError": _unavailable}
 
 def _object_seconds(_: dict[str, Any]) -> float:
     """All attempts of S3 that begin before the deadline."""
-    each = object_store.CONNECT_SECONDS + object_store.READ_SECONDS
-    left = deadline.remaining(object_store.ATTEMPTS * each)
-    return each * ceil(left / each)
+    seconds = object_store.CONNECT_SECONDS + object_store.READ_SECONDS
+    seconds_left = deadline.remaining(object_store.ATTEMPTS * seconds)
+    return seconds * ceil(seconds_left / seconds)
 
 
 def _object_call(name: str, *, writes: bool = False) -> Gateway:
@@ -148,10 +148,12 @@ def _object_call(name: str, *, writes: bool = False) -> Gateway:
 
 
 GATEWAYS: tuple[Gateway, ...] = (
-    Gateway(fetch, "fetch", _FETCH_ERRORS, _within(fetch.TOTAL_SECONDS), _fetched),
-    Gateway(post, "post", _FETCH_ERRORS, _within(post.TOTAL_SECONDS), lambda *_, **__: OK),
-    Gateway(telegram, "send", _TELEGRAM_ERRORS, _within(telegram.SECONDS), lambda *_: None),
-    Gateway(telegram, "bot_name", _TELEGRAM_ERRORS, _within(telegram.SECONDS), lambda: "bot"),
+    Gateway(fetch, "fetch", _FETCH_ERRORS, _deadline_wait(fetch.TOTAL_SECONDS), _fetched),
+    Gateway(post, "post", _FETCH_ERRORS, _deadline_wait(post.TOTAL_SECONDS), lambda *_, **__: OK),
+    Gateway(telegram, "send", _TELEGRAM_ERRORS, _deadline_wait(telegram.SECONDS), lambda *_: None),
+    Gateway(
+        telegram, "bot_name", _TELEGRAM_ERRORS, _deadline_wait(telegram.SECONDS), lambda: "bot"
+    ),
     Gateway(telegram, "webhook_secret", _TELEGRAM_ERRORS, _always(8)),
     Gateway(telegram, "is_configured", _TELEGRAM_ERRORS, _always(8)),
     Gateway(
@@ -177,14 +179,14 @@ GATEWAYS: tuple[Gateway, ...] = (
         barcodes,
         "look_up",
         {"LookupFailedError": lambda: barcodes.LookupFailedError("the source cannot be reached")},
-        _within(barcodes.TOTAL_SECONDS),
+        _deadline_wait(barcodes.TOTAL_SECONDS),
         lambda *_, **__: None,
     ),
     Gateway(
         photos.Openverse,
         "search",
         {"UpstreamFailedError": lambda: UpstreamFailedError("The photo search failed.")},
-        _within(photos.TOTAL_SECONDS),
+        _deadline_wait(photos.TOTAL_SECONDS),
     ),
     Gateway(
         master_key,

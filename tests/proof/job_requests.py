@@ -31,10 +31,10 @@ class JobRequests:
         """
         for place in sorted(self._state.jobs(), key=lambda place: place[2]):
             kind = _kind(place)
-            changed = request.name if request.is_changed else ""
-            if (kind, changed) in self._known or kind not in JOB_HANDLERS:
+            changed_name = request.name if request.is_changed else ""
+            if (kind, changed_name) in self._known or kind not in JOB_HANDLERS:
                 continue
-            self._known.add((kind, changed))
+            self._known.add((kind, changed_name))
             yield ServiceRequest(
                 f"job {kind} after {request.name}",
                 partial(self._run, kind),
@@ -57,16 +57,16 @@ class JobRequests:
         A job that another job writes again meanwhile stays for one more run.
         """
         answer = Answer(200, {}, b"{}")
-        left = list(self._state.jobs())
+        jobs_left = list(self._state.jobs())
         for _ in range(_RUNS):
             self._time.now += LONGEST_PAUSE
             if there := list(self._state.jobs()):
                 answer = self._run_due(*there)
-            there = [each for each in self._state.jobs() if _due(each) <= self._time.now]
-            left = [each for each in left if each in there and _kind(each) == kind]
-            if not left:
+            there = [job for job in self._state.jobs() if _due(job) <= self._time.now]
+            jobs_left = [job for job in jobs_left if job in there and _kind(job) == kind]
+            if not jobs_left:
                 return answer
-        return Answer(500, {}, f"{left} is left".encode())
+        return Answer(500, {}, f"{jobs_left} is left".encode())
 
     def _run_due(self, *places: Place) -> Answer:
         is_event = places[0][1].startswith(f"{Queue.EVENTS}#")

@@ -87,18 +87,18 @@ def cycle_in(error: BaseException) -> bool:
     path: set[int] = set()
     waiting: list[tuple[BaseException, bool]] = [(error, False)]
     while waiting:
-        each, leaving = waiting.pop()
+        call, leaving = waiting.pop()
         if leaving:
-            path.discard(id(each))
-            finished.add(id(each))
+            path.discard(id(call))
+            finished.add(id(call))
             continue
-        if id(each) in path or len(path) > MAX_CHAIN:
+        if id(call) in path or len(path) > MAX_CHAIN:
             return True
-        if id(each) in finished:
+        if id(call) in finished:
             continue
-        path.add(id(each))
-        waiting.append((each, True))
-        waiting += [(next_, False) for next_ in (each.__cause__, each.__context__) if next_]
+        path.add(id(call))
+        waiting.append((call, True))
+        waiting += [(next_, False) for next_ in (call.__cause__, call.__context__) if next_]
     return False
 
 
@@ -135,6 +135,6 @@ _PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
 def _peak() -> int:
-    if _STATUS.exists() and (found := _PEAK.search(_STATUS.read_text())):
-        return int(found[1]) * 1024
+    if _STATUS.exists() and (match := _PEAK.search(_STATUS.read_text())):
+        return int(match[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

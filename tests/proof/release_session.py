@@ -72,13 +72,15 @@ class RefusedError(Exception):
 def describe() -> Json:
     """Return the operations of the release: who may call them, and what they do."""
     return {
-        each.name: {
-            "reads": bool(each.read_only),
-            "destroys": bool(each.destructive),
-            "audience": sorted(map(str, each.audience)),
-            "takes_key": bool(each.accepts_idempotency_key and each.path and not each.secret),
+        operation.name: {
+            "reads": bool(operation.read_only),
+            "destroys": bool(operation.destructive),
+            "audience": sorted(map(str, operation.audience)),
+            "takes_key": bool(
+                operation.accepts_idempotency_key and operation.path and not operation.secret
+            ),
         }
-        for each in REGISTRY
+        for operation in REGISTRY
     }
 
 
@@ -86,19 +88,19 @@ def make() -> Json:
     """Create a workspace with one record of every type, and return its ids."""
     email = f"owner-{new_id().lower()}@example.com"
     harness.as_operator("create_account", email=email, password=harness.PASSWORD, role="admin")
-    made = harness.as_operator("create_workspace", owner=email, name="Bakery", plan="business")
-    owner = harness.Owner(harness.workspaces.get(made["workspaceId"]))
+    workspace = harness.as_operator("create_workspace", owner=email, name="Bakery", plan="business")
+    owner = harness.Owner(harness.workspaces.get(workspace["workspaceId"]))
     token = owner.token()
     things = Things.made_with(harness.Api(token))
     world = World(owner.workspace.id, token, things)
     more = _more(world)
-    held = WorkspaceIds.in_workspace(owner.workspace.id, things)
+    ids = WorkspaceIds.in_workspace(owner.workspace.id, things)
     harness.as_operator("create_account", email=MEMBER, password=harness.PASSWORD)
     return {
         "token": token,
         "cookie": owner.start_session(),
         "things": vars(things),
-        "held": {name: value for name, value in vars(held).items() if name != "things"},
+        "held": {name: value for name, value in vars(ids).items() if name != "things"},
         "placeholders": things.placeholders | more,
     }
 
@@ -109,53 +111,56 @@ def arguments(operation: str, world: Json) -> Json:
     ``lacks`` is true if a record is needed that the release of the world cannot make, or that is
     gone.
     """
-    held, unknown = _held(world)
+    ids, unknown = _record_ids(world)
     try:
-        sent = _sent(operation, held, world)
+        call_arguments = _call_arguments(operation, ids, world)
     except AppError:
         return {"sent": None, "lacks": True}
-    needed = json.dumps([sent, _caller(operation, held)])
-    return {"sent": sent, "lacks": any(each in needed for each in unknown)}
+    needed = json.dumps([call_arguments, _caller(operation, ids)])
+    return {"sent": call_arguments, "lacks": any(missing in needed for missing in unknown)}
 
 
-def _sent(operation: str, held: WorkspaceIds, world: Json) -> Json:
+def _call_arguments(operation: str, ids: WorkspaceIds, world: Json) -> Json:
     makers: dict[str, Callable[[WorkspaceIds], Json]] = {**SESSION_EXAMPLES, **OTHER_EXAMPLES}
     if operation in OTHER_STEPS:
-        return {"agent": held.things.agent}
+        return {"agent": ids.things.agent}
     if operation in makers:
-        return makers[operation](held)
+        return makers[operation](ids)
     if operation in BOOKING_PAGE:
-        return _of_booking_page(operation, held)
+        return _booking_page_arguments(operation, ids)
     return fill(REGISTRY[operation].example, world["placeholders"])
 
 
-def _caller(operation: str, held: WorkspaceIds) -> str:
+def _caller(operation: str, ids: WorkspaceIds) -> str:
     """Return the account that calls an operation of the console."""
     caller_of = getattr(session_examples, "caller_of", None)
-    known = caller_of is not None and operation in REGISTRY
-    return str(caller_of(REGISTRY[operation], held) if known else held.account_id)
+    is_caller_known = caller_of is not None and operation in REGISTRY
+    return str(caller_of(REGISTRY[operation], ids) if is_caller_known else ids.account_id)
 
 
-def _of_booking_page(operation: str, held: WorkspaceIds) -> Json:
+def _booking_page_arguments(operation: str, ids: WorkspaceIds) -> Json:
     """Open the booking page, and return the arguments of a visitor's call there."""
-    on_page = OTHER_EXAMPLES["book_on_page"](held)
+    on_page = OTHER_EXAMPLES["book_on_page"](ids)
     if operation in {"get_managed_booking", "find_move_times"}:
-        return {"token": OTHER_EXAMPLES["move_public_booking"](held)["token"]}
+        return {"token": OTHER_EXAMPLES["move_public_booking"](ids)["token"]}
     names = ("workspace", "serviceId") if operation == "find_page_times" else ("workspace",)
     return {name: on_page[name] for name in names}
 
 
-def _held(world: Json) -> tuple[WorkspaceIds, list[str]]:
+def _record_ids(world: Json) -> tuple[WorkspaceIds, list[str]]:
     """Return the ids of a world, and unknown ids in place of records that it cannot have."""
     unknown = WorkspaceIds.unknown()
     things = {**vars(unknown.things), **world["things"]}
     values = {**vars(unknown), **world["held"]}
-    values["things"] = Things(**{each.name: things[each.name] for each in fields(Things)})
+    values["things"] = Things(**{field.name: things[field.name] for field in fields(Things)})
     missing = [value for name, value in values.items() if value == vars(unknown).get(name)]
     missing += [value for name, value in things.items() if name not in world["things"]]
-    return WorkspaceIds(**{each.name: values[each.name] for each in fields(WorkspaceIds)}), missing
+    return WorkspaceIds(
+        **{field.name: values[field.name] for field in fields(WorkspaceIds)}
+    ), missing
 
 
+# Sessions of older releases are called with the same names, so ``sent`` is not renamed.
 def call(operation: str, sent: Json, world: Json, key: str | None = None) -> Json:
     """Run an operation or another step. Return its answer, its refusal or its crash."""
     metrics.clear_value_cache()
@@ -169,25 +174,27 @@ def call(operation: str, sent: Json, world: Json, key: str | None = None) -> Jso
         return {"crash": traceback.format_exc()}
 
 
-def _answer(name: str, sent: Json, world: Json, key: str | None) -> Json:
+def _answer(name: str, arguments: Json, world: Json, key: str | None) -> Json:
     if name in OTHER_STEPS:
-        return OTHER_STEPS[name](sent, world, key)
+        return OTHER_STEPS[name](arguments, world, key)
     operation = REGISTRY[name]
     if Audience.KEY in operation.audience:
-        return _over_rest(operation, sent, world["token"], key)
+        return _over_rest(operation, arguments, world["token"], key)
     if Audience.SESSION in operation.audience:
-        held, _ = _held(world)
-        who = {"account_id": _caller(name, held), "key": key}
-        return harness.in_console(held.workspace_id, name, **who, **sent)
+        ids, _ = _record_ids(world)
+        who = {"account_id": _caller(name, ids), "key": key}
+        return harness.in_console(ids.workspace_id, name, **who, **arguments)
     if Audience.PUBLIC in operation.audience:
         visitor = VisitorPrincipal(visitor="v")
-        reply = invoke(operation, visitor, lambda: sent, request_id=new_id(), idempotency_key=key)
+        reply = invoke(
+            operation, visitor, lambda: arguments, request_id=new_id(), idempotency_key=key
+        )
         return json.loads(reply.body)
-    return harness.as_operator(name, **sent)
+    return harness.as_operator(name, **arguments)
 
 
-def _chat(sent: Json, _world: Json, key: str | None) -> Json:
-    text = talk(sent["agent"], "Do you sell bread?", key=key).body.decode()
+def _chat(arguments: Json, _world: Json, key: str | None) -> Json:
+    text = talk(arguments["agent"], "Do you sell bread?", key=key).body.decode()
     return [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
 
 
@@ -211,12 +218,12 @@ OTHER_STEPS: dict[str, Callable[..., Json]] = {
 who has signed in before."""
 
 
-def _over_rest(operation: Operation, sent: Json, token: str, key: str | None) -> Json:
+def _over_rest(operation: Operation, arguments: Json, token: str, key: str | None) -> Json:
     api = harness.Api(token)
     if key is None:
-        answer = send(api, operation, sent)
+        answer = send(api, operation, arguments)
     else:
-        answer = api.call(operation.method, operation.path, sent, {"Idempotency-Key": key})
+        answer = api.call(operation.method, operation.path, arguments, {"Idempotency-Key": key})
     data = json.loads(answer.body)["data"]
     if answer.status >= 500:
         raise RuntimeError(data)
@@ -226,7 +233,7 @@ def _over_rest(operation: Operation, sent: Json, token: str, key: str | None) ->
 
 
 COMMANDS: dict[str, Callable[..., Json]] = {
-    each.__name__: each for each in (prepare, describe, make, arguments, call)
+    command.__name__: command for command in (prepare, describe, make, arguments, call)
 }
 
 

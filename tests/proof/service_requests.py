@@ -69,18 +69,18 @@ def every_request(runner: ExampleRunner, console: World) -> list[ServiceRequest]
 def operation_requests(runner: ExampleRunner) -> Iterator[ServiceRequest]:
     """Yield the example of each operation of the reference, and some with other fields."""
     examples: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in EACH]
-    for name, changed in [*examples, *CHANGED]:
+    for name, changes in [*examples, *CHANGED]:
         if name == "chat_stream":
             continue
         operation = REGISTRY[name]
-        send = partial(_send_example, runner, EACH[name], **changed)
+        send = partial(_send_example, runner, EACH[name], **changes)
         repeats = operation.accepts_idempotency_key or operation.read_only
         yield ServiceRequest(
-            " with ".join([name, *(field for field in changed if changed[field] is not None)]),
+            " with ".join([name, *(field for field in changes if changes[field] is not None)]),
             send,
             partial(_check_envelope, openapi.failure_codes(openapi.errors_of(operation))),
             repeat=send if repeats else None,
-            is_changed=bool(changed),
+            is_changed=bool(changes),
         )
 
 
@@ -102,19 +102,25 @@ CHANGED: tuple[tuple[str, dict[str, Any]], ...] = (
 """Changes of examples, so that they reach gateways. None removes a field."""
 
 
-def _send_example(runner: ExampleRunner, document: OperationDoc, **changed: Any) -> Answer:
+def _send_example(runner: ExampleRunner, document: OperationDoc, **changes: Any) -> Answer:
     path, query, body = document.call
-    sent = (query or body) | changed
-    sent = {name: each for name, each in sent.items() if each is not None or name not in changed}
-    path, sent = fill(path, runner.placeholders), fill(sent, runner.placeholders)
+    arguments = (query or body) | changes
+    arguments = {
+        name: argument
+        for name, argument in arguments.items()
+        if argument is not None or name not in changes
+    }
+    path, arguments = fill(path, runner.placeholders), fill(arguments, runner.placeholders)
     url = document.path
     for name, value in path.items():
         url = url.replace(f"{{{name}}}", value)
     api = runner.world.api if document.needs_key else Api(None)
     if query:
-        url += "?" + urlencode({name: docs.query_text(each) for name, each in sent.items()})
-        sent = {}
-    return api.call(document.method, url, sent or None, {"Idempotency-Key": KEY})
+        url += "?" + urlencode(
+            {name: docs.query_text(argument) for name, argument in arguments.items()}
+        )
+        arguments = {}
+    return api.call(document.method, url, arguments or None, {"Idempotency-Key": KEY})
 
 
 def _check_envelope(codes: dict[str, list[str]], answer: Answer) -> None:
@@ -131,7 +137,7 @@ def _check_envelope(codes: dict[str, list[str]], answer: Answer) -> None:
 def _chats(runner: ExampleRunner) -> Iterator[ServiceRequest]:
     codes = openapi.failure_codes(iter(openapi.CHAT))
     agent = runner.world.things.agent
-    said = {
+    messages = {
         "chat": ("Do you sell bread?", {}),
         "chat with a booking": (
             "I am Grace, grace@example.com. Book me a table.",
@@ -139,7 +145,7 @@ def _chats(runner: ExampleRunner) -> Iterator[ServiceRequest]:
         ),
         "chat in a session": ("And on Fridays?", {"sessionId": runner.placeholders["SESSION_ID"]}),
     }
-    for name, (text, fields) in said.items():
+    for name, (text, fields) in messages.items():
 
         def send(text: str = text, fields: dict[str, Any] = fields) -> Answer:
             reply = ask(agent, text, key=KEY, **fields)

@@ -46,11 +46,11 @@ class SimulatedTime:
         Raises:
             EndlessError: the request has taken too long.
         """
-        own = self.now() + seconds
-        self._own.set(own)
+        wake_time = self.now() + seconds
+        self._own.set(wake_time)
         with self._lock:
-            self._latest = max(self._latest, own)
-        if own > ENDLESS:
+            self._latest = max(self._latest, wake_time)
+        if wake_time > ENDLESS:
             raise EndlessError
 
     def restart(self) -> None:

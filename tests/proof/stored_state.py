@@ -36,11 +36,11 @@ class StoredState:
 
     def note(self, operation: str, request: dict[str, Any]) -> None:
         """Remember the rows that a request to DynamoDB may write."""
-        self._written.update(_written(operation, request))
+        self._written.update(_written_places(operation, request))
 
     def jobs(self) -> Iterator[Place]:
         """Yield the places of all jobs that wait."""
-        (name,) = (each for each in moto_tables() if each.endswith("control"))
+        (name,) = (table_name for table_name in moto_tables() if table_name.endswith("control"))
         for pk, rows in moto_tables()[name].items.items():
             if pk.value in _QUEUES:
                 yield from ((name, pk.value, sk.value) for sk in list(rows))
@@ -69,11 +69,11 @@ class StoredState:
         visitors.forget()
 
     def _restore_objects(self) -> None:
-        found = dict(self._read())
-        for path in found.keys() - self._files.keys():
+        old_objects = dict(self._read())
+        for path in old_objects.keys() - self._files.keys():
             path.unlink()
         for path, content in self._files.items():
-            if found.get(path) != content:
+            if old_objects.get(path) != content:
                 if path.is_dir():
                     shutil.rmtree(path)
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ class StoredState:
                 yield path, path.read_bytes()
 
 
-def _written(operation: str, request: dict[str, Any]) -> Iterator[Place]:
+def _written_places(operation: str, request: dict[str, Any]) -> Iterator[Place]:
     """Yield the table and the key of each row that a request may write."""
     if operation == "TransactWriteItems":
         for item in request["TransactItems"]:

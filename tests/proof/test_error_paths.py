@@ -27,16 +27,16 @@ def paths(attack: Attack, name: str, fault: str, *, always: bool) -> list[Inject
     request = request_of(attack, name)
     attack._send(request)
     return [
-        Injection(site, each, always)
+        Injection(site, kind, always)
         for site, faults in attack.seams.seen.items()
-        for each in faults
-        if each.name.startswith(fault)
+        for kind in faults
+        if kind.name.startswith(fault)
     ]
 
 
 def request_of(attack: Attack, name: str) -> ServiceRequest:
-    (found,) = [each for each in attack.requests if each.name == name]
-    return found
+    (request,) = [request for request in attack.requests if request.name == name]
+    return request
 
 
 def found_by(attack: Attack, name: str, fault: str, *, always: bool = True) -> list[str]:
@@ -55,15 +55,15 @@ def test_every_failure_of_a_read_ends(small_attack: Attack) -> None:
 
 def test_a_write_that_was_not_confirmed_is_repeated_with_success(small_attack: Attack) -> None:
     assert found_by(small_attack, WRITE, "answer lost", always=False) == []
-    assert small_attack.sent > 1 + small_attack.pairs
+    assert small_attack.request_count > 1 + small_attack.pairs
 
 
 def test_an_answer_that_is_not_kept_for_a_repetition_is_found(
     small_attack: Attack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idempotency, "find", lambda *_: None)
-    found = found_by(small_attack, WRITE, "answer lost", always=False)
-    assert any("a repetition is answered with 409" in each for each in found)
+    problems = found_by(small_attack, WRITE, "answer lost", always=False)
+    assert any("a repetition is answered with 409" in problem for problem in problems)
 
 
 def test_an_error_that_is_its_own_cause_is_found(
@@ -73,8 +73,8 @@ def test_an_error_that_is_its_own_cause_is_found(
         raise error from error
 
     monkeypatch.setattr(connection, "raise_failure", raise_failure)
-    found = found_by(small_attack, READ, "ValidationException")
-    assert any("have no end" in each for each in found)
+    problems = found_by(small_attack, READ, "ValidationException")
+    assert any("have no end" in problem for problem in problems)
 
 
 def test_retries_after_the_deadline_are_found(
@@ -82,9 +82,9 @@ def test_retries_after_the_deadline_are_found(
 ) -> None:
     monkeypatch.setattr(deadline, "passed", lambda: False)
     monkeypatch.setattr(connection, "ATTEMPTS", 20)
-    found = found_by(small_attack, READ, "read time-out")
-    assert all(re.fullmatch(r"it took \d+\.\d of 29 seconds", each) for each in found)
-    assert found
+    problems = found_by(small_attack, READ, "read time-out")
+    assert all(re.fullmatch(r"it took \d+\.\d of 29 seconds", problem) for problem in problems)
+    assert problems
 
 
 def test_retries_without_end_are_found(
@@ -92,17 +92,17 @@ def test_retries_without_end_are_found(
 ) -> None:
     monkeypatch.setattr(deadline, "passed", lambda: False)
     monkeypatch.setattr(connection, "ATTEMPTS", 10**9)
-    found = found_by(small_attack, READ, "read time-out")
-    assert "the request goes on without end" in found
+    problems = found_by(small_attack, READ, "read time-out")
+    assert "the request goes on without end" in problems
 
 
 def test_a_key_in_the_log_is_found(small_attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
     token = small_attack.log.secrets[0]
     monkeypatch.setattr(http, "log_fields", lambda error: {"cause": f"{error}: {token}"})
-    found = found_by(small_attack, READ, "ValidationException")
-    assert found
-    assert all("a secret is in the log" in each for each in found)
-    assert not any(token in each for each in found)
+    problems = found_by(small_attack, READ, "ValidationException")
+    assert problems
+    assert all("a secret is in the log" in problem for problem in problems)
+    assert not any(token in problem for problem in problems)
 
 
 def test_the_text_of_an_error_in_an_answer_is_found(
@@ -110,28 +110,28 @@ def test_the_text_of_an_error_in_an_answer_is_found(
 ) -> None:
     envelope = http.envelope
 
-    def with_detail(error: Any, request_id: str) -> bytes:
+    def add_detail(error: Any, request_id: str) -> bytes:
         error.message = DETAIL
         return envelope(error, request_id)
 
-    monkeypatch.setattr(http, "envelope", with_detail)
-    found = found_by(small_attack, READ, "ValidationException")
-    assert any("the answer has the text of an error" in each for each in found)
+    monkeypatch.setattr(http, "envelope", add_detail)
+    problems = found_by(small_attack, READ, "ValidationException")
+    assert any("the answer has the text of an error" in problem for problem in problems)
 
 
 def test_an_undocumented_answer_is_found(
     small_attack: Attack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http.InternalError, "code", "surprise")
-    found = found_by(small_attack, READ, "ValidationException")
-    assert any("expected a documented answer" in each for each in found)
+    problems = found_by(small_attack, READ, "ValidationException")
+    assert any("expected a documented answer" in problem for problem in problems)
 
 
 def test_growth_of_memory_is_found() -> None:
     memory = Memory()
     memory.begin()
-    held = b"x" * (MAX_GROWTH + 2**23)
-    del held
+    held_bytes = b"x" * (MAX_GROWTH + 2**23)
+    del held_bytes
     with pytest.raises(BrokenPromiseError, match="the process grew by"):
         memory.check()
 
@@ -166,5 +166,5 @@ def declared_errors(function: Callable[..., Any]) -> Iterator[str]:
     """Yield the names of errors under ``Raises:`` in a docstring."""
     _, _, raised = (inspect.getdoc(function) or "").partition("Raises:\n")
     for line in raised.splitlines():
-        if found := re.match(r"    (\w+): ", line):
-            yield found[1]
+        if match := re.match(r"    (\w+): ", line):
+            yield match[1]

@@ -18,8 +18,8 @@ def world(**ids: str) -> World:
 def test_ids_and_secrets_are_no_difference_between_answers() -> None:
     one, other = world(site=new_id()), world(site=new_id())
     answers = [
-        {"answer": {"id": each.ids["things"]["site"], "page": new_id(), "key": f"svc_{new_id()}"}}
-        for each in (one, other)
+        {"answer": {"id": answer.ids["things"]["site"], "page": new_id(), "key": f"svc_{new_id()}"}}
+        for answer in (one, other)
     ]
     assert upgrade._difference(answers[0], one, answers[1], other) == ""
 
@@ -33,7 +33,7 @@ def test_another_value_and_a_missing_field_are_differences(answer: Any) -> None:
     assert upgrade._difference({"answer": answer}, world(), expected, world())
 
 
-def figures(**changed: Any) -> dict[str, Any]:
+def figures(**changes: Any) -> dict[str, Any]:
     fine: dict[str, Any] = {"calls": 1, "lacking": [], "refused": [], "failed": {}, "otherwise": {}}
     keys = {"calls": 1, "recognized": 1, "repeated": []}
     return {
@@ -45,7 +45,7 @@ def figures(**changed: Any) -> dict[str, Any]:
         "keys_upgrade": keys,
         "keys_rollback": keys,
         "histories": {"seeds": [1], "calls": 1, "otherwise": {}},
-    } | changed
+    } | changes
 
 
 def test_a_failed_operation_fails_the_part() -> None:
@@ -55,9 +55,9 @@ def test_a_failed_operation_fails_the_part() -> None:
 
 
 def test_a_known_difference_does_not_fail_the_part_and_is_named() -> None:
-    known = figures()["upgrade"] | {"otherwise": {"get_spending": "-[] +[]"}}
-    upgrade._require_no_surprise(figures(upgrade=known))
-    assert "get_spending" in upgrade.section(figures(upgrade=known))
+    declared = figures()["upgrade"] | {"otherwise": {"get_spending": "-[] +[]"}}
+    upgrade._require_no_surprise(figures(upgrade=declared))
+    assert "get_spending" in upgrade.section(figures(upgrade=declared))
 
 
 def test_a_key_that_is_not_recognized_fails_the_part() -> None:
@@ -73,6 +73,6 @@ def test_a_clone_without_the_last_release_says_so(monkeypatch: pytest.MonkeyPatc
         raise subprocess.CalledProcessError(1, "git")
 
     monkeypatch.setattr(releases, "_git", git)
-    found = upgrade.run(1)
-    assert releases.FORMER_COMMIT in found["not_run"]
-    assert upgrade.section(found).startswith("Not run: ")
+    outcome = upgrade.run(1)
+    assert releases.FORMER_COMMIT in outcome["not_run"]
+    assert upgrade.section(outcome).startswith("Not run: ")

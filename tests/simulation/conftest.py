@@ -25,7 +25,7 @@ class Schedules:
         self.seeds, self.found = Counter[str](), dict[str, int]()
         self.seams, self.faults = 0, Counter[str]()
 
-    def of(self, name: str) -> Iterator[int]:
+    def seeds_of(self, name: str) -> Iterator[int]:
         """Yield the seeds of a scenario. With a time, each scenario has an equal share of it."""
         if self._one is not None:
             scenario, _, seed = self._one.partition(":")
@@ -74,7 +74,7 @@ def schedules(request: pytest.FixtureRequest) -> Iterator[Schedules]:
         # They are unknown to a run that does not name this folder.
         return request.config.getoption(name, None)
 
-    made = Schedules(option("--schedule"), option("--schedule-minutes"))
-    yield made
+    session_schedules = Schedules(option("--schedule"), option("--schedule-minutes"))
+    yield session_schedules
     if path := option("--schedule-figures"):
-        made.write(path)
+        session_schedules.write(path)

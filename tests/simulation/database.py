@@ -72,72 +72,74 @@ class SimulatedDatabase:
         task = self.schedule.task
         if task is None:
             return None
-        sent = Sent(event["model"], event["params"], event["context"])
-        self.schedule.seam(f"{task.process.name} {sent.name}")
-        reply = self._carry_out(sent)
+        request = Sent(event["model"], event["params"], event["context"])
+        self.schedule.seam(f"{task.process.name} {request.name}")
+        reply = self._carry_out(request)
         self.schedule.seam(f"{task.process.name} got its answer")
         return reply
 
-    def _carry_out(self, sent: Sent) -> Reply:
+    def _carry_out(self, request: Sent) -> Reply:
         random = self.schedule.random
         if random.random() >= self.rate:
-            return self._send(sent)
-        fault = random.choice(self._possible(sent))
+            return self._send(request)
+        fault = random.choice(self._possible(request))
         self.faults[fault.__name__.strip("_")] += 1
         self.schedule.trace.append(fault.__name__)
-        return fault(sent)
+        return fault(request)
 
-    def _possible(self, sent: Sent) -> list[Callable[[Sent], Reply]]:
+    def _possible(self, request: Sent) -> list[Callable[[Sent], Reply]]:
         faults = [self._throttled, self._failed, self._unreachable, self._answer_lost]
-        if sent.name in READS:
-            faults += [] if _is_consistent(sent) else [self._stale]
-            faults += [] if sent.name == "GetItem" else [self._torn]
-            faults += [self._unprocessed] if sent.name == "BatchGetItem" else []
+        if request.name in READS:
+            faults += [] if _is_consistent(request) else [self._stale]
+            faults += [] if request.name == "GetItem" else [self._torn]
+            faults += [self._unprocessed] if request.name == "BatchGetItem" else []
         else:
             faults += [self._late, self._conflict]
         if self.schedule.task.process.can_die:  # type: ignore[union-attr]  # ``answer`` has a task
             faults += [self._dead_before, self._dead_after]
         return faults
 
-    def _send(self, sent: Sent) -> Reply:
+    def _send(self, request: Sent) -> Reply:
         """Carry out a request, and remember the items that it replaces."""
-        places = list(map(_place_of, _actions(sent)))
-        before = [(place, place.rows.get(place.sk)) for place in places]
-        if before:
-            self._written.append((self.schedule.now, before))
-        reply: Reply = connection().client._make_request(sent.model, sent.params, sent.context)
+        places = list(map(_place_of, _actions(request)))
+        old_rows = [(place, place.rows.get(place.sk)) for place in places]
+        if old_rows:
+            self._written.append((self.schedule.now, old_rows))
+        reply: Reply = connection().client._make_request(
+            request.model, request.params, request.context
+        )
         return reply
 
     def _throttled(self, _: Sent) -> Reply:
-        return _refused("ProvisionedThroughputExceededException", 400)
+        return _error_reply("ProvisionedThroughputExceededException", 400)
 
     def _failed(self, _: Sent) -> Reply:
-        return _refused("InternalServerError", 500)
+        return _error_reply("InternalServerError", 500)
 
     def _unreachable(self, _: Sent) -> Reply:
         raise EndpointConnectionError(endpoint_url=ENDPOINT)
 
-    def _answer_lost(self, sent: Sent) -> Reply:
-        self._send(sent)
+    def _answer_lost(self, request: Sent) -> Reply:
+        self._send(request)
         raise ConnectionClosedError(endpoint_url=ENDPOINT)
 
-    def _late(self, sent: Sent) -> Reply:
+    def _late(self, request: Sent) -> Reply:
         """Carry out a request after its sender has given up, perhaps after its next attempt."""
         delay = self.schedule.random.uniform(0, LATE_SECONDS)
 
         def deliver() -> None:
             self.schedule.pause(delay)
-            self._send(sent)
+            self._send(request)
 
         self.schedule.start(self._network, deliver)
         self.schedule.pause(READ_SECONDS)
         raise ReadTimeoutError(endpoint_url=ENDPOINT)
 
-    def _conflict(self, sent: Sent) -> Reply:
-        if sent.name != TRANSACTION:
-            return _refused("TransactionConflictException", 400)
-        http, parsed = _refused("TransactionCanceledException", 400)
-        reasons = [{"Code": "None"} for _ in sent.body["TransactItems"]]
+    def _conflict(self, request: Sent) -> Reply:
+        if request.name != TRANSACTION:
+            return _error_reply("TransactionConflictException", 400)
+        http, parsed = _error_reply("TransactionCanceledException", 400)
+        reasons = [{"Code": "None"} for _ in request.body["TransactItems"]]
         self.schedule.random.choice(reasons)["Code"] = "TransactionConflict"
         return http, parsed | {"CancellationReasons": reasons}
 
@@ -145,35 +147,35 @@ class SimulatedDatabase:
         self.schedule.die()
         raise AssertionError("unreachable")
 
-    def _dead_after(self, sent: Sent) -> Reply:
-        self._send(sent)
-        return self._dead_before(sent)
+    def _dead_after(self, request: Sent) -> Reply:
+        self._send(request)
+        return self._dead_before(request)
 
-    def _stale(self, sent: Sent) -> Reply:
+    def _stale(self, request: Sent) -> Reply:
         """Answer a read as it was before some of the writes of the last second."""
-        recent = [each for at, each in self._written if at > self.schedule.now - STALE_SECONDS]
+        recent = [write for at, write in self._written if at > self.schedule.now - STALE_SECONDS]
         missed = recent[len(recent) - self.schedule.random.randint(0, len(recent)) :]
-        undone = [pair for each in reversed(missed) for pair in reversed(each)]
+        undone = [pair for write in reversed(missed) for pair in reversed(write)]
         redo = [(place, _exchange(place, item)) for place, item in undone]
         try:
-            return self._send(sent)
+            return self._send(request)
         finally:
             for place, item in reversed(redo):
                 _exchange(place, item)
 
-    def _torn(self, sent: Sent) -> Reply:
+    def _torn(self, request: Sent) -> Reply:
         """Answer a read of many items in two parts, between which other threads may write."""
-        if sent.name == "Query":
-            return self._torn_query(sent)
-        body = sent.body
+        if request.name == "Query":
+            return self._torn_query(request)
+        body = request.body
         parts: list[dict[str, Any]] = [{}, {}]
-        for table, request in body["RequestItems"].items():
-            for key in request["Keys"]:
+        for table, table_request in body["RequestItems"].items():
+            for key in table_request["Keys"]:
                 part = self.schedule.random.choice(parts)
-                part.setdefault(table, request | {"Keys": []})["Keys"].append(key)
+                part.setdefault(table, table_request | {"Keys": []})["Keys"].append(key)
         replies = []
         for part in filter(None, parts):
-            replies.append(self._send(sent.having(body | {"RequestItems": part})))
+            replies.append(self._send(request.having(body | {"RequestItems": part})))
             self.schedule.seam("between two parts of a read")
         http, parsed = replies[-1]
         for _, earlier in replies[:-1]:
@@ -181,57 +183,57 @@ class SimulatedDatabase:
                 parsed["Responses"].setdefault(table, []).extend(items)
         return http, parsed
 
-    def _torn_query(self, sent: Sent) -> Reply:
-        _, first = self._send(sent)
+    def _torn_query(self, request: Sent) -> Reply:
+        _, first = self._send(request)
         self.schedule.seam("between two parts of a read")
-        http, second = self._send(sent)
+        http, second = self._send(request)
         items = first.get("Items", [])
         if len(items) < 2 or any("sk" not in item for item in items):
             return http, second
         pivot = self.schedule.random.choice(items)["sk"]["S"]
-        forward = sent.body.get("ScanIndexForward", True)
+        forward = request.body.get("ScanIndexForward", True)
         early = [i for i in items if (i["sk"]["S"] <= pivot) == forward or i["sk"]["S"] == pivot]
         seen = {item["sk"]["S"] for item in early}
-        rest = [
+        remaining_rows = [
             item
             for item in second["Items"]
             if item["sk"]["S"] not in seen and (item["sk"]["S"] > pivot) == forward
         ]
-        merged = [*early, *rest]
+        merged = [*early, *remaining_rows]
         return http, second | {"Items": merged, "Count": len(merged)}
 
-    def _unprocessed(self, sent: Sent) -> Reply:
+    def _unprocessed(self, request: Sent) -> Reply:
         """Leave some keys of a batch unread."""
-        body, left, read = sent.body, dict[str, Any](), dict[str, Any]()
-        for table, request in body["RequestItems"].items():
-            keys = request["Keys"]
+        body, unprocessed, read = request.body, dict[str, Any](), dict[str, Any]()
+        for table, table_request in body["RequestItems"].items():
+            keys = table_request["Keys"]
             cut = self.schedule.random.randint(0, len(keys))
-            for part, chosen in ((read, keys[:cut]), (left, keys[cut:])):
-                if chosen:
-                    part[table] = request | {"Keys": chosen}
+            for part, part_keys in ((read, keys[:cut]), (unprocessed, keys[cut:])):
+                if part_keys:
+                    part[table] = table_request | {"Keys": part_keys}
         if not read:
-            return _refused("ProvisionedThroughputExceededException", 400)
-        http, parsed = self._send(sent.having(body | {"RequestItems": read}))
-        return http, parsed | {"UnprocessedKeys": left}
+            return _error_reply("ProvisionedThroughputExceededException", 400)
+        http, parsed = self._send(request.having(body | {"RequestItems": read}))
+        return http, parsed | {"UnprocessedKeys": unprocessed}
 
 
-def _is_consistent(sent: Sent) -> bool:
-    body = sent.body
-    parts = body["RequestItems"].values() if sent.name == "BatchGetItem" else [body]
+def _is_consistent(request: Sent) -> bool:
+    body = request.body
+    parts = body["RequestItems"].values() if request.name == "BatchGetItem" else [body]
     return any(part.get("ConsistentRead") for part in parts)
 
 
-def _actions(sent: Sent) -> list[tuple[str, dict[str, Any]]]:
+def _actions(request: Sent) -> list[tuple[str, dict[str, Any]]]:
     """Return the writes of a request as actions of a transaction."""
-    if sent.name == TRANSACTION:
-        return [pair for item in sent.body["TransactItems"] for pair in item.items()]
-    return [(WRITES[sent.name], sent.body)] if sent.name in WRITES else []
+    if request.name == TRANSACTION:
+        return [pair for item in request.body["TransactItems"] for pair in item.items()]
+    return [(WRITES[request.name], request.body)] if request.name in WRITES else []
 
 
 def _place_of(action: tuple[str, dict[str, Any]]) -> Any:
-    found = place_of(dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION], *action)
-    assert found is not None
-    return found
+    place = place_of(dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION], *action)
+    assert place is not None
+    return place
 
 
 def _exchange(place: Any, item: Any) -> Any:
@@ -242,7 +244,7 @@ def _exchange(place: Any, item: Any) -> Any:
     return there
 
 
-def _refused(code: str, status: int) -> Reply:
+def _error_reply(code: str, status: int) -> Reply:
     http, parsed = SimpleNamespace(status_code=status), dict[str, Any]()
     refusal(code, status)(http, parsed)
     return http, parsed

@@ -24,27 +24,31 @@ class _Unconditional(SimulatedDatabase):
     mark: str
     """Part of the key of these rows."""
 
-    def _send(self, sent: Sent) -> Reply:
-        body = sent.body
-        if sent.name == TRANSACTION:
+    def _send(self, request: Sent) -> Reply:
+        body = request.body
+        if request.name == TRANSACTION:
             body["TransactItems"] = [
-                {kind: self._changed(action) for kind, action in item.items()}
+                {kind: self._drop_condition(action) for kind, action in item.items()}
                 for item in body["TransactItems"]
             ]
-        elif sent.name == "UpdateItem":
-            body = self._changed(body)
-        return super()._send(sent.having(body))
+        elif request.name == "UpdateItem":
+            body = self._drop_condition(body)
+        return super()._send(request.having(body))
 
-    def _changed(self, action: Action) -> Action:
+    def _drop_condition(self, action: Action) -> Action:
         if self.mark not in _key(action) or "ConditionExpression" not in action:
             return action
-        left = {name: value for name, value in action.items() if name != "ConditionExpression"}
+        unconditional = {
+            name: value for name, value in action.items() if name != "ConditionExpression"
+        }
         for names in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
-            used = left.get("UpdateExpression", "")
-            left[names] = {n: v for n, v in left.get(names, {}).items() if n in used}
-            if not left[names]:
-                del left[names]
-        return left
+            used = unconditional.get("UpdateExpression", "")
+            unconditional[names] = {
+                n: v for n, v in unconditional.get(names, {}).items() if n in used
+            }
+            if not unconditional[names]:
+                del unconditional[names]
+        return unconditional
 
 
 class LostCondition(_Unconditional):
@@ -75,13 +79,13 @@ class _Outside(SimulatedDatabase):
     mark: str
     """Part of the key of these rows, or of the row."""
 
-    def _send(self, sent: Sent) -> Reply:
-        items = sent.body["TransactItems"] if sent.name == TRANSACTION else []
+    def _send(self, request: Sent) -> Reply:
+        items = request.body["TransactItems"] if request.name == TRANSACTION else []
         apart = [item for item in items if self.mark in _key(next(iter(item.values())))]
         if not apart:
-            return super()._send(sent)
-        rest = [item for item in items if item not in apart]
-        reply = super()._send(sent.having(sent.body | {"TransactItems": rest}))
+            return super()._send(request)
+        remaining_items = [item for item in items if item not in apart]
+        reply = super()._send(request.having(request.body | {"TransactItems": remaining_items}))
         if reply[0].status_code == 200:
             for kind, action in (pair for item in apart for pair in item.items()):
                 write = getattr(connection.connection().client, f"{kind.lower()}_item")

@@ -100,24 +100,28 @@ class Booking(Scenario):
         if pick([True, False]):
             change |= {"status": "confirmed", "startAt": pick(self.TIMES)}
         self.answers[name] = None
-        changed = simulation.persist(self.api, STATUS, change, f"change {number}")
-        self.answers[name] = answer if changed is not None and changed.status != 200 else changed
+        change_result = simulation.persist(self.api, STATUS, change, f"change {number}")
+        self.answers[name] = (
+            answer if change_result is not None and change_result.status != 200 else change_result
+        )
 
     def check(self) -> None:
         check_calendars(self.workspace, self.salon.resources)
-        stored = bookings_of(self.workspace)
+        bookings = bookings_of(self.workspace)
         for name, answer in self.answers.items():
-            own = [row for row in stored if row.client_name == name]
-            assert len(own) <= 1, f"{name} has {len(own)} bookings"
+            own_bookings = [row for row in bookings if row.client_name == name]
+            assert len(own_bookings) <= 1, f"{name} has {len(own_bookings)} bookings"
             if answer is None:
                 continue
             if answer.status != 200:
                 assert (answer.status, answer.data["code"]) == (409, "slot_unavailable")
-                assert own == [], f"{name} was refused, and has a booking"
+                assert own_bookings == [], f"{name} was refused, and has a booking"
                 continue
-            shown = answer.data["booking"]
-            assert [(row.id, row.status) for row in own] == [(shown["id"], shown["status"])]
-            assert own[0].starts_at == datetime.fromisoformat(shown["startAt"])
+            booking = answer.data["booking"]
+            assert [(row.id, row.status) for row in own_bookings] == [
+                (booking["id"], booking["status"])
+            ]
+            assert own_bookings[0].starts_at == datetime.fromisoformat(booking["startAt"])
 
 
 class Creating(Scenario):
@@ -134,19 +138,19 @@ class Creating(Scenario):
         self.answers[f"{title}#{number}"] = send({"title": title})
 
     def check(self) -> None:
-        stored = self.api.get("/api/projects/list?size=100")["projects"]
-        titles = Counter(site["title"] for site in stored)
-        assert counters.read(self.workspace, "SITE").get("total", 0) == len(stored)
+        projects = self.api.get("/api/projects/list?size=100")["projects"]
+        titles = Counter(site["title"] for site in projects)
+        assert counters.read(self.workspace, "SITE").get("total", 0) == len(projects)
         for place, answer in self.answers.items():
             title = place.partition("#")[0]
             assert titles[title] <= 1, f"{titles[title]} sites of one call"
             if answer is not None and answer.status == 200:
-                assert answer.data["project"]["id"] in {site["id"] for site in stored}
+                assert answer.data["project"]["id"] in {site["id"] for site in projects}
         bodies: dict[str, set[bytes]] = {}
         for place, answer in self.answers.items():
             if answer is not None and answer.status == 200:
                 bodies.setdefault(place.partition("#")[0], set()).add(answer.body)
-        assert all(len(each) == 1 for each in bodies.values())
+        assert all(len(answers) == 1 for answers in bodies.values())
 
 
 class Stock(Scenario):
@@ -165,12 +169,12 @@ class Stock(Scenario):
             self.answers[key] = simulation.persist(self.api, "/api/products/update", body, key)
 
     def check(self) -> None:
-        left = self.api.get(f"/api/products/{self.product}")["product"]["stock"]
+        stock_left = self.api.get(f"/api/products/{self.product}")["product"]["stock"]
         ends = self.answers.items()
-        sold = [key for key, each in ends if each is not None and each.status == 200]
-        unknown = sum(each is None for each in self.answers.values())
-        assert left >= 0
-        assert left in {self.PIECES - 2 * (len(sold) + n) for n in range(unknown + 1)}
+        sold = [key for key, answer in ends if answer is not None and answer.status == 200]
+        unknown = sum(answer is None for answer in self.answers.values())
+        assert stock_left >= 0
+        assert stock_left in {self.PIECES - 2 * (len(sold) + n) for n in range(unknown + 1)}
         for answer in self.answers.values():
             assert (
                 answer is None
@@ -186,8 +190,8 @@ class Editing(Scenario):
 
     def prepare(self) -> None:
         site = self.api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
-        made = self.api.post("/api/pages/create", {"projectId": site, "title": "Bread"})
-        self.page = made["page"]["id"]
+        page = self.api.post("/api/pages/create", {"projectId": site, "title": "Bread"})
+        self.page = page["page"]["id"]
         self.api.post("/api/pages/save-html", {"id": self.page, "html": "<p>-</p>"})
 
     def act(self, simulation: Simulation, number: int) -> None:
@@ -237,7 +241,7 @@ class TallyRow(ControlRow):
         unit.update(cls(f"TALLY#{name}", "-"), [cls.times.add(1)], either)
 
     @classmethod
-    def of(cls, name: str) -> int:
+    def read_count(cls, name: str) -> int:
         """Return how often a step was counted."""
         row = cls.find(f"TALLY#{name}", "-")
         return int(row.times) if row else 0
@@ -266,15 +270,15 @@ class Charging(Scenario):
             for _ in range(6):
                 key = f"top-up {number}"
                 call = partial(as_operator, "credit", **body, idempotencyKey=key)
-                done: list[Any] = []
-                if simulation.serve(partial(self._note, done, call)) and done:
+                responses: list[Any] = []
+                if simulation.serve(partial(self._note, responses, call)) and responses:
                     break
-            self.credited[f"top-up {number}"] = bool(done)
+            self.credited[f"top-up {number}"] = bool(responses)
 
     @staticmethod
-    def _note(done: list[Any], call: Any) -> None:
+    def _note(responses: list[Any], call: Any) -> None:
         with suppress(AppError):
-            done.append(call())
+            responses.append(call())
 
     def act(self, simulation: Simulation, number: int) -> None:
         for turn in range(2):
@@ -363,7 +367,7 @@ class Jobs(Scenario):
         assert schedule.task is not None
         process = schedule.task.process
         holders = self.holders.setdefault(name, [])
-        self.shared |= any(each.alive for each in holders)
+        self.shared |= any(holder.alive for holder in holders)
         holders.append(process)
         try:
             schedule.pause(self.simulation.random.uniform(0, 5))
@@ -379,7 +383,9 @@ class Jobs(Scenario):
 
     def check(self) -> None:
         assert not self.shared, "two live runners did one job at the same time"
-        assert {name: TallyRow.of(name) for name in self.names} == dict.fromkeys(self.names, 1)
+        assert {name: TallyRow.read_count(name) for name in self.names} == dict.fromkeys(
+            self.names, 1
+        )
         assert jobs.oldest_due(Queue.MAIN) is None
 
 
@@ -422,15 +428,15 @@ class Events(Scenario):
             simulation.persist(self.api, "/api/forms/collection-status", body, key)
 
     def _submit(self, simulation: Simulation, visitor: str) -> str | None:
-        made: list[str] = []
+        lead_ids: list[str] = []
 
         def send() -> None:
             with suppress(AppError):
-                made.append(submit(self.form, visitor, visitor, name=visitor))
+                lead_ids.append(submit(self.form, visitor, visitor, name=visitor))
 
         for _ in range(6):
-            if simulation.serve(send) and made:
-                return made[0]
+            if simulation.serve(send) and lead_ids:
+                return lead_ids[0]
             simulation.schedule.pause(simulation.random.uniform(0.1, 10))
         return None
 
@@ -443,24 +449,26 @@ class Events(Scenario):
             return PostReply(500, b"", None, 1)
         event = json.loads(body)
         data = event["data"]
-        told = (event["type"], data["id"], data["revision"], data.get("previousStatus"))
-        assert self.received.setdefault(headers["webhook-id"], told) == told
+        reported = (event["type"], data["id"], data["revision"], data.get("previousStatus"))
+        assert self.received.setdefault(headers["webhook-id"], reported) == reported
         if random.random() < fails:
             raise UpstreamError("the answer is lost")
         return PostReply(200, b"", None, 1)
 
     def check(self) -> None:
         leads = self.api.get("/api/forms/collection-list?size=100")["collections"]
-        made = Counter(lead["id"] for lead in leads)
-        assert self.acknowledged <= made.keys()
-        told = sorted(self.received.values(), key=lambda each: each[2])
-        assert Counter(lead for kind, lead, *_ in told if kind == self.TYPES[0]) == made
-        for lead in made:
+        created_counts = Counter(lead["id"] for lead in leads)
+        assert self.acknowledged <= created_counts.keys()
+        reports = sorted(self.received.values(), key=lambda report: report[2])
+        assert (
+            Counter(lead for kind, lead, *_ in reports if kind == self.TYPES[0]) == created_counts
+        )
+        for lead in created_counts:
             history = self.api.get(f"/api/forms/collection/{lead}")["history"]
-            changes = [each["change"].split() for each in history]
+            changes = [change_record["change"].split() for change_record in history]
             former = [words[1] for words in changes if words[0] == "status:"]
             assert [
-                was for kind, of, _, was in told if (kind, of) == (self.TYPES[1], lead)
+                was for kind, of, _, was in reports if (kind, of) == (self.TYPES[1], lead)
             ] == former
 
 

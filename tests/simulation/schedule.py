@@ -205,7 +205,7 @@ class SimulatedPool:
         """Return the results of a call for each item, in order."""
         return [
             future.result()
-            for future in [self.submit(call, *each) for each in zip(*items, strict=True)]
+            for future in [self.submit(call, *arguments) for arguments in zip(*items, strict=True)]
         ]
 
     def shutdown(self) -> None:

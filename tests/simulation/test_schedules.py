@@ -31,23 +31,26 @@ World = Callable[[str], Scenario]
 
 
 @pytest.fixture
-def _made() -> dict[str, tuple[Scenario, Any]]:
+def scenario_worlds() -> dict[str, tuple[Scenario, Any]]:
     """The worlds of a test. Their objects are removed with the database."""
     return {}
 
 
 @pytest.fixture
 def world(
-    database: None, empty: Callable[[], None], _made: dict[str, tuple[Scenario, Any]]
+    database: None, empty: Callable[[], None], scenario_worlds: dict[str, tuple[Scenario, Any]]
 ) -> Iterator[World]:
     """Return a function that restores the world of a scenario. Its ids are always the same."""
 
     def restore(name: str) -> Scenario:
-        if name not in _made:
+        if name not in scenario_worlds:
             empty()
             scenario = _make(SCENARIOS[name])
-            _made[name] = scenario, {n: _partitions(t.items) for n, t in moto_tables().items()}
-        scenario, rows = _made[name]
+            scenario_worlds[name] = (
+                scenario,
+                {n: _partitions(t.items) for n, t in moto_tables().items()},
+            )
+        scenario, rows = scenario_worlds[name]
         for table, saved in rows.items():
             items = moto_tables()[table].items
             items.clear()
@@ -57,7 +60,9 @@ def world(
 
     # A function, because the world of the scenario is made later.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(post, "post", lambda *request: _of(Events, _made).receive(*request))
+        patch.setattr(
+            post, "post", lambda *request: _world_of_kind(Events, scenario_worlds).receive(*request)
+        )
         yield restore
 
 
@@ -66,8 +71,8 @@ def _partitions(items: dict[Any, Any]) -> dict[Any, Any]:
     return {pk: dict(rows) for pk, rows in items.items()}
 
 
-def _of(kind: type[Scenario], made: dict[str, tuple[Scenario, Any]]) -> Any:
-    return next(each for each, _ in made.values() if isinstance(each, kind))
+def _world_of_kind(kind: type[Scenario], worlds: dict[str, tuple[Scenario, Any]]) -> Any:
+    return next(world for world, _ in worlds.values() if isinstance(world, kind))
 
 
 def _make(kind: type[Scenario]) -> Scenario:
@@ -76,8 +81,8 @@ def _make(kind: type[Scenario]) -> Scenario:
         patch.setattr(os, "urandom", entropy.randbytes)
         patch.setattr(random, "_urandom", entropy.randbytes)
         as_operator("create_account", email=OWNER, password=PASSWORD, role="admin")
-        made = as_operator("create_workspace", owner=OWNER, name="Bakery", plan="business")
-        owner = Owner(workspaces.get(made["workspaceId"]))
+        workspace = as_operator("create_workspace", owner=OWNER, name="Bakery", plan="business")
+        owner = Owner(workspaces.get(workspace["workspaceId"]))
         return kind(owner, owner.api())
 
 
@@ -97,7 +102,7 @@ def run(world: World, name: str, seed: int, database: type[SimulatedDatabase]) -
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_no_schedule_breaks_a_promise(name: str, world: World, schedules: Schedules) -> None:
-    for seed in schedules.of(name):
+    for seed in schedules.seeds_of(name):
         simulation = run(world, name, seed, SimulatedDatabase)
         schedules.note(name, simulation)
 

@@ -22,16 +22,18 @@ def seed(workspace_id: str, noun: str, count: int) -> Iterator[int]:
     last = last_moment(noun, count)
     counts: dict[str, Counter[str]] = {}
     with clock.using(lambda: last), BatchWriter() as writer:
-        made = chain(parents(workspace_id, noun, count), records(workspace_id, noun, count, seed=1))
-        while chunk := list(islice(made, CHUNK)):
+        all_records = chain(
+            parents(workspace_id, noun, count), records(workspace_id, noun, count, seed=1)
+        )
+        while chunk := list(islice(all_records, CHUNK)):
             for record in chunk:
                 for row in _rows(workspace_id, record):
                     writer.put(type(row), row.serialize())
                 listing = LISTINGS[type(record)]
                 counts.setdefault(listing.noun, Counter()).update(listing.counters(record.facets))
             yield len(chunk)
-    for listed, changes in counts.items():
-        for row, actions in counters.shard_updates(workspace_id, listed, changes):
+    for counted_listing, changes in counts.items():
+        for row, actions in counters.shard_updates(workspace_id, counted_listing, changes):
             row.update(actions)
 
 

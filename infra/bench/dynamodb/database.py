@@ -35,8 +35,8 @@ def seeded(noun: str, counts: Sequence[int]) -> Iterator[None]:
         for count in counts:
             label = f"seeding {count:,} {noun}"
             with click.progressbar(length=count, label=label, file=sys.stderr) as bar:
-                for done in bulk.seed(workspace(count), noun, count):
-                    bar.update(done)
+                for written_count in bulk.seed(workspace(count), noun, count):
+                    bar.update(written_count)
         yield
     finally:
         database.stop()

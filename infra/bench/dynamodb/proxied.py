@@ -160,9 +160,9 @@ def _service(endpoint: str) -> Iterator[Service]:
             stderr=output,
         )
         try:
-            while READY not in (said := Path(output.name).read_text()):
+            while READY not in (output_text := Path(output.name).read_text()):
                 if process.poll() is not None:
-                    raise RuntimeError(said)
+                    raise RuntimeError(output_text)
                 time.sleep(0.1)
             yield Service(port, DataDir(Path(folder)).demo["key"])
         finally:
@@ -192,8 +192,8 @@ def _calls(service: Service) -> dict[str, list[Call]]:
     """Return the calls by name. The first of each is not counted."""
 
     def id_of(path: str, name: str, position: int = 0) -> str:
-        found: str = service.get(path)[name][position]["id"]
-        return found
+        object_id: str = service.get(path)[name][position]["id"]
+        return object_id
 
     product = id_of("/api/products/list", "products")
     form, agent = id_of("/api/forms/list", "forms", -1), id_of("/api/agents/list", "agents")

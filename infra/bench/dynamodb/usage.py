@@ -60,9 +60,9 @@ class DatabaseUsage:
         decide how long a call waits for the database.
         """
         depths: list[tuple[float, int]] = []
-        for request in sorted(self.requests, key=lambda each: each.start):
-            before = [depth for end, depth in depths if end <= request.start]
-            depths.append((request.end, max(before, default=0) + 1))
+        for request in sorted(self.requests, key=lambda request: request.start):
+            earlier_depths = [depth for end, depth in depths if end <= request.start]
+            depths.append((request.end, max(earlier_depths, default=0) + 1))
         return max((depth for _, depth in depths), default=0)
 
 

@@ -32,8 +32,8 @@ def write(project: Path, stage: str, resources: list[Resource]) -> None:
     """Write these resources, in this order, as the ones that Chalice has deployed."""
     file = file_of(project, stage)
     file.parent.mkdir(parents=True, exist_ok=True)
-    whole = {"resources": resources, "schema_version": "2.0", "backend": "api"}
-    file.write_text(json.dumps(whole, indent=2))
+    state = {"resources": resources, "schema_version": "2.0", "backend": "api"}
+    file.write_text(json.dumps(state, indent=2))
 
 
 def read(project: Path, stage: str) -> list[Resource]:
@@ -44,12 +44,12 @@ def read(project: Path, stage: str) -> list[Resource]:
 
 def value(resources: list[Resource], name: str, field: str) -> str:
     """Return a field of the resource that has this name in Chalice's file."""
-    return next(each[field] for each in resources if each["name"] == name)
+    return next(resource[field] for resource in resources if resource["name"] == name)
 
 
 def functions(resources: list[Resource]) -> list[str]:
     """Return the ARNs of the functions."""
-    return [each["lambda_arn"] for each in resources if "lambda_arn" in each]
+    return [resource["lambda_arn"] for resource in resources if "lambda_arn" in resource]
 
 
 def existing(account: Account, stage: str) -> list[Resource]:
@@ -59,19 +59,25 @@ def existing(account: Account, stage: str) -> list[Resource]:
     their functions.
     """
     names = [name for name in _functions(account, stage) if name not in FUNCTIONS]
-    candidates = [each for name in (*names, *FUNCTIONS) for each in _of(account, stage, name)]
-    return [each for each in candidates if _exists(account, each)] + _rest_api(account, stage)
+    candidates = [
+        resource
+        for name in (*names, *FUNCTIONS)
+        for resource in _created_resources(account, stage, name)
+    ]
+    return [candidate for candidate in candidates if _exists(account, candidate)] + _rest_api(
+        account, stage
+    )
 
 
 def _functions(account: Account, stage: str) -> list[str]:
     """Return Chalice's names of the stage's functions besides the one of all routes."""
     pages = account.client("lambda").get_paginator("list_functions").paginate()
-    names = [each["FunctionName"] for page in pages for each in page["Functions"]]
+    names = [function["FunctionName"] for page in pages for function in page["Functions"]]
     ours = f"{function_name(stage, API)}-"
     return [name.removeprefix(ours) for name in names if name.startswith(ours)]
 
 
-def _of(account: Account, stage: str, name: str) -> Iterator[Resource]:
+def _created_resources(account: Account, stage: str, name: str) -> Iterator[Resource]:
     """Yield the resources that Chalice creates for a function, by the names that it assigns."""
     partition = account.user.split(":")[1]
     full = function_name(stage, name)
@@ -115,15 +121,15 @@ def _exists(account: Account, resource: Resource) -> bool:
 
 def _rest_api(account: Account, stage: str) -> list[Resource]:
     """Return the stage's REST API, whose id AWS chooses."""
-    found = gateway.find(account.client("apigateway"), APP, function_name(stage, API))
-    if found is None:
+    api = gateway.find(account.client("apigateway"), APP, function_name(stage, API))
+    if api is None:
         return []
-    place = f"https://{found}.execute-api.{account.region}.amazonaws.com/{stage}/"
+    place = f"https://{api}.execute-api.{account.region}.amazonaws.com/{stage}/"
     return [
         {
             "name": "rest_api",
             "resource_type": "rest_api",
-            "rest_api_id": found,
+            "rest_api_id": api,
             "rest_api_url": place,
         }
     ]

@@ -85,20 +85,22 @@ class Stack:
 
     def outputs(self) -> dict[str, str] | None:
         """Return the outputs of the stack; None if it does not exist or was never created."""
-        found = self._found()
-        if found is None or found["StackStatus"] in {REVIEW, *NEVER_CREATED}:
+        description = self._describe()
+        if description is None or description["StackStatus"] in {REVIEW, *NEVER_CREATED}:
             return None
-        return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", ())}
+        return {
+            output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())
+        }
 
     def can_be_compared(self) -> bool:
         """Whether CloudFormation can look for drift: the stack exists and is not changing."""
-        found = self._found()
-        return found is not None and found["StackStatus"] in COMPARABLE
+        description = self._describe()
+        return description is not None and description["StackStatus"] in COMPARABLE
 
     def parameters(self) -> dict[str, str]:
         """Return the stack's current parameters; secrets are masked with asterisks."""
-        found = self._found() or {}
-        return {p["ParameterKey"]: p["ParameterValue"] for p in found.get("Parameters", ())}
+        description = self._describe() or {}
+        return {p["ParameterKey"]: p["ParameterValue"] for p in description.get("Parameters", ())}
 
     def apply(
         self,
@@ -129,11 +131,11 @@ class Stack:
             self._discard_change_set()
             raise
         if changes is not None:
-            before = self._event_ids()
+            earlier_events = self._event_ids()
             self.client.execute_change_set(StackName=self.name, ChangeSetName=self._change_set)
-            status = self._wait_until_stable(before)
+            status = self._wait_until_stable(earlier_events)
             if status not in COMPLETE:
-                msg = f"The stack {self.name} is {status}: {self._failure(before)}"
+                msg = f"The stack {self.name} is {status}: {self._failure(earlier_events)}"
                 raise StackError(msg)
         else:
             self._discard_change_set()
@@ -146,14 +148,14 @@ class Stack:
         Raises:
             StackError: a resource of the stack could not be deleted.
         """
-        if (found := self._found()) is None:
+        if (description := self._describe()) is None:
             return False
-        before = self._event_ids()
+        earlier_events = self._event_ids()
         # A deleted stack can be described only by its id.
-        self.client.delete_stack(StackName=found["StackId"])
-        status = self._wait_until_stable(before, found["StackId"])
+        self.client.delete_stack(StackName=description["StackId"])
+        status = self._wait_until_stable(earlier_events, description["StackId"])
         if status not in {None, "DELETE_COMPLETE"}:
-            msg = f"The stack {self.name} is {status}: {self._failure(before)}"
+            msg = f"The stack {self.name} is {status}: {self._failure(earlier_events)}"
             raise StackError(msg)
         return True
 
@@ -166,15 +168,15 @@ class Stack:
             )
             raise StackError(msg)
 
-    def _found(self, name: str | None = None) -> dict[str, Any] | None:
+    def _describe(self, name: str | None = None) -> dict[str, Any] | None:
         try:
             answer = self.client.describe_stacks(StackName=name or self.name)
         except ClientError as error:
             if code(error) == "ValidationError":  # "Stack with id … does not exist"
                 return None
             raise
-        found: dict[str, Any] = answer["Stacks"][0]
-        return found
+        stack: dict[str, Any] = answer["Stacks"][0]
+        return stack
 
     def _prepare(self) -> bool:
         """Wait until no other change is in progress; return whether the stack can be updated.
@@ -204,9 +206,9 @@ class Stack:
         body = stacks.template(self.stack)
         if adopt:
             place = {"AWS::AccountId": self.account.id, "AWS::Region": self.region}
-            body = stacks.with_literal_names(body, {**parameters, **place})
-        taken = self._template_parameters(body)
-        kept = (self.parameters().keys() if update else set()) - parameters.keys()
+            body = stacks.insert_names(body, {**parameters, **place})
+        template_parameters = self._template_parameters(body)
+        previous_parameters = (self.parameters().keys() if update else set()) - parameters.keys()
         self.client.create_change_set(
             StackName=self.name,
             ChangeSetName=self._change_set,
@@ -216,17 +218,20 @@ class Stack:
             ImportExistingResources=adopt,
             Parameters=[
                 *({"ParameterKey": k, "ParameterValue": parameters[k]} for k in parameters),
-                *({"ParameterKey": k, "UsePreviousValue": True} for k in kept & taken),
+                *(
+                    {"ParameterKey": k, "UsePreviousValue": True}
+                    for k in previous_parameters & template_parameters
+                ),
             ],
         )
         while True:
-            made = self.client.describe_change_set(
+            change_set = self.client.describe_change_set(
                 StackName=self.name, ChangeSetName=self._change_set
             )
-            if made["Status"] == "CREATE_COMPLETE":
-                return list(self._changes(made))
-            if made["Status"] == "FAILED":
-                reason = made.get("StatusReason", "")
+            if change_set["Status"] == "CREATE_COMPLETE":
+                return list(self._changes(change_set))
+            if change_set["Status"] == "FAILED":
+                reason = change_set.get("StatusReason", "")
                 if any(text in reason for text in NO_CHANGES):
                     return None
                 msg = f"CloudFormation does not take the stack {self.name}: {reason}"
@@ -239,21 +244,21 @@ class Stack:
         The change set's own reason has no details.
         """
         try:
-            found = self.client.describe_events(
+            events = self.client.describe_events(
                 StackName=self.name, ChangeSetName=self._change_set, Filters={"FailedEvents": True}
             )
         except ClientError:
             return []
         return [
             f"{event.get('LogicalResourceId', self.name)}: {event['ValidationStatusReason']}"
-            for event in found["OperationEvents"]
+            for event in events["OperationEvents"]
             if event.get("ValidationStatusReason")
         ]
 
     def _template_parameters(self, body: str) -> set[str]:
         """Return the names of a template's parameters."""
         summary = self.client.get_template_summary(TemplateBody=body)
-        return {each["ParameterKey"] for each in summary.get("Parameters", ())}
+        return {parameter["ParameterKey"] for parameter in summary.get("Parameters", ())}
 
     def _changes(self, page: dict[str, Any]) -> Iterator[Change]:
         while True:
@@ -275,19 +280,19 @@ class Stack:
         """Delete the change set, and the stack if it consists only of that change set."""
         with suppress(ClientError):
             self.client.delete_change_set(StackName=self.name, ChangeSetName=self._change_set)
-        if (found := self._found()) and found["StackStatus"] == REVIEW:
+        if (description := self._describe()) and description["StackStatus"] == REVIEW:
             self.client.delete_stack(StackName=self.name)
 
-    def _wait_until_stable(self, before: set[str], name: str | None = None) -> str | None:
+    def _wait_until_stable(self, earlier_events: set[str], name: str | None = None) -> str | None:
         """Wait until the stack is stable and report its events meanwhile; return its status."""
-        seen = set(before)
+        seen = set(earlier_events)
         while True:
-            found = self._found(name)
+            description = self._describe(name)
             for event in reversed(self._events(name)):
                 if event["EventId"] not in seen:
                     seen.add(event["EventId"])
                     self.progress.note(_event_text(event))
-            status = str(found["StackStatus"]) if found else None
+            status = str(description["StackStatus"]) if description else None
             if status is None or status == REVIEW or not status.endswith("_IN_PROGRESS"):
                 return status
             time.sleep(POLL_SECONDS)
@@ -304,10 +309,12 @@ class Stack:
         events: list[dict[str, Any]] = answer["StackEvents"]
         return events
 
-    def _failure(self, before: set[str]) -> str:
-        """Return the first reason of a failure among the events that are not in ``before``."""
+    def _failure(self, earlier_events: set[str]) -> str:
+        """Return the first reason of a failure that is not among ``earlier_events``."""
         for event in reversed(self._events()):
-            if event["EventId"] not in before and event["ResourceStatus"].endswith("_FAILED"):
+            if event["EventId"] not in earlier_events and event["ResourceStatus"].endswith(
+                "_FAILED"
+            ):
                 reason = event.get("ResourceStatusReason", "no reason was given")
                 advice = next((says for text, says in ADVICE.items() if text in reason), "")
                 return f"{event['LogicalResourceId']}: {reason}{advice}"

@@ -17,12 +17,12 @@ def find(stacks: Sequence[Stack], progress: Progress) -> list[str]:
     is noted.
     """
     begun = [(stack, _begin(stack, progress)) for stack in stacks if stack.can_be_compared()]
-    found: list[str] = []
+    findings: list[str] = []
     for stack, detection in begun:
         if detection:
             _wait(stack, detection, progress)
-            found += _changed(stack)
-    return found
+            findings += _drifted_resources(stack)
+    return findings
 
 
 def _begin(stack: Stack, progress: Progress) -> str | None:
@@ -45,7 +45,7 @@ def _wait(stack: Stack, detection: str, progress: Progress) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _changed(stack: Stack) -> Iterator[str]:
+def _drifted_resources(stack: Stack) -> Iterator[str]:
     """Yield the drifted resources with the paths of their properties. Values may be secret."""
     page = {"NextToken": ""}
     while "NextToken" in page:
@@ -53,8 +53,8 @@ def _changed(stack: Stack) -> Iterator[str]:
         page = stack.client.describe_stack_resource_drifts(
             StackName=stack.name, StackResourceDriftStatusFilters=["MODIFIED", "DELETED"], **more
         )
-        for each in page["StackResourceDrifts"]:
-            paths = ", ".join(p["PropertyPath"] for p in each.get("PropertyDifferences", ()))
-            status = each["StackResourceDriftStatus"]
-            about = f"{status} {each['ResourceType']} {each['PhysicalResourceId']} {paths}"
+        for drift in page["StackResourceDrifts"]:
+            paths = ", ".join(p["PropertyPath"] for p in drift.get("PropertyDifferences", ()))
+            status = drift["StackResourceDriftStatus"]
+            about = f"{status} {drift['ResourceType']} {drift['PhysicalResourceId']} {paths}"
             yield f"{stack.name}: {about.rstrip()}"

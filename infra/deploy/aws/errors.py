@@ -24,7 +24,7 @@ def code(error: exceptions.ClientError) -> str:
 def explain(error: Exception) -> str | None:
     """Return an explanation of an AWS SDK error, with advice; None if the error is not known."""
     if isinstance(error, exceptions.ClientError):
-        return _refused(error)
+        return _describe_refusal(error)
     if isinstance(error, exceptions.ProfileNotFound):
         return f"{error}. Set AWS_PROFILE to one that ~/.aws/config has."
     if isinstance(error, (exceptions.EndpointConnectionError, exceptions.ConnectTimeoutError)):
@@ -42,7 +42,7 @@ _SAYS: dict[type[Exception], str] = {
 }
 
 
-def _refused(error: exceptions.ClientError) -> str:
+def _describe_refusal(error: exceptions.ClientError) -> str:
     name = code(error)
     if name in EXPIRED:
         return EXPIRED_CREDENTIALS

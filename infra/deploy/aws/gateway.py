@@ -87,19 +87,19 @@ def find(client: Any, name: str, function: str) -> str | None:  # noqa: ANN401  
     Raises:
         click.ClickException: there are several.
     """
-    found = [
+    apis = [
         api["id"]
         for page in client.get_paginator("get_rest_apis").paginate()
         for api in page["items"]
         if api["name"] == name and _calls(client, api["id"], function)
     ]
-    if len(found) > 1:
+    if len(apis) > 1:
         msg = (
-            f"Several REST APIs lead to {function}: {', '.join(found)}. Delete all but the one "
+            f"Several REST APIs lead to {function}: {', '.join(apis)}. Delete all but the one "
             "that the edge stack leads to (aws apigateway delete-rest-api)."
         )
         raise click.ClickException(msg)
-    return found[0] if found else None
+    return apis[0] if apis else None
 
 
 def _calls(client: Any, api: str, function: str) -> bool:  # noqa: ANN401  boto3's own

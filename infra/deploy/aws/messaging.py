@@ -34,25 +34,25 @@ def checks(account: Account, stage: str, root: Path) -> Iterator[tuple[str, Call
 
 def _ses_account(account: Account) -> Result:
     """Whether SES sends mails of this account, and to anyone."""
-    found = account.client("sesv2").get_account()
-    if not found["SendingEnabled"]:
+    state = account.client("sesv2").get_account()
+    if not state["SendingEnabled"]:
         return False, (
-            f"SES has stopped all mails of this account (state {found['EnforcementStatus']}). Read "
+            f"SES has stopped all mails of this account (state {state['EnforcementStatus']}). Read "
             "the reason in the console of SES under Reputation metrics, and answer AWS's case."
         )
-    if not found["ProductionAccessEnabled"]:
+    if not state["ProductionAccessEnabled"]:
         return None, (
             "SES is in its sandbox: it mails verified addresses only. Request production access in "
             "the console of SES, under Account dashboard."
         )
-    quota = found["SendQuota"]
+    quota = state["SendQuota"]
     return True, f"SES sends {quota['Max24HourSend']:,.0f} mails a day"
 
 
 def _identity(account: Account, domain: str) -> Result:
     """Whether the domain of ``MAIL_FROM`` is verified."""
     try:
-        found = account.client("sesv2").get_email_identity(EmailIdentity=domain)
+        identity = account.client("sesv2").get_email_identity(EmailIdentity=domain)
     except ClientError as error:
         if code(error) != ABSENT:
             raise
@@ -60,7 +60,7 @@ def _identity(account: Account, domain: str) -> Result:
             f"SES does not know {domain}, the domain of MAIL_FROM. Create it as an identity in SES "
             "in this region, and its DKIM records in your DNS (docs/runbook.md, Mail)."
         )
-    if not found["VerifiedForSendingStatus"]:
+    if not identity["VerifiedForSendingStatus"]:
         return False, (
             f"SES has not verified {domain} yet. Create the DKIM records that its page in the "
             "console of SES names, and wait up to three days."
@@ -72,7 +72,7 @@ def _configuration_set(account: Account, name: str) -> Result:
     """Whether the configuration set exists, sends, and reports bounces and complaints."""
     client = account.client("sesv2")
     try:
-        found = client.get_configuration_set(ConfigurationSetName=name)
+        configuration_set = client.get_configuration_set(ConfigurationSetName=name)
         answer = client.get_configuration_set_event_destinations(ConfigurationSetName=name)
     except ClientError as error:
         if code(error) != ABSENT:
@@ -81,7 +81,7 @@ def _configuration_set(account: Account, name: str) -> Result:
             f"The configuration set {name} does not exist, so SES sends nothing. make deploy "
             "creates it, unless MAIL_SES_CONFIGURATION_SET names one of your own: create that."
         )
-    if not found.get("SendingOptions", {}).get("SendingEnabled", True):
+    if not configuration_set.get("SendingOptions", {}).get("SendingEnabled", True):
         return False, (
             f"Sending with the configuration set {name} is switched off. When the reason is gone: "
             "aws sesv2 put-configuration-set-sending-options --sending-enabled "
@@ -89,9 +89,9 @@ def _configuration_set(account: Account, name: str) -> Result:
         )
     reported = {
         kind
-        for each in answer["EventDestinations"]
-        if each["Enabled"] and "SnsDestination" in each
-        for kind in each["MatchingEventTypes"]
+        for destination in answer["EventDestinations"]
+        if destination["Enabled"] and "SnsDestination" in destination
+        for kind in destination["MatchingEventTypes"]
     }
     if missing := {"SEND", "BOUNCE", "COMPLAINT"} - reported:
         return False, (

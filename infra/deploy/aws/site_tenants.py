@@ -14,14 +14,16 @@ _LATER = {"EntityNotFound", "InvalidIfMatchVersion", "PreconditionFailed", "Reso
 """Errors of a tenant that is changing, or has gone, meanwhile."""
 
 
-def delete(client: Any, distribution: str, kept: str, progress: Progress) -> None:  # noqa: ANN401  boto3's own
-    """Delete all tenants of a distribution but the one named ``kept``, and wait for that.
+def delete(client: Any, distribution: str, kept_name: str, progress: Progress) -> None:  # noqa: ANN401  boto3's own
+    """Delete all tenants of a distribution but the one named ``kept_name``, and wait for that.
 
     CloudFront deletes no distribution with tenants, and no tenant that is enabled anywhere.
     """
-    while tenants := [each for each in _list(client, distribution) if each["Name"] != kept]:
+    while tenants := [
+        tenant for tenant in _list(client, distribution) if tenant["Name"] != kept_name
+    ]:
         for tenant in tenants:
-            names = ", ".join(each["Domain"] for each in tenant["Domains"])
+            names = ", ".join(domain["Domain"] for domain in tenant["Domains"])
             try:
                 if tenant.get("Enabled", True):
                     progress.note(f"{names}: no longer served")
@@ -37,10 +39,10 @@ def delete(client: Any, distribution: str, kept: str, progress: Progress) -> Non
 
 
 def _list(client: Any, distribution: str) -> Iterator[dict[str, Any]]:  # noqa: ANN401  boto3's own
-    wanted: dict[str, Any] = {"AssociationFilter": {"DistributionId": distribution}}
+    query: dict[str, Any] = {"AssociationFilter": {"DistributionId": distribution}}
     while True:
-        page = client.list_distribution_tenants(**wanted)
+        page = client.list_distribution_tenants(**query)
         yield from page.get("DistributionTenantList", ())
         if not page.get("NextMarker"):
             return
-        wanted["Marker"] = page["NextMarker"]
+        query["Marker"] = page["NextMarker"]

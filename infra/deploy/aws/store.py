@@ -76,15 +76,15 @@ class Store:
     def versions(self, key: str) -> list[Version]:
         """Return the versions of an object, newest first."""
         pages = self._s3.get_paginator("list_object_versions").paginate(Prefix=key, **self._where)
-        found = [each for page in pages for each in page.get("Versions", ())]
+        versions = [version for page in pages for version in page.get("Versions", ())]
         return [
             Version(
-                each["VersionId"],
-                self._s3.head_object(Key=key, VersionId=each["VersionId"], **self._where)[
+                version["VersionId"],
+                self._s3.head_object(Key=key, VersionId=version["VersionId"], **self._where)[
                     "Metadata"
                 ],
             )
-            for each in found
+            for version in versions
         ]
 
     def download(self, key: str, version: str, path: Path) -> None:

@@ -35,15 +35,15 @@ def require(account: Account, stage: str, prefix: str) -> dict[str, dict[str, An
         click.ClickException: a table is missing, or is still being restored.
     """
     client = account.client("dynamodb")
-    found = {name: _about(client, name) for name in names(stage, prefix)}
-    absent = [name for name, about in found.items() if about.get("TableStatus") not in READY]
+    descriptions = {name: _about(client, name) for name in names(stage, prefix)}
+    absent = [name for name, about in descriptions.items() if about.get("TableStatus") not in READY]
     if absent:
         msg = (
             f"There is no {', no '.join(absent)}, or it is still being restored. Wait until all "
             f"{len(TABLES)} tables are active, or give the --table-prefix of others."
         )
         raise click.ClickException(msg)
-    return found
+    return descriptions
 
 
 def protect(account: Account, stage: str, prefix: str, progress: Progress) -> None:
@@ -53,9 +53,9 @@ def protect(account: Account, stage: str, prefix: str, progress: Progress) -> No
         click.ClickException: a table is missing, or is still being restored.
     """
     client = account.client("dynamodb")
-    found = require(account, stage, prefix)
-    for name, row in zip(found, TABLES.values(), strict=True):
-        if not found[name].get("DeletionProtectionEnabled"):
+    descriptions = require(account, stage, prefix)
+    for name, row in zip(descriptions, TABLES.values(), strict=True):
+        if not descriptions[name].get("DeletionProtectionEnabled"):
             client.update_table(TableName=name, DeletionProtectionEnabled=True)
             client.get_waiter("table_exists").wait(TableName=name)
             progress.note(f"{name}: protected from deletion")

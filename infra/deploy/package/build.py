@@ -145,8 +145,8 @@ def output_of(stage: str, root: Path = ROOT) -> Path:
     return root / "build" / "package" / stage
 
 
-def find_python(wanted: str | None = None, exactly: tuple[int, int] | None = None) -> Python:
-    """Return ``wanted``, or the first Python that both Lambda and Chalice support.
+def find_python(requested: str | None = None, exactly: tuple[int, int] | None = None) -> Python:
+    """Return ``requested``, or the first Python that both Lambda and Chalice support.
 
     Each candidate is run, because a shim of pyenv may exist without working. ``exactly`` is the
     version of an existing zip.
@@ -157,7 +157,7 @@ def find_python(wanted: str | None = None, exactly: tuple[int, int] | None = Non
     oldest, newest = (exactly, exactly) if exactly else (OLDEST, NEWEST)
     preferred = (_dotted(exactly),) if exactly else PREFERRED
     tried = []
-    for path in [wanted] if wanted else _candidates(preferred):
+    for path in [requested] if requested else _candidates(preferred):
         version = _version(path)
         if version and oldest <= version <= newest:
             return Python(path, version)
@@ -218,9 +218,18 @@ def environment_of(python: Python, work: Path) -> Path:
 
 def _copy(root: Path, project: Path) -> Path:
     """Copy the files that git tracks, so that no other file of the checkout is shipped."""
-    known = ("git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    list_command = (
+        "git",
+        "-C",
+        str(root),
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    )
     try:
-        names = _output(*known, "--", *SHIPPED, RECORDED).split("\0")
+        names = _output(*list_command, "--", *SHIPPED, RECORDED).split("\0")
     except (OSError, subprocess.SubprocessError) as error:
         msg = f"{root} is no git checkout, and packaging ships only what git knows."
         raise PackageError(msg) from error
@@ -242,10 +251,10 @@ def write_manifest(python: Python, project: Path) -> None:
 def shipped_requirements(root: Path) -> list[str]:
     """Return the requirements of a checkout that its zip contains."""
     lines = (root / "requirements.txt").read_text().splitlines(keepends=True)
-    named = [(line, re.match(r"[\w.-]+", line)) for line in lines]
+    line_names = [(line, re.match(r"[\w.-]+", line)) for line in lines]
     return [
         line
-        for line, name in named
+        for line, name in line_names
         if name is None or zipcheck.normalised(name[0]) not in PACKAGER_ONLY
     ]
 
@@ -258,8 +267,8 @@ def _resolve(python: Python, project: Path) -> set[tuple[str, str]]:
     requirements = str(project / "requirements.txt")
     options = ("--quiet", "--dry-run", "--ignore-installed", "--report", "-")
     report = json.loads(_pip(python, "install", *options, "-r", requirements))
-    found = [item["metadata"] for item in report["install"]]
-    return {(zipcheck.normalised(item["name"]), item["version"]) for item in found}
+    distributions = [item["metadata"] for item in report["install"]]
+    return {(zipcheck.normalised(item["name"]), item["version"]) for item in distributions}
 
 
 def chalice(python: Python, project: Path, *arguments: str, region: str | None = None) -> str:
@@ -293,9 +302,9 @@ def _substitute(template: Path) -> None:
         if isinstance(node, str):
             return {"Fn::Sub": node} if "${AWS::" in node else node
         if isinstance(node, list):
-            return [substituted(each) for each in node]
+            return [substituted(child) for child in node]
         if isinstance(node, dict) and node.keys() != {"Fn::Sub"}:
-            return {name: substituted(each) for name, each in node.items()}
+            return {name: substituted(child) for name, child in node.items()}
         return node
 
     template.write_text(json.dumps(substituted(json.loads(template.read_text())), indent=2))
@@ -306,14 +315,14 @@ def _drop_unused(package: Path) -> None:
 
     Every file gets the same date.
     """
-    whole = package.with_suffix(".whole.zip")
-    package.rename(whole)
-    with ZipFile(whole) as source, ZipFile(package, "w", ZIP_DEFLATED) as kept:
+    full_package = package.with_suffix(".whole.zip")
+    package.rename(full_package)
+    with ZipFile(full_package) as source, ZipFile(package, "w", ZIP_DEFLATED) as slim_package:
         for entry in source.infolist():
             if is_used(entry.filename):
                 entry.date_time = DATED
-                kept.writestr(entry, trimmed(entry.filename, source.read(entry)))
-    whole.unlink()
+                slim_package.writestr(entry, trimmed(entry.filename, source.read(entry)))
+    full_package.unlink()
 
 
 def _add_bytecode(python: Python, package: Path) -> None:
@@ -347,12 +356,12 @@ def _run(
     # Chalice requires a region, although neither the zip nor the template contains it.
     variables["AWS_DEFAULT_REGION"] = region or variables.get("AWS_DEFAULT_REGION", "us-east-1")
     command = [python.path, *arguments]
-    done = subprocess.run(
+    process = subprocess.run(
         command, check=False, capture_output=True, text=True, cwd=cwd, env=variables
     )
-    if done.returncode:
-        raise PackageError(_why(" ".join(arguments[:3]), done.stdout + done.stderr))
-    return done.stdout
+    if process.returncode:
+        raise PackageError(_why(" ".join(arguments[:3]), process.stdout + process.stderr))
+    return process.stdout
 
 
 def _why(command: str, printed: str) -> str:

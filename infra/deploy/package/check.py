@@ -129,8 +129,8 @@ def _manifest(archive: ZipFile) -> Iterator[str]:
 def _metadata(archive: ZipFile, file: str) -> Iterator[tuple[str, dict[str, list[str]]]]:
     """Yield the distribution folder and the headers of every ``*.dist-info/<file>``."""
     for name in archive.namelist():
-        folder, _, rest = name.partition("/")
-        if folder.endswith(".dist-info") and rest == file:
+        folder, _, file_name = name.partition("/")
+        if folder.endswith(".dist-info") and file_name == file:
             message = HeaderParser().parsestr(archive.read(name).decode())
             yield folder, {key: message.get_all(key, []) for key in ("Name", "Version", "Tag")}
 

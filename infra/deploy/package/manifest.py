@@ -29,7 +29,7 @@ def write(project: Path) -> None:
     from chalicelib.transports.api_docs import openapi  # noqa: PLC0415
 
     document = to_json(openapi.document())
-    made = manifest.Manifest(
+    package_manifest = manifest.Manifest(
         digest=manifest.digest_of(manifest.sources()),
         operations=tuple(entry.packed() for entry in operations.REGISTRY.entries()),
         tools=tools.definitions(),
@@ -37,7 +37,7 @@ def write(project: Path) -> None:
         nouns=registry.NOUNS.modules,
     )
     head = "What is where, as ``infra.deploy.package.manifest`` found it."
-    digest, entries, *others = made
+    digest, entries, *others = package_manifest
     values = (digest, tuple(map(tuple, entries)), *others)  # plain values need no import
     text = f'"""{head}"""\n\nMANIFEST = {values!r}\n'
     (manifest.PACKAGE / manifest.MODULE).write_text(text)

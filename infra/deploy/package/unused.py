@@ -59,20 +59,20 @@ def trimmed(name: str, content: bytes) -> bytes:
     data = json.loads(gzip.decompress(content) if packed else content)
     if name == ENDPOINTS:
         for partition in data["partitions"]:
-            found = partition["services"].items()
-            partition["services"] = {key: value for key, value in found if key in SERVICES}
-    brief = json.dumps(_without_manuals(data), separators=(",", ":")).encode()
+            services = partition["services"].items()
+            partition["services"] = {key: value for key, value in services if key in SERVICES}
+    brief = json.dumps(_drop_manuals(data), separators=(",", ":")).encode()
     # A fixed time makes the zip reproducible.
     return gzip.compress(brief, mtime=0) if packed else brief
 
 
-def _without_manuals(node: Any) -> Any:  # noqa: ANN401  any JSON value
+def _drop_manuals(node: Any) -> Any:  # noqa: ANN401  any JSON value
     """Remove documentation texts from JSON. An object named ``documentation`` is data and stays."""
     if isinstance(node, list):
-        return [_without_manuals(each) for each in node]
+        return [_drop_manuals(child) for child in node]
     if isinstance(node, dict):
         return {
-            key: value if key == MANUAL_IS_READ else _without_manuals(value)
+            key: value if key == MANUAL_IS_READ else _drop_manuals(value)
             for key, value in node.items()
             if not (key == MANUAL and isinstance(value, str))
         }

@@ -76,7 +76,7 @@ def template() -> dict[str, Any]:
             **_notifications(),
             **_filters(),
             "BackupFailures": _backup_failures(),
-            **{f"{name}Alarm": _alarm(name, *rest) for name, *rest in _alarms()},
+            **{f"{name}Alarm": _alarm(name, *settings) for name, *settings in _alarms()},
         },
         "Outputs": {"TopicArn": {"Value": _ref("Topic")}},
     }
@@ -87,15 +87,15 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
 
     An alarm is raised when the sum of its metrics reaches the limit.
     """
-    functions = [_function(each) for each in FUNCTIONS]
+    functions = [_function(function) for function in FUNCTIONS]
     jobs, events, chat = _function(JOBS), _function(EVENTS), _function(CHAT)
     api = _dimensions(ApiName=_ref("ApiName"), Stage=_ref("ApiStage"))
-    tables = [_dimensions(TableName=_sub("${TablePrefix}-${Stage}-" + each)) for each in TABLES]
+    tables = [_dimensions(TableName=_sub("${TablePrefix}-${Stage}-" + table)) for table in TABLES]
     yield (
         "FunctionErrors",
         "A function ended with an error, or ran out of time or memory.",
         1,
-        [_metric("AWS/Lambda", "Errors", each) for each in functions],
+        [_metric("AWS/Lambda", "Errors", function) for function in functions],
     )
     yield (
         "FunctionThrottles",
@@ -104,9 +104,9 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
         # Throttling of scheduled functions is normal: only some of their runs overlap. Alarms on
         # the age of jobs and messages show whether work waits.
         [
-            _metric("AWS/Lambda", "Throttles", each)
-            for each in functions
-            if each not in (jobs, events)
+            _metric("AWS/Lambda", "Throttles", function)
+            for function in functions
+            if function not in (jobs, events)
         ],
     )
     yield (
@@ -139,13 +139,13 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
         "ReadThrottles",
         "DynamoDB refused reads: there were too many at once.",
         10,
-        [_metric("AWS/DynamoDB", "ReadThrottleEvents", each) for each in tables],
+        [_metric("AWS/DynamoDB", "ReadThrottleEvents", table) for table in tables],
     )
     yield (
         "WriteThrottles",
         "DynamoDB refused writes: there were too many at once.",
         10,
-        [_metric("AWS/DynamoDB", "WriteThrottleEvents", each) for each in tables],
+        [_metric("AWS/DynamoDB", "WriteThrottleEvents", table) for table in tables],
     )
     yield (
         "ErrorLines",

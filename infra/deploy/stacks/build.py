@@ -95,19 +95,19 @@ def template(stack: str) -> str:
     return (_FOLDER / f"{stack}.yaml").read_text()
 
 
-def with_literal_names(template: str, values: Mapping[str, str]) -> str:
+def insert_names(template: str, values: Mapping[str, str]) -> str:
     """Return a JSON template with parameters inserted for ``Fn::Sub``.
 
     CloudFormation imports existing resources only if their names contain no intrinsic functions
     (user guide, Import AWS resources into a CloudFormation stack automatically).
     """
 
-    def named(found: dict[str, Any]) -> Any:  # noqa: ANN401  JSON
-        if found.keys() != {"Fn::Sub"}:
-            return found
-        return re.sub(r"\$\{([^}]+)\}", lambda match: values[match[1]], found["Fn::Sub"])
+    def insert_name(reference: dict[str, Any]) -> Any:  # noqa: ANN401  JSON
+        if reference.keys() != {"Fn::Sub"}:
+            return reference
+        return re.sub(r"\$\{([^}]+)\}", lambda match: values[match[1]], reference["Fn::Sub"])
 
-    return json.dumps(json.loads(template, object_hook=named), indent=1)
+    return json.dumps(json.loads(template, object_hook=insert_name), indent=1)
 
 
 def dns_records(parameters: Mapping[str, str], edge: Mapping[str, str]) -> list[dict[str, str]]:

@@ -122,7 +122,7 @@ def table(name: str, row: type[Row]) -> Resource:
         "DeletionProtectionEnabled": True,
     }
     if indexes:
-        properties["LocalSecondaryIndexes"] = sorted(indexes, key=lambda each: each["IndexName"])
+        properties["LocalSecondaryIndexes"] = sorted(indexes, key=lambda index: index["IndexName"])
     if expires:
         properties["TimeToLiveSpecification"] = {
             "AttributeName": expires.attr_name,

@@ -69,7 +69,8 @@ class Bakery:
     def price_list(self) -> str:
         """The price list as CSV for spreadsheets."""
         rows = [
-            f"{each.sku};{each.name};{rubles(each.price, self.language)}" for each in self.products
+            f"{product.sku};{product.name};{rubles(product.price, self.language)}"
+            for product in self.products
         ]
         return "\r\n".join([self.columns, *rows, ""])
 

@@ -18,6 +18,6 @@ def switch_on(do: Caller, language: Language) -> None:
         plan=workspace.plan,
         membership=Role.OWNER,
     )
-    offered = [each["id"] for each in do("list_services", size=100)["services"]]
-    wanted = {"isOn": True, "phone": bakery.load(language).phone, "offer": offered}
-    invoke(REGISTRY["set_booking_page"], owner, lambda: wanted, request_id="seed-demo")
+    service_ids = [service["id"] for service in do("list_services", size=100)["services"]]
+    settings = {"isOn": True, "phone": bakery.load(language).phone, "offer": service_ids}
+    invoke(REGISTRY["set_booking_page"], owner, lambda: settings, request_id="seed-demo")

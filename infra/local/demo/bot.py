@@ -21,8 +21,8 @@ def allow_actions(do: Caller, language: Language) -> None:
     agent_id = do("list_agents")["agents"][0]["id"]
     if tuple(do("get_agent", id=agent_id)["agent"]["capabilities"]) != rules.DEFAULT_CAPABILITIES:
         return
-    wanted = bakery.load(language).order_form
+    order_form = bakery.load(language).order_form
     forms = {form["title"]: form for form in do("list_forms", size=100)["forms"]}
-    form = forms.get(wanted["title"]) or do("create_form", **wanted)["form"]
+    form = forms.get(order_form["title"]) or do("create_form", **order_form)["form"]
     everything = list(rules.CAPABILITIES)
     do("update_agent", id=agent_id, capabilities=everything, orderFormId=form["id"])

@@ -43,22 +43,25 @@ class Folder:
 
     def __init__(self, do: Caller, folder_id: str | None) -> None:
         self._do, self._id = do, folder_id
-        found = do("list_files", folderId=folder_id, size=100)
-        self.files, self._folders = by_name(found["files"]), by_name(found["folders"])
+        listing = do("list_files", folderId=folder_id, size=100)
+        self.files, self._folders = (
+            index_by_name(listing["files"]),
+            index_by_name(listing["folders"]),
+        )
 
     def folder(self, name: str) -> "Folder":
         """Return a subfolder."""
         if name not in self._folders:
-            made = self._do("create_folder", name=name, parentId=self._id)
-            self._folders[name] = made["folder"]
+            folder = self._do("create_folder", name=name, parentId=self._id)
+            self._folders[name] = folder["folder"]
         return Folder(self._do, self._folders[name]["id"])
 
     def file(self, name: str, make: Callable[[], bytes]) -> str:
         """Return the URL of a file."""
         if name not in self.files:
             content = base64.b64encode(make()).decode()
-            made = self._do("upload_file", name=name, content=content, folderId=self._id)
-            self.files[name] = made["file"]
+            file = self._do("upload_file", name=name, content=content, folderId=self._id)
+            self.files[name] = file["file"]
         url: str = self.files[name]["url"]
         return url
 
@@ -68,6 +71,6 @@ def image(name: str) -> Callable[[], bytes]:
     return (IMAGES / f"{name}.jpg").read_bytes
 
 
-def by_name(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def index_by_name(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return the records by name."""
     return {record["name"]: record for record in records}

@@ -11,7 +11,7 @@ def example_ids(call: "Caller") -> dict[str, str]:
     site = _first(call("list_sites"), "projects")
     product = _first(call("list_products"), "products")
     agent = _first(call("list_agents"), "agents")
-    found = {
+    found_ids = {
         "SITE_ID": site,
         "PAGE_ID": _last(call("list_pages", projectId=site["id"]), "pages") if site else None,
         "FORM_ID": _last(call("list_forms"), "forms"),
@@ -29,12 +29,12 @@ def example_ids(call: "Caller") -> dict[str, str]:
         "POST_ID": _first(call("list_blog_posts"), "posts") if call.is_admin else None,
     }
     if agent:
-        found["DIALOG_ID"] = _first(call("list_agent_dialogs", agentId=agent["id"]), "dialogs")
-        found["SOURCE_ID"] = _first(call("list_knowledge", id=agent["id"]), "sources")
+        found_ids["DIALOG_ID"] = _first(call("list_agent_dialogs", agentId=agent["id"]), "dialogs")
+        found_ids["SOURCE_ID"] = _first(call("list_knowledge", id=agent["id"]), "sources")
     ids: dict[str, str] = {
-        name: record["id"] for name, record in found.items() if record and record["id"]
+        name: record["id"] for name, record in found_ids.items() if record and record["id"]
     }
-    if post := found["POST_ID"]:
+    if post := found_ids["POST_ID"]:
         ids["POST_SLUG"] = post["slug"]
     return ids
 

@@ -24,7 +24,7 @@ from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest
 from infra.local.data_dir import DataDir
 from infra.local.demo import bakery, booking_page, bot, pages, posts, school, visits, webhook
-from infra.local.demo.caller import Caller, Folder, by_name, image
+from infra.local.demo.caller import Caller, Folder, image, index_by_name
 from infra.local.demo.texts import FORMER, LANGUAGES, Language, language_of
 from infra.operator.operation_commands import call
 
@@ -73,14 +73,14 @@ def _key(data: DataDir, language: Language) -> str | None:
         workspace_id = created["workspaceId"]
     access = {"workspaceId": workspace_id, "name": "Demo", "scopes": ["*:read", "*:write"]}
     key = call("create_key", access)["token"]
-    known = {"email": EMAIL, "workspaceId": workspace_id, "key": key, "language": language}
-    data.demo = {**demo, **known}
+    stored_demo = {"email": EMAIL, "workspaceId": workspace_id, "key": key, "language": language}
+    data.demo = {**demo, **stored_demo}
     return key
 
 
 def _language_of_workspace(name: str) -> Language:
     """Return the language of a demo that another data folder or a killed start has created."""
-    return next((each for each in LANGUAGES if bakery.load(each).name == name), FORMER)
+    return next((language for language in LANGUAGES if bakery.load(language).name == name), FORMER)
 
 
 def _is_empty() -> bool:
@@ -102,7 +102,7 @@ def make_files(do: Caller, language: Language) -> None:
 
 def make_categories(do: Caller, language: Language) -> None:
     """Create the two levels of product categories."""
-    there = by_name(do("list_categories", kind="product")["categories"])
+    there = index_by_name(do("list_categories", kind="product")["categories"])
 
     def make(name: str, above: str | None) -> str:
         if name not in there:
@@ -119,7 +119,7 @@ def make_categories(do: Caller, language: Language) -> None:
 def make_products(do: Caller, language: Language) -> None:
     """Create the products, each with an image. A product whose SKU is taken exists already."""
     photos = _photos(do, language, "products")
-    categories = by_name(do("list_categories", kind="product")["categories"])
+    categories = index_by_name(do("list_categories", kind="product")["categories"])
     for product in bakery.load(language).products:
         values = {
             "name": product.name,
@@ -155,10 +155,10 @@ def make_pages(do: Caller, language: Language) -> None:
     A page with other HTML than the draft stays unchanged. An older demo only gets the pages that it
     lacks.
     """
-    found = do("list_sites", search=bakery.load(language).site)["projects"]
-    if not found:
+    sites = do("list_sites", search=bakery.load(language).site)["projects"]
+    if not sites:
         return
-    site, tools = found[0], _tools(do, found[0]["id"])
+    site, tools = sites[0], _tools(do, sites[0]["id"])
     there = {page["slug"]: page for page in do("list_pages", projectId=site["id"])["pages"]}
     photos = _photos(do, language, "products").files.items()
     urls = {name.removesuffix(".jpg"): file["url"] for name, file in photos}
@@ -166,11 +166,11 @@ def make_pages(do: Caller, language: Language) -> None:
         if page.slug not in there:
             there[page.slug] = _ensure_page(do, site["id"], page)
     for page in pages.load(language):
-        made = there[page.slug]
-        if made["htmlBytes"] in {0, len(DRAFT)}:
-            do("update_page", id=made["id"], description=page.description)
-            do("save_page_html", id=made["id"], html=DRAFT, returnHtml=False)
-            do("save_page_html", id=made["id"], html=page.html(urls, tools), returnHtml=False)
+        page_row = there[page.slug]
+        if page_row["htmlBytes"] in {0, len(DRAFT)}:
+            do("update_page", id=page_row["id"], description=page.description)
+            do("save_page_html", id=page_row["id"], html=DRAFT, returnHtml=False)
+            do("save_page_html", id=page_row["id"], html=page.html(urls, tools), returnHtml=False)
 
 
 def _tools(do: Caller, site_id: str) -> pages.Tools:
@@ -186,9 +186,9 @@ def _tools(do: Caller, site_id: str) -> pages.Tools:
 
 
 def _ensure_page(do: Caller, site_id: str, page: pages.Page) -> dict[str, Any]:
-    made: dict[str, Any]
-    made = do("create_page", projectId=site_id, title=page.title, slug=page.slug)["page"]
-    return made
+    page_row: dict[str, Any]
+    page_row = do("create_page", projectId=site_id, title=page.title, slug=page.slug)["page"]
+    return page_row
 
 
 def make_leads(do: Caller, language: Language) -> None:
@@ -197,12 +197,14 @@ def make_leads(do: Caller, language: Language) -> None:
     site = do("list_sites", search=shop.site)["projects"][0]["id"]
     forms = do("list_forms", projectId=site)["forms"]
     form = forms[0] if forms else do("create_form", **shop.form, projectId=site)["form"]
-    products = {each["sku"]: each["id"] for each in do("list_products", size=100)["products"]}
+    products = {
+        product["sku"]: product["id"] for product in do("list_products", size=100)["products"]
+    }
     there = {lead["data"]["message"]: lead for lead in do("list_leads", size=500)["collections"]}
     for lead in shop.leads:
-        made = there.get(lead.message) or {"id": _submit_form(form["id"], lead, products)}
+        lead_row = there.get(lead.message) or {"id": _submit_form(form["id"], lead, products)}
         if lead.status != "new":
-            do("set_lead_status", id=made["id"], status=lead.status)
+            do("set_lead_status", id=lead_row["id"], status=lead.status)
 
 
 def _submit_form(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> str:
@@ -216,14 +218,14 @@ def _submit_form(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> s
         "consent": True,
         "items": items,
     }
-    sent = {
+    submission = {
         "id": form_id,
         "values": values,
         "referrer": lead.referrer,
         "campaign": {"source": lead.source},
     }
     visitor = VisitorPrincipal(visitor="demo")
-    reply = invoke(REGISTRY["submit_form"], visitor, lambda: sent, request_id="seed-demo")
+    reply = invoke(REGISTRY["submit_form"], visitor, lambda: submission, request_id="seed-demo")
     lead_id: str = json.loads(reply.body)["data"]["id"]
     return lead_id
 
@@ -278,12 +280,12 @@ def make_dialogs(do: Caller, language: Language) -> None:
 def make_services(do: Caller, language: Language) -> None:
     """Create services, the staff who provide them, their working hours, and holidays."""
     offer = school.load(language)
-    kinds = by_name(do("list_categories", kind="service")["categories"])
+    kinds = index_by_name(do("list_categories", kind="service")["categories"])
     for name in offer.categories:
         if name not in kinds:
             kinds[name] = do("create_category", name=name, kind="service")["category"]
     photos = _photos(do, language, "services")
-    there = by_name(do("list_services", size=100)["services"])
+    there = index_by_name(do("list_services", size=100)["services"])
     for service in offer.services:
         if service.name not in there:
             photo = photos.file(f"{service.name}.jpg", image(service.image))
@@ -298,7 +300,7 @@ def make_services(do: Caller, language: Language) -> None:
                 images=[{"url": photo}],
                 **service.rules,
             )["service"]
-    teachers = by_name(do("list_resources", size=100)["resources"])
+    teachers = index_by_name(do("list_resources", size=100)["resources"])
     for teacher in offer.teachers:
         if teacher.name not in teachers:
             photo = photos.file(f"{teacher.name}.jpg", image(teacher.image))
@@ -313,7 +315,7 @@ def make_services(do: Caller, language: Language) -> None:
         resource_id = teachers[teacher.name]["id"]
         if not do("list_availability", resourceId=resource_id)["rules"]:
             do("set_availability", resourceId=resource_id, rules=list(teacher.hours))
-    if offer.holidays not in {each["reason"] for each in do("list_time_off")["timeOff"]}:
+    if offer.holidays not in {time_off["reason"] for time_off in do("list_time_off")["timeOff"]}:
         year = clock.now().year + 1
         days = {"startAt": f"{year}-01-01", "endAt": f"{year}-01-03"}
         do("create_time_off", **days, reason=offer.holidays)
@@ -322,30 +324,33 @@ def make_services(do: Caller, language: Language) -> None:
 def make_bookings(do: Caller, language: Language) -> None:
     """Create some bookings in the coming weeks. Clients with a booking are skipped."""
     offer = school.load(language)
-    services = by_name(do("list_services", size=100)["services"])
-    there = {each["client"]["name"]: each for each in do("list_bookings", size=100)["bookings"]}
+    services = index_by_name(do("list_services", size=100)["services"])
+    there = {
+        booking_row["client"]["name"]: booking_row
+        for booking_row in do("list_bookings", size=100)["bookings"]
+    }
     for booking in offer.bookings:
         service = services.get(offer.services[booking.service].name)
         if service is None:
             continue
-        made = there.get(booking.client) or _book_slot(do, service["id"], booking)
-        if made and made["status"] != booking.status:
-            do("set_booking_status", id=made["id"], status=booking.status)
+        booking_row = there.get(booking.client) or _book_slot(do, service["id"], booking)
+        if booking_row and booking_row["status"] != booking.status:
+            do("set_booking_status", id=booking_row["id"], status=booking.status)
 
 
 def _book_slot(do: Caller, service_id: str, booking: school.Booking) -> dict[str, Any] | None:
     """Book a slot of a service. Returns the booking, or None if there is no slot."""
-    found = do("get_available_slots", serviceId=service_id, limit=booking.slot + 1)["slots"]
-    if not found:
+    slots = do("get_available_slots", serviceId=service_id, limit=booking.slot + 1)["slots"]
+    if not slots:
         return None
-    made: dict[str, Any] = do(
+    booking_row: dict[str, Any] = do(
         "create_booking",
         serviceId=service_id,
-        startAt=found[-1]["startAt"],
+        startAt=slots[-1]["startAt"],
         client={"name": booking.client, "phone": booking.phone},
         notes=booking.notes,
     )["booking"]
-    return made
+    return booking_row
 
 
 STEPS = (

@@ -28,13 +28,13 @@ def make_visits(do: Caller, language: Language) -> None:
     today = clock.local_day(clock.now(), zone)
     dice = random.Random("visits")  # noqa: S311  repeatable by intent
     first = today - timedelta(days=VISITED_DAYS - 1)
-    counted = metrics.read(do.workspace_id, site_visits.subject(site), first, today)
-    for day in (day for day, counts in counted.items() if not counts.totals):
+    recorded_counts = metrics.read(do.workspace_id, site_visits.subject(site), first, today)
+    for day in (day for day, counts in recorded_counts.items() if not counts.totals):
         counts = Increments(do.workspace_id)
         visitors = dice.randrange(9, 16) + (9 if day.weekday() > FRIDAY else 0)
         counts.add(site_visits.subject(site), day, {site_visits.VISITORS: visitors})
-        whole = {workspace_metrics.VISITORS: visitors}
-        counts.add(workspace_metrics.SUBJECT, day, whole)
+        totals = {workspace_metrics.VISITORS: visitors}
+        counts.add(workspace_metrics.SUBJECT, day, totals)
         for _ in range(visitors * 2):
             page_id = dice.choices(ids, [8, 5, 4, 3, 2][: len(ids)])[0]
             referrer = dice.choices([None, *shop.referrers], [6, 4, 2, 1])[0]

@@ -14,14 +14,17 @@ def ensure(data: DataDir) -> None:
     demo, url = data.demo, f"{settings().public_url}/dev/webhooks"
     if demo.get("webhookUrl") == url:
         return
-    found = call("list_webhooks", {"workspaceId": demo["workspaceId"]})["webhooks"]
-    known = {each["id"] for each in found}
-    if demo.get("webhookId") in known:
+    webhooks = call("list_webhooks", {"workspaceId": demo["workspaceId"]})["webhooks"]
+    webhook_ids = {webhook["id"] for webhook in webhooks}
+    if demo.get("webhookId") in webhook_ids:
         call("update_webhook", {"webhookId": demo["webhookId"], "url": url})
     elif "webhookId" not in demo:
-        for each in found:
-            if each["url"] == url:
-                call("delete_webhook", {"webhookId": each["id"]})
-        made = call("create_webhook", {"workspaceId": demo["workspaceId"], "url": url})
-        demo |= {"webhookId": made["webhookId"], "webhookSecret": made["secret"]}
+        for webhook in webhooks:
+            if webhook["url"] == url:
+                call("delete_webhook", {"webhookId": webhook["id"]})
+        created_webhook = call("create_webhook", {"workspaceId": demo["workspaceId"], "url": url})
+        demo |= {
+            "webhookId": created_webhook["webhookId"],
+            "webhookSecret": created_webhook["secret"],
+        }
     data.demo = {**demo, "webhookUrl": url}

@@ -77,7 +77,7 @@ class ApiGateway:
         """Return the answer of a local route, or None if no route has the path."""
         for route in self._routes:
             if route.matches(path):
-                asked = HttpRequest(
+                http_request = HttpRequest(
                     method=request.method.decode(),
                     route=route.path,
                     headers=request.headers,
@@ -85,7 +85,7 @@ class ApiGateway:
                     path={"proxy": path.removeprefix(route.path)},
                     client_ip=request.conn.remote_addr,
                 )
-                return route.run(*_with_body(asked, request, route))
+                return route.run(*_read_body(http_request, request, route))
         return None
 
     def _invoke(self, request: Request, path: str, query: str) -> HttpResponse:
@@ -107,11 +107,11 @@ class ApiGateway:
 
     def _compressed(self, response: HttpResponse, accepted: str) -> HttpResponse:
         """Return an answer, compressed if the client accepts gzip and it saves space."""
-        least, body = self._minimum_compression_size, response.body
+        minimum_size, body = self._minimum_compression_size, response.body
         if (
-            least is None
+            minimum_size is None
             or not isinstance(body, bytes)
-            or len(body) < least
+            or len(body) < minimum_size
             or not _GZIP.search(accepted)
         ):
             return response
@@ -138,14 +138,14 @@ class ApiGateway:
         }
 
 
-def _with_body(
-    asked: HttpRequest, request: Request, route: LocalRoute
+def _read_body(
+    http_request: HttpRequest, request: Request, route: LocalRoute
 ) -> tuple[HttpRequest, Handler]:
     """Return the request with its body, and the handler. For a refused body, the handler fails."""
     try:
-        return replace(asked, body=request.read_body(route.max_body_bytes)), route.handler
+        return replace(http_request, body=request.read_body(route.max_body_bytes)), route.handler
     except AppError as error:
-        return asked, partial(_refuse, error)
+        return http_request, partial(_refuse, error)
 
 
 def _refuse(error: AppError, _: HttpRequest) -> HttpResponse:

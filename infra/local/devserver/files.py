@@ -31,11 +31,11 @@ def read(request: HttpRequest) -> HttpResponse:
         "ETag": etag(body, strong=True),
         "Accept-Ranges": "bytes",
     }
-    wanted = _wanted_range(request, headers["ETag"], len(body))
-    if wanted is None:
+    byte_range = _wanted_range(request, headers["ETag"], len(body))
+    if byte_range is None:
         return HttpResponse(200, body, headers)
-    headers["Content-Range"] = f"bytes {wanted.start}-{wanted.stop - 1}/{len(body)}"
-    return HttpResponse(206, body[wanted.start : wanted.stop], headers)
+    headers["Content-Range"] = f"bytes {byte_range.start}-{byte_range.stop - 1}/{len(body)}"
+    return HttpResponse(206, body[byte_range.start : byte_range.stop], headers)
 
 
 def _wanted_range(request: HttpRequest, tag: str, size: int) -> range | None:
@@ -48,23 +48,23 @@ def _wanted_range(request: HttpRequest, tag: str, size: int) -> range | None:
     Raises:
         RangeNotSatisfiableError: the file has none of these bytes.
     """
-    found = _RANGE.fullmatch(request.headers.get("range", "").strip())
-    if found is None or request.headers.get("if-range", tag).strip() != tag:
+    match = _RANGE.fullmatch(request.headers.get("range", "").strip())
+    if match is None or request.headers.get("if-range", tag).strip() != tag:
         return None
-    first, last = found[1], found[2]
+    first, last = match[1], match[2]
     if first:
-        wanted = range(int(first), min(int(last or size), size - 1) + 1)
+        byte_range = range(int(first), min(int(last or size), size - 1) + 1)
         if last and int(last) < int(first):
             return None
     else:
-        wanted = range(max(0, size - int(last)), size)
-    if not wanted:
+        byte_range = range(max(0, size - int(last)), size)
+    if not byte_range:
         msg = (
             f"The file has {size:,} bytes, and none of them is in this range."
             " Request a range within the file."
         )
         raise RangeNotSatisfiableError(msg, headers={"Content-Range": f"bytes */{size}"})
-    return wanted
+    return byte_range
 
 
 _RANGE = re.compile(r"bytes=(?=-?[0-9])([0-9]{0,18})-([0-9]{0,18})", re.IGNORECASE)

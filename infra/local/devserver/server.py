@@ -169,11 +169,11 @@ class Request(HTTPRequest):
         self._unread = False
         return body
 
-    def _read_blocks(self, most: int) -> bytes:
+    def _read_blocks(self, max_size: int) -> bytes:
         body = bytearray()
         while block := self.rfile.read(_BLOCK):
             body += block
-            if len(body) > most:
+            if len(body) > max_size:
                 raise MaxSizeExceeded
         return bytes(body)
 
@@ -195,14 +195,14 @@ class Request(HTTPRequest):
 
     def simple_response(self, status: str, msg: str = "") -> None:
         """Send the service's error for one of cheroot's own refusals."""
-        said = f"This is no valid HTTP request: {msg.rstrip('.')}."
-        self.refuse(_REFUSALS.get(status[:3]) or ValidationError(said))
+        message = f"This is no valid HTTP request: {msg.rstrip('.')}."
+        self.refuse(_REFUSALS.get(status[:3]) or ValidationError(message))
 
     def refuse(self, error: AppError) -> None:
         """Send an error and close, because the start of the next request is unknown."""
         self.close_connection = True
-        asked = HttpRequest(self.method.decode("latin-1") or "-", "refused", {})
-        self.send(handle(asked, lambda r: failure(error, r.request_id)))
+        http_request = HttpRequest(self.method.decode("latin-1") or "-", "refused", {})
+        self.send(handle(http_request, lambda r: failure(error, r.request_id)))
 
     def send(self, response: HttpResponse) -> None:
         """Send an answer. Streams are sent as they arrive.

@@ -35,8 +35,8 @@ def check_host(host: str) -> None:
     """
     name = _name(host)
     current = settings()
-    known = current.allowed_hosts | {"", urlsplit(current.public_url).hostname}
-    if name in known or "." not in name or _is_address(name) or name.endswith(LOCALHOST):
+    allowed_hosts = current.allowed_hosts | {"", urlsplit(current.public_url).hostname}
+    if name in allowed_hosts or "." not in name or _is_address(name) or name.endswith(LOCALHOST):
         return
     if current.site_hosts == "local" and find_domain_claim(name) is not None:
         return

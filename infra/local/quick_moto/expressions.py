@@ -68,8 +68,8 @@ def _parse_each_condition_of_a_request_once() -> None:
             if len(parsed) > MAX_PARSED:
                 parsed.clear()
             operation = parse(parser)
-            found = tuple(parser.expr_attr_names_found), tuple(parser.expr_attr_values_found)
-            parsed[key] = (operation, *found, names, values)
+            parsed_names = tuple(parser.expr_attr_names_found), tuple(parser.expr_attr_values_found)
+            parsed[key] = (operation, *parsed_names, names, values)
             return operation
         operation, names_found, values_found, *_ = parsed[key]
         parser.expr_attr_names_found.extend(names_found)
@@ -85,7 +85,7 @@ def _check_each_update_expression_once() -> None:
     Moto also checks the update of a new row twice: against an empty item, then against its key.
     """
     init, validate = Validator.__init__, Validator.validate
-    checked: set[tuple[Any, ...]] = set()
+    checked_updates: set[tuple[Any, ...]] = set()
 
     def quick_init(validator: Any, expression: Any, **options: Any) -> None:
         init(validator, expression, **options)
@@ -95,10 +95,10 @@ def _check_each_update_expression_once() -> None:
     def quick(validator: Any) -> Any:
         if not validator.item.attrs:
             return None
-        if validator.key in checked:
+        if validator.key in checked_updates:
             validator.processors = validator.processors[CHECKS_OF_EXPRESSIONS:]
         result = validate(validator)
-        checked.add(validator.key)
+        checked_updates.add(validator.key)
         return result
 
     Validator.__init__, Validator.validate = quick_init, quick
@@ -107,15 +107,15 @@ def _check_each_update_expression_once() -> None:
 def _walk_only_nodes_that_are_looked_for() -> None:
     """Ten visitors check each update. The node types that each of them handles never change."""
     walk = DepthFirstTraverser.traverse_node_recursively
-    wanted: dict[tuple[type, type], bool] = {}
+    matches_of_types: dict[tuple[type, type], bool] = {}
 
     def quick(walker: Any, node: Any, child_id: int = -1) -> Any:
         pair = type(walker), type(node)
-        if pair not in wanted:
-            wanted[pair] = not isinstance(node, Node) or isinstance(
+        if pair not in matches_of_types:
+            matches_of_types[pair] = not isinstance(node, Node) or isinstance(
                 node, walker.nodes_to_be_processed()
             )
-        if wanted[pair]:
+        if matches_of_types[pair]:
             return walk(walker, node, child_id)
         for place, child in enumerate(node.children or ()):
             if isinstance(child, str):

@@ -43,14 +43,14 @@ def _back_up_only_what_a_transaction_names() -> None:
     transact = DynamoDBBackend.transact_write_items
 
     def quick(backend: DynamoDBBackend, transact_items: list[dict[str, Any]]) -> None:
-        before = [
-            place_of(backend, *named) for action in transact_items for named in action.items()
+        named_places = [
+            place_of(backend, *key) for action in transact_items for key in action.items()
         ]
-        kept = [(place, place.rows.get(place.sk)) for place in before if place]
+        old_rows = [(place, place.rows.get(place.sk)) for place in named_places if place]
         try:
             transact(backend, transact_items)
         except BaseException:
-            for place, item in kept:
+            for place, item in old_rows:
                 put_back(place, item)
             raise
 
@@ -80,12 +80,12 @@ def _copy_values_that_can_change() -> None:
     """Share values of known types, and whole rows. A stored row never changes."""
 
     def value(original: Any, memo: dict[int, Any]) -> Any:
-        kept = original.value
-        if isinstance(kept, IMMUTABLE):
+        old_value = original.value
+        if isinstance(old_value, IMMUTABLE):
             return original
-        made = object.__new__(dynamo_type.DynamoType)
-        made.type, made.value = original.type, copy.deepcopy(kept, memo)
-        return made
+        copied_value = object.__new__(dynamo_type.DynamoType)
+        copied_value.type, copied_value.value = original.type, copy.deepcopy(old_value, memo)
+        return copied_value
 
     dynamo_type.DynamoType.__deepcopy__ = value
     dynamo_type.Item.__deepcopy__ = lambda item, _memo: item
@@ -102,13 +102,13 @@ def _update_copies_of_rows() -> None:
         place = place_of(backend, "Update", {"TableName": table_name, "Key": key})
         if place is None:
             return update(backend, table_name, key, *args, **options)
-        before = place.rows.get(place.sk)
-        if before is not None:
-            place.rows[place.sk] = _copied(before)
+        old_row = place.rows.get(place.sk)
+        if old_row is not None:
+            place.rows[place.sk] = _copied(old_row)
         try:
             return update(backend, table_name, key, *args, **options)
         except BaseException:
-            put_back(place, before)
+            put_back(place, old_row)
             raise
 
     DynamoDBBackend.update_item = quick
@@ -116,12 +116,12 @@ def _update_copies_of_rows() -> None:
 
 def _copied(row: Any) -> Any:
     """Return a copy of a row. It shares the values that cannot change."""
-    made = object.__new__(dynamo_type.Item)
-    made.hash_key, made.range_key = row.hash_key, row.range_key
-    made.attrs = dynamo_type.LimitedSizeDict()
+    copied_item = object.__new__(dynamo_type.Item)
+    copied_item.hash_key, copied_item.range_key = row.hash_key, row.range_key
+    copied_item.attrs = dynamo_type.LimitedSizeDict()
     for name, value in row.attrs.items():
-        dict.__setitem__(made.attrs, name, copy.deepcopy(value))
-    return made
+        dict.__setitem__(copied_item.attrs, name, copy.deepcopy(value))
+    return copied_item
 
 
 def put_back(place: Any, row: Any) -> None:
@@ -188,9 +188,9 @@ def _project_without_converting() -> None:
     def quick(item: Any, paths: list[list[str]]) -> Any:
         if any(len(path) > 1 or "[" in path[0] for path in paths):
             return project(item, paths)
-        made = copy.copy(item)
-        made.attrs = {name: item.attrs[name] for (name,) in paths if name in item.attrs}
-        return made
+        projected_item = copy.copy(item)
+        projected_item.attrs = {name: item.attrs[name] for (name,) in paths if name in item.attrs}
+        return projected_item
 
     dynamo_type.Item.project = quick
 
@@ -240,11 +240,11 @@ def _answer_with_texts_as_they_are() -> None:
             if value.type in PLAIN:
                 return {value.type: value.value}
             if value.type == "M":
-                return {"M": {name: quick(each) for name, each in value.value.items()}}
+                return {"M": {name: quick(child) for name, child in value.value.items()}}
             if value.type == "L":
-                return {"L": [quick(each) for each in value.value]}
+                return {"L": [quick(child) for child in value.value]}
         if kind is dict:
-            return {name: quick(each) for name, each in value.items()}
+            return {name: quick(child) for name, child in value.items()}
         return to_dict(value)
 
     utilities.dynamo_to_dict = responses.dynamo_to_dict = quick

@@ -160,5 +160,5 @@ def _decoded(value: dict[str, Any]) -> dict[str, Any]:
     if isinstance(value.get("B"), str):
         return {"B": b64decode(value["B"])}
     if isinstance(value.get("BS"), list):
-        return {"BS": [b64decode(each) for each in value["BS"]]}
+        return {"BS": [b64decode(encoded) for encoded in value["BS"]]}
     return value

@@ -58,18 +58,18 @@ class BatchWriter:
     def do(self, work: Callable[[], None]) -> None:
         """Run another task in a thread, such as storing an object."""
         if len(self._pending) >= MAX_WAITING:
-            done, self._pending = wait(self._pending, return_when="FIRST_COMPLETED")
-            for each in done:
-                each.result()
+            done_futures, self._pending = wait(self._pending, return_when="FIRST_COMPLETED")
+            for future in done_futures:
+                future.result()
         self._pending.add(self._pool.submit(work))
 
     def flush(self) -> None:
         """Wait until all tasks are done."""
         if self._rows:
             self._send()
-        done, _ = wait(self._pending, return_when=FIRST_EXCEPTION)
-        for each in done:
-            each.result()
+        done_futures, _ = wait(self._pending, return_when=FIRST_EXCEPTION)
+        for future in done_futures:
+            future.result()
         self._pending.clear()
 
     def _send(self) -> None:
@@ -82,14 +82,16 @@ class BatchWriter:
 
 def _write(requests: dict[str, list[Any]]) -> None:
     """Send rows until DynamoDB has processed them all. It returns some when it is throttled."""
-    left = requests
+    unwritten = requests
     for number in range(ATTEMPTS):
         try:
-            left = connection().client.batch_write_item(RequestItems=left)["UnprocessedItems"]
+            unwritten = connection().client.batch_write_item(RequestItems=unwritten)[
+                "UnprocessedItems"
+            ]
         except (BotoCoreError, ClientError) as error:
             if not is_passing(error):
                 raise
-        if not left:
+        if not unwritten:
             return
         retry.backoff(number, LONGEST_PAUSE)
     raise UnavailableError

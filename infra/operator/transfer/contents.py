@@ -106,8 +106,8 @@ def _close_answer(message: Item) -> Item:
         return message
     ended = "partial" if message["content"]["S"] else "error"
     dropped = {"is_open", "input_tokens", "output_tokens", "session_hash"}
-    kept = {name: value for name, value in message.items() if name not in dropped}
-    return kept | {"status": {"S": ended}}
+    fields = {name: value for name, value in message.items() if name not in dropped}
+    return fields | {"status": {"S": ended}}
 
 
 def _release_session(session: Item) -> Item:
@@ -115,15 +115,15 @@ def _release_session(session: Item) -> Item:
     return {k: v for k, v in session.items() if k not in {"holder", "held_until"}}
 
 
-def _without_holds(budget: Item) -> Item:
+def _release_holds(budget: Item) -> Item:
     """Return a budget with settled usage only. Held money is not exported."""
-    kept = dict(budget)
+    counters = dict(budget)
     for window in ("daily", "weekly", "monthly"):
-        held, used = f"{window}_held", f"{window}_used"
-        if held in kept:
-            rest = int(kept[used]["N"]) - int(kept[held]["N"])
-            kept |= {used: {"N": str(rest)}, held: {"N": "0"}}
-    return kept
+        held_name, used = f"{window}_held", f"{window}_used"
+        if held_name in counters:
+            remaining = int(counters[used]["N"]) - int(counters[held_name]["N"])
+            counters |= {used: {"N": str(remaining)}, held_name: {"N": "0"}}
+    return counters
 
 
 def _unchanged(item: Item) -> Item:
@@ -149,7 +149,7 @@ PLAIN = (
     Kind(resources.ScheduleRow, "SCHEDULE"),
     Kind(time_off.TimeOffRow, "TIME_OFF"),
     Kind(booking_pages.BookingPageRow, "BOOKING_PAGE"),
-    Kind(budgets.BudgetRow, "BUDGET", _without_holds),
+    Kind(budgets.BudgetRow, "BUDGET", _release_holds),
     Kind(clients.ErasedRow, clients.ERASED),
 )
 """Classes with a single partition each."""

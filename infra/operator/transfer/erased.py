@@ -46,7 +46,7 @@ class Erased:
             case DialogRow():
                 record.wipe()
 
-    def kept(self, kind: Kind, at: str, item: Item) -> Item | None:
+    def clean_row(self, kind: Kind, at: str, item: Item) -> Item | None:
         """Return a row that belongs to a record without texts of an erased person.
 
         It is None for messages and sessions of an erased dialog.

@@ -140,8 +140,8 @@ class _Export:
         ) as bar:
             for listing in listings:
                 for at in (listing.noun, listing.noun + contents.TRASH):
-                    for done in self._records(listing, at):
-                        bar.update(done)
+                    for record_number in self._records(listing, at):
+                        bar.update(record_number)
         for kind in contents.PLAIN:
             self._rows(kind, kind.at, self._items(kind, kind.at))
         self._statistics()
@@ -164,12 +164,12 @@ class _Export:
                 "exportedAt": iso(clock.now()),
             }
         )
-        left = {"pk", "owner_id", "version", "webhook_events"}
-        row = {k: v for k, v in workspace.serialize().items() if k not in left}
+        left_out = {"pk", "owner_id", "version", "webhook_events"}
+        row = {k: v for k, v in workspace.serialize().items() if k not in left_out}
         line = {
             "workspace": row,
             "owner": accounts.get(workspace.owner_id).email,
-            "members": members.of_workspace(workspace),
+            "members": members.list_members(workspace),
         }
         self._writer.line("workspace", line)
 
@@ -192,28 +192,28 @@ class _Export:
                 yield 1
             return
         for batch in _batches(items, READERS):
-            for whole in self._pool.map(lambda item: _whole(listing, item), batch):
-                if whole is not None:
-                    self._record(at, whole)
+            for full_record in self._pool.map(lambda item: _full_record(listing, item), batch):
+                if full_record is not None:
+                    self._record(at, full_record)
             yield len(batch)
 
-    def _record(self, at: str, whole: _Whole) -> None:
+    def _record(self, at: str, full_record: _Whole) -> None:
         """Write a record with its parts and objects."""
-        for stored in whole.objects:
-            self._writer.object(stored)
+        for blob in full_record.objects:
+            self._writer.object(blob)
         if not at.endswith(contents.TRASH):
-            self.missing += whole.missing
-        item = {k: v for k, v in whole.item.items() if k not in LEFT_ATTRIBUTES}
+            self.missing += full_record.missing
+        item = {k: v for k, v in full_record.item.items() if k not in LEFT_ATTRIBUTES}
         line: dict[str, Any] = {"at": at, "item": item}
-        if whole.parts:
+        if full_record.parts:
             line["parts"] = [
                 {"at": part, "item": {k: v for k, v in row.items() if k != "pk"}}
-                for part, row in whole.parts
+                for part, row in full_record.parts
             ]
-        if whole.domain:
-            line["domain"] = whole.domain
+        if full_record.domain:
+            line["domain"] = full_record.domain
         self._writer.line(at, line)
-        for kind, place, row in whole.rows:
+        for kind, place, row in full_record.rows:
             self._rows(kind, place, [row])
         if group := STATISTICS_OF.get(at.removesuffix(contents.TRASH)):
             self._groups[group].add(item["sk"]["S"])
@@ -223,10 +223,10 @@ class _Export:
 
     def _statistics(self) -> None:
         """Write the daily counters of all subjects that the workspace has or its records name."""
-        found = {name: sorted(ids) for name, ids in self._groups.items()}
-        all_sites, agents = found.get("sites", []), found.get("agents", [])
+        group_ids = {name: sorted(ids) for name, ids in self._groups.items()}
+        all_sites, agents = group_ids.get("sites", []), group_ids.get("agents", [])
         subjects = [crm_metrics.subject(), workspace_metrics.SUBJECT, spent.SUBJECT]
-        subjects += [crm_metrics.subject(form_id=each) for each in found.get("forms", [])]
+        subjects += [crm_metrics.subject(form_id=form_id) for form_id in group_ids.get("forms", [])]
         for site in all_sites:
             subjects += [crm_metrics.subject(project_id=site), site_visits.subject(site)]
         for agent in agents:
@@ -241,7 +241,7 @@ class _Export:
                 self._rows(kind, place, items)
 
 
-def _whole(listing: Listing[Any], item: Item) -> _Whole | None:
+def _full_record(listing: Listing[Any], item: Item) -> _Whole | None:
     """Return a record with its parts and objects, all of one moment; None if it was deleted."""
     record, look = listing.row.from_raw_data(item), _LOOKS[listing.row]
     for number in range(ATTEMPTS):
@@ -256,38 +256,38 @@ def _whole(listing: Listing[Any], item: Item) -> _Whole | None:
 
 
 def _lead(workspace_id: str, lead: LeadRow) -> _Whole:
-    whole = _Whole(lead.stored or {})
+    full_record = _Whole(lead.stored or {})
     if lead.data_revision is not None:
         data = fetch([leads.data_key(workspace_id, lead.id)])
         leads.attach_data([lead], data)
-        whole.parts = [(contents.LEAD_DATA.at, row.serialize()) for row in data]
-    return whole
+        full_record.parts = [(contents.LEAD_DATA.at, row.serialize()) for row in data]
+    return full_record
 
 
 def _page(workspace_id: str, page: PageRow) -> _Whole:
-    whole = _Whole(page.stored or {})
+    full_record = _Whole(page.stored or {})
     if page.design_revision is not None:
         designs = fetch([pages.design_key(workspace_id, page.id)])
         if [row.attribute_values["revision"] for row in designs] != [page.design_revision]:
             raise ConcurrentUpdateError
-        whole.parts = [(contents.DESIGN.at, row.serialize()) for row in designs]
-    _take_objects(whole, page, page.html_key)
-    return whole
+        full_record.parts = [(contents.DESIGN.at, row.serialize()) for row in designs]
+    _take_objects(full_record, page, page.html_key)
+    return full_record
 
 
 def _file(_: str, file: FileRow) -> _Whole:
-    whole = _Whole(file.stored or {})
-    _take_objects(whole, file, file.key, file.thumbnail_key)
-    return whole
+    full_record = _Whole(file.stored or {})
+    _take_objects(full_record, file, file.key, file.thumbnail_key)
+    return full_record
 
 
 def _source(_: str, source: SourceRow) -> _Whole:
-    whole = _Whole(source.stored or {})
-    _take_objects(whole, source, source.text_key)
-    return whole
+    full_record = _Whole(source.stored or {})
+    _take_objects(full_record, source, source.text_key)
+    return full_record
 
 
-def _take_objects(whole: _Whole, record: Record, *keys: str | None) -> None:
+def _take_objects(full_record: _Whole, record: Record, *keys: str | None) -> None:
     """Read a record's objects. A missing object may belong to an earlier state of the record.
 
     Raises:
@@ -298,38 +298,38 @@ def _take_objects(whole: _Whole, record: Record, *keys: str | None) -> None:
             continue
         body = object_store().get(key)
         if body is not None:
-            whole.objects.append(StoredObject(key, body))
+            full_record.objects.append(StoredObject(key, body))
             continue
         now = fetch([Key(type(record), record.pk, record.sk)])
         if [row.serialize() for row in now] != [record.serialize()]:
             raise ConcurrentUpdateError
-        whole.missing.append(key)
+        full_record.missing.append(key)
 
 
 def _dialog(workspace_id: str, dialog: DialogRow) -> _Whole:
     """Return a dialog with its messages and the chat session that continues it."""
-    whole = _Whole(dialog.stored or {})
+    full_record = _Whole(dialog.stored or {})
     kind, place = contents.MESSAGES, contents.MESSAGES.at + dialog.id
     for item in Partition(contents.partition(workspace_id, place), Cost(), kind.row).items(
         consistent_read=True
     ):
         if int(item["sk"]["S"]) <= dialog.last_number:
-            whole.rows.append((kind, place, item))
+            full_record.rows.append((kind, place, item))
     if dialog.session_hash is not None:
         session = chat_sessions.find_by_hash(workspace_id, dialog.session_hash)
         if session is not None:
             kind = contents.SESSIONS
-            whole.rows.append((kind, kind.at + dialog.session_hash, session.serialize()))
-    return whole
+            full_record.rows.append((kind, kind.at + dialog.session_hash, session.serialize()))
+    return full_record
 
 
 def _site(_: str, site: SiteRow) -> _Whole:
-    whole = _Whole(site.stored or {})
+    full_record = _Whole(site.stored or {})
     if site.domain is not None:
-        held = sites.find_domain_claim(site.domain.name)
-        if held is not None and held.target == site.id:
-            whole.domain = site.domain.name
-    return whole
+        claim = sites.find_domain_claim(site.domain.name)
+        if claim is not None and claim.target == site.id:
+            full_record.domain = site.domain.name
+    return full_record
 
 
 _LOOKS: dict[type, Callable[[str, Any], _Whole]] = {

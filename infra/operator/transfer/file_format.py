@@ -119,12 +119,12 @@ class Writer:
         data = json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode()
         self._rows[counted_as].write(data + b"\n")
 
-    def object(self, stored: StoredObject) -> None:
+    def object(self, stored_object: StoredObject) -> None:
         """Write an object, unless it was already written for another record."""
-        name = OBJECTS + stored.key
+        name = OBJECTS + stored_object.key
         if name not in self._files:
             self.counts["objects"] += 1
-            self._add(name, io.BytesIO(stored.body))
+            self._add(name, io.BytesIO(stored_object.body))
 
     def _add(self, name: str, content: IO[bytes]) -> None:
         """Write an entry with a fixed time, so that equal exports produce equal files."""
@@ -159,7 +159,7 @@ def read(
     Raises:
         FileError: it is not an export, is truncated or changed, or has a later version.
     """
-    before = 0
+    last_number = 0
     try:
         with path.open("rb") as file:
             magic = file.read(2)
@@ -170,8 +170,8 @@ def read(
             for number, line in enumerate(read_format(file, rewritten)):
                 yield line
                 if number:  # not for the header, which is read from the end of a zip file
-                    advance((now := file.tell()) - before)
-                    before = now
+                    advance((now := file.tell()) - last_number)
+                    last_number = now
     except (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as error:
         raise FileError("The file was cut off or damaged. Copy it, or export, again.") from error
     except OSError as error:

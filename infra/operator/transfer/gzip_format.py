@@ -27,18 +27,18 @@ VERSION = 1
 
 def read(file: IO[bytes], rewritten: Callable[[str], str]) -> Iterator[Line | StoredObject]:
     """Yield header, lines, objects and trailer, as ``file_format.read`` does."""
-    digest, whole = hashlib.sha256(), False
+    digest, is_complete = hashlib.sha256(), False
     with gzip.open(file) as content:
         lines = enumerate(iter(lambda: content.readline(MAX_LINE_BYTES), b""))
         for number, data in lines:
             line = parsed(data, f"its line {number + 1:,}")
             if number == 0:
                 check_header(line, VERSION)
-            if whole:
+            if is_complete:
                 raise FileError("The file is damaged: it goes on behind its end.")
             if trailer := line.get("trailer"):
-                whole = (trailer["lines"], trailer["sha256"]) == (number, digest.hexdigest())
-                if not whole:
+                is_complete = (trailer["lines"], trailer["sha256"]) == (number, digest.hexdigest())
+                if not is_complete:
                     raise FileError("The file is damaged: its checksum is wrong. Copy it again.")
                 yield line
                 continue
@@ -53,5 +53,5 @@ def read(file: IO[bytes], rewritten: Callable[[str], str]) -> Iterator[Line | St
                 digest.update(chunk)
                 body += base64.b64decode(json.loads(chunk)["chunk"])
             yield StoredObject(line["object"], bytes(body))
-    if not whole:
+    if not is_complete:
         raise EOFError

@@ -56,19 +56,19 @@ def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[
     """
     load_all()
     started = time.monotonic()
-    found = check_file(path, with_ids=ids == "new")
-    _check_stage(found.header, ids)
-    account = _owner(found, owner)
-    mark, resumed = _mark(found, is_copy=ids == "new")
-    rewriting = _rewriting(found, mark)
-    erased = clients.erased_ids(found.workspace_id)
+    export_file = check_file(path, with_ids=ids == "new")
+    _check_stage(export_file.header, ids)
+    account = _owner(export_file, owner)
+    mark, resumed = _mark(export_file, is_copy=ids == "new")
+    rewriting = _rewriting(export_file, mark)
+    erased = clients.erased_ids(export_file.workspace_id)
     if rewriting.ids is not None:
-        erased = {rewriting.ids.of(each) for each in erased}
+        erased = {rewriting.ids.new_id(record_id) for record_id in erased}
     restoring = Restoring(path, mark.workspace_id, rewriting, mark.slugs, Erased(erased))
     without_account = []
     if not mark.workspace_created:
         restoring.write()
-        without_account = _create_workspace(found, mark, restoring.claims, account)
+        without_account = _create_workspace(export_file, mark, restoring.claims, account)
     jobs = restoring.write_jobs()
     marks.end(mark)
     workspace = workspaces.get(mark.workspace_id)
@@ -79,9 +79,9 @@ def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[
         "owner": account.email,
         "ids": ids or "keep",
         "resumed": resumed,
-        "counts": {**found.trailer["counts"], "jobs": jobs},
+        "counts": {**export_file.trailer["counts"], "jobs": jobs},
         "slugsChanged": {old: new for old, new in mark.slugs.items() if old != new},
-        "domainsDropped": found.domains if ids == "new" else [],
+        "domainsDropped": export_file.domains if ids == "new" else [],
         "membersWithoutAccount": without_account,
         "erasedAgain": restoring.erased.count,
         "seconds": round(time.monotonic() - started, 1),
@@ -98,24 +98,24 @@ def _check_stage(header: Line, ids: Ids | None) -> None:
         raise click.ClickException(msg)
 
 
-def _owner(found: ExportFile, email: str | None) -> AccountRow:
+def _owner(export_file: ExportFile, email: str | None) -> AccountRow:
     """Return the account that will own the workspace."""
-    wanted = email or found.workspace["owner"]
+    owner_email = email or export_file.workspace["owner"]
     try:
-        return accounts.require_by_email(wanted)
+        return accounts.require_by_email(owner_email)
     except NotFoundError:
         msg = (
-            f"No account here has the address {wanted}"
+            f"No account here has the address {owner_email}"
             f"{'' if email else ', whose the workspace was'}. Create it with create-account, or"
             " name another: --owner EMAIL."
         )
         raise click.ClickException(msg) from None
 
 
-def _mark(found: ExportFile, *, is_copy: bool) -> tuple[ImportRow, bool]:
+def _mark(export_file: ExportFile, *, is_copy: bool) -> tuple[ImportRow, bool]:
     """Return the mark of the import, and whether an interrupted run had created it."""
-    checksum: str = found.trailer["sha256"]
-    there = marks.find(found.workspace_id, checksum if is_copy else None)
+    checksum: str = export_file.trailer["sha256"]
+    there = marks.find(export_file.workspace_id, checksum if is_copy else None)
     if there is not None and there.checksum != checksum:
         msg = (
             f"The import of another file into this workspace, exported at {there.exported_at}, was "
@@ -124,76 +124,81 @@ def _mark(found: ExportFile, *, is_copy: bool) -> tuple[ImportRow, bool]:
         )
         raise click.ClickException(msg)
     if not (there is not None and there.workspace_created) and not is_copy:
-        _check_free(found)
+        _check_free(export_file)
     if there is not None:
         return there, True
     seed = secrets.token_hex(32) if is_copy else None
-    target = found.workspace_id
+    target = export_file.workspace_id
     if seed:
-        target = NewIds(bytes.fromhex(seed), found.ids).of(target)
+        target = NewIds(bytes.fromhex(seed), export_file.ids).new_id(target)
     begun = marks.begin(
-        found.workspace_id,
+        export_file.workspace_id,
         checksum if is_copy else None,
         checksum=checksum,
-        exported_at=found.header["exportedAt"],
+        exported_at=export_file.header["exportedAt"],
         workspace_id=target,
         seed=seed,
-        slug=_free(workspaces.SLUG_CLAIM, [_slug(found)])[_slug(found)]
+        slug=_free(workspaces.SLUG_CLAIM, [_slug(export_file)])[_slug(export_file)]
         if is_copy
-        else _slug(found),
-        slugs=_free(sites.SLUG_CLAIM, found.sites) if is_copy else {s: s for s in found.sites},
+        else _slug(export_file),
+        slugs=_free(sites.SLUG_CLAIM, export_file.sites)
+        if is_copy
+        else {s: s for s in export_file.sites},
     )
     if begun is None:
         raise click.ClickException("The same file is being imported at this moment.")
     return begun, False
 
 
-def _slug(found: ExportFile) -> str:
-    slug: str = found.workspace["workspace"]["slug"]["S"]
+def _slug(export_file: ExportFile) -> str:
+    slug: str = export_file.workspace["workspace"]["slug"]["S"]
     return slug
 
 
-def _check_free(found: ExportFile) -> None:
+def _check_free(export_file: ExportFile) -> None:
     """Refuse a workspace that exists, or that claims names which other workspaces hold."""
     try:
-        workspaces.get(found.workspace_id)
+        workspaces.get(export_file.workspace_id)
     except NotFoundError:
         pass
     else:
         msg = (
-            f"The workspace {found.workspace_id} already exists and is not overwritten. "
+            f"The workspace {export_file.workspace_id} already exists and is not overwritten. "
             "To import the file as a copy, add --ids new."
         )
         raise click.ClickException(msg)
-    own = Claim(workspaces.SLUG_CLAIM, _slug(found), found.workspace_id)
-    if held := claimed_elsewhere([own, *found.claims], found.workspace_id):
+    slug_claim = Claim(workspaces.SLUG_CLAIM, _slug(export_file), export_file.workspace_id)
+    if conflicts := claimed_elsewhere([slug_claim, *export_file.claims], export_file.workspace_id):
         msg = (
-            f"Others have here what the workspace claims: {', '.join(map(str, held))}. Free it, or "
-            "import the file as a copy with slugs of its own: --ids new."
+            "Others have here what the workspace claims: "
+            f"{', '.join(map(str, conflicts))}. Free it, or import the file as a copy with "
+            "slugs of its own: --ids new."
         )
         raise click.ClickException(msg)
 
 
-def _free(kind: str, wanted: Iterable[str]) -> dict[str, str]:
+def _free(kind: str, names: Iterable[str]) -> dict[str, str]:
     """Return a free slug for each wanted one: the same, or with a number appended."""
-    chosen: dict[str, str] = {}
-    for slug in wanted:
+    free_names: dict[str, str] = {}
+    for slug in names:
         options = list(slugs.candidates(slug))
-        held = ClaimRow.find_claimed(kind, options) | set(chosen.values())
-        chosen[slug] = slugs.first_free(options, held, slugs.RESERVED)
-    return chosen
+        taken_names = ClaimRow.find_claimed(kind, options) | set(free_names.values())
+        free_names[slug] = slugs.first_free(options, taken_names, slugs.RESERVED)
+    return free_names
 
 
-def _rewriting(found: ExportFile, mark: ImportRow) -> Rewriting:
+def _rewriting(export_file: ExportFile, mark: ImportRow) -> Rewriting:
     urls = UrlRewriting(
-        UrlPrefixes.of_file(found.header), UrlPrefixes.of_settings(settings()), mark.slugs
+        UrlPrefixes.from_header(export_file.header),
+        UrlPrefixes.from_settings(settings()),
+        mark.slugs,
     )
-    ids = NewIds(bytes.fromhex(mark.seed), found.ids) if mark.seed else None
+    ids = NewIds(bytes.fromhex(mark.seed), export_file.ids) if mark.seed else None
     return Rewriting(urls, ids)
 
 
 def _create_workspace(
-    found: ExportFile, mark: ImportRow, claims: list[ClaimRow], owner: AccountRow
+    export_file: ExportFile, mark: ImportRow, claims: list[ClaimRow], owner: AccountRow
 ) -> list[str]:
     """Create the claims and the workspace; return the e-mails of members without an account.
 
@@ -204,18 +209,20 @@ def _create_workspace(
     for batch in split_batches(claims, ROWS_A_UNIT):
         run_unit(workspace_id, None, partial(_stage_claims, claims=batch))
     found_members = list(
-        members.new_memberships(found.workspace["members"], workspace_id, owner.id)
+        members.new_memberships(export_file.workspace["members"], workspace_id, owner.id)
     )
     memberships = [row for _, row in found_members if row is not None]
     for some in split_batches(memberships, ROWS_A_UNIT // 2):
         run_unit(workspace_id, None, partial(_stage_memberships, memberships=some))
-    made = _workspace_row(found, mark, owner)
+    workspace = _workspace_row(export_file, mark, owner)
 
     def stage(unit: UnitOfWork) -> None:
-        unit.create(made, on_conflict=ConflictError(f"The workspace {workspace_id} is there now."))
-        taken = ConflictError(f'The slug "{made.slug}" was taken meanwhile. Run it again.')
-        unit.create(workspaces.slug_claim(made), on_conflict=taken)
-        joined_at = made.created_at
+        unit.create(
+            workspace, on_conflict=ConflictError(f"The workspace {workspace_id} is there now.")
+        )
+        conflict = ConflictError(f'The slug "{workspace.slug}" was taken meanwhile. Run it again.')
+        unit.create(workspaces.slug_claim(workspace), on_conflict=conflict)
+        joined_at = workspace.created_at
         place = workspaces.membership_row(owner.id, workspace_id, role="owner", joined_at=joined_at)
         _stage_memberships(unit, [place])
         unit.update(mark, [ImportRow.workspace_created.set(True)])
@@ -229,13 +236,15 @@ def _stage_claims(unit: UnitOfWork, claims: list[ClaimRow]) -> None:
     """Stage claims that no other workspace holds. An interrupted run may have created them."""
     for claim in claims:
         free = ClaimRow.pk.does_not_exist()
-        own = (ClaimRow.workspace_id == unit.workspace_id) & (ClaimRow.target == claim.target)
+        is_same_claim = (ClaimRow.workspace_id == unit.workspace_id) & (
+            ClaimRow.target == claim.target
+        )
         values: list[Action] = [
             ClaimRow.target.set(claim.target),
             ClaimRow.workspace_id.set(claim.workspace_id),
         ]
         msg = f"Another workspace has taken {claim.pk.partition('#')[2]} meanwhile. Run it again."
-        unit.update(claim, values, free | own, on_conflict=ConflictError(msg))
+        unit.update(claim, values, free | is_same_claim, on_conflict=ConflictError(msg))
 
 
 def _stage_memberships(unit: UnitOfWork, memberships: list[MembershipRow]) -> None:
@@ -244,12 +253,12 @@ def _stage_memberships(unit: UnitOfWork, memberships: list[MembershipRow]) -> No
         unit.save(workspaces.member_row(membership.account_id, membership.workspace_id))
 
 
-def _workspace_row(found: ExportFile, mark: ImportRow, owner: AccountRow) -> WorkspaceRow:
+def _workspace_row(export_file: ExportFile, mark: ImportRow, owner: AccountRow) -> WorkspaceRow:
     """Return the workspace's new row."""
     key = workspaces.row(mark.workspace_id)
-    item = found.workspace["workspace"] | {"pk": {"S": key.pk}, "owner_id": {"S": owner.id}}
+    item = export_file.workspace["workspace"] | {"pk": {"S": key.pk}, "owner_id": {"S": owner.id}}
     workspace: WorkspaceRow = WorkspaceRow.from_raw_data(item)
     workspace.slug = mark.slug
     if workspace.logo_url:
-        workspace.logo_url = _rewriting(found, mark).in_text(workspace.logo_url)
+        workspace.logo_url = _rewriting(export_file, mark).rewrite_text(workspace.logo_url)
     return workspace

@@ -9,7 +9,7 @@ from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
 
 
-def of_workspace(workspace: WorkspaceRow) -> list[dict[str, Any]]:
+def list_members(workspace: WorkspaceRow) -> list[dict[str, Any]]:
     """Return the members without the owner, in the order in which they joined."""
     return [
         {

@@ -80,8 +80,8 @@ class ExportFile:
                     if not at.endswith(contents.TRASH):
                         self._add_record(listing, record, line)
                 else:
-                    known = contents.kind_at(at) is not None
-                    _require(known, f"this version knows no rows at {at!r}")
+                    is_known = contents.kind_at(at) is not None
+                    _require(is_known, f"this version knows no rows at {at!r}")
             case {"job": {"kind": str()}}:
                 self._note_ids(line)
             case {"workspace": {"plan": {"S": plan}, "name": {"S": str(name)}}}:
@@ -98,14 +98,14 @@ class ExportFile:
             case _:
                 raise FileError("The file is damaged: it has lines that are none of an export.")
 
-    def add_object(self, stored: StoredObject) -> None:
+    def add_object(self, stored_object: StoredObject) -> None:
         """Check and record an object.
 
         Raises:
             FileError: it is not an object of the workspace.
         """
-        own = stored.key.startswith((FILES, f"{self.workspace_id}/"))
-        _require(own, f"the object {stored.key!r} is not the workspace's")
+        is_own_file = stored_object.key.startswith((FILES, f"{self.workspace_id}/"))
+        _require(is_own_file, f"the object {stored_object.key!r} is not the workspace's")
 
     def _note_ids(self, line: Line) -> None:
         if not self.with_ids:
@@ -158,20 +158,20 @@ def check_file(path: Path, *, with_ids: bool) -> ExportFile:
     Raises:
         FileError: it is not a complete export that this version can read.
     """
-    found = ExportFile(path, with_ids)
+    export_file = ExportFile(path, with_ids)
     with progress(path, "checking") as advance:
         try:
             for line in read(path, advance):
                 if isinstance(line, StoredObject):
-                    found.add_object(line)
+                    export_file.add_object(line)
                 else:
-                    found.add_line(line)
+                    export_file.add_line(line)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             msg = f"The file is damaged: {type(error).__name__} in a line."
             raise FileError(msg) from error
-    if not found.workspace or not found.header:
+    if not export_file.workspace or not export_file.header:
         raise FileError("The file is damaged: it does not say what workspace it holds.")
-    return found
+    return export_file
 
 
 @contextmanager
@@ -184,10 +184,10 @@ def progress(path: Path, label: str) -> Iterator[Any]:
 
 def claimed_elsewhere(claims: Iterable[Claim], workspace_id: str) -> list[Claim]:
     """Return the claims that another workspace holds here."""
-    wanted = {(row := each.row(workspace_id)).pk: (each, row.sk) for each in claims}
-    held = fetch(Key(ClaimRow, pk, sk) for pk, (_, sk) in wanted.items())
+    wanted_claims = {(row := claim.row(workspace_id)).pk: (claim, row.sk) for claim in claims}
+    stored_claims = fetch(Key(ClaimRow, pk, sk) for pk, (_, sk) in wanted_claims.items())
     return [
-        wanted[row.pk][0]
-        for row in held
+        wanted_claims[row.pk][0]
+        for row in stored_claims
         if isinstance(row, ClaimRow) and row.workspace_id != workspace_id
     ]

@@ -91,16 +91,16 @@ class Restoring:
 
     def write_jobs(self) -> int:
         """Write the scheduled jobs after the workspace was created; return their number."""
-        written = 0
+        job_count = 0
         with progress(self.path, "scheduling") as advance, BatchWriter() as writer:
             for line in self._lines(advance):
                 for job in self._jobs(line) if not isinstance(line, StoredObject) else ():
                     writer.put(JobRow, job.serialize())
-                    written += 1
-        return written
+                    job_count += 1
+        return job_count
 
     def _lines(self, advance: Any) -> Iterator[Line | StoredObject]:  # noqa: ANN401  of a progress bar
-        return read(self.path, advance, self.rewriting.in_text)
+        return read(self.path, advance, self.rewriting.rewrite_text)
 
     def _jobs(self, line: Line) -> Iterator[JobRow]:
         if job := line.get("job"):
@@ -119,8 +119,8 @@ class Restoring:
         elif listing.row is DialogRow:
             yield expiry_job(self.workspace_id, self._record(listing, line))
 
-    def _put_object(self, writer: BatchWriter, stored: StoredObject) -> None:
-        key, body = stored
+    def _put_object(self, writer: BatchWriter, stored_object: StoredObject) -> None:
+        key, body = stored_object
         if key.startswith(FILES):
             headers = stored_files.headers_for_file(body, key.rpartition("/")[2])
             kind = headers["Content-Type"]
@@ -129,7 +129,7 @@ class Restoring:
             writer.do(partial(object_store().put, key, body, TEXT_TYPE))
         else:  # a page's HTML: the preflight has rejected all other objects
             if self.rewriting:
-                body = self.rewriting.in_text(body.decode()).encode()
+                body = self.rewriting.rewrite_text(body.decode()).encode()
             self._html_bytes[key] = len(body)
             writer.do(partial(object_store().put, key, body, HTML_TYPE))
         self.counts["objects"] += 1
@@ -142,7 +142,7 @@ class Restoring:
             return
         kind = contents.kind_at(at)
         assert kind is not None, at  # noqa: S101  the preflight has rejected it
-        if item := self.erased.kept(kind, at, line["item"]):
+        if item := self.erased.clean_row(kind, at, line["item"]):
             writer.put(kind.row, self._item(at, item))
 
     def _item(self, at: str, item: Item) -> Item:
@@ -181,11 +181,11 @@ class Restoring:
         listing.set_index_keys(record)
         if not is_live:
             record.r = listing.trash_order(record)
-        made = record.serialize()
-        keys = {name: made[name] for name in ENTRY_ATTRIBUTES if name in made}
+        attributes = record.serialize()
+        keys = {name: attributes[name] for name in ENTRY_ATTRIBUTES if name in attributes}
         item = record.stored or {}
         if self.erased.has(record):
-            item = made
+            item = attributes
             self.erased.count += 1
         elif isinstance(record, BookingRow) and has_personal_data(record):
             # The secret of its links is not in the file. An erased booking has no links.

@@ -48,28 +48,28 @@ def ids_in(line: Line) -> Iterable[str]:
         return _ID.findall(repr(line["job"]))
     if "at" not in line:
         return ()
-    found = _ID.findall(line["at"])
+    ids = _ID.findall(line["at"])
     rows = [line["item"], *(part["item"] for part in line.get("parts", ()))]
     is_statistics = line["at"].startswith(contents.METRICS.at)
     for row in rows:
-        found += _ids_of(row, everywhere=is_statistics)
-    return found
+        ids += _ids_of(row, everywhere=is_statistics)
+    return ids
 
 
 def _ids_of(item: Mapping[str, Any], *, everywhere: bool) -> list[str]:
     """Return the ids in a map of DynamoDB's JSON; with ``everywhere``, also those in lists."""
-    found: list[str] = []
+    ids: list[str] = []
     for name, value in item.items():
         if name in _MENTIONS or _REFERENCE.search(name):
-            found += _ID.findall(repr(value))
-        for each in value.get("L", ()):
-            if everywhere and _ID.fullmatch(each.get("S", "")):
-                found.append(each["S"])
-            if "M" in each:
-                found += _ids_of(each["M"], everywhere=everywhere)
+            ids += _ID.findall(repr(value))
+        for child in value.get("L", ()):
+            if everywhere and _ID.fullmatch(child.get("S", "")):
+                ids.append(child["S"])
+            if "M" in child:
+                ids += _ids_of(child["M"], everywhere=everywhere)
         if "M" in value:
-            found += _ids_of(value["M"], everywhere=everywhere)
-    return found
+            ids += _ids_of(value["M"], everywhere=everywhere)
+    return ids
 
 
 @dataclass
@@ -82,12 +82,12 @@ class NewIds:
 
     def __post_init__(self) -> None:
         """Choose the shift of the random parts so that none exceeds the largest value."""
-        parts = [_number(each) for each in self.known]
+        parts = [_number(known_id) for known_id in self.known]
         above, below = _END - 1 - max(parts), min(parts)
-        chosen = int.from_bytes(hmac.digest(self.seed, b"step", "sha256"))
-        self._step = 1 + chosen % above if above > below else -1 - chosen % below
+        step = int.from_bytes(hmac.digest(self.seed, b"step", "sha256"))
+        self._step = 1 + step % above if above > below else -1 - step % below
 
-    def of(self, old: str) -> str:
+    def new_id(self, old: str) -> str:
         """Return the new id of a known old one."""
         number, end = _number(old) + self._step, ""
         while len(end) < _LENGTH - _TIME:
@@ -95,17 +95,17 @@ class NewIds:
             end = _ALPHABET[digit] + end
         return old[:_TIME] + end
 
-    def in_text(self, text: str) -> str:
+    def rewrite_text(self, text: str) -> str:
         """Return a text with new ids in place of the old ones."""
-        return _RUN.sub(self._in_run, text)
+        return _RUN.sub(self._replace_ids, text)
 
-    def _in_run(self, match: re.Match[str]) -> str:
+    def _replace_ids(self, match: re.Match[str]) -> str:
         """Replace the known ids in a run of letters. More letters may directly follow an id."""
         run, parts, start = match[0], [], 0
         while start < len(run):
             candidate = run[start : start + _LENGTH]
             is_id = candidate in self.known
-            parts.append(self.of(candidate) if is_id else run[start])
+            parts.append(self.new_id(candidate) if is_id else run[start])
             start += _LENGTH if is_id else 1
         return "".join(parts)
 
@@ -118,12 +118,12 @@ class UrlPrefixes:
     sites_domain: str
 
     @classmethod
-    def of_file(cls, header: Line) -> "UrlPrefixes":
+    def from_header(cls, header: Line) -> "UrlPrefixes":
         """Return the prefixes of the stage that exported a file."""
         return cls(header["publicUrl"], header["sitesDomain"])
 
     @classmethod
-    def of_settings(cls, settings: Settings) -> "UrlPrefixes":
+    def from_settings(cls, settings: Settings) -> "UrlPrefixes":
         """Return the prefixes in these settings."""
         return cls(settings.public_url, settings.sites_domain)
 
@@ -148,20 +148,20 @@ class UrlRewriting:
 
     def __post_init__(self) -> None:
         """Compile the pattern of the URLs that change."""
-        whole, paths = {self.old.public_url: self.new.public_url}, {}
-        for before, after in self.slugs.items():
-            urls = self.old.site_url(before), self.new.site_url(after)
-            whole[urls[0]] = urls[1]
+        replacements, paths = {self.old.public_url: self.new.public_url}, {}
+        for old_slug, new_slug in self.slugs.items():
+            urls = self.old.site_url(old_slug), self.new.site_url(new_slug)
+            replacements[urls[0]] = urls[1]
             if not self.old.sites_domain:
-                paths[f"/s/{before}"] = urlsplit(urls[1]).path
-        whole = {k: v for k, v in whole.items() if k != v}
+                paths[f"/s/{old_slug}"] = urlsplit(urls[1]).path
+        replacements = {k: v for k, v in replacements.items() if k != v}
         paths = {k: v for k, v in paths.items() if k != v}
-        self._changed = whole | paths
-        choices = [_any_of(whole)] if whole else []
+        self._changed = replacements | paths
+        choices = [_any_of(replacements)] if replacements else []
         choices += [_BEGINS + _any_of(paths)] if paths else []
         self._pattern = re.compile(f"(?:{'|'.join(choices)}){_ENDS}") if choices else None
 
-    def in_text(self, text: str) -> str:
+    def rewrite_text(self, text: str) -> str:
         """Return a text with the new URLs."""
         if self._pattern is None:
             return text
@@ -169,8 +169,8 @@ class UrlRewriting:
 
     def _replacement(self, match: re.Match[str]) -> str:
         """Return the new URL or path. An empty path becomes "/", unless a "/" follows it."""
-        changed = self._changed[match[0]]
-        return changed or ("" if match.string.startswith("/", match.end()) else "/")
+        replacement = self._changed[match[0]]
+        return replacement or ("" if match.string.startswith("/", match.end()) else "/")
 
     def __bool__(self) -> bool:
         """Whether any URL changes."""
@@ -193,10 +193,10 @@ class Rewriting:
     urls: UrlRewriting
     ids: NewIds | None
 
-    def in_text(self, text: str) -> str:
+    def rewrite_text(self, text: str) -> str:
         """Return a text, such as a line of the file or a page's HTML, with all changes."""
-        text = self.urls.in_text(text)
-        return self.ids.in_text(text) if self.ids else text
+        text = self.urls.rewrite_text(text)
+        return self.ids.rewrite_text(text) if self.ids else text
 
     def __bool__(self) -> bool:
         """Whether anything changes."""

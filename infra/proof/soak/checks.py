@@ -71,7 +71,7 @@ def check_ledger(
             and kinds[1:] in ([ledger.SETTLE], [ledger.EMPTY], [ledger.RELEASE]),
             f"request {request_id} has the entries {', '.join(kinds)}",
         )
-    credited = sum(each.amount for each in entries if each.kind == ledger.TOPUP)
+    credited = sum(entry.amount for entry in entries if entry.kind == ledger.TOPUP)
     require(credited == topped_up, f"{topped_up} kopecks were paid, and {credited} credited")
     spent = sum(charged.values())
     require(
@@ -97,7 +97,7 @@ def check_chats(
     """
     ended = 0
     for chat in chats:
-        costs = [charged[each] for each in chat.request_ids if each in charged]
+        costs = [charged[request_id] for request_id in chat.request_ids if request_id in charged]
         require(len(costs) <= 1, f"the attempts {chat.request_ids} are charged {len(costs)} times")
         if chat.ended and chat.tokens:
             ended += 1
@@ -109,16 +109,16 @@ def check_chats(
     return ended
 
 
-def check_counters(noun: str, counted: Counter[str], records: Iterable[Sequence[str]]) -> int:
+def check_counters(noun: str, stored_counts: Counter[str], records: Iterable[Sequence[str]]) -> int:
     """Check the counters of a noun against those that its records name. Returns the records.
 
     Raises:
         BrokenPromiseError: they differ.
     """
-    names = [list(each) for each in records]
-    expected = Counter(name for each in names for name in each)
-    differing = {name for name in expected | counted if expected[name] != counted[name]}
-    wrong = {name: (counted[name], expected[name]) for name in sorted(differing)}
+    names = [list(record) for record in records]
+    expected = Counter(name for record_names in names for name in record_names)
+    differing = {name for name in expected | stored_counts if expected[name] != stored_counts[name]}
+    wrong = {name: (stored_counts[name], expected[name]) for name in sorted(differing)}
     require(not wrong, f"counters of {noun} and its records differ: {wrong}")
     return len(names)
 
@@ -137,8 +137,8 @@ def check_overlaps(bookings: Iterable[Busy]) -> None:
     Raises:
         BrokenPromiseError: two do.
     """
-    found = sorted(bookings)
-    for one, other in pairwise(found):
+    sorted_bookings = sorted(bookings)
+    for one, other in pairwise(sorted_bookings):
         apart = one.resource != other.resource or one.end <= other.start
         require(apart, f"two bookings of {one.resource} overlap: {one} and {other}")
 
@@ -151,8 +151,11 @@ def check_writes(acknowledged: Acknowledged, records: "Records") -> int:
     """
     for id_, price in acknowledged.products.items():
         if id_ not in acknowledged.unsure:
-            found = records.prices.get(id_)
-            require(found == price, f"product {id_} costs {found}, and {price} was acknowledged")
+            stored_price = records.prices.get(id_)
+            require(
+                stored_price == price,
+                f"product {id_} costs {stored_price}, and {price} was acknowledged",
+            )
     for text, id_ in acknowledged.submissions.items():
         there = records.leads.get(text, [])
         require(there == [id_], f"the lead {id_} was acknowledged; there are {there}")
@@ -183,9 +186,9 @@ def read_records(workspace_id: str) -> Records:
     for lead in LEADS.read_after(workspace_id, "", EVERYTHING):
         leads[lead.data["message"]].append(lead.id)
     return Records(
-        {each.id: int(each.price) for each in products},
+        {product.id: int(product.price) for product in products},
         leads,
-        {each.id: each for each in BOOKINGS.read_after(workspace_id, "", EVERYTHING)},
+        {booking.id: booking for booking in BOOKINGS.read_after(workspace_id, "", EVERYTHING)},
         [name for name, number in Counter(p.name for p in products).items() if number > 1],
     )
 
@@ -198,20 +201,20 @@ def check_world(world: World, topped_up: int, acknowledged: Sequence[Acknowledge
     """
     records, counts = read_records(world.workspace_id), Counter[str]()
     require(not records.twice, f"products were created twice: {records.twice}")
-    again = {text: ids for text, ids in records.leads.items() if len(ids) > 1}
-    require(not again, f"submissions were stored twice: {again}")
-    for each in acknowledged:
-        counts["writes"] += check_writes(each, records)
-        counts["contests"] += len(each.contests)
-        counts["undecided"] += each.undecided + len(each.unsure)
-    blocking = [each for each in records.bookings.values() if each.blocks]
-    check_overlaps(_busy(each) for each in blocking)
+    duplicates = {text: ids for text, ids in records.leads.items() if len(ids) > 1}
+    require(not duplicates, f"submissions were stored twice: {duplicates}")
+    for session in acknowledged:
+        counts["writes"] += check_writes(session, records)
+        counts["contests"] += len(session.contests)
+        counts["undecided"] += session.undecided + len(session.unsure)
+    blocking = [booking for booking in records.bookings.values() if booking.blocks]
+    check_overlaps(_busy(booking) for booking in blocking)
     counts["bookings"] = len(blocking)
     for listing in COUNTED:
         rows = listing.read_after(world.workspace_id, "", EVERYTHING)
         names = [listing.counters(row.facets) for row in rows]
-        counted = counters.read_all(world.workspace_id, listing.noun)
-        counts["counted"] += check_counters(listing.noun, counted, names)
+        stored_counts = counters.read_all(world.workspace_id, listing.noun)
+        counts["counted"] += check_counters(listing.noun, stored_counts, names)
     return counts + _check_money(world, topped_up, acknowledged)
 
 
@@ -243,7 +246,7 @@ def _check_money(
     budget = budgets.budget(world.workspace_id, world.agent_id)
     require(int(budget.monthly_held) == 0, f"a budget holds {budget.monthly_held} kopecks")
     require(int(budget.monthly_used) == spent, f"a budget has {budget.monthly_used}, not {spent}")
-    chats = [chat for each in acknowledged for chat in each.chats]
+    chats = [chat for acknowledgement in acknowledged for chat in acknowledgement.chats]
     prices = ledger.hold_of(holds[0]).prices if holds else Prices(0, 0)
     recovered = frozenset(h.sk for h in holds if h.closed_at and h.closed_at >= h.due_at)
     ended = check_chats(chats, charged, prices, recovered)

@@ -59,9 +59,9 @@ class Tally:
     def answered(self, status: int, code: str) -> None:
         """Count an answer."""
         self.count("request")
-        self.refused(status, code)
+        self.count_refusal(status, code)
 
-    def refused(self, status: int, code: str) -> None:
+    def count_refusal(self, status: int, code: str) -> None:
         """Count an answer as an error or a refusal, if it is one."""
         label = code if status == NO_ANSWER else f"{status} {code}"
         if status >= 500:  # noqa: PLR2004  as above
@@ -101,8 +101,8 @@ class Client:
             self._connection.close()
             self._tally.answered(NO_ANSWER, f"no answer ({type(error).__name__})")
             return Answer(NO_ANSWER, {})
-        found = json.loads(content) if content.startswith(b"{") else {}
-        data = found.get("data", found)
+        document = json.loads(content) if content.startswith(b"{") else {}
+        data = document.get("data", document)
         self._tally.answered(answer.status, data.get("code", ""))
         return Answer(answer.status, data)
 
@@ -132,17 +132,19 @@ class Client:
     def tool(self, name: str, arguments: dict[str, Any]) -> Answer:
         """Repeat a call of a tool until it is decided. A write needs an ``idempotencyKey``."""
         params = {"name": name, "arguments": arguments}
-        sent = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        return self._repeat(lambda: self._of_tool(self.once("POST", "/api/mcp", sent)))
+        rpc_request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        return self._repeat(
+            lambda: self._unwrap_tool_answer(self.once("POST", "/api/mcp", rpc_request))
+        )
 
-    def _of_tool(self, answer: Answer) -> Answer:
+    def _unwrap_tool_answer(self, answer: Answer) -> Answer:
         """Return the result of a tool as an answer of the REST API would be."""
         if not answer.ok or "result" not in answer.data:
             return answer
         result = json.loads(answer.data["result"]["content"][0]["text"])
-        found = Answer(result.get("httpStatus", 200), result.get("data", result))
-        self._tally.refused(found.status, found.code)
-        return found
+        tool_answer = Answer(result.get("httpStatus", 200), result.get("data", result))
+        self._tally.count_refusal(tool_answer.status, tool_answer.code)
+        return tool_answer
 
     @staticmethod
     def _repeat(attempt: Any) -> Answer:  # noqa: ANN401  a function

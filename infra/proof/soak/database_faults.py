@@ -33,8 +33,8 @@ class DatabaseFaults:
 
     def install(self, client: Any) -> None:  # noqa: ANN401  botocore has no types
         """Apply to all requests of a client."""
-        client.meta.events.register_first("before-call.dynamodb", self._before)
-        client.meta.events.register_last("after-call.dynamodb", self._after)
+        client.meta.events.register_first("before-call.dynamodb", self._before_call)
+        client.meta.events.register_last("after-call.dynamodb", self._after_call)
 
     def _choose(self, operation: str) -> str | None:
         with self._lock:
@@ -46,7 +46,7 @@ class DatabaseFaults:
             self.made[kind] += 1
             return kind
 
-    def _before(
+    def _before_call(
         self,
         model: Any,  # noqa: ANN401  as above
         params: dict[str, Any],
@@ -65,7 +65,7 @@ class DatabaseFaults:
         return None
 
     @staticmethod
-    def _after(context: dict[str, Any], **_: object) -> None:
+    def _after_call(context: dict[str, Any], **_: object) -> None:
         if context.pop(_LOST, False):
             raise ReadTimeoutError(endpoint_url=NOWHERE)
 

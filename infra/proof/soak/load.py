@@ -119,8 +119,8 @@ class LoadClient:
         if product and dice.random() < 0.5:  # noqa: PLR2004  half
             self._client.tool("svc_get_product", {"id": product})
         elif dice.random() < 0.2:  # noqa: PLR2004  a fifth
-            sent = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-            self._client.once("POST", "/api/mcp", sent)
+            rpc_request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+            self._client.once("POST", "/api/mcp", rpc_request)
         else:
             self._client.tool("svc_list_products", {"size": 10})
 

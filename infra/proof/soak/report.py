@@ -32,7 +32,7 @@ def section(figures: Figures) -> str:
             _load(figures),
             _faults(figures),
             _flat(figures),
-            _kept(figures),
+            _format_checks(figures),
             FOUND,
         ]
     )
@@ -82,30 +82,30 @@ def _flat(figures: Figures) -> str:
     return "\n".join([*head, *rows])
 
 
-def _kept(figures: Figures) -> str:
-    checked = Counter[str](figures["checked"])  # Zeros are left out.
+def _format_checks(figures: Figures) -> str:
+    checks = Counter[str](figures["checked"])  # Zeros are left out.
     runs = (
         f"{run['aheadMinutes'] // 60} hours"
         if run["aheadMinutes"] % 60 == 0
         else f"{run['aheadMinutes']} minutes"
         for run in figures["jobs"]
     )
-    done: dict[str, int] = figures["jobsDone"]
+    jobs: dict[str, int] = figures["jobsDone"]
     return (
         f"Then the jobs ran in the same process with its clock {' and '.join(runs)} ahead, until no"
-        f" job was due. {sum(done.values()):,} jobs were done. Of these jobs,"
-        f" {done.get('settle-hold', 0)} closed a hold that a request had left open. Checks of the"
+        f" job was due. {sum(jobs.values()):,} jobs were done. Of these jobs,"
+        f" {jobs.get('settle-hold', 0)} closed a hold that a request had left open. Checks of the"
         " database:\n\n"
-        f"- {checked['writes']:,} acknowledged writes are stored, once, in their last state"
-        f" ({_number(checked['undecided'], 'write')} never received a response).\n"
-        f"- {checked['bookings']:,} bookings do not overlap, and each of"
-        f" {_number(checked['contests'], 'contest')} has at most one winner.\n"
-        f"- The counters of {checked['counted']:,} records are equal to the records.\n"
-        f"- The credits are equal to the balances plus {checked['charges']:,} charges, to the"
-        f" kopeck. None of {checked['chats']:,} messages is charged twice."
-        f" {checked['ended chats']:,} answers that a visitor read to the end are charged once, by"
+        f"- {checks['writes']:,} acknowledged writes are stored, once, in their last state"
+        f" ({_number(checks['undecided'], 'write')} never received a response).\n"
+        f"- {checks['bookings']:,} bookings do not overlap, and each of"
+        f" {_number(checks['contests'], 'contest')} has at most one winner.\n"
+        f"- The counters of {checks['counted']:,} records are equal to the records.\n"
+        f"- The credits are equal to the balances plus {checks['charges']:,} charges, to the"
+        f" kopeck. None of {checks['chats']:,} messages is charged twice."
+        f" {checks['ended chats']:,} answers that a visitor read to the end are charged once, by"
         " their tokens.\n"
-        f"- {checked['events']:,} events of these leads and bookings were sent to the webhook."
+        f"- {checks['events']:,} events of these leads and bookings were sent to the webhook."
     )
 
 

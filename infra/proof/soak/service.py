@@ -42,32 +42,32 @@ class Control:
 
     def answer(self, request: HttpRequest) -> HttpResponse:
         """Set ``faults`` (a share), or run the jobs at ``aheadMinutes`` from now."""
-        wanted: dict[str, Any] = json.loads(request.body or b"{}")
-        self._faults.share = wanted.get("faults", self._faults.share)
+        settings: dict[str, Any] = json.loads(request.body or b"{}")
+        self._faults.share = settings.get("faults", self._faults.share)
         state: dict[str, Any] = {
             "pid": os.getpid(),
             "requests": self._faults.requests,
             "faults": dict(self._faults.made),
             "blocks": sys.getallocatedblocks(),
         }
-        if "aheadMinutes" in wanted:
-            state |= run_jobs(timedelta(minutes=wanted["aheadMinutes"]))
+        if "aheadMinutes" in settings:
+            state |= run_jobs(timedelta(minutes=settings["aheadMinutes"]))
         return HttpResponse(200, json.dumps(state).encode(), {"Content-Type": "application/json"})
 
 
 def run_jobs(ahead: timedelta) -> dict[str, Any]:
     """Run the jobs that are due at a later time. Returns those done by kind, and what stays due."""
-    done: Counter[str] = Counter()
+    job_counts: Counter[str] = Counter()
     due = ["unknown"]
     with clock.using(lambda: datetime.now(UTC) + ahead):
         for _ in range(ROUNDS):
             with suppress(UnavailableError):  # The database is slow on a busy machine.
-                done += Counter(schedules.run_jobs()) + Counter(schedules.run_event_jobs())
+                job_counts += Counter(schedules.run_jobs()) + Counter(schedules.run_event_jobs())
                 due = [queue.value for queue in Queue if jobs.oldest_due(queue)]
                 if not due:
                     break
             time.sleep(0.5)  # The runner in the background may hold the rest.
-    return {"done": dict(done), "due": due}
+    return {"done": dict(job_counts), "due": due}
 
 
 def main() -> None:
@@ -77,7 +77,9 @@ def main() -> None:
     faults = DatabaseFaults()
     faults.install(connection().client)
     # Without the deadline of other requests, because jobs may take minutes.
-    control = LocalRoute(CONTROL, Control(faults).answer, run=lambda asked, answer: answer(asked))
+    control = LocalRoute(
+        CONTROL, Control(faults).answer, run=lambda request, answer: answer(request)
+    )
     port = int(os.environ["PORT"])
     server = DevServer(our_app.app, Config(), HOST, port, routes=(*ROUTES, control))
     server.serve_forever()

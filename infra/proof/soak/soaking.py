@@ -56,7 +56,7 @@ def run(minutes: float) -> Figures:
         stage.database(Path(folder), others) as stack,
     ):
         worlds = [world.make(f"soak-{n}", others.url + HOOK) for n in range(WORLDS)]
-        paid = {each.name: world.top_up(each.name, 0, world.BALANCE) for each in worlds}
+        paid = {soaked.name: world.top_up(soaked.name, 0, world.BALANCE) for soaked in worlds}
         with stage.service(stack) as service:
             return _Soak(service, others, worlds, paid).run((minutes - overhead) * 60)
 
@@ -86,7 +86,9 @@ class _Soak:
             "loggedErrors": self._logged_errors(),
         }
         print(json.dumps(figures), file=sys.stderr)
-        crashes = [each for each in figures["loggedErrors"] if any(c in each for c in CRASHES)]
+        crashes = [
+            figure for figure in figures["loggedErrors"] if any(c in figure for c in CRASHES)
+        ]
         require(not crashes, f"there were internal errors: {', '.join(crashes)}")
         room = ROOM if seconds > SHORT_MINUTES * 60 else ROOM_OF_SHORT_RUN
         figures |= {
@@ -129,17 +131,17 @@ class _Soak:
 
     def _jobs_done(self) -> dict[str, int]:
         """Count the jobs of the whole run by kind, from the service's log."""
-        done = Counter[str]()
-        for each in self._service.logged("info"):
-            done += Counter(each["done"] if isinstance(each.get("done"), dict) else {})
-        return dict(done.most_common())
+        job_counts = Counter[str]()
+        for line in self._service.logged("info"):
+            job_counts += Counter(line["done"] if isinstance(line.get("done"), dict) else {})
+        return dict(job_counts.most_common())
 
     def _logged_errors(self) -> dict[str, int]:
         """Count the errors in the service's log by message, and keep them in a file."""
         errors = self._service.logged("error")
         KEPT.mkdir(parents=True, exist_ok=True)
         (KEPT / "soak-errors.json").write_text(json.dumps(errors, indent=1, ensure_ascii=False))
-        return dict(Counter(each["message"] for each in errors))
+        return dict(Counter(error["message"] for error in errors))
 
     @contextmanager
     def _topping_up(self) -> Iterator[None]:
@@ -150,8 +152,8 @@ class _Soak:
             number = 0
             while not stop.wait(TOP_UP_SECONDS):
                 number += 1
-                for each in self._worlds:
-                    self._paid[each.name] += world.top_up(each.name, number, TOP_UP)
+                for soaked in self._worlds:
+                    self._paid[soaked.name] += world.top_up(soaked.name, number, TOP_UP)
 
         thread = Thread(target=work)
         thread.start()
@@ -184,15 +186,15 @@ class _Soak:
         began = time.monotonic()
         state = self._service.control(aheadMinutes=ahead_minutes)
         require(not state["due"], f"jobs stay due {ahead_minutes} minutes later: {state}")
-        done = {kind: number for kind, number in state["done"].items() if number}
+        job_counts = {kind: number for kind, number in state["done"].items() if number}
         seconds = round(time.monotonic() - began, 1)
-        return {"aheadMinutes": ahead_minutes, "seconds": seconds, "done": done}
+        return {"aheadMinutes": ahead_minutes, "seconds": seconds, "done": job_counts}
 
     def _check(self, acknowledged: list[Acknowledged]) -> dict[str, int]:
         counts = Counter[str]()
-        for each in self._worlds:
-            own = [one for one in acknowledged if one.workspace_id == each.workspace_id]
-            counts += checks.check_world(each, self._paid[each.name], own)
+        for soaked in self._worlds:
+            own_writes = [one for one in acknowledged if one.workspace_id == soaked.workspace_id]
+            counts += checks.check_world(soaked, self._paid[soaked.name], own_writes)
         counts["events"] = self._check_events(acknowledged)
         counts["topUps"] = sum(self._paid.values())
         return dict(counts)
@@ -200,9 +202,15 @@ class _Soak:
     def _check_events(self, acknowledged: list[Acknowledged]) -> int:
         """Check that the receiver was sent the events of all acknowledged leads and bookings."""
         leads = [
-            ("lead.created", id_) for each in acknowledged for id_ in each.submissions.values()
+            ("lead.created", id_)
+            for acknowledgement in acknowledged
+            for id_ in acknowledgement.submissions.values()
         ]
-        bookings = [("booking.created", id_) for each in acknowledged for id_ in each.bookings]
+        bookings = [
+            ("booking.created", id_)
+            for acknowledgement in acknowledged
+            for id_ in acknowledgement.bookings
+        ]
         missing = [event for event in leads + bookings if event not in self._others.events]
         require(not missing, f"{len(missing)} events were never sent, such as {missing[:3]}")
         return len(leads) + len(bookings)

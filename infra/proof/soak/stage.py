@@ -38,9 +38,9 @@ class Service(NamedTuple):
     temporary: Path
     log: Path
 
-    def control(self, **wanted: float) -> dict[str, Any]:
+    def control(self, **settings: float) -> dict[str, Any]:
         """Send a request to the soak's own route."""
-        return control(self.port, **wanted)
+        return control(self.port, **settings)
 
     def logged(self, level: str) -> list[dict[str, Any]]:
         """Return the records of a level in the log."""
@@ -49,13 +49,13 @@ class Service(NamedTuple):
             return [json.loads(line) for line in lines if line.startswith("{") and mark in line]
 
 
-def control(port: int, **wanted: float) -> dict[str, Any]:
+def control(port: int, **settings: float) -> dict[str, Any]:
     """Send a request to the soak's own route at a port."""
     http = HTTPConnection(HOST, port, timeout=JOBS_SECONDS)
     try:
-        http.request("POST", CONTROL, json.dumps(wanted))
-        found: dict[str, Any] = json.loads(http.getresponse().read())
-        return found
+        http.request("POST", CONTROL, json.dumps(settings))
+        state: dict[str, Any] = json.loads(http.getresponse().read())
+        return state
     finally:
         http.close()
 
@@ -70,7 +70,7 @@ def database(folder: Path, others: Others) -> Iterator[LocalStack]:
     try:
         for name in REAL_AWS:
             os.environ.pop(name, None)
-        chosen = {
+        environment = {
             "RATE_LIMIT_SCALE": "1000000",
             "LLM_PROVIDER": "openai",
             "LLM_BASE_URL": f"{others.url}/v1",
@@ -78,7 +78,7 @@ def database(folder: Path, others: Others) -> Iterator[LocalStack]:
             "PHOTO_SOURCE": "",
             "BARCODE_SOURCES": "",
         }
-        os.environ.update(stack.environment(server.endpoint) | chosen)
+        os.environ.update(stack.environment(server.endpoint) | environment)
         settings.cache_clear()
         connection.READ_SECONDS = SECONDS_OF_DATABASE
         logging.getLogger("chalicelib").setLevel(logging.ERROR)

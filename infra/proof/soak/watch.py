@@ -82,7 +82,7 @@ class Watch:
             round(pages * PAGE_BYTES / MEGABYTE, 2),
             len(list((process / "fd").iterdir())),
             int(fields[17]),
-            sum(1 for each in self._temporary.rglob("*") if each.is_file()),
+            sum(1 for path in self._temporary.rglob("*") if path.is_file()),
             self._blocks(),
             ticks / os.sysconf("SC_CLK_TCK"),
         )
@@ -113,10 +113,12 @@ def require_flat(samples: list[Sample], room: Room) -> dict[str, tuple[float, fl
     Raises:
         BrokenPromiseError: a measure has grown by more than its room.
     """
-    found = {}
-    for name, most in room._asdict().items():
-        first, last = found[name] = quarters([float(getattr(each, name)) for each in samples])
-        if last - first > most:
-            msg = f"{name} grew from {first:g} to {last:g}, and at most {most:g} more is flat"
+    averages = {}
+    for name, room_left in room._asdict().items():
+        first, last = averages[name] = quarters(
+            [float(getattr(sample, name)) for sample in samples]
+        )
+        if last - first > room_left:
+            msg = f"{name} grew from {first:g} to {last:g}, and at most {room_left:g} more is flat"
             raise BrokenPromiseError(msg)
-    return found
+    return averages

@@ -48,8 +48,8 @@ def make(name: str, hook_url: str) -> World:
     """Create a workspace."""
     password = "not-a-secret-of-the-soak"  # noqa: S105  the database lives as long as the soak
     call("create_account", {"email": email_of(name), "password": password})
-    made = call("create_workspace", {"owner": email_of(name), "name": name, "plan": "business"})
-    workspace = made["workspaceId"]
+    created = call("create_workspace", {"owner": email_of(name), "name": name, "plan": "business"})
+    workspace = created["workspaceId"]
     scopes = ["*:read", "*:write"]
     key = call("create_key", {"workspaceId": workspace, "name": name, "scopes": scopes})["token"]
     call("create_webhook", {"workspaceId": workspace, "url": hook_url})
@@ -62,8 +62,8 @@ def make(name: str, hook_url: str) -> World:
         for number in range(STAFF)
     )
     week = {"weekdays": list(range(7)), "start": "08:00", "end": "20:00"}
-    for each in staff:
-        do("set_availability", resourceId=each, rules=[week])
+    for member in staff:
+        do("set_availability", resourceId=member, rules=[week])
     fields = [
         {"name": "name", "label": "Name", "required": True},
         {"name": "email", "label": "E-mail", "type": "email"},

@@ -40,8 +40,8 @@ def relabelled(document: dict[str, Any]) -> dict[str, Any]:
     """Return a Swagger 2.0 document in a form that moto imports."""
     if "swagger" not in document:
         return document
-    kept = {name: value for name, value in document.items() if name != "swagger"}
-    return kept | {"openapi": "3.0.1", "info": {"description": "", **document["info"]}}
+    document_fields = {name: value for name, value in document.items() if name != "swagger"}
+    return document_fields | {"openapi": "3.0.1", "info": {"description": "", **document["info"]}}
 
 
 def accept_swagger() -> None:
@@ -85,9 +85,9 @@ def keep_versions() -> None:
     create = FakeBucket.create_from_cloudformation_json.__func__
 
     def created(
-        cls: Any, resource_name: str, cloudformation_json: Any, *rest: Any, **more: Any
+        cls: Any, resource_name: str, cloudformation_json: Any, *positional: Any, **more: Any
     ) -> Any:
-        bucket = create(cls, resource_name, cloudformation_json, *rest, **more)
+        bucket = create(cls, resource_name, cloudformation_json, *positional, **more)
         versioning = cloudformation_json["Properties"].get("VersioningConfiguration", {})
         bucket.versioning_status = versioning.get("Status")
         return bucket
@@ -135,7 +135,7 @@ class SecretResource(CloudFormationModel):
     ) -> Any:
         about = cloudformation_json["Properties"]
         length = about.get("GenerateSecretString", {}).get("PasswordLength")
-        made = secretsmanager_backends[account_id][region_name].create_secret(
+        secret = secretsmanager_backends[account_id][region_name].create_secret(
             name=about["Name"],
             secret_string=secrets.token_hex(length // 2) if length else None,
             secret_binary=None,
@@ -146,7 +146,7 @@ class SecretResource(CloudFormationModel):
             replica_regions=[],
             force_overwrite=False,
         )
-        return cls(json.loads(made)["ARN"])
+        return cls(json.loads(secret)["ARN"])
 
 
 called: set[str] = set()
@@ -170,11 +170,11 @@ def record_calls_of_chalice() -> None:
 def reserved() -> int:
     """Return the concurrency that functions have reserved, in all regions."""
     regions = lambda_backends[DEFAULT_ACCOUNT_ID].values()
-    functions = [each for region in regions for each in region.list_functions()]
-    return sum(each.reserved_concurrency or 0 for each in functions)
+    functions = [list_function for region in regions for list_function in region.list_functions()]
+    return sum(function.reserved_concurrency or 0 for function in functions)
 
 
-def with_more(app: Wsgi) -> Wsgi:
+def add_missing_paths(app: Wsgi) -> Wsgi:
     """Serve the paths that moto lacks, in addition to its own."""
 
     def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
@@ -207,5 +207,5 @@ def main() -> None:
     keep_versions()
     find_no_drift()
     stock = werkzeug_app.DomainDispatcherApplication
-    moto_server.DomainDispatcherApplication = lambda *a, **k: with_more(stock(*a, **k))
+    moto_server.DomainDispatcherApplication = lambda *a, **k: add_missing_paths(stock(*a, **k))
     moto_server.main()

@@ -32,9 +32,9 @@ from tests.fakes.ses_reports import batch, complained
 
 RESOURCES = alarms_stack.template()["Resources"]
 ALARMS = {
-    name.removesuffix("Alarm"): each["Properties"]
-    for name, each in RESOURCES.items()
-    if each["Type"] == "AWS::CloudWatch::Alarm"
+    name.removesuffix("Alarm"): resource["Properties"]
+    for name, resource in RESOURCES.items()
+    if resource["Type"] == "AWS::CloudWatch::Alarm"
 }
 Counted = Callable[[str], list[float]]
 
@@ -42,10 +42,10 @@ Counted = Callable[[str], list[float]]
 def matches(pattern: str, line: dict[str, Any]) -> bool:
     """Whether a line fits a pattern of comparisons, ``&&``, ``||`` and one level of brackets."""
     pattern = re.sub(
-        r"\(([^()]*)\)", lambda found: str(matches(found[1], line)).lower(), pattern.strip("{} ")
+        r"\(([^()]*)\)", lambda match: str(matches(match[1], line)).lower(), pattern.strip("{} ")
     )
     return any(
-        all(compared(each.strip(), line) for each in every.split("&&"))
+        all(compared(comparison.strip(), line) for comparison in every.split("&&"))
         for every in pattern.split("||")
     )
 
@@ -53,20 +53,20 @@ def matches(pattern: str, line: dict[str, Any]) -> bool:
 def compared(comparison: str, line: dict[str, Any]) -> bool:
     if comparison in {"true", "false"}:
         return comparison == "true"
-    found = re.fullmatch(r"\$\.(\w+) (=|>=) (?:\"([^\"]*)\"|(\d+))", comparison)
-    assert found, comparison
-    name, operator, text, number = found.groups()
+    parts = re.fullmatch(r"\$\.(\w+) (=|>=) (?:\"([^\"]*)\"|(\d+))", comparison)
+    assert parts, comparison
+    name, operator, text, number = parts.groups()
     value = line.get(name)
     if text is not None:
-        wanted = re.escape(text).replace(r"\*", ".*")
-        return isinstance(value, str) and re.fullmatch(wanted, value) is not None
+        expression = re.escape(text).replace(r"\*", ".*")
+        return isinstance(value, str) and re.fullmatch(expression, value) is not None
     if not isinstance(value, int | float):
         return False
     return value == int(number) if operator == "=" else value >= int(number)
 
 
 @pytest.fixture
-def counted() -> Iterator[Counted]:
+def count_lines() -> Iterator[Counted]:
     """Return the count of a log metric over the lines that the test logged."""
     lines: list[dict[str, Any]] = []
 
@@ -74,16 +74,18 @@ def counted() -> Iterator[Counted]:
         def emit(self, record: logging.LogRecord) -> None:
             lines.append(json.loads(logs.JsonFormatter().format(record)))
 
-    def of(metric: str) -> list[float]:
+    def count_metric(metric: str) -> list[float]:
         pattern, _, value = alarms_stack.LINES[metric]
-        found = [line for line in lines if matches(pattern, line)]
-        return [float(line[value[2:]] if value.startswith("$.") else value) for line in found]
+        matching_lines = [line for line in lines if matches(pattern, line)]
+        return [
+            float(line[value[2:]] if value.startswith("$.") else value) for line in matching_lines
+        ]
 
     handler, root = Keep(), logging.getLogger("chalicelib")
     level = root.level
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    yield of
+    yield count_metric
     root.removeHandler(handler)
     root.setLevel(level)
 
@@ -100,114 +102,121 @@ def handle(problem: Exception) -> None:
 
 
 class TestLines:
-    def test_a_crash_is_an_error(self, counted: Counted) -> None:
+    def test_a_crash_is_an_error(self, count_lines: Counted) -> None:
         handle(ZeroDivisionError())
-        assert counted("ErrorLines") == [1]
+        assert count_lines("ErrorLines") == [1]
 
-    def test_a_refusal_is_no_error(self, counted: Counted) -> None:
+    def test_a_refusal_is_no_error(self, count_lines: Counted) -> None:
         handle(errors.NotFoundError("No such thing."))
-        assert counted("ErrorLines") == counted("Unavailable") == counted("RefusedChats") == []
+        assert (
+            count_lines("ErrorLines")
+            == count_lines("Unavailable")
+            == count_lines("RefusedChats")
+            == []
+        )
 
-    def test_an_unavailable_database_is_counted(self, counted: Counted) -> None:
+    def test_an_unavailable_database_is_counted(self, count_lines: Counted) -> None:
         handle(errors.UnavailableError())
-        assert counted("Unavailable") == [1]
+        assert count_lines("Unavailable") == [1]
 
-    def test_a_missing_configuration_is_no_outage(self, counted: Counted) -> None:
+    def test_a_missing_configuration_is_no_outage(self, count_lines: Counted) -> None:
         handle(errors.RateLimitedError("Too many."))
-        assert counted("Unavailable") == []
+        assert count_lines("Unavailable") == []
 
     @pytest.mark.parametrize(
         "code", ["limit_daily", "limit_weekly", "limit_monthly", "insufficient_balance"]
     )
-    def test_a_chat_refused_for_money_is_counted(self, code: str, counted: Counted) -> None:
+    def test_a_chat_refused_for_money_is_counted(self, code: str, count_lines: Counted) -> None:
         kinds = [kind for kind in every_error(AppError) if getattr(kind, "code", "") == code]
         assert kinds
         handle(kinds[0]("No more."))
-        assert counted("RefusedChats") == [1]
+        assert count_lines("RefusedChats") == [1]
 
     def test_a_rate_limited_visitor_is_not_counted_as_refused_for_money(
-        self, counted: Counted
+        self, count_lines: Counted
     ) -> None:
         handle(errors.RateLimitedError("Too many."))
-        assert counted("RefusedChats") == []
+        assert count_lines("RefusedChats") == []
 
-    def test_usage_above_the_held_amount_is_counted(self, counted: Counted, database: None) -> None:
+    def test_usage_above_the_held_amount_is_counted(
+        self, count_lines: Counted, database: None
+    ) -> None:
         def stage(unit: UnitOfWork) -> None:
             ledger.post(unit, ledger.wallet("acc"), ledger.TOPUP, amount=1000)
 
         run_unit("acc", None, stage)
         terms = Terms("acc", "ws", "bot", "UTC", Prices(10**6, 10**6), "model")
         charging.settle(charging.reserve(terms, "one", 10, 100), TokenUsage(10, 100))
-        assert counted("UncoveredUsage") == []
+        assert count_lines("UncoveredUsage") == []
         charging.settle(charging.reserve(terms, "two", 10, 100), TokenUsage(10, 500))
-        assert counted("UncoveredUsage") == [1]
+        assert count_lines("UncoveredUsage") == [1]
 
-    def test_an_answer_that_was_not_charged_is_counted(self, counted: Counted) -> None:
+    def test_an_answer_that_was_not_charged_is_counted(self, count_lines: Counted) -> None:
         hold = SimpleNamespace(request_id="r", agent_id="a")
         exchange: Any = SimpleNamespace(hold=hold, close=fail(errors.UnavailableError()))
         chat_answer._close(exchange, Ending("", "partial", None))
-        assert counted("UnsettledAnswers") == [1]
+        assert count_lines("UnsettledAnswers") == [1]
 
     def test_an_index_of_knowledge_that_is_not_loaded_is_counted(
-        self, counted: Counted, database: None
+        self, count_lines: Counted, database: None
     ) -> None:
         row = sources.read_index_rows("ws", ["bot"])["bot"]
         row.key, row.fingerprint, row.passages = "ws/knowledge/bot/indexes/gone.sqlite", "", 1
         assert sources.publish(row)
         assert search.find("ws", "bot", "Do you sell bread?", 5) == []
-        assert counted("KnowledgeNotLoaded") == [1]
+        assert count_lines("KnowledgeNotLoaded") == [1]
 
     def test_a_backlog_is_measured_by_its_age(
-        self, counted: Counted, database: None, time: Time
+        self, count_lines: Counted, database: None, time: Time
     ) -> None:
         schedules.run_jobs()
-        assert counted("OldestJobSeconds") == []
+        assert count_lines("OldestJobSeconds") == []
         jobs.schedule(jobs.row("nobody-does-it", "ws", {}))
         time.pass_by(hours=2)
         schedules.run_jobs()
-        assert counted("OldestJobSeconds") == [7200]
+        assert count_lines("OldestJobSeconds") == [7200]
 
     def test_the_age_of_the_oldest_job_of_events_is_measured_apart(
-        self, counted: Counted, database: None, time: Time
+        self, count_lines: Counted, database: None, time: Time
     ) -> None:
         broken = jobs.row(WEBHOOK_EVENTS, "ws", {"at": "never"})
         jobs.schedule(broken)
         time.pass_by(minutes=20)
         schedules.run_jobs()
         schedules.run_event_jobs()
-        assert counted("OldestEventJobSeconds") == [1200]
-        assert counted("OldestJobSeconds") == []
+        assert count_lines("OldestEventJobSeconds") == [1200]
+        assert count_lines("OldestJobSeconds") == []
 
     def test_a_workspace_whose_mails_are_paused_is_counted(
-        self, counted: Counted, database: None, time: Time
+        self, count_lines: Counted, database: None, time: Time
     ) -> None:
-        complaints = [complained(f"mail-{each}", "ws") for each in range(3)]
+        complaints = [complained(f"mail-{number}", "ws") for number in range(3)]
         schedules.run_events(batch(*complaints))
-        assert counted("PausedMails") == [1]
+        assert count_lines("PausedMails") == [1]
 
-    def test_the_size_of_a_partition_is_measured_in_gigabytes(self, counted: Counted) -> None:
+    def test_the_size_of_a_partition_is_measured_in_gigabytes(self, count_lines: Counted) -> None:
         key = {"pk": {"S": "W#ws#LEAD"}}
         size = {"ItemCollectionKey": key, "SizeEstimateRangeGB": [4.5, 5.5]}
         transactions._log_size({})
-        assert counted("PartitionGigabytes") == []
+        assert count_lines("PartitionGigabytes") == []
         transactions._log_size({"ItemCollectionMetrics": {"content": [size]}})
-        assert counted("PartitionGigabytes") == [5.5]
+        assert count_lines("PartitionGigabytes") == [5.5]
 
 
 def every_error(kind: type[AppError]) -> Iterator[type[AppError]]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from every_error(each)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from every_error(subclass)
 
 
 def test_each_log_metric_has_filters_and_an_alarm() -> None:
     filters = [
         e["Properties"] for e in RESOURCES.values() if e["Type"] == "AWS::Logs::MetricFilter"
     ]
-    made = {
+    metrics_in_logs = {
         (f["MetricTransformations"][0]["MetricName"], f["LogGroupName"]["Fn::Sub"]) for f in filters
     }
-    assert made == {
+    assert metrics_in_logs == {
         (metric, f"/aws/lambda/{function_name('${Stage}', function)}")
         for metric, (_, functions, _) in alarms_stack.LINES.items()
         for function in functions
@@ -224,10 +233,10 @@ def queries() -> list[dict[str, Any]]:
 def dimensions(alarm: str, name: str) -> set[str]:
     """Return the values of a dimension that an alarm watches."""
     return {
-        each["Value"]["Fn::Sub"]
+        dimension["Value"]["Fn::Sub"]
         for query in ALARMS[alarm]["Metrics"]
-        for each in query.get("MetricStat", {}).get("Metric", {}).get("Dimensions", ())
-        if each["Name"] == name
+        for dimension in query.get("MetricStat", {}).get("Metric", {}).get("Dimensions", ())
+        if dimension["Name"] == name
     }
 
 
@@ -238,7 +247,7 @@ def dimensions(alarm: str, name: str) -> set[str]:
 def test_every_function_has_alarms(alarm: str, functions: Iterable[str]) -> None:
     """Few runs of the scheduled functions overlap, so a waiting run is no reason for an alarm."""
     assert dimensions(alarm, "FunctionName") == {
-        function_name("${Stage}", each) for each in functions
+        function_name("${Stage}", function) for function in functions
     }
 
 
@@ -274,6 +283,6 @@ def test_missing_data_of_other_metrics_is_no_alarm(alarm: str) -> None:
 @pytest.mark.parametrize("alarm", ALARMS)
 def test_each_alarm_has_one_metric_and_notifies_of_recovery(alarm: str) -> None:
     properties = ALARMS[alarm]
-    assert [each["ReturnData"] for each in properties["Metrics"]].count(True) == 1
+    assert [metric["ReturnData"] for metric in properties["Metrics"]].count(True) == 1
     assert properties["AlarmActions"] == properties["OKActions"] == [{"Ref": "Topic"}]
     assert len(properties["Metrics"]) <= 10  # CloudWatch quotas

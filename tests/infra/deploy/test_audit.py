@@ -49,11 +49,14 @@ def test_audit_reports_a_mirror_without_advisories_as_not_audited() -> None:
 
 def test_audit_passes_with_a_notice_if_the_service_is_unreachable() -> None:
     traceback = "Traceback (most recent call last):\nrequests.exceptions.ConnectionError: no route"
-    for said in (traceback, "ERROR: Could not connect to PyPI's vulnerability feed\nERROR: Tip"):
-        passes, words = audit.report("", said)
+    for pip_output in (
+        traceback,
+        "ERROR: Could not connect to PyPI's vulnerability feed\nERROR: Tip",
+    ):
+        passes, words = audit.report("", pip_output)
         assert passes
         assert words.startswith("NOT AUDITED: the advisory service cannot be reached from here")
-        assert said.splitlines()[-1] in words
+        assert pip_output.splitlines()[-1] in words
 
 
 def test_audit_fails_if_pip_audit_fails() -> None:

@@ -11,7 +11,7 @@ from infra.deploy.aws.errors import explain
 from infra.deploy.package import build as package
 
 
-def refused(code: str, message: str = "Because.") -> exceptions.ClientError:
+def client_error(code: str, message: str = "Because.") -> exceptions.ClientError:
     return exceptions.ClientError({"Error": {"Code": code, "Message": message}}, "CreateStack")
 
 
@@ -23,12 +23,12 @@ def refused(code: str, message: str = "Because.") -> exceptions.ClientError:
         (exceptions.ProfileNotFound(profile="x"), "Set AWS_PROFILE to one that"),
         (exceptions.UnauthorizedSSOTokenError(), "have expired. Sign in again"),
         (exceptions.EndpointConnectionError(endpoint_url="https://x"), "AWS does not answer"),
-        (refused("ExpiredToken"), "have expired. Sign in again"),
-        (refused("InvalidClientTokenId"), "AWS does not know these credentials"),
-        (refused("AccessDenied"), "These credentials may not call CreateStack: Because."),
-        (refused("LimitExceeded"), "AWS refused CreateStack (LimitExceeded): Because."),
+        (client_error("ExpiredToken"), "have expired. Sign in again"),
+        (client_error("InvalidClientTokenId"), "AWS does not know these credentials"),
+        (client_error("AccessDenied"), "These credentials may not call CreateStack: Because."),
+        (client_error("LimitExceeded"), "AWS refused CreateStack (LimitExceeded): Because."),
     ],
-    ids=lambda each: each if isinstance(each, str) else type(each).__name__,
+    ids=lambda case: case if isinstance(case, str) else type(case).__name__,
 )
 def test_aws_error_is_explained_with_advice(error: Exception, says: str) -> None:
     assert says in (explain(error) or "")
@@ -47,7 +47,7 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda each: each[0])
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 @pytest.mark.parametrize(
     ("region", "says"), [("eu-central-1", "no AWS credentials"), (None, "No AWS region is chosen")]
 )
@@ -62,7 +62,7 @@ def test_every_command_prints_an_aws_error_in_one_line(
         "PYTHONDONTWRITEBYTECODE": "1",
         **({"AWS_DEFAULT_REGION": region} if region else {}),
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "infra", *command],
         cwd=package.ROOT,
         env=environment,
@@ -70,7 +70,7 @@ def test_every_command_prints_an_aws_error_in_one_line(
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 1
-    assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
+    assert process.returncode == 1
+    assert process.stdout == ""
+    (line,) = process.stderr.splitlines()
     assert says in line

@@ -23,12 +23,12 @@ RULE = RESOURCES["Plan"]["Properties"]["BackupPlan"]["BackupPlanRule"][0]
 ACCOUNT = "123456789012"
 
 
-def filled(value: Any, **known: str) -> Any:
+def filled(value: Any, **values: str) -> Any:
     """Return a value with its parameters filled in."""
-    known |= {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCOUNT}
+    values |= {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCOUNT}
     text = json.dumps(value)
-    for name, given in known.items():
-        text = text.replace(f"${{{name}}}", given)
+    for name, replacement in values.items():
+        text = text.replace(f"${{{name}}}", replacement)
     return json.loads(re.sub(r'\{"Fn::Sub": ("[^"$]*")\}', r"\1", text))
 
 
@@ -51,9 +51,9 @@ class TestPlan:
         assert condition == "HasCopy"
         assert otherwise == {"Ref": "AWS::NoValue"}
         assert copy["Lifecycle"] == RULE["Lifecycle"]
-        made = filled(copy, Stage="dev", BackupRegion="eu-west-1")
+        filled_copy = filled(copy, Stage="dev", BackupRegion="eu-west-1")
         expected = f"arn:aws:backup:eu-west-1:{ACCOUNT}:backup-vault:{backups.vault_name('dev')}"
-        assert made["DestinationBackupVaultArn"] == expected
+        assert filled_copy["DestinationBackupVaultArn"] == expected
 
     def test_only_aws_backup_may_assume_the_role_and_the_role_outlives_the_stack(self) -> None:
         role = RESOURCES["Role"]
@@ -70,22 +70,22 @@ def test_failed_backups_and_failed_copies_are_reported_to_the_topic() -> None:
     vault = [f"arn:aws:backup:{REGION}:{ACCOUNT}:backup-vault:{backups.vault_name('dev')}"]
     assert detail["state"] == ["FAILED", "ABORTED", "EXPIRED"]
     assert detail["$or"] == [{"backupVaultArn": vault}, {"sourceBackupVaultArn": vault}]
-    assert [each["Arn"] for each in rule["Targets"]] == [{"Ref": "Topic"}]
+    assert [target["Arn"] for target in rule["Targets"]] == [{"Ref": "Topic"}]
     statements = resources["TopicPolicy"]["Properties"]["PolicyDocument"]["Statement"]
-    services = [each["Principal"]["Service"] for each in statements]
+    services = [statement["Principal"]["Service"] for statement in statements]
     assert "events.amazonaws.com" in services
 
 
-@pytest.mark.parametrize("chosen", [REGION, "atlantis-1", "eu-west"])
-def test_a_second_region_that_is_none_or_the_first_is_refused(chosen: str) -> None:
-    expected = f"--backup-region: expected a region of AWS other than {REGION}, received {chosen}."
+@pytest.mark.parametrize("region", [REGION, "atlantis-1", "eu-west"])
+def test_a_second_region_that_is_none_or_the_first_is_refused(region: str) -> None:
+    expected = f"--backup-region: expected a region of AWS other than {REGION}, received {region}."
     with pytest.raises(click.ClickException, match=re.escape(expected)):
-        vaults.check_region(REGION, chosen)
+        vaults.check_region(REGION, region)
 
 
-@pytest.mark.parametrize("chosen", ["", "eu-west-1"])
-def test_another_region_or_none_may_be_chosen(chosen: str) -> None:
-    vaults.check_region(REGION, chosen)
+@pytest.mark.parametrize("region", ["", "eu-west-1"])
+def test_another_region_or_none_may_be_chosen(region: str) -> None:
+    vaults.check_region(REGION, region)
 
 
 class TestVaults:
@@ -96,18 +96,18 @@ class TestVaults:
             # An enclosing mock of the suite keeps what was created.
             for region in (REGION, "eu-west-1"):
                 client = boto3.client("backup", region)
-                for each in client.list_backup_vaults()["BackupVaultList"]:
-                    client.delete_backup_vault(BackupVaultName=each["BackupVaultName"])
+                for vault in client.list_backup_vaults()["BackupVaultList"]:
+                    client.delete_backup_vault(BackupVaultName=vault["BackupVaultName"])
 
     @pytest.mark.parametrize("second", ["", "eu-west-1"])
     def test_vaults_are_created_once_and_locked_without_compliance_mode(
         self, account: Account, second: str
     ) -> None:
-        said: list[str] = []
+        messages: list[str] = []
         for _ in range(2):
-            vaults.ensure(account, "dev", second, Progress(said.append))
+            vaults.ensure(account, "dev", second, Progress(messages.append))
         regions = [REGION, *filter(None, [second])]
-        assert said == [f"  Vault workspace-api-dev in {region}" for region in regions]
+        assert messages == [f"  Vault workspace-api-dev in {region}" for region in regions]
         for region in regions:
             client = boto3.client("backup", region)
             (vault,) = client.list_backup_vaults()["BackupVaultList"]

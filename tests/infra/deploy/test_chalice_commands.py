@@ -42,13 +42,13 @@ def test_a_stage_that_is_not_configured_is_refused_in_one_sentence(
     words = [*arguments, "dev"]
     stage = words[words.index("--stage") + 1] if "--stage" in words else "dev"
     command = "deploy" if "deploy" in words else "package"
-    done = subprocess.run(
+    process = subprocess.run(
         [CHALICE, *arguments], cwd=checkout, check=False, capture_output=True, text=True
     )
-    assert done.returncode == 1
-    (said,) = [line for line in done.stderr.splitlines() if "[DEBUG]" not in line]
-    assert said == (
+    assert process.returncode == 1
+    (message,) = [line for line in process.stderr.splitlines() if "[DEBUG]" not in line]
+    assert message == (
         f"The stage {stage} is not configured in this checkout. Run python -m infra configure "
         f"--stage {stage}, then chalice {command} again."
     )
-    assert done.stdout == ""
+    assert process.stdout == ""

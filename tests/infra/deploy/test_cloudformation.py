@@ -28,7 +28,7 @@ class FakeCloudFormation:
     proposal: tuple[str, str] = ("CREATE_COMPLETE", "")
     then: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
-    asked: dict[str, Any] = field(default_factory=dict)
+    request: dict[str, Any] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
     reason: str = "Table is busy"
     """Why a resource failed."""
@@ -37,16 +37,16 @@ class FakeCloudFormation:
 
     def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803  boto3's name
         if self.status is None:
-            told = {"Error": {"Code": "ValidationError", "Message": "does not exist"}}
-            raise ClientError(told, "DescribeStacks")
-        found = {"StackId": "arn:stack", "StackStatus": self.status, "Parameters": [
+            error_body = {"Error": {"Code": "ValidationError", "Message": "does not exist"}}
+            raise ClientError(error_body, "DescribeStacks")
+        stack = {"StackId": "arn:stack", "StackStatus": self.status, "Parameters": [
             {"ParameterKey": "Stage", "ParameterValue": "dev"},
             {"ParameterKey": "AlarmEmail", "ParameterValue": "ops@example.com"},
             {"ParameterKey": "Dropped", "ParameterValue": "1"},
         ]}  # fmt: skip
         if self.status.endswith("_IN_PROGRESS") and self.status != REVIEW and self.then:
             self._become(self.then.pop(0))
-        return {"Stacks": [found | {"Outputs": [{"OutputKey": "A", "OutputValue": "1"}]}]}
+        return {"Stacks": [stack | {"Outputs": [{"OutputKey": "A", "OutputValue": "1"}]}]}
 
     def describe_stack_events(self, StackName: str) -> dict[str, Any]:  # noqa: N803  as above
         return {"StackEvents": list(reversed(self.events))}
@@ -55,9 +55,9 @@ class FakeCloudFormation:
         names = json.loads(TemplateBody)["Parameters"]
         return {"Parameters": [{"ParameterKey": name} for name in names]}
 
-    def create_change_set(self, **asked: Any) -> None:
+    def create_change_set(self, **requested: Any) -> None:
         self.calls.append("propose")
-        self.asked = asked
+        self.request = requested
         self.status = self.status or "REVIEW_IN_PROGRESS"
 
     def describe_change_set(self, NextToken: str | None = None, **_: Any) -> dict[str, Any]:  # noqa: N803  as above
@@ -68,8 +68,8 @@ class FakeCloudFormation:
 
     def describe_events(self, **_: Any) -> dict[str, Any]:
         if self.faults is None:
-            told = {"Error": {"Code": "AccessDenied", "Message": "no"}}
-            raise ClientError(told, "DescribeEvents")
+            error_body = {"Error": {"Code": "AccessDenied", "Message": "no"}}
+            raise ClientError(error_body, "DescribeEvents")
         return {"OperationEvents": self.faults}
 
     def delete_change_set(self, **_: Any) -> None:
@@ -97,34 +97,34 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cloudformation, "POLL_SECONDS", 0)
 
 
-said: list[str] = []
+messages: list[str] = []
 
 
 def stack(fake: FakeCloudFormation, name: str = "data") -> Stack:
-    said.clear()
+    messages.clear()
     account = Account("1", "eu-central-1", "arn:aws:iam::1:user/ops")
     account._clients["cloudformation", "eu-central-1"] = fake
-    return Stack(account, "dev", name, Progress(said.append))
+    return Stack(account, "dev", name, Progress(messages.append))
 
 
 GIVEN = {"Stage": "dev", "TablePrefix": "workspace"}
 
 
 @pytest.mark.parametrize(
-    ("lost", "told"),
+    ("lost", "reason"),
     [
         (change("Remove", "Old"), "Remove AWS::DynamoDB::Table Old"),
         (change("Modify", "Content", "True"), "Modify AWS::DynamoDB::Table Content (replaced)"),
         (change("Modify", "Content", "Conditional"), "Content (perhaps replaced)"),
     ],
 )
-def test_change_that_deletes_a_table_is_refused(lost: dict[str, Any], told: str) -> None:
+def test_change_that_deletes_a_table_is_refused(lost: dict[str, Any], reason: str) -> None:
     others = [change("Modify", "Ledger", "False"), change("Add", "New")]
     fake = FakeCloudFormation("UPDATE_COMPLETE", [*others, lost])  # It is on the second page.
-    with pytest.raises(StackError) as refused:
+    with pytest.raises(StackError) as failure:
         stack(fake).apply(GIVEN, keep=True)
-    assert told in refused.value.message
-    assert "Nothing was changed" in refused.value.message
+    assert reason in failure.value.message
+    assert "Nothing was changed" in failure.value.message
     assert fake.calls == ["propose", "forget"]
 
 
@@ -140,8 +140,8 @@ def test_changes_are_shown_and_confirmed_first() -> None:
     fake = FakeCloudFormation("UPDATE_COMPLETE", [change("Add", "New")])
 
     def confirm(changes: list[Change]) -> None:
-        assert [str(each) for each in changes] == ["Add AWS::DynamoDB::Table New"]
-        assert said == ["  Add AWS::DynamoDB::Table New"]
+        assert [str(change) for change in changes] == ["Add AWS::DynamoDB::Table New"]
+        assert messages == ["  Add AWS::DynamoDB::Table New"]
         raise click.Abort
 
     with pytest.raises(click.Abort):
@@ -154,7 +154,7 @@ def test_empty_change_set_is_no_failure(reason: str) -> None:
     fake = FakeCloudFormation("UPDATE_COMPLETE", proposal=("FAILED", f"{reason} there."))
     assert stack(fake).apply(GIVEN) == {"A": "1"}
     assert fake.calls == ["propose", "forget"]
-    assert said == ["  No changes."]
+    assert messages == ["  No changes."]
 
 
 def test_change_of_outputs_only_is_applied() -> None:
@@ -172,8 +172,8 @@ def test_refused_template_is_reported_with_the_reason() -> None:
 def test_early_validation_errors_are_reported_for_each_resource() -> None:
     """The change set's own reason only names the check that failed."""
     proposal = ("FAILED", "validation failed: [AWS::EarlyValidation::ResourceExistenceCheck]")
-    taken = {"LogicalResourceId": "Bucket", "ValidationStatusReason": "It exists already"}
-    fake = FakeCloudFormation("UPDATE_COMPLETE", proposal=proposal, faults=[{}, taken])
+    conflict = {"LogicalResourceId": "Bucket", "ValidationStatusReason": "It exists already"}
+    fake = FakeCloudFormation("UPDATE_COMPLETE", proposal=proposal, faults=[{}, conflict])
     with pytest.raises(StackError, match=r"ExistenceCheck\]\n  Bucket: It exists already$"):
         stack(fake).apply(GIVEN)
 
@@ -185,7 +185,7 @@ def test_early_validation_errors_are_reported_for_each_resource() -> None:
 def test_missing_stack_is_created_and_existing_one_updated(status: str | None, kind: str) -> None:
     fake = FakeCloudFormation(status, [change("Add", "A")], then=[f"{kind}_COMPLETE"])
     stack(fake).apply(GIVEN)
-    assert fake.asked["ChangeSetType"] == kind
+    assert fake.request["ChangeSetType"] == kind
 
 
 def test_an_account_that_cloudfront_refuses_gets_advice_to_deploy_without_it() -> None:
@@ -206,7 +206,7 @@ def test_operation_in_progress_is_awaited() -> None:
         then=["CREATE_IN_PROGRESS", "CREATE_COMPLETE", "UPDATE_COMPLETE"],
     )
     stack(fake).apply(GIVEN)
-    assert fake.asked["ChangeSetType"] == "UPDATE"
+    assert fake.request["ChangeSetType"] == "UPDATE"
 
 
 @pytest.mark.parametrize("status", sorted(cloudformation.NEVER_CREATED))
@@ -214,7 +214,7 @@ def test_failed_creation_is_deleted_first(status: str) -> None:
     fake = FakeCloudFormation(status, [change("Add", "A")], then=["CREATE_COMPLETE"])
     stack(fake).apply(GIVEN)
     assert fake.calls[0] == "delete"
-    assert fake.asked["ChangeSetType"] == "CREATE"
+    assert fake.request["ChangeSetType"] == "CREATE"
 
 
 @pytest.mark.parametrize("status", sorted(cloudformation.STUCK))
@@ -235,16 +235,16 @@ def test_failed_change_is_reported_with_the_first_reason() -> None:
         StackError, match="is UPDATE_ROLLBACK_COMPLETE: ContentTable: Table is busy"
     ):
         stack(fake).apply(GIVEN)
-    assert "  UPDATE_FAILED AWS::DynamoDB::Table ContentTable: Table is busy" in said
+    assert "  UPDATE_FAILED AWS::DynamoDB::Table ContentTable: Table is busy" in messages
 
 
 def test_omitted_parameters_keep_their_values() -> None:
     fake = FakeCloudFormation("UPDATE_COMPLETE", [change("Add", "A")], then=["UPDATE_COMPLETE"])
     stack(fake, "alarms").apply({"Stage": "dev", "ApiStage": "dev"})
-    given = {each["ParameterKey"]: each for each in fake.asked["Parameters"]}
-    assert given["AlarmEmail"] == {"ParameterKey": "AlarmEmail", "UsePreviousValue": True}
-    assert given["ApiStage"]["ParameterValue"] == "dev"
-    assert "Dropped" not in given
+    parameters = {parameter["ParameterKey"]: parameter for parameter in fake.request["Parameters"]}
+    assert parameters["AlarmEmail"] == {"ParameterKey": "AlarmEmail", "UsePreviousValue": True}
+    assert parameters["ApiStage"]["ParameterValue"] == "dev"
+    assert "Dropped" not in parameters
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -252,14 +252,14 @@ def test_retained_resources_that_exist_are_imported(keep: bool) -> None:
     """A failed creation leaves tables, which would make the next creation fail."""
     fake = FakeCloudFormation(None, [change("Import", "Content")], then=["IMPORT_COMPLETE"])
     stack(fake).apply(GIVEN, keep=keep)
-    assert fake.asked["ImportExistingResources"] is keep
+    assert fake.request["ImportExistingResources"] is keep
 
 
 def test_imported_resources_have_literal_names() -> None:
     """CloudFormation user guide, Import AWS resources into a CloudFormation stack automatically."""
     fake = FakeCloudFormation(None, [change("Import", "Content")], then=["CREATE_COMPLETE"])
     stack(fake).apply(GIVEN, keep=True)
-    resources = json.loads(fake.asked["TemplateBody"])["Resources"]
+    resources = json.loads(fake.request["TemplateBody"])["Resources"]
     names = {
         name: next(text for key, text in resource["Properties"].items() if key.endswith("Name"))
         for name, resource in resources.items()

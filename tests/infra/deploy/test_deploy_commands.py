@@ -43,32 +43,32 @@ RESULT: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     with mock_aws():
-        made = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
-        monkeypatch.setattr("infra.deploy.aws.account.sign_in", lambda _: made)
+        account_in_use = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
+        monkeypatch.setattr("infra.deploy.aws.account.sign_in", lambda _: account_in_use)
         monkeypatch.setattr(doctor, "examine_machine", lambda *_: iter(()))
         monkeypatch.setattr(doctor, "examine_account", lambda *_: iter(()))
         monkeypatch.setattr(deployed_stage, "wait_until_healthy", lambda _: None)
-        yield made
+        yield account_in_use
 
 
 def run(command: click.Command, *arguments: str) -> tuple[int, Any, str]:
     """Run a command without a terminal, and return its status, JSON and messages."""
-    done = CliRunner().invoke(command, arguments)
-    return done.exit_code, json.loads(done.stdout) if done.stdout else None, done.stderr
+    outcome = CliRunner().invoke(command, arguments)
+    return outcome.exit_code, json.loads(outcome.stdout) if outcome.stdout else None, outcome.stderr
 
 
 class TestDeploy:
     @pytest.fixture
-    def wanted(self, monkeypatch: pytest.MonkeyPatch) -> list[DeployOptions]:
-        given: list[DeployOptions] = []
+    def deployed_options(self, monkeypatch: pytest.MonkeyPatch) -> list[DeployOptions]:
+        all_options: list[DeployOptions] = []
 
-        def deploy(deployment: Deployment, wanted: DeployOptions) -> dict[str, Any]:
-            given.append(wanted)
+        def deploy(deployment: Deployment, options: DeployOptions) -> dict[str, Any]:
+            all_options.append(options)
             deployment.confirm([Change("Add", "AWS::S3::Bucket", "Bucket")])
             return dict(RESULT)
 
         monkeypatch.setattr(Deployment, "deploy", deploy)
-        return given
+        return all_options
 
     def look(self, monkeypatch: pytest.MonkeyPatch, *, ok: bool) -> list[smoke.Target]:
         targets: list[smoke.Target] = []
@@ -81,24 +81,24 @@ class TestDeploy:
         return targets
 
     def test_deploy_prints_one_object_that_ends_with_the_base_url(
-        self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
+        self, monkeypatch: pytest.MonkeyPatch, deployed_options: list[DeployOptions]
     ) -> None:
         targets = self.look(monkeypatch, ok=True)
-        status, printed, said = run(commands.deploy, "--stage", "dev", "--yes", "--domain", "")
+        status, printed, stderr = run(commands.deploy, "--stage", "dev", "--yes", "--domain", "")
         assert (status, printed) == (0, RESULT | {"smoke": "ok"})
-        assert said.splitlines()[-1] == "https://d1.cloudfront.example"
-        (given,) = wanted
-        assert given.choices == {"Domain": ""}
+        assert stderr.splitlines()[-1] == "https://d1.cloudfront.example"
+        (options,) = deployed_options
+        assert options.choices == {"Domain": ""}
         assert targets[0].origins == (RESULT["apiUrl"], RESULT["chatUrl"])
 
     def test_deploy_fails_if_the_smoke_test_fails(
-        self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
+        self, monkeypatch: pytest.MonkeyPatch, deployed_options: list[DeployOptions]
     ) -> None:
         self.look(monkeypatch, ok=False)
-        status, printed, said = run(commands.deploy, "--stage", "dev", "--yes")
+        status, printed, stderr = run(commands.deploy, "--stage", "dev", "--yes")
         assert (status, printed["smoke"]) == (1, "failed")
-        assert "FAILED  health" in said
-        assert "There is no earlier release to go back to" in said
+        assert "FAILED  health" in stderr
+        assert "There is no earlier release to go back to" in stderr
 
     @pytest.fixture
     def rolled_back(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -116,54 +116,54 @@ class TestDeploy:
     def test_a_failed_smoke_test_names_the_command_that_rolls_back(
         self,
         monkeypatch: pytest.MonkeyPatch,
-        wanted: list[DeployOptions],
+        deployed_options: list[DeployOptions],
         rolled_back: list[str],
     ) -> None:
         self.look(monkeypatch, ok=False)
-        status, printed, said = run(commands.deploy, "--stage", "dev", "--yes")
+        status, printed, stderr = run(commands.deploy, "--stage", "dev", "--yes")
         assert (status, printed, rolled_back) == (1, RESULT | {"smoke": "failed"}, [])
         command = "python -m infra rollback --stage dev --region eu-central-1 --release R1"
-        assert said.splitlines()[-1].endswith(command)
+        assert stderr.splitlines()[-1].endswith(command)
 
     def test_a_failed_smoke_test_rolls_back_if_that_was_requested(
         self,
         monkeypatch: pytest.MonkeyPatch,
-        wanted: list[DeployOptions],
+        deployed_options: list[DeployOptions],
         rolled_back: list[str],
     ) -> None:
         self.look(monkeypatch, ok=False)
         options = ("--stage", "dev", "--yes", "--rollback-on-failure")
-        status, printed, said = run(commands.deploy, *options)
+        status, printed, stderr = run(commands.deploy, *options)
         assert (status, rolled_back) == (1, ["R1"])
         outcome = {"smoke": "failed", "rolledBackTo": "R1", "smokeAfterRollback": "failed"}
         assert printed == RESULT | outcome
-        assert "The release R1 was put back; its smoke test: failed." in said
+        assert "The release R1 was put back; its smoke test: failed." in stderr
 
     @pytest.mark.parametrize("answer", ["y", "n", ""])
     def test_a_failed_smoke_test_offers_the_rollback_at_a_terminal(
         self,
         monkeypatch: pytest.MonkeyPatch,
-        wanted: list[DeployOptions],
+        deployed_options: list[DeployOptions],
         rolled_back: list[str],
         answer: str,
     ) -> None:
         self.look(monkeypatch, ok=False)
-        asked: list[str] = []
+        questions: list[str] = []
 
         def confirm(question: str, **_: Any) -> bool:
-            asked.append(question)
+            questions.append(question)
             return answer == "y"
 
         monkeypatch.setattr(commands, "_is_at_terminal", lambda: True)
         monkeypatch.setattr(click, "confirm", confirm)
         status, _, _ = run(commands.deploy, "--stage", "dev", "--yes")
         assert (status, rolled_back) == (1, ["R1"] if answer == "y" else [])
-        assert asked == ["Put the release R1 back now? Data stays as it is."]
+        assert questions == ["Put the release R1 back now? Data stays as it is."]
 
     def test_a_rollback_that_fails_leaves_the_result_of_the_deployment(
         self,
         monkeypatch: pytest.MonkeyPatch,
-        wanted: list[DeployOptions],
+        deployed_options: list[DeployOptions],
         rolled_back: list[str],
     ) -> None:
         def refuse(*_: Any, **__: Any) -> None:
@@ -172,55 +172,58 @@ class TestDeploy:
         self.look(monkeypatch, ok=False)
         monkeypatch.setattr(Deployment, "rollback", refuse)
         options = ("--stage", "dev", "--yes", "--rollback-on-failure")
-        status, printed, said = run(commands.deploy, *options)
+        status, printed, stderr = run(commands.deploy, *options)
         assert (status, printed) == (1, RESULT | {"smoke": "failed"})
-        assert "AWS refused." in said
+        assert "AWS refused." in stderr
 
     def test_deploy_skips_checks_of_stopped_functions(
-        self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
+        self, monkeypatch: pytest.MonkeyPatch, deployed_options: list[DeployOptions]
     ) -> None:
         monkeypatch.setitem(RESULT, "stopped", ["api_handler"])
         targets = self.look(monkeypatch, ok=False)
-        status, printed, said = run(commands.deploy, "--stage", "dev", "--yes")
+        status, printed, stderr = run(commands.deploy, "--stage", "dev", "--yes")
         assert (status, printed["smoke"], targets) == (0, "skipped", [])
-        assert "kept from running" in said
+        assert "kept from running" in stderr
 
-    @pytest.mark.parametrize("made", [True, False])
+    @pytest.mark.parametrize("records_exist", [True, False])
     def test_deploy_skips_smoke_checks_until_dns_records_exist(
-        self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions], made: bool
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        deployed_options: list[DeployOptions],
+        records_exist: bool,
     ) -> None:
         record = {"name": "api.example.com", "type": "CNAME", "value": "d1.cloudfront.example"}
         url = "https://api.example.com"
         monkeypatch.setitem(RESULT, "records", [record])
         monkeypatch.setitem(RESULT, "baseUrl", url)
-        monkeypatch.setattr(deployed_stage, "is_in_dns", lambda asked: made and asked == url)
+        monkeypatch.setattr(deployed_stage, "is_in_dns", lambda host: records_exist and host == url)
         targets = self.look(monkeypatch, ok=True)
-        status, printed, said = run(commands.deploy, "--stage", "dev", "--yes")
-        assert (status, printed["smoke"]) == (0, "ok" if made else "skipped")
-        assert "DNS record: api.example.com CNAME d1.cloudfront.example" in said
-        assert bool(targets) is made
+        status, printed, stderr = run(commands.deploy, "--stage", "dev", "--yes")
+        assert (status, printed["smoke"]) == (0, "ok" if records_exist else "skipped")
+        assert "DNS record: api.example.com CNAME d1.cloudfront.example" in stderr
+        assert bool(targets) is records_exist
         command = "python -m infra smoke --stage dev --region eu-central-1"
-        assert (command in said) is not made
+        assert (command in stderr) is not records_exist
 
-    def test_deploy_requires_confirmation(self, wanted: list[DeployOptions]) -> None:
-        status, printed, said = run(commands.deploy, "--stage", "dev")
+    def test_deploy_requires_confirmation(self, deployed_options: list[DeployOptions]) -> None:
+        status, printed, stderr = run(commands.deploy, "--stage", "dev")
         assert (status, printed) == (1, None)
-        assert "Nobody is there to be asked. Give --yes." in said
+        assert "Nobody is there to be asked. Give --yes." in stderr
 
     def test_deploy_without_an_edge_prints_the_url_of_the_chat(
-        self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
+        self, monkeypatch: pytest.MonkeyPatch, deployed_options: list[DeployOptions]
     ) -> None:
         monkeypatch.setitem(RESULT, "distributionId", None)
         monkeypatch.setitem(RESULT, "baseUrl", RESULT["apiUrl"].rstrip("/"))
         targets = self.look(monkeypatch, ok=True)
-        status, _, said = run(commands.deploy, "--stage", "dev", "--yes", "--no-edge")
-        assert (status, wanted[0].choices) == (0, {"Edge": "false"})
-        assert f"Chat: {RESULT['chatUrl']}" in said
+        status, _, stderr = run(commands.deploy, "--stage", "dev", "--yes", "--no-edge")
+        assert (status, deployed_options[0].choices) == (0, {"Edge": "false"})
+        assert f"Chat: {RESULT['chatUrl']}" in stderr
         chat_url = RESULT["chatUrl"].rstrip("/")
         assert targets == [smoke.Target(RESULT["baseUrl"], chat_url=chat_url)]
 
     @pytest.mark.parametrize(
-        ("options", "said"),
+        ("options", "reason"),
         [
             (("--yes",), "2 resources were changed outside of CloudFormation"),
             ((), "Nobody is there to be asked. Give --yes."),
@@ -228,7 +231,7 @@ class TestDeploy:
         ],
     )
     def test_deploy_continues_with_drift_only_if_it_is_accepted(
-        self, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str | None
+        self, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], reason: str | None
     ) -> None:
         def deploy(deployment: Deployment, _: DeployOptions) -> dict[str, Any]:
             deployment.accept_drift(["a", "b"])
@@ -237,26 +240,26 @@ class TestDeploy:
         monkeypatch.setattr(Deployment, "deploy", deploy)
         self.look(monkeypatch, ok=True)
         status, _, printed = run(commands.deploy, "--stage", "dev", *options)
-        assert status == (1 if said else 0)
-        assert said is None or said in printed
+        assert status == (1 if reason else 0)
+        assert reason is None or reason in printed
 
     def test_deploy_reports_missing_requirements_first(
-        self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
+        self, monkeypatch: pytest.MonkeyPatch, deployed_options: list[DeployOptions]
     ) -> None:
         fault = doctor.Finding("bucket", ok=False, text="It is another's.")
         monkeypatch.setattr(doctor, "examine_account", lambda *_: iter([fault]))
-        status, _, said = run(commands.deploy, "--stage", "dev", "--yes")
-        assert (status, wanted) == (1, [])
-        assert "It is another's." in said
+        status, _, stderr = run(commands.deploy, "--stage", "dev", "--yes")
+        assert (status, deployed_options) == (1, [])
+        assert "It is another's." in stderr
 
 
 def test_rollback_without_a_base_url_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     back = RESULT | {"baseUrl": None}
     monkeypatch.setattr(Deployment, "rollback", lambda *_, **__: dict(back))
-    status, printed, said = run(commands.rollback, "--stage", "dev")
+    status, printed, stderr = run(commands.rollback, "--stage", "dev")
     assert (status, printed) == (1, back)
-    assert "data stays as it is" in said
-    assert "Run deploy to make it." in said
+    assert "data stays as it is" in stderr
+    assert "Run deploy to make it." in stderr
 
 
 class TestDestroy:
@@ -272,24 +275,24 @@ class TestDestroy:
         return with_data
 
     def test_destroy_reports_retained_resources(self, destroyed: list[bool]) -> None:
-        status, printed, said = run(commands.destroy, "--stage", "dev", "--yes")
+        status, printed, stderr = run(commands.destroy, "--stage", "dev", "--yes")
         assert (status, destroyed) == (0, [False])
         assert printed["kept"] == ["AWS::S3::Bucket b"]
-        assert "Left, with what they hold: AWS::S3::Bucket b." in said
+        assert "Left, with what they hold: AWS::S3::Bucket b." in stderr
 
     @pytest.mark.parametrize(
-        "typed",
+        "confirmation",
         [(), ("--yes",), ("--yes-delete-the-data-of", "prod"), ("--yes-delete-the-data-of", "")],
     )
     def test_destroy_deletes_data_only_if_the_stage_name_is_entered(
-        self, destroyed: list[bool], typed: tuple[str, ...]
+        self, destroyed: list[bool], confirmation: tuple[str, ...]
     ) -> None:
-        status, _, _ = run(commands.destroy, "--stage", "dev", "--with-data", *typed)
+        status, _, _ = run(commands.destroy, "--stage", "dev", "--with-data", *confirmation)
         assert (status, destroyed) == (1, [])
 
     def test_destroy_deletes_data_on_request(self, destroyed: list[bool]) -> None:
-        said = ("--with-data", "--yes-delete-the-data-of", "dev")
-        assert run(commands.destroy, "--stage", "dev", *said)[0] == 0
+        confirmation = ("--with-data", "--yes-delete-the-data-of", "dev")
+        assert run(commands.destroy, "--stage", "dev", *confirmation)[0] == 0
         assert destroyed == [True]
 
 
@@ -337,9 +340,9 @@ class TestAdminOfADeployedStage:
         assert published_settings.published(account, "dev") == {}
 
     def test_admin_reports_a_stage_that_does_not_exist(self) -> None:
-        with pytest.raises(click.ClickException) as refused:
+        with pytest.raises(click.ClickException) as failure:
             connect("prod")
-        assert refused.value.message == (
+        assert failure.value.message == (
             "The stage prod is not deployed in eu-central-1 of the account 123456789012. "
             "Set its --region, or run make deploy STAGE=prod."
         )
@@ -372,23 +375,25 @@ class TestSmoke:
             yield Check("health", ok=True, why="")
 
         monkeypatch.setattr(smoke, "run", look)
-        found = {"baseUrl": "https://a.example", "distributionId": "E1"}
+        stage_addresses = {"baseUrl": "https://a.example", "distributionId": "E1"}
         monkeypatch.setattr(
-            deployed_stage, "addresses", lambda _: {**found, "apiUrl": "o", "chatUrl": None}
+            deployed_stage,
+            "addresses",
+            lambda _: {**stage_addresses, "apiUrl": "o", "chatUrl": None},
         )
         monkeypatch.setattr(deployed_stage, "edge_secret", lambda _: "of the edge")
-        status, printed, said = run(check_commands.smoke, "--stage", "dev", "--key", "k")
+        status, printed, stderr = run(check_commands.smoke, "--stage", "dev", "--key", "k")
         assert (status, printed["url"]) == (0, "https://a.example")
         target = smoke.Target(
             "https://a.example", key="k", origins=("o",), edge_secret="of the edge"
         )
         assert looked == [target]
-        assert "of the edge" not in f"{printed} {said} {target}"
+        assert "of the edge" not in f"{printed} {stderr} {target}"
 
     def test_smoke_of_a_stage_that_is_not_deployed_is_an_error(self) -> None:
-        status, _, said = run(check_commands.smoke, "--stage", "dev")
+        status, _, stderr = run(check_commands.smoke, "--stage", "dev")
         assert status == 1
-        assert "The stage dev is not deployed in eu-central-1" in said
+        assert "The stage dev is not deployed in eu-central-1" in stderr
 
     @pytest.mark.parametrize(
         ("port", "arguments", "says"),
@@ -398,6 +403,6 @@ class TestSmoke:
         self, monkeypatch: pytest.MonkeyPatch, port: str, arguments: tuple[str, ...], says: str
     ) -> None:
         monkeypatch.setenv("PORT", port)
-        status, printed, said = run(check_commands.smoke, *arguments)
+        status, printed, stderr = run(check_commands.smoke, *arguments)
         assert (status, printed) == (1, None)
-        assert says in said
+        assert says in stderr

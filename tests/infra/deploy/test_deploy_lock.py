@@ -29,17 +29,17 @@ def account() -> Iterator[Account]:
 
 @pytest.fixture
 def store(account: Account) -> Store:
-    made = Store(account, f"locks-{next(numbers)}")
+    new_store = Store(account, f"locks-{next(numbers)}")
     where = {"LocationConstraint": REGION}
-    account.client("s3").create_bucket(Bucket=made.bucket, CreateBucketConfiguration=where)
-    return made
+    account.client("s3").create_bucket(Bucket=new_store.bucket, CreateBucketConfiguration=where)
+    return new_store
 
 
 def holder(store: Store) -> dict[str, Any]:
     """Return the record of the lock's holder."""
     body, _ = store.get(KEY) or (b"{}", "")
-    found: dict[str, Any] = json.loads(body)
-    return found
+    lock_body: dict[str, Any] = json.loads(body)
+    return lock_body
 
 
 def hold(store: Store, **change: Any) -> None:
@@ -63,7 +63,7 @@ def test_one_of_many_gets_the_lock(store: Store) -> None:
 
     outcomes = run_concurrently(*[enter] * 5)
     assert len(entered) == 1
-    assert [type(each) for each in outcomes].count(LockedError) == 4
+    assert [type(outcome) for outcome in outcomes].count(LockedError) == 4
 
 
 def test_the_lock_is_free_after_a_failure(store: Store) -> None:
@@ -74,9 +74,9 @@ def test_the_lock_is_free_after_a_failure(store: Store) -> None:
 
 def test_the_refusal_names_the_holder_and_how_to_take_over(store: Store, time: Time) -> None:
     hold(store, user="kim", pid=7)
-    with pytest.raises(LockedError) as refused, locked(store):
+    with pytest.raises(LockedError) as refusal, locked(store):
         pass
-    assert refused.value.message == (
+    assert refusal.value.message == (
         "kim on elsewhere (process 7) has been deploying this stage since "
         "2027-01-15T12:00:00+00:00. Wait for it; if it is dead, give --break-lock."
     )

@@ -32,9 +32,9 @@ CHALICE = str(Path(sys.executable).with_name("chalice"))
 
 def run(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a clone, and require its success."""
-    done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done
+    process = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    return process
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Deployments:
     clone: Path
     results: list[dict[str, Any]]
     apis: list[str]
-    said: list[str]
+    messages: list[str]
     """The progress messages of the second deployment."""
     fresh: Path
     """A clone that has deployed nothing."""
@@ -59,11 +59,11 @@ def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment
         aws = connected(address, patch)
         one, two, fresh = (clone(tmp_path_factory.mktemp("machine") / "x") for _ in range(3))
         first = aws.deployment(one).deploy(DeployOptions("dev"))
-        aws.said.clear()
+        aws.messages.clear()
         second = aws.deployment(two).deploy(DeployOptions("dev"))
         zipped = (package.output_of("dev", two) / "deployment.zip").read_bytes()
         assert {aws.code_of(function) for function in FUNCTIONS} == {zipped}
-        yield Deployments(aws, two, [first, second], aws.apis(), list(aws.said), fresh, zipped)
+        yield Deployments(aws, two, [first, second], aws.apis(), list(aws.messages), fresh, zipped)
 
 
 def test_two_machines_deploy_one_api(deployments: Deployments) -> None:
@@ -78,9 +78,11 @@ def test_two_machines_deploy_one_api(deployments: Deployments) -> None:
 
 def test_a_second_run_replaces_no_resource(deployments: Deployments) -> None:
     deployed = set(stacks.STACKS) - {"mail"}  # the stage sends no mails by SES
-    assert deployments.said.count("  No changes.") == len(deployed)
-    assert not [line for line in deployments.said if line.startswith(("  Creating", "  Deleting"))]
-    assert len([line for line in deployments.said if line.startswith("  Updating")]) >= 4
+    assert deployments.messages.count("  No changes.") == len(deployed)
+    assert not [
+        line for line in deployments.messages if line.startswith(("  Creating", "  Deleting"))
+    ]
+    assert len([line for line in deployments.messages if line.startswith("  Updating")]) >= 4
 
 
 def test_functions_have_the_runtime_of_the_zip(deployments: Deployments) -> None:
@@ -114,22 +116,22 @@ def test_jobs_and_events_are_run_every_minute(deployments: Deployments) -> None:
 
 
 def test_plain_chalice_updates_the_code_of_a_configured_stage(deployments: Deployments) -> None:
-    fresh, before = deployments.fresh, deployments.aws.code_of(API)
-    done = run(fresh, sys.executable, "-m", "infra", "configure", "--stage", "dev")
-    assert json.loads(done.stdout)["folder"] == str(fresh / ".chalice" / "dev")
+    fresh, old_code = deployments.fresh, deployments.aws.code_of(API)
+    process = run(fresh, sys.executable, "-m", "infra", "configure", "--stage", "dev")
+    assert json.loads(process.stdout)["folder"] == str(fresh / ".chalice" / "dev")
     assert run(fresh, "git", "status", "--porcelain").stdout == ""
     url = run(fresh, CHALICE, "url", "--stage", "dev").stdout.strip()
     (api,) = deployments.aws.apis()
     assert url.startswith(f"https://{api}.execute-api.{REGION}.")
     with (fresh / "chalicelib" / "__init__.py").open("a") as module:
         module.write("# Changed.\n")
-    done = run(fresh, CHALICE, "deploy", "--stage", "dev")
-    assert f"Rest API URL: {url}" in done.stdout
-    assert f"Lambda ARN: arn:aws:lambda:{REGION}:123456789012:function:{API}" in done.stdout
+    process = run(fresh, CHALICE, "deploy", "--stage", "dev")
+    assert f"Rest API URL: {url}" in process.stdout
+    assert f"Lambda ARN: arn:aws:lambda:{REGION}:123456789012:function:{API}" in process.stdout
     assert deployments.aws.apis() == [api]
-    assert deployments.aws.code_of(API) == deployments.aws.code_of(CHAT) != before
+    assert deployments.aws.code_of(API) == deployments.aws.code_of(CHAT) != old_code
     answers = deployments.aws.client("apigateway").get_gateway_responses(restApiId=api)
-    assert "MISSING_AUTHENTICATION_TOKEN" in {each["responseType"] for each in answers["items"]}
+    assert "MISSING_AUTHENTICATION_TOKEN" in {answer["responseType"] for answer in answers["items"]}
 
 
 def test_plain_chalice_packages_the_checked_zip_with_the_stages_settings(
@@ -156,8 +158,8 @@ def test_two_stages_can_be_packaged_at_once_and_the_same_code_is_the_same_zip(
         for stage in ("dev", "prod")
     }
     for stage, process in running.items():
-        _, said = process.communicate()
-        assert process.returncode == 0, said
+        _, stderr = process.communicate()
+        assert process.returncode == 0, stderr
         function = json.loads((package.output_of(stage) / "sam.json").read_text())["Resources"][
             "APIHandler"
         ]
@@ -167,11 +169,11 @@ def test_two_stages_can_be_packaged_at_once_and_the_same_code_is_the_same_zip(
 
 def test_a_rollback_puts_a_deleted_application_back(deployments: Deployments) -> None:
     deployment = deployments.aws.deployment(deployments.clone)
-    left = destroy(deployment, break_lock=False, with_data=False)
-    assert "AWS::DynamoDB::Table workspace-dev-content" in left["kept"]
+    report = destroy(deployment, break_lock=False, with_data=False)
+    assert "AWS::DynamoDB::Table workspace-dev-content" in report["kept"]
     assert deployments.aws.apis() == []
     assert deployments.aws.client("lambda").list_functions()["Functions"] == []
-    roles = [each["RoleName"] for each in deployments.aws.client("iam").list_roles()["Roles"]]
+    roles = [role["RoleName"] for role in deployments.aws.client("iam").list_roles()["Roles"]]
     assert [name for name in roles if "-backups-" not in name] == []
     assert deployments.aws.client("events").list_rules()["Rules"] == []
     release = deployments.results[1]["release"]

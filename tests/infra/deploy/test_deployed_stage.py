@@ -30,7 +30,7 @@ class Deployments:
     aws: Aws
     first: dict[str, Any]
     second: dict[str, Any]
-    said: list[str]
+    messages: list[str]
     commits: tuple[str, str]
     fresh: dict[str, str]
     """The variables of a function after the first deployment."""
@@ -46,8 +46,8 @@ class Deployments:
 
     def variables(self, function: str) -> dict[str, str]:
         about = self.aws.client("lambda").get_function_configuration(FunctionName=function)
-        found: dict[str, str] = about["Environment"]["Variables"]
-        return found
+        variables: dict[str, str] = about["Environment"]["Variables"]
+        return variables
 
     def secret(self, name: str) -> str:
         client = self.aws.client("secretsmanager")
@@ -62,9 +62,9 @@ def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment
         quick_chalice(aws, patch)
         one, two = (new_checkout(tmp_path_factory.mktemp("machine") / "x") for _ in range(2))
         commits = commit(one), commit(two, "app = 2\n")
-        wanted = DeployOptions("dev", {"AlarmEmail": "ops@example.com"})
-        first = aws.deployment(one).deploy(wanted)
-        deployments = Deployments(aws, first, {}, list(aws.said), commits, {}, two)
+        options = DeployOptions("dev", {"AlarmEmail": "ops@example.com"})
+        first = aws.deployment(one).deploy(options)
+        deployments = Deployments(aws, first, {}, list(aws.messages), commits, {}, two)
         deployments.fresh = deployments.variables(CHAT)
         key = aws.client("secretsmanager")
         key.put_secret_value(SecretId="workspace-api/dev/llm-api-key", SecretString="sk-1")
@@ -78,15 +78,15 @@ def test_omitted_options_keep_their_values(deployments: Deployments) -> None:
 
 
 def test_every_step_is_reported_with_its_duration(deployments: Deployments) -> None:
-    said = deployments.said
-    steps = [line.removesuffix(" …") for line in said if line.endswith(" …")]
+    messages = deployments.messages
+    steps = [line.removesuffix(" …") for line in messages if line.endswith(" …")]
     assert [step.split()[0] for step in steps] == [
         "Stack", "Tables", "Vaults", "Stack", "Zip", "Release", "Functions", "Answers", "Search",
         "Stack", "Stack", "Stack", "Stack", "Stack", "Base",
     ]  # fmt: skip
     for step in steps:
-        assert any(line.startswith(f"{step}: done in ") for line in said)
-    assert "  Add AWS::DynamoDB::Table ContentTable" in said
+        assert any(line.startswith(f"{step}: done in ") for line in messages)
+    assert "  Add AWS::DynamoDB::Table ContentTable" in messages
 
 
 def test_functions_know_what_the_edge_made_after_the_very_first_deployment(
@@ -139,9 +139,9 @@ def test_functions_may_read_the_secrets_that_they_need_and_no_others(
     role = f"{API}-api_handler" if function == API else function
     answer = deployments.aws.client("iam").get_role_policy(RoleName=role, PolicyName=role)
     grants = [
-        (each["Action"], each["Resource"])
-        for each in answer["PolicyDocument"]["Statement"]
-        if "secretsmanager" in json.dumps(each)
+        (statement["Action"], statement["Resource"])
+        for statement in answer["PolicyDocument"]["Statement"]
+        if "secretsmanager" in json.dumps(statement)
     ]
     read = ["secretsmanager:GetSecretValue"]
     assert grants == [(read, [deployments.arn(secret)]) for secret in secrets]
@@ -160,11 +160,11 @@ def test_roles_are_pinned_to_region_and_account(deployments: Deployments) -> Non
 
 
 def test_edge_has_the_api_as_origin_and_the_secret(deployments: Deployments) -> None:
-    given = deployments.aws.given("edge").split(";")
-    assert given[:3] == ["dev", deployments.first["apiId"], "dev"]
-    assert given[3] == deployments.first["chatUrl"]
-    assert given[4:6] == [BUCKET, deployments.secret("edge-secret")]
-    assert given[6].startswith("arn:aws:wafv2:us-east-1:")
+    values = deployments.aws.replacement_values("edge").split(";")
+    assert values[:3] == ["dev", deployments.first["apiId"], "dev"]
+    assert values[3] == deployments.first["chatUrl"]
+    assert values[4:6] == [BUCKET, deployments.secret("edge-secret")]
+    assert values[6].startswith("arn:aws:wafv2:us-east-1:")
 
 
 def test_published_settings_contain_no_secret(deployments: Deployments) -> None:
@@ -202,8 +202,10 @@ class TestGateway:
     @pytest.fixture
     def answers(self, deployments: Deployments) -> dict[str, Any]:
         client = deployments.aws.client("apigateway")
-        found = client.get_gateway_responses(restApiId=deployments.first["apiId"])["items"]
-        return {each["responseType"]: each for each in found}
+        gateway_responses = client.get_gateway_responses(restApiId=deployments.first["apiId"])[
+            "items"
+        ]
+        return {response["responseType"]: response for response in gateway_responses}
 
     def test_gateway_errors_have_the_envelope(self, answers: dict[str, Any]) -> None:
         assert {"MISSING_AUTHENTICATION_TOKEN", "DEFAULT_4XX", "DEFAULT_5XX"} <= answers.keys()
@@ -244,8 +246,10 @@ class TestGateway:
         limits = stage["methodSettings"]["*/*"]
         assert limits["throttlingRateLimit"] == gateway.RATE
         assert limits["throttlingBurstLimit"] == gateway.BURST
-        stored = client.get_deployments(restApiId=api)["items"]
-        described = {each["id"]: each.get("description") for each in stored}
+        stored_deployments = client.get_deployments(restApiId=api)["items"]
+        described = {
+            deployment["id"]: deployment.get("description") for deployment in stored_deployments
+        }
         assert described[stage["deploymentId"]] == deployments.second["release"]
 
 
@@ -253,35 +257,37 @@ class TestReleases:
     def test_releases_are_named_by_their_commits(self, deployments: Deployments) -> None:
         assert deployments.first["release"].endswith(f"Z-{deployments.commits[0]}")
         assert deployments.second["release"].endswith(f"Z-{deployments.commits[1]}")
-        listed = releases.listed(deployments.store)
-        assert [each.id for each in listed] == [
+        stored_releases = releases.list_releases(deployments.store)
+        assert [release.id for release in stored_releases] == [
             deployments.second["release"],
             deployments.first["release"],
         ]
-        assert [each.commit for each in listed] == list(reversed(deployments.commits))
+        assert [release.commit for release in stored_releases] == list(
+            reversed(deployments.commits)
+        )
 
     def test_release_contains_the_zip_of_the_functions(
         self, deployments: Deployments, tmp_path: Path
     ) -> None:
         releases.unpack(
-            deployments.store, releases.listed(deployments.store)[0], tmp_path / "project"
+            deployments.store, releases.list_releases(deployments.store)[0], tmp_path / "project"
         )
         (zipped,) = (tmp_path / "project" / ".chalice" / "deployments").glob("*.zip")
         code = zipped.read_bytes()
         assert all(deployments.aws.code_of(function) == code for function in FUNCTIONS)
 
     def test_releases_contain_no_secret(self, deployments: Deployments, tmp_path: Path) -> None:
-        kept = b""
-        for release in releases.listed(deployments.store):
+        stored_bytes = b""
+        for release in releases.list_releases(deployments.store):
             archive = tmp_path / "release.tar.gz"
             deployments.store.download(releases.KEY, release.version, archive)
             with tarfile.open(archive) as tar:
                 assert ".chalice/policy-chat-stream.json" in tar.getnames()
                 for member in tar:
                     file = tar.extractfile(member)
-                    kept += file.read() if file else b""
-        assert deployments.secret("edge-secret").encode() not in kept
-        assert b"sk-1" not in kept
+                    stored_bytes += file.read() if file else b""
+        assert deployments.secret("edge-secret").encode() not in stored_bytes
+        assert b"sk-1" not in stored_bytes
 
 
 def test_files_with_secrets_are_readable_by_their_owner_only(deployments: Deployments) -> None:

@@ -62,7 +62,7 @@ def required(kind: str) -> set[str]:
     schema = json.loads((schemas / "resources" / f"{names[kind]}.json").read_text())
     handlers = schema["handlers"]
     kinds = [handlers.get(name, {}) for name in ("create", "read", "update", "delete")]
-    return set(chain.from_iterable(each.get("permissions", ()) for each in kinds))
+    return set(chain.from_iterable(resource_type.get("permissions", ()) for resource_type in kinds))
 
 
 class TestCloudFormation:
@@ -73,24 +73,24 @@ class TestCloudFormation:
     def test_actions_of_a_type_are_those_of_its_schema_but_for_unused_features(
         self, kind: str
     ) -> None:
-        listed = {
+        schema_actions = {
             f"{service}:{name}"
             for service, names in deployer.CLOUDFORMATION[kind].items()
             for name in names.split()
         }
-        assert listed <= required(kind)
-        for action in required(kind) - listed:
+        assert schema_actions <= required(kind)
+        for action in required(kind) - schema_actions:
             texts = (action, f"{kind} {action}")
-            assert any(re.fullmatch(each, text) for each in LEFT_OUT for text in texts), (
+            assert any(re.fullmatch(pattern, text) for pattern in LEFT_OUT for text in texts), (
                 f"{kind} needs {action}: add it, or explain why no stack needs it"
             )
 
     def test_a_vault_needs_the_key_and_the_storage_that_its_schema_names(self) -> None:
-        listed = {
+        schema_actions = {
             f"{s}:{name}" for s, names in deployer.FOR_VAULTS.items() for name in names.split()
         }
         needed = required("AWS::Backup::BackupVault")
-        assert listed == {each for each in needed if not each.startswith("backup:")}
+        assert schema_actions == {action for action in needed if not action.startswith("backup:")}
 
 
 class TestPolicies:
@@ -101,15 +101,17 @@ class TestPolicies:
     def test_a_longer_name_of_a_stage_fits_as_well(self) -> None:
         target = Target("ap-northeast-3", "123456789012")
         documents = deployer.documents("a" * 16, target)
-        assert max(len(json.dumps(each, separators=(",", ":"))) for each in documents) <= 6_144
+        assert (
+            max(len(json.dumps(document, separators=(",", ":"))) for document in documents) <= 6_144
+        )
         assert len(documents) <= 10, "the quota of managed policies of a role"
 
     def test_every_action_is_allowed_exactly_once(self) -> None:
-        found = [action for statement in STATEMENTS for action in statement["Action"]]
-        assert sorted(found) == deployer.actions()
+        actions = [action for statement in STATEMENTS for action in statement["Action"]]
+        assert sorted(actions) == deployer.actions()
 
     def test_only_actions_without_a_resource_of_the_stage_are_allowed_on_all(self) -> None:
-        (everywhere,) = [each for each in STATEMENTS if each["Resource"] == ["*"]]
+        (everywhere,) = [statement for statement in STATEMENTS if statement["Resource"] == ["*"]]
         assert set(everywhere["Action"]) == deployer.UNSCOPED
 
     def test_no_named_resource_of_another_stage_is_allowed(self) -> None:
@@ -125,7 +127,12 @@ class TestPolicies:
             "arn:aws:ssm:eu-central-1:123456789012:parameter/workspace-api/dev2/PUBLIC_URL",
             "arn:aws:backup:eu-central-1:123456789012:backup-vault:workspace-api-dev2",
         ]
-        patterns = [each for found in STATEMENTS for each in found["Resource"] if each != "*"]
+        patterns = [
+            resource
+            for statement in STATEMENTS
+            for resource in statement["Resource"]
+            if resource != "*"
+        ]
         assert not [(o, p) for o in others for p in patterns if fnmatchcase(o, p)]
 
     @pytest.mark.parametrize("action", ["EnableReplication*", "DisableReplication*", "GetFunction"])
@@ -135,11 +142,17 @@ class TestPolicies:
     ) -> None:
         name = f"workspace-api-dev-{stack}-ChallengeFunction-0123456789ab"
         version = f"arn:aws:lambda:us-east-1:123456789012:function:{name}:1"
-        (found,) = [each["Resource"] for each in STATEMENTS if f"lambda:{action}" in each["Action"]]
-        assert [pattern for pattern in found if fnmatchcase(version, pattern)]
+        (resources,) = [
+            statement["Resource"]
+            for statement in STATEMENTS
+            if f"lambda:{action}" in statement["Action"]
+        ]
+        assert [pattern for pattern in resources if fnmatchcase(version, pattern)]
 
     def test_roles_are_passed_to_the_services_that_run_them_only(self) -> None:
-        (passing,) = [each for each in STATEMENTS if "iam:PassRole" in each["Action"]]
+        (passing,) = [
+            statement for statement in STATEMENTS if "iam:PassRole" in statement["Action"]
+        ]
         assert passing["Action"] == ["iam:PassRole"]
         services = passing["Condition"]["StringEquals"]["iam:PassedToService"]
         assert set(services) == {"lambda.amazonaws.com", "backup.amazonaws.com"}
@@ -150,7 +163,7 @@ def test_the_command_prints_the_policies_for_the_account_that_is_signed_in(
 ) -> None:
     account = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
     monkeypatch.setattr("infra.deploy.aws.account.sign_in", lambda _: account)
-    done = CliRunner().invoke(check_commands.deployer_policy, ["--stage", "dev"])
-    assert done.exit_code == 0
-    printed: dict[str, Any] = json.loads(done.stdout)
+    outcome = CliRunner().invoke(check_commands.deployer_policy, ["--stage", "dev"])
+    assert outcome.exit_code == 0
+    printed: dict[str, Any] = json.loads(outcome.stdout)
     assert printed == {"stage": "dev", "policies": DOCUMENTS}

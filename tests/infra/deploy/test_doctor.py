@@ -41,26 +41,26 @@ class TestMachine:
         assert [finding.ok for finding in doctor.examine_machine("dev", root)] == [True] * 3
 
     def test_uncommitted_changes_are_noted(self, root: Path) -> None:
-        found = doctor.git(root)
-        assert (found.ok, "--allow-dirty" in found.text) == (None, True)
+        finding = doctor.git(root)
+        assert (finding.ok, "--allow-dirty" in finding.text) == (None, True)
 
     def test_folder_without_git_fails(self, tmp_path: Path) -> None:
-        found = doctor.git(tmp_path)
-        assert found.ok is False
-        assert "Install git and clone the project" in found.text
+        finding = doctor.git(tmp_path)
+        assert finding.ok is False
+        assert "Install git and clone the project" in finding.text
 
     def test_bootstrap_that_is_not_executable_fails(self, root: Path) -> None:
         (root / doctor.BOOTSTRAP).chmod(0o644)
-        found = doctor.bootstrap(root)
-        assert found.ok is False
-        assert "chmod +x it" in found.text
+        finding = doctor.bootstrap(root)
+        assert finding.ok is False
+        assert "chmod +x it" in finding.text
         with pytest.raises(click.ClickException, match="stream_bootstrap may not be run"):
             doctor.require(doctor.examine_machine("dev", root))
 
     def test_unknown_stage_fails(self, root: Path) -> None:
-        found = doctor.known_stage("prd", root)
-        assert found.ok is False
-        assert 'No stage "prd"' in found.text
+        finding = doctor.known_stage("prd", root)
+        assert finding.ok is False
+        assert 'No stage "prd"' in finding.text
 
     @pytest.mark.parametrize(
         ("variables", "advice"),
@@ -81,17 +81,17 @@ class TestMachine:
         config = json.loads(file.read_text())
         config["stages"]["dev"] = {"environment_variables": variables}
         file.write_text(json.dumps(config))
-        found = doctor.known_stage("dev", root)
-        assert found.ok is False
-        assert advice in found.text
+        finding = doctor.known_stage("dev", root)
+        assert finding.ok is False
+        assert advice in finding.text
 
     def test_missing_python_for_packaging_fails(
         self, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(package, "_candidates", lambda _: iter(["/none"]))
-        for found in (doctor.python(root), doctor.wheels("dev", root)):
-            assert found.ok is False
-            assert "Packaging needs a Python from 3.12" in found.text
+        for finding in (doctor.python(root), doctor.wheels("dev", root)):
+            assert finding.ok is False
+            assert "Packaging needs a Python from 3.12" in finding.text
 
     @pytest.mark.parametrize(("pip", "ok"), [("26.2", True), ("26.3", False), ("", False)])
     def test_unsupported_version_of_pip_fails(
@@ -103,9 +103,9 @@ class TestMachine:
         program.parent.mkdir(parents=True)
         program.write_text(f"#!/bin/sh\necho '{pip}'\n")
         program.chmod(0o755)
-        found = doctor.python(root)
-        assert found.ok is ok
-        assert ("Delete it." in found.text) is not ok
+        finding = doctor.python(root)
+        assert finding.ok is ok
+        assert ("Delete it." in finding.text) is not ok
 
     @pytest.mark.parametrize(("architecture", "machine"), package.MACHINES.items())
     @pytest.mark.parametrize(
@@ -129,21 +129,21 @@ class TestMachine:
     ) -> None:
         here = package.Python(sys.executable, (3, 13))
         monkeypatch.setattr(package, "find_python", lambda: here)
-        asked: list[Any] = []
+        commands: list[Any] = []
 
         def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-            asked.append(command)
+            commands.append(command)
             return subprocess.CompletedProcess(command, 1, "", printed)
 
         monkeypatch.setattr(doctor.subprocess, "run", run)
         config = json.loads((root / ".chalice" / "config.json").read_text())
         config["stages"]["dev"]["lambda_architecture"] = architecture
         (root / ".chalice" / "config.json").write_text(json.dumps(config))
-        found = doctor.wheels("dev", root)
-        assert found.ok is False
-        assert says in found.text
-        assert f"manylinux2014_{machine}" in asked[0]
-        assert f"manylinux_2_34_{machine}" in asked[0]
+        finding = doctor.wheels("dev", root)
+        assert finding.ok is False
+        assert says in finding.text
+        assert f"manylinux2014_{machine}" in commands[0]
+        assert f"manylinux_2_34_{machine}" in commands[0]
 
 
 class Client:
@@ -169,15 +169,15 @@ RUNNERS = {"run-jobs": 4, "run-events": 8}
 """Reservations of the functions that run jobs."""
 
 
-def concurrency(free: int, held: Mapping[str, int] | None = None) -> Client:
+def concurrency(free: int, reserved: Mapping[str, int] | None = None) -> Client:
     """Lambda with unreserved executions, and functions that hold reservations by their names."""
-    runs = {function_name("dev", name): count for name, count in (held or {}).items()}
+    runs = {function_name("dev", name): count for name, count in (reserved or {}).items()}
 
-    def get_function_concurrency(**given: str) -> dict[str, int]:
-        if given["FunctionName"] not in runs:
+    def get_function_concurrency(**request: str) -> dict[str, int]:
+        if request["FunctionName"] not in runs:
             error = {"Error": {"Code": "ResourceNotFoundException", "Message": "No."}}
             raise ClientError(error, "GetFunctionConcurrency")  # type: ignore[arg-type]
-        return {"ReservedConcurrentExecutions": runs[given["FunctionName"]]}
+        return {"ReservedConcurrentExecutions": runs[request["FunctionName"]]}
 
     limits = {"AccountLimit": {"UnreservedConcurrentExecutions": free}}
     client = Client(get_account_settings=limits)
@@ -186,8 +186,8 @@ def concurrency(free: int, held: Mapping[str, int] | None = None) -> Client:
 
 
 def availability(region: str = "AVAILABLE", status: str = "AUTHORIZED") -> Client:
-    told = {"regionAvailability": region, "authorizationStatus": status}
-    return Client(get_foundation_model_availability=told)
+    details = {"regionAvailability": region, "authorizationStatus": status}
+    return Client(get_foundation_model_availability=details)
 
 
 def simulation(*denied: str, unknown: tuple[str, ...] = ()) -> Any:
@@ -195,11 +195,11 @@ def simulation(*denied: str, unknown: tuple[str, ...] = ()) -> Any:
     client = Client(get_role={"Role": {"Arn": "arn:aws:iam::123456789012:role/ci/deployer"}})
     client.simulated = []
 
-    def paginate(ActionNames: list[str], **given: Any) -> Iterator[dict[str, Any]]:  # noqa: N803
-        client.simulated.append({"ActionNames": ActionNames, **given})
+    def paginate(ActionNames: list[str], **request: Any) -> Iterator[dict[str, Any]]:  # noqa: N803
+        client.simulated.append({"ActionNames": ActionNames, **request})
         results = []
         for action in ActionNames:
-            allowed = action not in {each.rstrip("*") for each in (*denied, *unknown)}
+            allowed = action not in {right.rstrip("*") for right in (*denied, *unknown)}
             result: dict[str, Any] = {
                 "EvalActionName": action,
                 "EvalDecision": "allowed" if allowed else "implicitDeny",
@@ -224,18 +224,18 @@ def examined(**clients: Client) -> dict[str, Finding]:
         "cloudfront": Client(list_distributions={"DistributionList": {"Quantity": 1}}),
         "iam": simulation(),
     }
-    account._clients.update({(name, REGION): each for name, each in (ready | clients).items()})
-    found = doctor.examine_account(account, "dev", package.ROOT)
-    return {finding.name: finding for finding in found}
+    account._clients.update({(name, REGION): client for name, client in (ready | clients).items()})
+    findings = doctor.examine_account(account, "dev", package.ROOT)
+    return {finding.name: finding for finding in findings}
 
 
 class TestCloudFront:
     def test_an_account_without_distributions_is_told_what_may_happen_and_what_to_do(self) -> None:
         empty = Client(list_distributions={"DistributionList": {"Quantity": 0}})
-        found = examined(cloudfront=empty)["cloudfront"]
-        assert found.ok is None
-        assert "until AWS Support has verified them" in found.text
-        assert "--no-edge" in found.text
+        finding = examined(cloudfront=empty)["cloudfront"]
+        assert finding.ok is None
+        assert "until AWS Support has verified them" in finding.text
+        assert "--no-edge" in finding.text
 
 
 class TestRights:
@@ -245,30 +245,30 @@ class TestRights:
         return Finding("rights", *doctor._rights(account, "dev"))
 
     def test_denied_rights_are_named_with_the_command_that_prints_the_policies(self) -> None:
-        found = examined(iam=simulation("s3:PutObject", "lambda:CreateFunction"))["rights"]
-        assert found.ok is False
-        assert "lambda:CreateFunction, s3:PutObject." in found.text
-        assert "python -m infra deployer-policy --stage dev" in found.text
+        finding = examined(iam=simulation("s3:PutObject", "lambda:CreateFunction"))["rights"]
+        assert finding.ok is False
+        assert "lambda:CreateFunction, s3:PutObject." in finding.text
+        assert "python -m infra deployer-policy --stage dev" in finding.text
 
     def test_of_many_denied_rights_a_few_are_named(self) -> None:
-        found = examined(iam=simulation(*deployer.actions()))["rights"]
-        assert f"and {len(deployer.actions()) - 8} more." in found.text
+        finding = examined(iam=simulation(*deployer.actions()))["rights"]
+        assert f"and {len(deployer.actions()) - 8} more." in finding.text
 
     def test_a_right_that_depends_on_the_real_request_is_not_reported_as_denied(self) -> None:
-        found = examined(iam=simulation(unknown=("s3:PutObject",)))["rights"]
-        assert found.ok is True
+        finding = examined(iam=simulation(unknown=("s3:PutObject",)))["rights"]
+        assert finding.ok is True
 
     def test_a_session_is_simulated_as_its_role(self) -> None:
         iam = simulation()
         session = "arn:aws:sts::123456789012:assumed-role/deployer/github"
         assert self.examined_as(session, iam).ok is True
-        sources = {each["PolicySourceArn"] for each in iam.simulated}
+        sources = {request["PolicySourceArn"] for request in iam.simulated}
         assert sources == {"arn:aws:iam::123456789012:role/ci/deployer"}
-        contexts = [each["ContextEntries"] for each in iam.simulated]
+        contexts = [request["ContextEntries"] for request in iam.simulated]
         names = {entry["ContextKeyName"] for entries in contexts for entry in entries}
         assert {"iam:PassedToService", "kms:ViaService"} <= names
-        assert not [each for each in iam.simulated if "*" in each["ResourceArns"][0][1:]]
-        actions = [action for each in iam.simulated for action in each["ActionNames"]]
+        assert not [request for request in iam.simulated if "*" in request["ResourceArns"][0][1:]]
+        actions = [action for request in iam.simulated for action in request["ActionNames"]]
         assert "lambda:EnableReplication" in actions
         assert not [action for action in actions if "*" in action], "IAM refuses wildcards here"
 
@@ -277,14 +277,14 @@ class TestRights:
         ["arn:aws:iam::123456789012:root", "arn:aws:sts::123456789012:federated-user/ann"],
     )
     def test_a_principal_that_iam_cannot_simulate_is_a_note(self, user: str) -> None:
-        found = self.examined_as(user, simulation())
-        assert found.ok is None
-        assert f"IAM does not simulate {user}" in found.text
+        finding = self.examined_as(user, simulation())
+        assert finding.ok is None
+        assert f"IAM does not simulate {user}" in finding.text
 
     def test_a_principal_that_may_not_simulate_is_a_note(self) -> None:
-        found = examined(iam=Client(get_paginator="AccessDenied"))["rights"]
-        assert found.ok is None
-        assert "Could not be found out" in found.text
+        finding = examined(iam=Client(get_paginator="AccessDenied"))["rights"]
+        assert finding.ok is None
+        assert "Could not be found out" in finding.text
 
 
 class TestAccount:
@@ -292,15 +292,15 @@ class TestAccount:
         assert {finding.ok for finding in examined().values()} == {True}
 
     def test_bucket_of_another_account_fails(self) -> None:
-        found = examined(s3=Client(head_bucket="403"))["bucket"]
-        assert found.ok is False
-        assert "workspace-dev-123456789012-eu-central-1 is another account's" in found.text
+        finding = examined(s3=Client(head_bucket="403"))["bucket"]
+        assert finding.ok is False
+        assert "workspace-dev-123456789012-eu-central-1 is another account's" in finding.text
 
     def test_own_existing_bucket_passes(self) -> None:
         assert examined(s3=Client(head_bucket={}))["bucket"].ok is True
 
     @pytest.mark.parametrize(
-        ("free", "held", "expected"),
+        ("free", "reserved", "expected"),
         [
             (10, {}, {}),
             (100, {}, {}),
@@ -321,10 +321,10 @@ class TestAccount:
         ],
     )
     def test_reservations_leave_what_lambda_requires_and_half_of_the_rest_to_the_api(
-        self, free: int, held: dict[str, int], expected: dict[str, int]
+        self, free: int, reserved: dict[str, int], expected: dict[str, int]
     ) -> None:
         account = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
-        account._clients["lambda", REGION] = concurrency(free, held)
+        account._clients["lambda", REGION] = concurrency(free, reserved)
         assert stage_facts.reservations(account, "dev") == expected
 
     @pytest.mark.parametrize(
@@ -340,26 +340,26 @@ class TestAccount:
     def test_a_quota_that_is_too_small_is_noted_with_the_way_to_raise_it(
         self, free: int, says: str
     ) -> None:
-        found = examined(**{"lambda": concurrency(free)})["concurrency"]
-        assert found.ok is None
-        assert f"Only {free} executions are unreserved" in found.text
-        assert says in found.text
-        assert "Request more in Service Quotas" in found.text
+        finding = examined(**{"lambda": concurrency(free)})["concurrency"]
+        assert finding.ok is None
+        assert f"Only {free} executions are unreserved" in finding.text
+        assert says in finding.text
+        assert "Request more in Service Quotas" in finding.text
 
     @pytest.mark.parametrize(
         "bedrock", [availability(region="NOT_AVAILABLE"), availability(status="NOT_AUTHORIZED")]
     )
     def test_missing_access_to_the_model_is_noted(self, bedrock: Client) -> None:
-        found = examined(bedrock=bedrock)["models"]
-        assert found.ok is None
-        assert "Bedrock does not serve amazon.nova-lite-v1:0" in found.text
-        assert "playground" in found.text
+        finding = examined(bedrock=bedrock)["models"]
+        assert finding.ok is None
+        assert "Bedrock does not serve amazon.nova-lite-v1:0" in finding.text
+        assert "playground" in finding.text
 
     def test_missing_permission_for_a_check_is_noted(self) -> None:
         denied = Client(get_foundation_model_availability="AccessDeniedException")
-        found = examined(bedrock=denied)["models"]
-        assert found.ok is None
-        assert "Could not be found out: These credentials may not call" in found.text
+        finding = examined(bedrock=denied)["models"]
+        assert finding.ok is None
+        assert "Could not be found out: These credentials may not call" in finding.text
 
 
 def test_deployment_continues_with_notes_and_stops_with_faults() -> None:
@@ -371,13 +371,13 @@ def test_deployment_continues_with_notes_and_stops_with_faults() -> None:
 
 
 @pytest.fixture
-def without_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def hidden_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
-@pytest.mark.usefixtures("without_aws")
+@pytest.mark.usefixtures("hidden_aws")
 def test_machine_is_examined_without_credentials(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,14 +406,14 @@ class TestSignInOfClients:
 
     def test_a_stage_that_is_not_deployed_or_has_no_edge_is_not_asked(self, finding: Any) -> None:
         assert finding("").ok is None
-        without = finding("https://x.execute-api.eu-central-1.amazonaws.com/prod", ok=False)
-        assert without.ok is None
-        assert "Without an edge" in without.text
+        no_edge = finding("https://x.execute-api.eu-central-1.amazonaws.com/prod", ok=False)
+        assert no_edge.ok is None
+        assert "Without an edge" in no_edge.text
 
     def test_a_stage_whose_documents_lead_to_it_passes(self, finding: Any) -> None:
         assert finding("https://api.example.com", "https://api.example.com").ok
 
     def test_a_stage_without_its_challenge_fails_with_advice(self, finding: Any) -> None:
-        found = finding("https://api.example.com", "expected resource_metadata", ok=False)
-        assert found.ok is False
-        assert "expected resource_metadata. Deploy again" in found.text
+        sign_in = finding("https://api.example.com", "expected resource_metadata", ok=False)
+        assert sign_in.ok is False
+        assert "expected resource_metadata. Deploy again" in sign_in.text

@@ -42,7 +42,7 @@ class Compared:
     def __init__(self) -> None:
         self.account = Account("1", "eu-central-1", "arn:aws:iam::1:user/ops")
         self.stub = Stubber(self.account.client("cloudformation"))
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def has(self, status: str | None) -> None:
         about = {"StackName": DATA, "CreationTime": "2027-01-15T12:00:00Z"}
@@ -63,14 +63,14 @@ class Compared:
                 about["DetectionStatusReason"] = "No right to read the bucket"
             self.stub.add_response("describe_stack_drift_detection_status", about)
 
-    def finds(self, *found: dict[str, Any], more: bool = False) -> None:
-        page: dict[str, Any] = {"StackResourceDrifts": list(found)}
+    def finds(self, *differences: dict[str, Any], more: bool = False) -> None:
+        page: dict[str, Any] = {"StackResourceDrifts": list(differences)}
         if more:
             page["NextToken"] = "2"
         self.stub.add_response("describe_stack_resource_drifts", page)
 
     def find(self, *names: str) -> list[str]:
-        progress = Progress(self.said.append)
+        progress = Progress(self.messages.append)
         with self.stub:
             lines = drift.find([Stack(self.account, "dev", n, progress) for n in names], progress)
         self.stub.assert_no_pending_responses()
@@ -88,7 +88,7 @@ def test_changed_resources_are_named_with_their_properties_and_without_values() 
         f"{DATA}: MODIFIED AWS::S3::Bucket the-Bucket /Versioning, /Cors",
         f"{DATA}: DELETED AWS::S3::Bucket the-Logs",
     ]
-    assert aws.said == []
+    assert aws.messages == []
 
 
 @pytest.mark.parametrize("status", [None, "UPDATE_IN_PROGRESS", "ROLLBACK_COMPLETE"])
@@ -107,6 +107,6 @@ def test_a_missing_right_is_noted_and_the_other_stacks_are_compared() -> None:
     aws.ends("DETECTION_FAILED")
     aws.finds()
     assert aws.find("data", "alarms") == []
-    denied, failed = aws.said
+    denied, failed = aws.messages
     assert denied.startswith(f"  {DATA} was not compared: These credentials may not call")
     assert failed == (f"  Not all resources of {ALARMS} were compared: No right to read the bucket")

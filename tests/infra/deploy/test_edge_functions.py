@@ -23,9 +23,15 @@ def run_function(
     function: str, uri: str = "/", host: str = "shop.sites.example", **headers: Any
 ) -> Any:
     """Return the function's result for a request (CloudFront developer guide, event structure)."""
-    sent = {"host": {"value": host}}
-    sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-    request = {"method": "GET", "uri": uri, "querystring": {}, "headers": sent, "cookies": {}}
+    request_headers = {"host": {"value": host}}
+    request_headers |= {name.replace("_", "-"): value for name, value in headers.items()}
+    request = {
+        "method": "GET",
+        "uri": uri,
+        "querystring": {},
+        "headers": request_headers,
+        "cookies": {},
+    }
     event = {"version": "1.0", "viewer": {"ip": VIEWER}, "request": request}
     return dukpy.evaljs([CODE[function], "handler(dukpy.event)"], event=event)
 
@@ -92,20 +98,22 @@ class TestChallenge:
         return names["handler"]
 
     def test_other_code_is_published_as_another_version(self) -> None:
-        found = json.loads(json.dumps(cfn_yaml.loads(stacks.template("edge-global"))))["Resources"]
-        properties = json.dumps(found["ChallengeFunction"]["Properties"], sort_keys=True)
-        versions = [name for name in found if found[name]["Type"] == "AWS::Lambda::Version"]
+        resources = json.loads(json.dumps(cfn_yaml.loads(stacks.template("edge-global"))))[
+            "Resources"
+        ]
+        properties = json.dumps(resources["ChallengeFunction"]["Properties"], sort_keys=True)
+        versions = [name for name in resources if resources[name]["Type"] == "AWS::Lambda::Version"]
         digest = hashlib.sha256(properties.encode()).hexdigest()[:8]
         assert (versions, digest) == (["ChallengeVersion1"], "c6365760"), (
             "CloudFront keeps running a version that has the same name: give it the next number"
         )
 
     def event(self, status: str, **headers: str) -> Any:
-        sent = {
+        response_headers = {
             name.replace("_", "-"): [{"key": name.replace("_", "-").title(), "value": value}]
             for name, value in headers.items()
         }
-        return {"Records": [{"cf": {"response": {"status": status, "headers": sent}}}]}
+        return {"Records": [{"cf": {"response": {"status": status, "headers": response_headers}}}]}
 
     def test_the_header_that_api_gateway_renamed_gets_its_name_back(self, handler: Any) -> None:
         event = self.event("401", x_amzn_remapped_www_authenticate="Bearer x", vary="Origin")

@@ -112,8 +112,8 @@ def test_job_runs_from_the_zip_alone(kind: str, stage: Stage) -> None:
     rows = waiting_jobs(kind)
     delete_all_jobs_except(rows)
     stage.world.time.now = max(clock.now(), *(job.due_at for job in rows))
-    done = stage.run("run_events" if kind in EVENT_KINDS else "run_jobs")
-    assert done == {kind: len(rows)} | ({FOLLOWING[kind]: 1} if kind in FOLLOWING else {})
+    outcome = stage.run("run_events" if kind in EVENT_KINDS else "run_jobs")
+    assert outcome == {kind: len(rows)} | ({FOLLOWING[kind]: 1} if kind in FOLLOWING else {})
     assert not {job.sk for job in rows} & {job.sk for job in waiting_jobs(kind)}
     assert next(steps, None) is None
 
@@ -178,7 +178,7 @@ def test_event_is_sent_to_telegram_from_the_zip_alone(stage: Stage, telegram: Fa
     submit(stage.things.form, name="Ada", email=ADA)
     delete_all_jobs_except(events_of("people-events", "lead.created"))
     assert stage.run("run_events") == {"people-events": 1, "notify-member": 1}
-    assert [each["chat_id"] for each in telegram.sent_messages] == [7]
+    assert [message["chat_id"] for message in telegram.sent_messages] == [7]
     assert stage.inbox.kinds == []
 
 
@@ -203,7 +203,7 @@ def test_event_is_mailed_to_the_client_from_the_zip_alone(event_type: str, stage
     BOOKING_CHANGES[event_type](stage)
     delete_all_jobs_except(events_of("visitor-events", event_type))
     assert stage.run("run_events") == {"visitor-events": 1, "mail-client": 1}
-    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+    assert [mail["To"] for mail in stage.inbox.mails] == [ADA]
 
 
 def test_report_of_a_bounced_mail_is_recorded_from_the_zip_alone(stage: Stage) -> None:

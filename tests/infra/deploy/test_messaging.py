@@ -44,8 +44,8 @@ class Ses:
         self.asked: list[Any] = []
 
     def __getattr__(self, name: str) -> Any:
-        def call(**given: Any) -> Any:
-            self.asked.append(given)
+        def call(**request: Any) -> Any:
+            self.asked.append(request)
             answer = self.answers[name]
             if isinstance(answer, str):
                 raise ClientError({"Error": {"Code": answer, "Message": "No."}}, name)
@@ -67,24 +67,24 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def found(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def findings_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that returns the findings with a given SES, by name."""
 
-    def found(ses: Any) -> dict[str, Finding]:
+    def examine(ses: Any) -> dict[str, Finding]:
         account = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
         account._clients["sesv2", REGION] = ses
         monkeypatch.setattr(
             messaging, "_webhook", lambda *_: (None, "The stage has no Telegram bot.")
         )
-        return {each.name: each for each in doctor.examine_messages(account, "dev", root)}
+        return {finding.name: finding for finding in doctor.examine_messages(account, "dev", root)}
 
-    return found
+    return examine
 
 
-def test_a_stage_that_can_send_passes(found: Any) -> None:
+def test_a_stage_that_can_send_passes(findings_for: Any) -> None:
     ses = Ses()
-    findings = found(ses)
-    assert [findings[each].ok for each in ("mail account", "mail domain", "mail reports")] == (
+    findings = findings_for(ses)
+    assert [findings[name].ok for name in ("mail account", "mail domain", "mail reports")] == (
         [True] * 3
     )
     assert {"EmailIdentity": "notify.example.com"} in ses.asked
@@ -92,7 +92,7 @@ def test_a_stage_that_can_send_passes(found: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "name", "ok", "says"),
+    ("changes", "name", "ok", "says"),
     [
         (
             {"get_account": {**ACCOUNT, "ProductionAccessEnabled": False}},
@@ -125,9 +125,9 @@ def test_a_stage_that_can_send_passes(found: Any) -> None:
     ],
 )
 def test_each_fault_of_ses_is_found_with_advice(
-    found: Any, changed: dict[str, Any], name: str, ok: bool | None, says: str
+    findings_for: Any, changes: dict[str, Any], name: str, ok: bool | None, says: str
 ) -> None:
-    finding = found(Ses(**changed))[f"mail {name}"]
+    finding = findings_for(Ses(**changes))[f"mail {name}"]
     assert finding.ok is ok
     assert says in finding.text
 

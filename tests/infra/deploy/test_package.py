@@ -34,10 +34,10 @@ RESOLVED = {("pydantic-core", "2.50.4")}
 
 def shared_object() -> bytes:
     """A shared object of an installed wheel; it needs libc.so.6 and glibc 2.14."""
-    found = importlib.util.find_spec("_argon2_cffi_bindings._ffi")
-    assert found
-    assert found.origin
-    return Path(found.origin).read_bytes()
+    spec = importlib.util.find_spec("_argon2_cffi_bindings._ffi")
+    assert spec
+    assert spec.origin
+    return Path(spec.origin).read_bytes()
 
 
 def wheel_info(*platforms: str) -> str:
@@ -45,7 +45,7 @@ def wheel_info(*platforms: str) -> str:
 
 
 def faults_of(
-    path: Path, *, without: str = "", rights: int = 0o755, **changes: str | bytes
+    path: Path, *, left_out: str = "", rights: int = 0o755, **changes: str | bytes
 ) -> list[str]:
     """Build a valid zip with some changes and missing files, and return its faults."""
     folder = "pydantic_core-2.50.4.dist-info"
@@ -59,19 +59,19 @@ def faults_of(
         f"{folder}/WHEEL": wheel_info(f"manylinux_2_17_{MACHINE}", f"manylinux2014_{MACHINE}"),
         **changes,
     }
-    contents.pop(without, None)
+    contents.pop(left_out, None)
     modules = [
         (name.removeprefix("chalicelib/"), content.encode())
         for name, content in contents.items()
         if name.startswith("chalicelib/") and name.endswith(".py") and isinstance(content, str)
     ]
-    if without != "chalicelib/manifest.py":
-        made = f"MANIFEST = ('{manifest.digest_of(modules)}', ...)"
-        contents.setdefault("chalicelib/manifest.py", made)
+    if left_out != "chalicelib/manifest.py":
+        manifest_line = f"MANIFEST = ('{manifest.digest_of(modules)}', ...)"
+        contents.setdefault("chalicelib/manifest.py", manifest_line)
     with zipfile.ZipFile(path / "deployment.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
             archive.writestr(name, content)
-        if without != "stream_bootstrap":
+        if left_out != "stream_bootstrap":
             program = zipfile.ZipInfo("stream_bootstrap")
             program.external_attr = rights << 16
             archive.writestr(program, "#!/bin/sh")
@@ -87,7 +87,7 @@ class TestZipCheck:
         "name", ["app.py", "chalice/app.py", "chalicelib/__init__.py", "stream_bootstrap"]
     )
     def test_refuses_a_zip_without_the_application(self, tmp_path: Path, name: str) -> None:
-        assert faults_of(tmp_path, without=name) == [f"{name} is missing."]
+        assert faults_of(tmp_path, left_out=name) == [f"{name} is missing."]
 
     def test_refuses_a_program_that_is_not_executable(self, tmp_path: Path) -> None:
         (fault,) = faults_of(tmp_path, rights=0o644)
@@ -116,7 +116,7 @@ class TestZipCheck:
 
     @pytest.mark.parametrize("name", ["chalicelib/manifest.py", "chalicelib/openapi.json"])
     def test_refuses_a_zip_without_its_manifest(self, tmp_path: Path, name: str) -> None:
-        (fault,) = faults_of(tmp_path, without=name)
+        (fault,) = faults_of(tmp_path, left_out=name)
         assert fault.startswith(f"{name} is missing")
 
     def test_refuses_a_manifest_of_other_modules(self, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ class TestZipCheck:
         assert fault.endswith("was made from other modules than those in the zip.")
 
     def test_refuses_a_missing_distribution(self, tmp_path: Path) -> None:
-        (fault,) = faults_of(tmp_path, without="pydantic_core-2.50.4.dist-info/METADATA")
+        (fault,) = faults_of(tmp_path, left_out="pydantic_core-2.50.4.dist-info/METADATA")
         assert fault.startswith("pydantic-core 2.50.4 is missing")
 
     def test_refuses_another_version_than_resolved(self, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ class TestZipCheck:
         assert fault == f"pydantic_core-2.50.4 is built for {tag}, not for manylinux on {MACHINE}."
 
     def test_refuses_a_zip_without_pydantic_core_for_its_python(self, tmp_path: Path) -> None:
-        assert faults_of(tmp_path, without=CORE) == [
+        assert faults_of(tmp_path, left_out=CORE) == [
             f"{CORE} is missing: pydantic would not import."
         ]
 
@@ -190,10 +190,10 @@ class TestZipCheck:
 
     def test_names_the_largest_parts(self, tmp_path: Path) -> None:
         faults_of(tmp_path)
-        (name, packed, unpacked), *rest = zipcheck.largest(tmp_path / "deployment.zip")
+        (name, packed, unpacked), *others = zipcheck.largest(tmp_path / "deployment.zip")
         assert (name, unpacked) == ("pydantic_core", len(shared_object()))
         assert 0 < packed < unpacked
-        assert rest
+        assert others
 
 
 def script(path: Path, text: str) -> str:
@@ -215,10 +215,10 @@ class TestFindPython:
 
     def test_missing_python_error_names_the_candidates(self, tmp_path: Path) -> None:
         old = script(tmp_path / "old", "echo 3 11")
-        with pytest.raises(package.PackageError) as refused:
+        with pytest.raises(package.PackageError) as failure:
             package.find_python(old)
-        assert "Packaging needs a Python from 3.12 to 3.14" in refused.value.message
-        assert f"{old} (3.11)" in refused.value.message
+        assert "Packaging needs a Python from 3.12 to 3.14" in failure.value.message
+        assert f"{old} (3.11)" in failure.value.message
 
 
 class TestBuild:
@@ -257,10 +257,12 @@ class TestBuild:
             package._chalice_package(python, tmp_path, "dev", tmp_path / "out")
 
     def test_reports_a_missing_network(self, tmp_path: Path) -> None:
-        told = (
+        pip_output = (
             "Failed to establish a new connection: [Errno -3] Temporary failure in name resolution"
         )
-        python = package.Python(script(tmp_path / "python", f"echo '{told}' >&2; exit 1"), (3, 12))
+        python = package.Python(
+            script(tmp_path / "python", f"echo '{pip_output}' >&2; exit 1"), (3, 12)
+        )
         with pytest.raises(package.PackageError, match="The package index does not answer"):
             package._pip(python, "install", "requests")
 
@@ -308,9 +310,9 @@ class TestTheZip:
         )
         with zipfile.ZipFile(built.zip) as archive:
             folders = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
-        held = [folder.removesuffix(".dist-info").split("-") for folder in folders]
-        assert len(held) > 10
-        assert {(zipcheck.normalised(name), version) for name, version in held} <= set(pins)
+        shipped = [folder.removesuffix(".dist-info").split("-") for folder in folders]
+        assert len(shipped) > 10
+        assert {(zipcheck.normalised(name), version) for name, version in shipped} <= set(pins)
 
     def test_zip_imports_no_domain_before_its_first_call(self, built: package.Package) -> None:
         with zipfile.ZipFile(built.zip) as archive, tempfile.TemporaryDirectory() as folder:
@@ -368,11 +370,11 @@ class TestTheZip:
         assert variables["AWS_LAMBDA_EXEC_WRAPPER"] == "/var/task/stream_bootstrap"
         assert variables["STAGE"] == "dev"
         others = [f["Environment"]["Variables"] for n, f in functions.items() if n != "ChatStream"]
-        assert not any("AWS_LAMBDA_EXEC_WRAPPER" in each for each in others)
+        assert not any("AWS_LAMBDA_EXEC_WRAPPER" in path for path in others)
 
     def test_chalice_takes_the_checked_zip_again(
         self, built: package.Package, tmp_path: Path
     ) -> None:
-        again = ("package", "--stage", "dev", str(tmp_path / "again"))
-        package.chalice(built.python, built.project, *again)
+        package_command = ("package", "--stage", "dev", str(tmp_path / "again"))
+        package.chalice(built.python, built.project, *package_command)
         assert (tmp_path / "again" / "deployment.zip").read_bytes() == built.zip.read_bytes()

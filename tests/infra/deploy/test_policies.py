@@ -63,8 +63,11 @@ def actions_on(stage: str, function: str, table: str) -> set[str]:
 
 
 def test_every_function_of_the_app_has_a_policy_that_chalice_finds() -> None:
-    functions = {policies.API, *(each.name for each in application.app.pure_lambda_functions)}
-    functions |= {each.name for each in application.app.event_sources}
+    functions = {
+        policies.API,
+        *(function.name for function in application.app.pure_lambda_functions),
+    }
+    functions |= {source.name for source in application.app.event_sources}
     assert functions == set(FUNCTIONS)
     assert functions == set(CONFIG["lambda_functions"])
     assert CONFIG["autogen_policy"] is False
@@ -108,9 +111,9 @@ class TestPolicy:
     def test_policy_allows_no_access_to_objects_of_deployments(
         self, stage: str, function: str
     ) -> None:
-        kept = (releases.KEY, lock.KEY)
+        private_keys = (releases.KEY, lock.KEY)
         for _, resource in allowed(stage, function):
-            for key in kept:
+            for key in private_keys:
                 place = f"arn:aws:s3:::workspace-{stage}-objects/{key}"
                 assert not fnmatchcase(place, resource) or resource == "*"
 
@@ -145,8 +148,8 @@ def test_scheduled_jobs_may_write_only_what_bots_know_and_read_only_what_it_is_m
     stage: str,
 ) -> None:
     def keys(action: str) -> set[str]:
-        found = (r for a, r in allowed(stage, "run-jobs") if a == f"s3:{action}")
-        return {resource.partition("-objects/")[2] for resource in found}
+        resources = (r for a, r in allowed(stage, "run-jobs") if a == f"s3:{action}")
+        return {resource.partition("-objects/")[2] for resource in resources}
 
     assert keys("PutObject") == {policies.KNOWLEDGE}
     assert keys("GetObject") == {policies.KNOWLEDGE, policies.FILES, policies.HTML}
@@ -162,10 +165,10 @@ def test_functions_may_wake_the_runner_of_events_for_which_lambda_polls(stage: s
     reports = f"arn:aws:sqs:eu-central-1:123456789012:workspace-api-{stage}-mail-feedback"
     polls = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
     for function in FUNCTIONS:
-        found = {each for each in allowed(stage, function) if each[0].startswith("sqs:")}
-        read = {(action, each) for action in polls for each in (queue, reports)}
+        queue_rights = {right for right in allowed(stage, function) if right[0].startswith("sqs:")}
+        read = {(action, arn) for action in polls for arn in (queue, reports)}
         is_runner = function == "run-events"
-        assert found == {("sqs:SendMessage", queue)} | (read if is_runner else set())
+        assert queue_rights == {("sqs:SendMessage", queue)} | (read if is_runner else set())
 
 
 def test_only_the_runner_of_events_sends_mails_and_from_the_senders_domain_only(stage: str) -> None:
@@ -173,8 +176,12 @@ def test_only_the_runner_of_events_sends_mails_and_from_the_senders_domain_only(
     facts = stage_config.StageFacts(bucket="objects", variables=variables)
     config = stage_config.generate(CONFIG, stage, facts)
     for function in FUNCTIONS:
-        found = policies.policy(config, stage, function, PLACE)["Statement"]
-        mails = [each["Resource"] for each in found if each["Action"] == ["ses:SendEmail"]]
+        statements = policies.policy(config, stage, function, PLACE)["Statement"]
+        mails = [
+            statement["Resource"]
+            for statement in statements
+            if statement["Action"] == ["ses:SendEmail"]
+        ]
         here = "arn:aws:ses:eu-central-1:123456789012"
         expected = [
             f"{here}:identity/notify.example.com",
@@ -216,17 +223,19 @@ class TestHosts:
     """Rights to serve customers' domains, which one function has."""
 
     def test_cover_tenants_of_the_same_stage_only(self, stage: str) -> None:
-        found = {each["Sid"]: each for each in statements(stage, "run-jobs")}
+        by_sid = {statement["Sid"]: statement for statement in statements(stage, "run-jobs")}
         tag = "workspace-api-stage"
         for sid in ("NewHosts", "HostTags"):
-            assert found[sid]["Condition"] == {"StringEquals": {f"aws:RequestTag/{tag}": stage}}
-        assert found["Hosts"]["Condition"] == {"StringEquals": {f"aws:ResourceTag/{tag}": stage}}
+            assert by_sid[sid]["Condition"] == {"StringEquals": {f"aws:RequestTag/{tag}": stage}}
+        assert by_sid["Hosts"]["Condition"] == {"StringEquals": {f"aws:ResourceTag/{tag}": stage}}
         tenants = "arn:aws:cloudfront::123456789012:distribution-tenant/*"
-        assert found["Hosts"]["Resource"] == [tenants]
+        assert by_sid["Hosts"]["Resource"] == [tenants]
 
     def test_let_only_claims_on_domains_be_written(self, stage: str) -> None:
         (claims,) = (
-            each for each in statements(stage, "run-jobs") if each["Sid"] == "DomainClaims"
+            statement
+            for statement in statements(stage, "run-jobs")
+            if statement["Sid"] == "DomainClaims"
         )
         assert claims["Resource"] == [arn(stage, "identity")]
         assert claims["Action"] == ["dynamodb:PutItem", "dynamodb:UpdateItem"]

@@ -96,8 +96,8 @@ class TestRights:
     def test_rights_of_a_transaction_are_those_of_its_actions(self) -> None:
         parts = ("Put", "Update", "Delete", "ConditionCheck")
         items = [{part: {"TableName": f"t-{part}"}} for part in parts]
-        found = rights("dynamodb", "TransactWriteItems", {"TransactItems": items})
-        assert set(found) == {
+        required = rights("dynamodb", "TransactWriteItems", {"TransactItems": items})
+        assert set(required) == {
             ("dynamodb:PutItem", TABLES + "t-Put"),
             ("dynamodb:UpdateItem", TABLES + "t-Update"),
             ("dynamodb:DeleteItem", TABLES + "t-Delete"),
@@ -127,8 +127,8 @@ class TestRights:
         assert [*rights("sqs", "SendMessage", {"QueueUrl": url})] == [("sqs:SendMessage", queue)]
 
     def test_rights_of_an_inference_profile_include_its_model(self) -> None:
-        found = rights("bedrock-runtime", "ConverseStream", {"modelId": "eu.amazon.nova"})
-        assert {right.resource.rpartition(":")[2] for right in found} == {
+        required = rights("bedrock-runtime", "ConverseStream", {"modelId": "eu.amazon.nova"})
+        assert {right.resource.rpartition(":")[2] for right in required} == {
             "inference-profile/eu.amazon.nova",
             "foundation-model/amazon.nova",
         }
@@ -152,10 +152,10 @@ class TestFaults:
         uses = {Use(API, READ): TEST, Use(API, WRITE): TEST}
         assert [*faults(functions, uses, whole=True)] == []
 
-    @pytest.mark.parametrize("whole", [True, False])
-    def test_missing_right_is_a_fault(self, whole: bool) -> None:
+    @pytest.mark.parametrize("is_whole_run", [True, False])
+    def test_missing_right_is_a_fault(self, is_whole_run: bool) -> None:
         uses = {Use(API, READ): TEST, Use(API, WRITE): TEST}
-        (fault,) = faults({API: allowing(READ)}, uses, whole=whole)
+        (fault,) = faults({API: allowing(READ)}, uses, whole=is_whole_run)
         assert f"{API} needs {WRITE.action} on {WRITE.resource}" in fault
         assert TEST in fault
 
@@ -167,8 +167,8 @@ class TestFaults:
 
     def test_faults_are_found_per_function(self) -> None:
         functions = {API: allowing(READ), JOBS: allowing(WRITE)}
-        found = [*faults(functions, {Use(API, WRITE): TEST}, whole=False)]
-        assert [fault.split()[0] for fault in found] == [API]
+        missing = [*faults(functions, {Use(API, WRITE): TEST}, whole=False)]
+        assert [fault.split()[0] for fault in missing] == [API]
 
     def test_faults_include_rights_of_used_gateways(self) -> None:
         store = Right("s3:GetObject", "arn:aws:s3:::objects/{object}")
@@ -259,19 +259,19 @@ class TestPolicyCheck:
         self, finish: Callable[..., tuple[int, list[str]]]
     ) -> None:
         audit = Right("dynamodb:DeleteItem", TABLES + "workspace-test-audit")
-        status, (said,) = finish({Use(JOBS, audit): TEST}, run=config(keyword="bread"))
+        status, (lines,) = finish({Use(JOBS, audit): TEST}, run=config(keyword="bread"))
         assert status == pytest.ExitCode.TESTS_FAILED
-        assert audit.resource in said
+        assert audit.resource in lines
 
     def test_unused_right_fails_a_whole_run(
         self, finish: Callable[..., tuple[int, list[str]]]
     ) -> None:
-        status, said = finish({Use(API, READ): TEST, Use(API, Gateway("objects.get", "x")): TEST})
+        status, lines = finish({Use(API, READ): TEST, Use(API, Gateway("objects.get", "x")): TEST})
         assert status == pytest.ExitCode.TESTS_FAILED
         assert not any(
-            READ.action in line and READ.resource in line for line in said if API in line
+            READ.action in line and READ.resource in line for line in lines if API in line
         )
-        assert any(line.startswith(CHAT) for line in said)
+        assert any(line.startswith(CHAT) for line in lines)
 
     def test_unused_right_is_not_reported_for_a_part_of_the_suite(
         self, finish: Callable[..., tuple[int, list[str]]]

@@ -31,37 +31,39 @@ def tenant(name: str, *, enabled: bool, status: str = "Deployed") -> dict[str, A
     return {**about, **times, "Domains": domains, "ETag": "v", "Enabled": enabled, "Status": status}
 
 
-def listed(stub: Stubber, *tenants: dict[str, Any], marker: str = "", following: str = "") -> None:
-    asked: dict[str, Any] = {"AssociationFilter": {"DistributionId": "E1"}}
+def stub_tenants(
+    stub: Stubber, *tenants: dict[str, Any], marker: str = "", following: str = ""
+) -> None:
+    query: dict[str, Any] = {"AssociationFilter": {"DistributionId": "E1"}}
     answer: dict[str, Any] = {"DistributionTenantList": list(tenants)}
     stub.add_response(
         "list_distribution_tenants",
         answer | ({"NextMarker": following} if following else {}),
-        asked | ({"Marker": marker} if marker else {}),
+        query | ({"Marker": marker} if marker else {}),
     )
 
 
 def test_tenants_are_disabled_then_deleted_and_the_stacks_own_stays(stub: Stubber) -> None:
-    own = tenant(KEPT, enabled=True)
-    listed(stub, own, tenant("one", enabled=True), following="next")
-    listed(stub, tenant("two", enabled=False), marker="next")
+    own_tenant = tenant(KEPT, enabled=True)
+    stub_tenants(stub, own_tenant, tenant("one", enabled=True), following="next")
+    stub_tenants(stub, tenant("two", enabled=False), marker="next")
     stub.add_response(
         "update_distribution_tenant", {}, {"Id": "dt_one", "IfMatch": "v", "Enabled": False}
     )
     stub.add_response("delete_distribution_tenant", {}, {"Id": "dt_two", "IfMatch": "v"})
-    listed(stub, own, tenant("one", enabled=False, status="InProgress"))
-    listed(stub, own, tenant("one", enabled=False))
+    stub_tenants(stub, own_tenant, tenant("one", enabled=False, status="InProgress"))
+    stub_tenants(stub, own_tenant, tenant("one", enabled=False))
     stub.add_client_error("delete_distribution_tenant", "ResourceNotDisabled")
-    listed(stub, own, tenant("one", enabled=False))
+    stub_tenants(stub, own_tenant, tenant("one", enabled=False))
     stub.add_client_error("delete_distribution_tenant", "EntityNotFound")
-    listed(stub, own)
-    said: list[str] = []
-    site_tenants.delete(stub.client, "E1", KEPT, Progress(said.append))
-    assert any("one.example" in line for line in said)
+    stub_tenants(stub, own_tenant)
+    messages: list[str] = []
+    site_tenants.delete(stub.client, "E1", KEPT, Progress(messages.append))
+    assert any("one.example" in line for line in messages)
 
 
 def test_a_refusal_stops_the_deletion(stub: Stubber) -> None:
-    listed(stub, tenant("one", enabled=True))
+    stub_tenants(stub, tenant("one", enabled=True))
     stub.add_client_error("update_distribution_tenant", "AccessDenied")
     with pytest.raises(stub.client.exceptions.AccessDenied):
         site_tenants.delete(stub.client, "E1", KEPT, Progress(lambda _: None))

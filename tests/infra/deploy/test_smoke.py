@@ -49,9 +49,9 @@ def server(_server: Callable[[], None]) -> Iterator[LocalServer]:
 def url(server: LocalServer, monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator[str]:
     """The URL of the whole service, as ``make dev`` serves it."""
     url = f"http://127.0.0.1:{server.port}"
-    known = replace(settings_module.settings(), public_url=url)
-    monkeypatch.setattr(reference, "settings", lambda: known)
-    monkeypatch.setattr(resources, "settings", lambda: known)
+    local_settings = replace(settings_module.settings(), public_url=url)
+    monkeypatch.setattr(reference, "settings", lambda: local_settings)
+    monkeypatch.setattr(resources, "settings", lambda: local_settings)
     reference._response.cache_clear()
     yield url
     reference._response.cache_clear()
@@ -66,12 +66,12 @@ def test_local_stack_passes(url: str) -> None:
 def test_ai_clients_find_out_where_people_sign_in(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = smoke.sign_in(url)
-    assert (found.ok, found.why) == (True, url)
+    findings = smoke.sign_in(url)
+    assert (findings.ok, findings.why) == (True, url)
     monkeypatch.setattr(resources, "challenge", lambda *_, **__: "Bearer")
-    found = smoke.sign_in(url)
-    assert found.ok is False
-    assert found.why.startswith(f'expected resource_metadata="{url}/.well-known/')
+    findings = smoke.sign_in(url)
+    assert findings.ok is False
+    assert findings.why.startswith(f'expected resource_metadata="{url}/.well-known/')
     assert Target(url).origins == (), "a stage without an edge has a renamed header"
     assert failed(outcomes(Target(url))) == {}
 
@@ -80,11 +80,11 @@ def test_the_challenge_is_checked_with_a_key_as_well(
     url: str, monkeypatch: pytest.MonkeyPatch, new_owner: Callable[..., Owner]
 ) -> None:
     target = Target(url, key=new_owner().token(), origins=(url,))
-    (found,) = smoke.run(target, ["tools/list"])
-    assert (found.ok, found.why.endswith(" tools")) == (True, True)
+    (outcome,) = smoke.run(target, ["tools/list"])
+    assert (outcome.ok, outcome.why.endswith(" tools")) == (True, True)
     monkeypatch.setattr(resources, "challenge", lambda *_, **__: "Bearer")
-    (found,) = smoke.run(target, ["tools/list"])
-    assert (found.ok, found.why[:29]) == (False, 'expected resource_metadata="h')
+    (outcome,) = smoke.run(target, ["tools/list"])
+    assert (outcome.ok, outcome.why[:29]) == (False, 'expected resource_metadata="h')
 
 
 def test_tools_and_a_bot_are_checked_with_a_key(url: str, new_owner: Callable[..., Owner]) -> None:
@@ -184,17 +184,17 @@ def test_default_answers_of_api_gateway_fail() -> None:
         b'{"message": "\'Bearer svc_live_0\' not a valid key=value pair in Authorization header"}'
     )
     with broken(status=403, headers_=JSON, body=body) as url:
-        found = failed(outcomes(Target(url)))
-    assert "expected status 404; came '403" in found["unknown path"]
-    assert "expected status 401" in found["no key, made-up key"]
+        failures = failed(outcomes(Target(url)))
+    assert "expected status 404; came '403" in failures["unknown path"]
+    assert "expected status 401" in failures["no key, made-up key"]
 
 
 def test_an_envelope_without_a_request_id_fails() -> None:
     body = b'{"data": {"status": false, "message": "No.", "code": "not_found"}}'
     with broken(status=404, headers_=JSON, body=body) as url:
-        found = failed(outcomes(Target(url)))
-    assert "a requestId" in found["unknown path"]
-    assert "expected status 200" in found["health"]
+        failures = failed(outcomes(Target(url)))
+    assert "a requestId" in failures["unknown path"]
+    assert "expected status 200" in failures["health"]
 
 
 def events(*kinds: str) -> list[bytes]:
@@ -260,17 +260,17 @@ def test_base_url_of_the_functions_must_match(url: str, monkeypatch: pytest.Monk
 
 def test_the_command_prints_a_table_and_json_and_fails() -> None:
     with broken() as url:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "infra", "smoke", "--url", url],
             cwd=package.ROOT,
             check=False,
             capture_output=True,
             text=True,
         )
-    assert done.returncode == 1
-    printed = json.loads(done.stdout)
+    assert process.returncode == 1
+    printed = json.loads(process.stdout)
     assert printed["url"] == url
-    assert [each["ok"] for each in printed["checks"]].count(False) == 13
-    *table, last = done.stderr.splitlines()
+    assert [check["ok"] for check in printed["checks"]].count(False) == 13
+    *table, last = process.stderr.splitlines()
     assert table[0].startswith("FAILED  health ")
     assert last.startswith("Failed: health, unknown path, ")

@@ -35,17 +35,19 @@ RESOURCES = {stack: template["Resources"] for stack, template in TEMPLATES.items
 CONFIG = json.loads((ROOT / ".chalice" / "config.json").read_text())
 
 
-def of_type(stack: str, kind: str) -> dict[str, Any]:
+def properties_by_name(stack: str, kind: str) -> dict[str, Any]:
     """Return the properties of a stack's resources of one type, by their logical names."""
-    found = RESOURCES[stack].items()
-    return {name: each["Properties"] for name, each in found if each["Type"] == kind}
+    resources = RESOURCES[stack].items()
+    return {
+        name: resource["Properties"] for name, resource in resources if resource["Type"] == kind
+    }
 
 
-def filled(value: Any, **known: str) -> Any:
+def filled(value: Any, **values: str) -> Any:
     """Return a value with references to parameters replaced by their values."""
     text = json.dumps(value)
-    for name, given in known.items():
-        text = text.replace(f"${{{name}}}", given)
+    for name, replacement in values.items():
+        text = text.replace(f"${{{name}}}", replacement)
     return json.loads(re.sub(r'\{"Fn::Sub": ("[^"$]*")\}', r"\1", text))
 
 
@@ -57,13 +59,13 @@ class TestTemplate:
     def test_template_has_the_documented_parameters_and_outputs(self, stack: str) -> None:
         about = (stacks.__doc__ or "").partition(f"``{stack}``  ")[2]
         about = re.split(r"\n(?:``|==)", about)[0]
-        named = set(
+        documented = set(
             re.findall(
                 r"\b[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+\b|\b(?:Stage|Domain|Edge|Choices)\b", about
             )
         )
         template = TEMPLATES[stack]
-        assert named - {"NoEcho"} == {*template["Parameters"], *template["Outputs"]}
+        assert documented - {"NoEcho"} == {*template["Parameters"], *template["Outputs"]}
 
     def test_template_has_a_name_and_a_region(self, stack: str) -> None:
         assert stacks.stack_name("dev", stack) == f"workspace-api-dev-{stack}"
@@ -80,15 +82,15 @@ def test_templates_pass_cfn_lint(tmp_path: Path) -> None:
         (tmp_path / f"{stack}.template").write_text(stacks.template(stack))
     command = [Path(sys.executable).with_name("cfn-lint"), *sorted(tmp_path.iterdir())]
     regions = ["--regions", "eu-central-1", "us-east-1"]
-    checked = subprocess.run(
+    lint = subprocess.run(
         [*command, *regions, "--include-checks", "I"], capture_output=True, text=True, check=False
     )
-    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+    assert (lint.returncode, lint.stdout + lint.stderr) == (0, "")
 
 
 def test_function_names_match_chalices() -> None:
     assert CONFIG["app_name"] == APP
-    assert [function_name("dev", each) for each in FUNCTIONS] == [
+    assert [function_name("dev", function) for function in FUNCTIONS] == [
         "workspace-api-dev",
         "workspace-api-dev-run-jobs",
         "workspace-api-dev-run-events",
@@ -110,12 +112,12 @@ class TestData:
                 StackName="data", TemplateBody=stacks.template("data"), Parameters=[stage]
             )
             dynamodb = boto3.client("dynamodb", "us-west-2")
-            made = {t: described(dynamodb, t) for t in dynamodb.list_tables()["TableNames"]}
+            tables = {t: described(dynamodb, t) for t in dynamodb.list_tables()["TableNames"]}
         names = [row.Meta.table_name for row in TABLES.values()]
-        assert made == {name: described(connection().client, name) for name in names}
+        assert tables == {name: described(connection().client, name) for name in names}
 
     def test_tables_with_expiry_have_time_to_live(self, database: None) -> None:
-        tables = of_type("data", "AWS::DynamoDB::Table")
+        tables = properties_by_name("data", "AWS::DynamoDB::Table")
         assert len(tables) == len(TABLES)
         for table in filled([*tables.values()], TablePrefix="workspace", Stage=settings().stage):
             answer = connection().client.describe_time_to_live(TableName=table["TableName"])
@@ -126,7 +128,7 @@ class TestData:
 
     @pytest.mark.parametrize("name", TABLES)
     def test_tables_have_recovery_and_deletion_protection(self, name: str) -> None:
-        table = of_type("data", "AWS::DynamoDB::Table")[f"{name.title()}Table"]
+        table = properties_by_name("data", "AWS::DynamoDB::Table")[f"{name.title()}Table"]
         assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
         assert table["DeletionProtectionEnabled"] is True
         assert table["BillingMode"] == "PAY_PER_REQUEST"
@@ -144,11 +146,11 @@ class TestData:
             bucket = body["Resources"]["Bucket"]["Properties"]
             bucket["LifecycleConfiguration"]["Rules"].pop()
             client.update_stack(TemplateBody=json.dumps(body), **stack)
-            kept = dynamodb.get_item(TableName="workspace-again-identity", Key=row)
-        assert kept["Item"] == row
+            row_read = dynamodb.get_item(TableName="workspace-again-identity", Key=row)
+        assert row_read["Item"] == row
 
     def test_bucket_is_private(self) -> None:
-        (bucket,) = of_type("data", "AWS::S3::Bucket").values()
+        (bucket,) = properties_by_name("data", "AWS::S3::Bucket").values()
         assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
         assert len(bucket["PublicAccessBlockConfiguration"]) == 4
         assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
@@ -157,31 +159,36 @@ class TestData:
         }
 
     def test_each_function_has_its_log_group(self) -> None:
-        groups = of_type("data", "AWS::Logs::LogGroup").values()
-        names = {filled(each["LogGroupName"], Stage="dev") for each in groups}
-        assert names == {f"/aws/lambda/{function_name('dev', each)}" for each in FUNCTIONS}
-        assert all(each["RetentionInDays"] for each in groups)
+        groups = properties_by_name("data", "AWS::Logs::LogGroup").values()
+        names = {filled(group["LogGroupName"], Stage="dev") for group in groups}
+        assert names == {f"/aws/lambda/{function_name('dev', function)}" for function in FUNCTIONS}
+        assert all(group["RetentionInDays"] for group in groups)
 
 
 def described(client: Any, table: str) -> dict[str, Any]:
     """Return the keys and indexes of a table, independent of their order."""
-    told = client.describe_table(TableName=table)["Table"]
-    kept = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes", "GlobalSecondaryIndexes")
-    return {name: in_order(told.get(name, [])) for name in kept} | {
-        "BillingMode": told["BillingModeSummary"]["BillingMode"]
+    description = client.describe_table(TableName=table)["Table"]
+    fields = (
+        "AttributeDefinitions",
+        "KeySchema",
+        "LocalSecondaryIndexes",
+        "GlobalSecondaryIndexes",
+    )
+    return {name: sort_lists(description.get(name, [])) for name in fields} | {
+        "BillingMode": description["BillingModeSummary"]["BillingMode"]
     }
 
 
-def in_order(value: Any) -> Any:
+def sort_lists(value: Any) -> Any:
     """Return a value with its lists sorted, at any depth."""
     if isinstance(value, list):
-        return sorted(map(in_order, value), key=json.dumps)
+        return sorted(map(sort_lists, value), key=json.dumps)
     if isinstance(value, dict):
-        return {name: in_order(value[name]) for name in sorted(value)}
+        return {name: sort_lists(value[name]) for name in sorted(value)}
     return value
 
 
-DISTRIBUTIONS = of_type("edge", "AWS::CloudFront::Distribution")
+DISTRIBUTIONS = properties_by_name("edge", "AWS::CloudFront::Distribution")
 CACHE_NOTHING = "4135ea2d-6df8-44a3-9df3-4b5a84be39ad"
 SEND_ALL_BUT_HOST = "b689b0a8-53d0-40ab-baf2-68738e2966ac"
 ALL_METHODS = {"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "POST", "DELETE"}
@@ -190,15 +197,15 @@ ALL_METHODS = {"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "POST", "DELETE"}
 def behaviours(name: str) -> dict[str, Any]:
     """Return a distribution's behaviours by pattern, in order. "*" is the default."""
     config = DISTRIBUTIONS[name]["DistributionConfig"]
-    special = {each["PathPattern"]: each for each in config["CacheBehaviors"]}
+    special = {behaviour["PathPattern"]: behaviour for behaviour in config["CacheBehaviors"]}
     return {**special, "*": config["DefaultCacheBehavior"]}
 
 
 def behaviour(name: str, path: str) -> dict[str, Any]:
     """Return the behaviour that CloudFront selects for a path: the first that matches."""
-    for pattern, found in behaviours(name).items():
+    for pattern, behaviour_settings in behaviours(name).items():
         if re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), path):
-            return dict(found)
+            return dict(behaviour_settings)
     raise AssertionError(path)
 
 
@@ -222,18 +229,18 @@ class TestDistribution:
             assert not header.startswith(forbidden)
 
     def test_every_behaviour_runs_the_viewer_request_function(self, name: str) -> None:
-        for pattern, each in behaviours(name).items():
-            if each["TargetOriginId"] == "files":
+        for pattern, rules in behaviours(name).items():
+            if rules["TargetOriginId"] == "files":
                 continue
-            (function,) = each["FunctionAssociations"]
+            (function,) = rules["FunctionAssociations"]
             assert function["EventType"] == "viewer-request", pattern
 
     def test_errors_are_not_cached(self, name: str) -> None:
         errors = DISTRIBUTIONS[name]["DistributionConfig"]["CustomErrorResponses"]
-        assert {each["ErrorCode"] for each in errors} == {
+        assert {error["ErrorCode"] for error in errors} == {
             *(400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504)
         }
-        assert all(each == each | {"ErrorCachingMinTTL": 0} for each in errors)
+        assert all(error == error | {"ErrorCachingMinTTL": 0} for error in errors)
 
     def test_distribution_uses_current_protocols(self, name: str) -> None:
         config = DISTRIBUTIONS[name]["DistributionConfig"]
@@ -249,15 +256,15 @@ class TestDistribution:
         assert chat["Compress"] is False
         assert "POST" in chat["AllowedMethods"]
         origins = DISTRIBUTIONS[name]["DistributionConfig"]["Origins"]
-        (origin,) = [each for each in origins if each["Id"] == "chat"]
+        (origin,) = [origin for origin in origins if origin["Id"] == "chat"]
         assert origin["ConnectionAttempts"] == 1
         assert origin["CustomOriginConfig"]["OriginReadTimeout"] > 15 * 2  # a ping each 15
 
     def test_files_are_read_from_the_bucket(self, name: str) -> None:
-        found = behaviour(name, "/files/0123/bread.png")
-        assert found["TargetOriginId"] == "files"
-        assert set(found["AllowedMethods"]) == {"GET", "HEAD", "OPTIONS"}
-        targets = [each["TargetOriginId"] for each in behaviours(name).values()]
+        rules = behaviour(name, "/files/0123/bread.png")
+        assert rules["TargetOriginId"] == "files"
+        assert set(rules["AllowedMethods"]) == {"GET", "HEAD", "OPTIONS"}
+        targets = [rules["TargetOriginId"] for rules in behaviours(name).values()]
         assert targets.count("files") == 1, "nothing else of the bucket is public"
 
 
@@ -267,25 +274,27 @@ class TestMainDistribution:
         ["/", "/api/health", "/api/mcp", "/api/public/hit", "/api/blog/list", "/console/keys"],
     )
     def test_the_api_and_the_console_are_never_cached(self, path: str) -> None:
-        found = behaviour("Distribution", path)
-        assert found["TargetOriginId"] == "api"
-        assert found["CachePolicyId"] == CACHE_NOTHING
-        assert found["OriginRequestPolicyId"] == SEND_ALL_BUT_HOST
-        assert set(found["AllowedMethods"]) == ALL_METHODS
+        rules = behaviour("Distribution", path)
+        assert rules["TargetOriginId"] == "api"
+        assert rules["CachePolicyId"] == CACHE_NOTHING
+        assert rules["OriginRequestPolicyId"] == SEND_ALL_BUT_HOST
+        assert set(rules["AllowedMethods"]) == ALL_METHODS
 
     def test_pages_of_the_service_may_be_cached(self) -> None:
         caches = dict.fromkeys(("/blog", "/s/", "/api/docs"), "PagesCache")
         # The start page varies by what its client accepts, which no cache's key has.
         scripts = [chalice_app.WIDGET_PATH, chalice_app.BOOK_SCRIPT_PATH]
         for path in [*(chalice_app.PAGES.keys() - {"/"}), *scripts]:
-            found = behaviour("Distribution", re.sub(r"\{\w+\}", "x", path))
+            rules = behaviour("Distribution", re.sub(r"\{\w+\}", "x", path))
             begins = next((begin for begin in caches if path.startswith(begin)), None)
             expected = caches[begins] if begins else "StaticCache"
-            assert found["CachePolicyId"] == {"Ref": expected}, path
-            assert set(found["AllowedMethods"]) == ALL_METHODS, "what is refused is refused by us"
+            assert rules["CachePolicyId"] == {"Ref": expected}, path
+            assert set(rules["AllowedMethods"]) == ALL_METHODS, "what is refused is refused by us"
 
     def test_pages_are_cached_for_a_minute_by_host_query_and_language(self) -> None:
-        config = of_type("edge", "AWS::CloudFront::CachePolicy")["PagesCache"]["CachePolicyConfig"]
+        config = properties_by_name("edge", "AWS::CloudFront::CachePolicy")["PagesCache"][
+            "CachePolicyConfig"
+        ]
         assert (config["MinTTL"], config["DefaultTTL"], config["MaxTTL"]) == (0, 0, 60)
         key = config["ParametersInCacheKeyAndForwardedToOrigin"]
         assert {name.lower() for name in key["HeadersConfig"]["Headers"]} == {
@@ -296,9 +305,9 @@ class TestMainDistribution:
         assert key["CookiesConfig"] == {"CookieBehavior": "none"}
 
     def test_answers_without_cache_control_are_not_cached(self) -> None:
-        policies = of_type("edge", "AWS::CloudFront::CachePolicy").values()
-        for each in (policy["CachePolicyConfig"] for policy in policies):
-            assert (each["MinTTL"], each["DefaultTTL"]) == (0, 0)
+        policies = properties_by_name("edge", "AWS::CloudFront::CachePolicy").values()
+        for config in (policy["CachePolicyConfig"] for policy in policies):
+            assert (config["MinTTL"], config["DefaultTTL"]) == (0, 0)
 
     def test_a_key_sent_unencrypted_is_refused_rather_than_redirected(self) -> None:
         for path in ("/api/projects/list", chat_route.PATH, "/api/mcp", "/oauth/token"):
@@ -312,14 +321,14 @@ class TestMainDistribution:
         ],
     )
     def test_sign_in_of_ai_clients_is_encrypted_and_never_cached(self, path: str) -> None:
-        found = behaviour("Distribution", path)
-        assert found["ViewerProtocolPolicy"] == "https-only"
-        assert found["CachePolicyId"] == behaviour("Distribution", "/console")["CachePolicyId"]
-        assert "POST" in found["AllowedMethods"]
+        rules = behaviour("Distribution", path)
+        assert rules["ViewerProtocolPolicy"] == "https-only"
+        assert rules["CachePolicyId"] == behaviour("Distribution", "/console")["CachePolicyId"]
+        assert "POST" in rules["AllowedMethods"]
 
     def test_only_answers_of_the_tool_server_pass_the_function_for_its_challenge(self) -> None:
         special = DISTRIBUTIONS["Distribution"]["DistributionConfig"]["CacheBehaviors"]
-        passing = [each["PathPattern"] for each in special if "LambdaFunctionAssociations" in each]
+        passing = [path["PathPattern"] for path in special if "LambdaFunctionAssociations" in path]
         assert passing == ["/api/mcp*"]
 
 
@@ -329,21 +338,21 @@ class TestSitesDistribution:
         assert config["ConnectionMode"] == "tenant-only"
         # These are the connection group's (CloudFront API reference, DistributionConfig).
         assert not {"Aliases", "IPV6Enabled", "PriceClass"} & set(config)
-        (group,) = of_type("edge", "AWS::CloudFront::ConnectionGroup").values()
+        (group,) = properties_by_name("edge", "AWS::CloudFront::ConnectionGroup").values()
         assert (group["Enabled"], group["Ipv6Enabled"]) == (True, True)
-        (tenant,) = of_type("edge", "AWS::CloudFront::DistributionTenant").values()
+        (tenant,) = properties_by_name("edge", "AWS::CloudFront::DistributionTenant").values()
         assert tenant["DistributionId"] == {"Ref": "SitesDistribution"}
         assert tenant["ConnectionGroupId"] == {"Fn::GetAtt": ["SiteHosts", "Id"]}
         assert tenant["Domains"] == [{"Fn::Sub": "*.${SitesDomain}"}]
 
     def test_setting_of_site_hosts_can_be_read_by_the_service(self) -> None:
         text = TEMPLATES["edge"]["Outputs"]["SiteHostsSetting"]["Value"]["Fn::Sub"]
-        known = {
+        parameters = {
             "SitesDistribution": "E1",
             "SiteHosts.Id": "cg_1",
             "SiteHosts.RoutingEndpoint": "d.net",
         }
-        for name, value in known.items():
+        for name, value in parameters.items():
             text = text.replace(f"${{{name}}}", value)
         assert read({"SITE_HOSTS": text}).site_hosts == "cloudfront:E1/cg_1/d.net"
 
@@ -365,40 +374,44 @@ class TestSitesDistribution:
         assert function["FunctionARN"] == {"Fn::GetAtt": ["SitesFunction", "FunctionARN"]}
 
     def test_other_paths_are_pages_of_the_hosts_site(self) -> None:
-        found = behaviour("SitesDistribution", "/api/projects/list")
-        (function,) = found["FunctionAssociations"]
+        rules = behaviour("SitesDistribution", "/api/projects/list")
+        (function,) = rules["FunctionAssociations"]
         assert function["FunctionARN"] == {"Fn::GetAtt": ["SitesFunction", "FunctionARN"]}
-        assert found["CachePolicyId"] == {"Ref": "PagesCache"}
+        assert rules["CachePolicyId"] == {"Ref": "PagesCache"}
 
 
 class TestOrigins:
     def test_the_chats_url_streams_and_has_both_permissions(self) -> None:
-        (url,) = of_type("chat", "AWS::Lambda::Url").values()
+        (url,) = properties_by_name("chat", "AWS::Lambda::Url").values()
         assert (url["InvokeMode"], url["AuthType"]) == ("RESPONSE_STREAM", "NONE")
         assert "Cors" not in url, "the handler's headers would be sent twice"
         assert filled(url["TargetFunctionArn"], Stage="dev") == function_name("dev", "chat-stream")
-        permissions = of_type("chat", "AWS::Lambda::Permission").values()
-        assert {each["Action"] for each in permissions} == {
+        permissions = properties_by_name("chat", "AWS::Lambda::Permission").values()
+        assert {permission["Action"] for permission in permissions} == {
             "lambda:InvokeFunction",
             "lambda:InvokeFunctionUrl",
         }
 
     def test_stored_files_are_served_with_the_headers_that_s3_does_not_keep(self) -> None:
-        policy = of_type("edge", "AWS::CloudFront::ResponseHeadersPolicy")["FilesHeaders"]
+        policy = properties_by_name("edge", "AWS::CloudFront::ResponseHeadersPolicy")[
+            "FilesHeaders"
+        ]
         config = policy["ResponseHeadersPolicyConfig"]
         security = config["SecurityHeadersConfig"]
         assert security["ContentTypeOptions"]["Override"] is True
-        sent = {
+        headers = {
             "Content-Security-Policy": security["ContentSecurityPolicy"]["ContentSecurityPolicy"],
             "X-Content-Type-Options": "nosniff",  # what ContentTypeOptions stands for
-        } | {each["Header"]: each["Value"] for each in config["CustomHeadersConfig"]["Items"]}
+        } | {header["Header"]: header["Value"] for header in config["CustomHeadersConfig"]["Items"]}
         kept_by_s3 = {"Content-Type", "Content-Disposition", "Cache-Control"}
         expected = stored_files.headers("image/png")
-        assert sent == {name: expected[name] for name in expected.keys() - kept_by_s3}
+        assert headers == {name: expected[name] for name in expected.keys() - kept_by_s3}
 
     def test_distributions_may_read_only_files_of_the_bucket(self) -> None:
-        (policy,) = of_type("edge", "AWS::S3::BucketPolicy").values()
-        statements = {each["Sid"]: each for each in policy["PolicyDocument"]["Statement"]}
+        (policy,) = properties_by_name("edge", "AWS::S3::BucketPolicy").values()
+        statements = {
+            statement["Sid"]: statement for statement in policy["PolicyDocument"]["Statement"]
+        }
         read = statements["PublicFiles"]
         assert read["Action"] == "s3:GetObject"
         assert read["Resource"] == {"Fn::Sub": "arn:${AWS::Partition}:s3:::${BucketName}/files/*"}
@@ -413,14 +426,16 @@ class TestMail:
     def test_reports_go_from_ses_through_the_topic_and_the_queue_to_the_runner_of_events(
         self,
     ) -> None:
-        (destination,) = of_type("mail", "AWS::SES::ConfigurationSetEventDestination").values()
+        (destination,) = properties_by_name(
+            "mail", "AWS::SES::ConfigurationSetEventDestination"
+        ).values()
         event = destination["EventDestination"]
         assert event["MatchingEventTypes"] == ["send", "bounce", "complaint"]
         assert event["SnsDestination"] == {"TopicARN": {"Ref": "Topic"}}
-        (subscription,) = of_type("mail", "AWS::SNS::Subscription").values()
+        (subscription,) = properties_by_name("mail", "AWS::SNS::Subscription").values()
         assert subscription["TopicArn"] == {"Ref": "Topic"}
         assert subscription["Endpoint"] == {"Fn::GetAtt": ["Queue", "Arn"]}
-        (mapping,) = of_type("mail", "AWS::Lambda::EventSourceMapping").values()
+        (mapping,) = properties_by_name("mail", "AWS::Lambda::EventSourceMapping").values()
         assert mapping["EventSourceArn"] == {"Fn::GetAtt": ["Queue", "Arn"]}
         assert filled(mapping["FunctionName"], Stage="dev") == function_name("dev", "run-events")
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
@@ -428,24 +443,24 @@ class TestMail:
     def test_the_queue_keeps_messages_longer_than_the_function_runs_and_is_the_one_it_knows(
         self,
     ) -> None:
-        (queue,) = of_type("mail", "AWS::SQS::Queue").values()
+        (queue,) = properties_by_name("mail", "AWS::SQS::Queue").values()
         assert queue["QueueName"] == {"Fn::Sub": f"{APP}-${{Stage}}-{schedules.MAIL_QUEUE}"}
         assert schedules.MAIL_QUEUE == MAIL_QUEUE
         timeout = CONFIG["lambda_functions"]["run-events"]["lambda_timeout"]
         assert queue["VisibilityTimeout"] >= timeout
 
     def test_only_ses_publishes_and_only_the_topic_sends(self) -> None:
-        (topic,) = of_type("mail", "AWS::SNS::TopicPolicy").values()
+        (topic,) = properties_by_name("mail", "AWS::SNS::TopicPolicy").values()
         (publish,) = topic["PolicyDocument"]["Statement"]
         assert publish["Principal"] == {"Service": "ses.amazonaws.com"}
-        own = {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
-        assert publish["Condition"]["StringEquals"] == own
-        (queue,) = of_type("mail", "AWS::SQS::QueuePolicy").values()
+        condition = {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+        assert publish["Condition"]["StringEquals"] == condition
+        (queue,) = properties_by_name("mail", "AWS::SQS::QueuePolicy").values()
         (send,) = queue["PolicyDocument"]["Statement"]
         assert send["Principal"] == {"Service": "sns.amazonaws.com"}
         assert send["Condition"] == {"ArnEquals": {"aws:SourceArn": {"Ref": "Topic"}}}
 
     def test_the_configuration_set_has_the_name_that_the_functions_send_with(self) -> None:
-        (mails,) = of_type("mail", "AWS::SES::ConfigurationSet").values()
+        (mails,) = properties_by_name("mail", "AWS::SES::ConfigurationSet").values()
         assert filled(mails["Name"], Stage="dev") == configuration_set("dev")
         assert mails["SuppressionOptions"] == {"SuppressedReasons": []}

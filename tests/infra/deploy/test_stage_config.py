@@ -34,7 +34,7 @@ def stage(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def as_chalice_reads(stage: str, function: str, facts: StageFacts = DEPLOYED) -> Config:
+def chalice_config(stage: str, function: str, facts: StageFacts = DEPLOYED) -> Config:
     config = stage_config.generate(CHECKOUT, stage, facts)
     return Config(chalice_stage=stage, function_name=function, config_from_disk=config)
 
@@ -42,13 +42,13 @@ def as_chalice_reads(stage: str, function: str, facts: StageFacts = DEPLOYED) ->
 @pytest.mark.parametrize("function", FUNCTIONS)
 class TestEveryFunction:
     def test_every_function_has_its_own_policy_and_tracing(self, stage: str, function: str) -> None:
-        config = as_chalice_reads(stage, function)
+        config = chalice_config(stage, function)
         assert config.iam_policy_file == policies.file_name(function)
         assert config.autogen_policy is False
         assert config.xray_enabled is True
 
     def test_every_function_has_the_stages_variables(self, stage: str, function: str) -> None:
-        variables = as_chalice_reads(stage, function).environment_variables
+        variables = chalice_config(stage, function).environment_variables
         wrapper = {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/stream_bootstrap"}
         assert variables == {
             "STAGE": stage,
@@ -66,7 +66,7 @@ class TestEveryFunction:
 
 
 def test_each_function_has_a_suitable_timeout(stage: str) -> None:
-    limits = {name: as_chalice_reads(stage, name).lambda_timeout for name in FUNCTIONS}
+    limits = {name: chalice_config(stage, name).lambda_timeout for name in FUNCTIONS}
     assert limits["api_handler"] == 29, "as long as API Gateway waits"
     # Work that begins just in time ends, and before another runner may take it (ADR 13).
     assert schedules.TIME_LIMIT_SECONDS < limits["run-jobs"] < jobs.LEASE.total_seconds()
@@ -114,7 +114,7 @@ def test_variables_in_the_config_override_defaults(stage: str) -> None:
 def test_a_generated_config_has_one_stage_with_its_own_gateway_stage(stage: str) -> None:
     config = stage_config.generate(CHECKOUT, stage, DEPLOYED)
     assert list(config["stages"]) == [stage]
-    read = as_chalice_reads(stage, "api_handler")
+    read = chalice_config(stage, "api_handler")
     assert (read.api_gateway_stage, read.api_gateway_endpoint_type) == (stage, "REGIONAL")
 
 
@@ -123,46 +123,46 @@ def test_a_generated_config_has_one_stage_with_its_own_gateway_stage(stage: str)
 )
 def test_functions_reserve_what_the_facts_of_the_stage_allow(reserved: dict[str, int]) -> None:
     facts = StageFacts(reserved=reserved)
-    found = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
-    assert found == dict.fromkeys(FUNCTIONS) | reserved
+    reservations = {f: chalice_config("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
+    assert reservations == dict.fromkeys(FUNCTIONS) | reserved
 
 
 def test_release_without_one_of_the_functions_is_configured_without_it() -> None:
     functions = {name: {} for name in FUNCTIONS if name != "run-events"}
     facts = StageFacts(reserved={"run-jobs": 4, "run-events": 8})
     config = stage_config.generate({**CHECKOUT, "lambda_functions": functions}, "dev", facts)
-    found = config["stages"]["dev"]["lambda_functions"]
-    assert found.keys() == functions.keys()
-    assert found["run-jobs"]["reserved_concurrency"] == 4
+    stage_functions = config["stages"]["dev"]["lambda_functions"]
+    assert stage_functions.keys() == functions.keys()
+    assert stage_functions["run-jobs"]["reserved_concurrency"] == 4
 
 
 def test_functions_that_an_operator_has_stopped_stay_stopped() -> None:
     facts = StageFacts(reserved={"api_handler": 0, "run-jobs": 0, "chat-stream": 5})
-    found = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in facts.reserved}
-    assert found == facts.reserved
+    reservations = {f: chalice_config("dev", f, facts).reserved_concurrency for f in facts.reserved}
+    assert reservations == facts.reserved
     assert facts.stopped == ["api_handler", "run-jobs"]
 
 
 def test_unknown_facts_are_omitted() -> None:
-    variables = as_chalice_reads("prod", "api_handler", StageFacts()).environment_variables
+    variables = chalice_config("prod", "api_handler", StageFacts()).environment_variables
     assert set(variables) == {"STAGE", "TABLE_PREFIX", "OBJECT_STORE", *EVERYWHERE}
 
 
 def test_given_variables_cannot_replace_the_stages_own() -> None:
     facts = StageFacts(bucket="ours", variables={"STAGE": "prod", "OBJECT_STORE": "s3://theirs"})
-    variables = as_chalice_reads("dev", "api_handler", facts).environment_variables
+    variables = chalice_config("dev", "api_handler", facts).environment_variables
     assert (variables["STAGE"], variables["OBJECT_STORE"]) == ("dev", "s3://ours")
 
 
-@pytest.mark.parametrize("chosen", stage_config.ARCHITECTURES)
-def test_either_architecture_may_be_chosen(chosen: str) -> None:
-    facts = StageFacts(architecture=chosen)
-    assert stage_config.architecture(CHECKOUT, "dev", facts) == chosen
-    assert as_chalice_reads("dev", "run-jobs", facts).lambda_architecture == chosen
+@pytest.mark.parametrize("architecture", stage_config.ARCHITECTURES)
+def test_either_architecture_may_be_chosen(architecture: str) -> None:
+    facts = StageFacts(architecture=architecture)
+    assert stage_config.architecture(CHECKOUT, "dev", facts) == architecture
+    assert chalice_config("dev", "run-jobs", facts).lambda_architecture == architecture
 
 
 @pytest.mark.parametrize(
-    ("stage", "facts", "said"),
+    ("stage", "facts", "message"),
     [
         ("prd", StageFacts(), 'No stage "prd" .* dev, prod'),
         ("dev", StageFacts(architecture="sparc"), 'x86_64 and arm64, not "sparc"'),
@@ -174,8 +174,8 @@ def test_either_architecture_may_be_chosen(chosen: str) -> None:
     ],
     ids=["stage", "architecture", "setting"],
 )
-def test_invalid_settings_are_named(stage: str, facts: StageFacts, said: str) -> None:
-    with pytest.raises(click.ClickException, match=said):
+def test_invalid_settings_are_named(stage: str, facts: StageFacts, message: str) -> None:
+    with pytest.raises(click.ClickException, match=message):
         stage_config.generate(CHECKOUT, stage, facts)
 
 

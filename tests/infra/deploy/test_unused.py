@@ -35,10 +35,12 @@ def trimmed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def session(data: Path) -> Session:
-    made = Session()
-    made.register_component("data_loader", Loader([str(data)], include_default_search_paths=False))
-    made.set_credentials("test", "test")
-    return made
+    new_session = Session()
+    new_session.register_component(
+        "data_loader", Loader([str(data)], include_default_search_paths=False)
+    )
+    new_session.set_credentials("test", "test")
+    return new_session
 
 
 class TestWhatIsLeftOut:
@@ -58,10 +60,10 @@ class TestWhatIsLeftOut:
 
     def test_services_with_clients_in_the_code_are_kept(self) -> None:
         """PynamoDB creates the client of DynamoDB."""
-        named = {"dynamodb"}
+        used_services = {"dynamodb"}
         for path in (ROOT / "chalicelib").rglob("*.py"):
-            named |= set(re.findall(r"""client\(\s*"([a-z0-9-]+)\"""", path.read_text()))
-        assert {"s3", "bedrock-runtime"} <= named <= unused.SERVICES
+            used_services |= set(re.findall(r"""client\(\s*"([a-z0-9-]+)\"""", path.read_text()))
+        assert {"s3", "bedrock-runtime"} <= used_services <= unused.SERVICES
 
     def test_no_file_but_botocores_data_is_changed(self) -> None:
         content = b'{"documentation": "stays"}'
@@ -73,22 +75,24 @@ class TestTrimmed:
     def test_trimmed_description_lacks_only_its_texts(self, trimmed: Path) -> None:
         for service in unused.SERVICES:
             for path in (trimmed / service).rglob("service-2.json.gz"):
-                whole = LIBRARIES / "botocore" / "data" / path.relative_to(trimmed)
-                assert without_texts(loaded(whole.read_bytes())) == loaded(path.read_bytes())
-                assert path.stat().st_size < whole.stat().st_size / 2
+                original = LIBRARIES / "botocore" / "data" / path.relative_to(trimmed)
+                assert drop_documentation(loaded(original.read_bytes())) == loaded(
+                    path.read_bytes()
+                )
+                assert path.stat().st_size < original.stat().st_size / 2
 
     @pytest.mark.parametrize("service", sorted(unused.SERVICES))
     def test_clients_have_the_same_endpoint_in_every_region(
         self, trimmed: Path, service: str
     ) -> None:
-        whole, brief = session(LIBRARIES / "botocore" / "data"), session(trimmed)
+        original, brief = session(LIBRARIES / "botocore" / "data"), session(trimmed)
         for region in REGIONS:
-            assert place(brief, service, region) == place(whole, service, region)
+            assert place(brief, service, region) == place(original, service, region)
 
     @pytest.mark.parametrize("service", sorted(unused.SERVICES))
     def test_clients_send_the_same_requests(self, trimmed: Path, service: str) -> None:
-        whole, brief = session(LIBRARIES / "botocore" / "data"), session(trimmed)
-        assert sent(brief, service) == sent(whole, service)
+        original, brief = session(LIBRARIES / "botocore" / "data"), session(trimmed)
+        assert sent_request(brief, service) == sent_request(original, service)
 
     def test_the_same_data_makes_the_same_bytes(self) -> None:
         name = "botocore/data/sts/2011-06-15/service-2.json.gz"
@@ -96,23 +100,24 @@ class TestTrimmed:
         assert unused.trimmed(name, content) == unused.trimmed(name, content)
 
 
-def without_texts(node: Any) -> Any:
+def drop_documentation(node: Any) -> Any:
     """Members named "documentation" would be objects, not texts."""
     match node:
         case dict():
             texts = {k for k, v in node.items() if k == "documentation" and isinstance(v, str)}
-            kept = {k: v for k, v in node.items() if k not in texts}
+            fields = {k: v for k, v in node.items() if k not in texts}
             return {
-                k: v if k == unused.MANUAL_IS_READ else without_texts(v) for k, v in kept.items()
+                k: v if k == unused.MANUAL_IS_READ else drop_documentation(v)
+                for k, v in fields.items()
             }
         case list():
-            return [without_texts(each) for each in node]
+            return [drop_documentation(child) for child in node]
     return node
 
 
-def place(made: Session, service: str, region: str) -> tuple[str, ...]:
+def place(client_session: Session, service: str, region: str) -> tuple[str, ...]:
     """Return the endpoint of a client's requests, and the identity that signs them."""
-    client = made.create_client(service, region)
+    client = client_session.create_client(service, region)
     signer = client._request_signer
     return (
         client.meta.endpoint_url,
@@ -139,9 +144,9 @@ class _Sent(Exception):  # noqa: N818  no error
     """Ends a call before the request is answered, and contains the request."""
 
 
-def sent(made: Session, service: str) -> tuple[Any, ...]:
+def sent_request(client_session: Session, service: str) -> tuple[Any, ...]:
     """Return the request that a client sends for a call, without its time stamps."""
-    client = made.create_client(service, "eu-central-1")
+    client = client_session.create_client(service, "eu-central-1")
 
     def stop(request: Any, **_: Any) -> None:
         body = request.body

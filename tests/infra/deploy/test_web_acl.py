@@ -28,8 +28,8 @@ MANAGED = {
 
 
 def limit(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = RULES[name]["Statement"]["RateBasedStatement"]
-    return found
+    statement: dict[str, Any] = RULES[name]["Statement"]["RateBasedStatement"]
+    return statement
 
 
 def responses() -> Iterator[dict[str, Any]]:
@@ -38,9 +38,9 @@ def responses() -> Iterator[dict[str, Any]]:
         if "Action" in rule:
             yield rule["Action"]["Block"]["CustomResponse"]
     for overrides in MANAGED.values():
-        for each in overrides:
-            if "Block" in each["ActionToUse"]:
-                yield each["ActionToUse"]["Block"]["CustomResponse"]
+        for override in overrides:
+            if "Block" in override["ActionToUse"]:
+                yield override["ActionToUse"]["Block"]["CustomResponse"]
 
 
 def test_priorities_of_the_rules_follow_their_order() -> None:
@@ -60,10 +60,10 @@ class TestResponses:
         assert codes == {"RateLimited": "rate_limited", "Refused": "forbidden"}
 
     def test_every_blocking_rule_responds_with_the_envelope_and_lets_any_page_read_it(self) -> None:
-        found = list(responses())
-        assert len(found) == 14
-        for response in found:
-            headers = {each["Name"]: each["Value"] for each in response["ResponseHeaders"]}
+        all_responses = list(responses())
+        assert len(all_responses) == 14
+        for response in all_responses:
+            headers = {header["Name"]: header["Value"] for header in response["ResponseHeaders"]}
             assert headers["Access-Control-Allow-Origin"] == "*"
             assert "X-Amz-Cf-Id" in headers["Access-Control-Expose-Headers"]
             assert headers["Cache-Control"] == "no-store"
@@ -117,10 +117,10 @@ class TestLimits:
         assert self.counts_as_visitor(header)
 
     def test_a_new_invented_key_with_each_request_is_still_limited_by_the_address(self) -> None:
-        found = limit("Address")
-        assert found["AggregateKeyType"] == "IP"
-        assert "ScopeDownStatement" not in found
-        assert found["Limit"] / 60 <= gateway.RATE / 10, (
+        statement = limit("Address")
+        assert statement["AggregateKeyType"] == "IP"
+        assert "ScopeDownStatement" not in statement
+        assert statement["Limit"] / 60 <= gateway.RATE / 10, (
             "ten addresses do not use the whole throttle"
         )
 
@@ -134,10 +134,14 @@ class TestManagedRules:
         }
 
     def test_no_request_is_refused_for_its_body(self) -> None:
-        overrides = [each for group in MANAGED.values() for each in group]
-        counted = {each["Name"] for each in overrides if each["ActionToUse"] == {"Count": {}}}
-        assert counted == {each["Name"] for each in overrides if each["Name"].endswith("_BODY")}
-        assert len(counted) == 3
+        overrides = [rule for group in MANAGED.values() for rule in group]
+        counting_rules = {
+            rule["Name"] for rule in overrides if rule["ActionToUse"] == {"Count": {}}
+        }
+        assert counting_rules == {
+            rule["Name"] for rule in overrides if rule["Name"].endswith("_BODY")
+        }
+        assert len(counting_rules) == 3
 
 
 class TestSamples:

@@ -110,11 +110,11 @@ def refold(stage: Stage) -> Steps:
 def claim_email(stage: Stage) -> Steps:
     address = "ada@пример.рф"
     account = as_operator("create_account", email=address, password="correct horse")["accountId"]
-    found = claim(accounts.EMAIL_CLAIM, accounts.email_hash(address), account)
-    found.delete()  # Earlier releases claimed it under the folded address only.
+    email_claim = claim(accounts.EMAIL_CLAIM, accounts.email_hash(address), account)
+    email_claim.delete()  # Earlier releases claimed it under the folded address only.
     jobs.schedule(emails.claim_job(account))
     yield
-    assert ClaimRow.find(found.pk, found.sk) is not None
+    assert ClaimRow.find(email_claim.pk, email_claim.sk) is not None
 
 
 def settle_hold(stage: Stage) -> Steps:
@@ -124,8 +124,12 @@ def settle_hold(stage: Stage) -> Steps:
     bootstrap = stage.task / "stream_bootstrap"
     with openai_api.serving() as provider:
         provider.answers = [openai_api.silent]
-        own = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": provider.url, "no_proxy": "127.0.0.1"}
-        variables = {**stage.variables, **own}
+        own_variables = {
+            "LLM_PROVIDER": "openai",
+            "LLM_BASE_URL": provider.url,
+            "no_proxy": "127.0.0.1",
+        }
+        variables = {**stage.variables, **own_variables}
         with lambda_runtime_api.function(bootstrap, variables, python=stage.python) as chat:
             chat.invoke(lambda_runtime_api.event(json.dumps({"agentId": bot.id, "message": "Hi"})))
             wait_for(lambda: bool(provider.asked))
@@ -140,9 +144,9 @@ def settle_hold(stage: Stage) -> Steps:
 
 
 def file_orphan(stage: Stage) -> Steps:
-    before = object_keys()
+    old_keys = object_keys()
     killed_before_commit(stage, lambda: uploads.upload(stage.api, "menu.txt"))
-    (orphan,) = object_keys() - before
+    (orphan,) = object_keys() - old_keys
     yield
     assert orphan not in object_keys()
 
@@ -165,8 +169,8 @@ def lapse_of_hold(stage: Stage) -> Steps:
     booking = Salon.opened(stage.api, requirePayment=True).book("2027-01-18T10:00")
     assert booking["status"] == "pending_payment"
     yield
-    found = stage.api.get(f"/api/bookings/{booking['id']}")["booking"]
-    assert found["status"] == "cancelled"
+    booking_read = stage.api.get(f"/api/bookings/{booking['id']}")["booking"]
+    assert booking_read["status"] == "cancelled"
 
 
 def resource_cascade(stage: Stage) -> Steps:
@@ -239,13 +243,13 @@ def knowledge_text_unused(stage: Stage) -> Steps:
 
 
 def knowledge_stale(stage: Stage) -> Steps:
-    def found() -> list[str]:
+    def found_titles() -> list[str]:
         passages = search.find(stage.workspace_id, stage.things.agent, "delivery of bread", 5)
         return [passage.title for passage in passages]
 
-    assert "Delivery" not in found()
+    assert "Delivery" not in found_titles()
     yield
-    assert "Delivery" in found()
+    assert "Delivery" in found_titles()
 
 
 def knowledge_index_unused(stage: Stage) -> Steps:
@@ -266,7 +270,7 @@ def knowledge_index_unused(stage: Stage) -> Steps:
 def knowledge_fetch(stage: Stage) -> Steps:
     file = uploads.upload(stage.api, "note.txt", b"We deliver on Saturdays.")
     body = {"title": "Note", "fileId": file["id"]}
-    added = stage.api.post(knowledge_path(stage), body)["source"]
+    source = stage.api.post(knowledge_path(stage), body)["source"]
     body = {"title": "Page", "url": "https://bakery.example/"}
     page = SOURCES.require(
         stage.workspace_id, stage.api.post(knowledge_path(stage), body)["source"]["id"]
@@ -274,9 +278,9 @@ def knowledge_fetch(stage: Stage) -> Steps:
     # The service refuses this machine's address without a request, so no test leaves the machine.
     page.url = "http://127.0.0.1/"
     run_unit(stage.workspace_id, None, lambda unit: unit.save(page))
-    assert (added["status"], page.status) == ("pending", "pending")
+    assert (source["status"], page.status) == ("pending", "pending")
     yield
-    note = SOURCES.require(stage.workspace_id, added["id"])
+    note = SOURCES.require(stage.workspace_id, source["id"])
     assert (note.status, note.error, note.chars) == ("ready", None, 24)
     assert note.text_key in object_keys()
     page = SOURCES.require(stage.workspace_id, page.id)
@@ -287,23 +291,23 @@ def knowledge_fetch(stage: Stage) -> Steps:
 def visitor_events(stage: Stage) -> Steps:
     book(Salon.opened(stage.api), NOON)
     yield
-    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+    assert [mail["To"] for mail in stage.inbox.mails] == [ADA]
 
 
 def mail_client(stage: Stage) -> Steps:
     book(Salon.opened(stage.api), NOON)
     run_jobs_here("visitor-events")
     yield
-    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+    assert [mail["To"] for mail in stage.inbox.mails] == [ADA]
     assert waiting_jobs("remind-client")
 
 
 def remind_client(stage: Stage) -> Steps:
     book(Salon.opened(stage.api), NOON)
     run_jobs_here("visitor-events", "mail-client")
-    before = len(stage.inbox.mails)
+    mail_count = len(stage.inbox.mails)
     yield
-    assert [each["To"] for each in stage.inbox.mails[before:]] == [ADA]
+    assert [mail["To"] for mail in stage.inbox.mails[mail_count:]] == [ADA]
     assert waiting_jobs("remind-client"), "the job of the next reminder"
 
 
@@ -333,30 +337,30 @@ def notify_digest(stage: Stage) -> Steps:
 def mail_invitation(stage: Stage) -> Steps:
     as_operator("invite_member", workspaceId=stage.workspace_id, email=ADA)
     yield
-    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+    assert [mail["To"] for mail in stage.inbox.mails] == [ADA]
 
 
 def mail_proof(stage: Stage) -> Steps:
-    made = as_operator("invite_member", workspaceId=stage.workspace_id, email=ADA)
+    invitation = as_operator("invite_member", workspaceId=stage.workspace_id, email=ADA)
     delete_all_jobs_except([])
-    accept_as_new(made["url"].rpartition("/")[2])
+    accept_as_new(invitation["url"].rpartition("/")[2])
     delete_all_jobs_except(waiting_jobs("mail-proof"))
     yield
-    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+    assert [mail["To"] for mail in stage.inbox.mails] == [ADA]
 
 
 def mail_password_reset(stage: Stage) -> Steps:
     owner = accounts.get(stage.owner.workspace.owner_id).email
     request_reset(owner)
     yield
-    assert [each["To"] for each in stage.inbox.mails] == [owner]
+    assert [mail["To"] for mail in stage.inbox.mails] == [owner]
 
 
 def mail_password_set(stage: Stage) -> Steps:
     owner = accounts.get(stage.owner.workspace.owner_id).email
     as_operator("set_password", email=owner, password="battery staple")
     yield
-    assert [each["To"] for each in stage.inbox.mails] == [owner]
+    assert [mail["To"] for mail in stage.inbox.mails] == [owner]
 
 
 def mail_booking_link(stage: Stage) -> Steps:
@@ -364,7 +368,7 @@ def mail_booking_link(stage: Stage) -> Steps:
     in_console(stage.workspace_id, "set_booking_page", isOn=True, offer=[salon.service])
     requested(stage.workspace_id, page | salon.order(NOON))
     yield
-    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+    assert [mail["To"] for mail in stage.inbox.mails] == [ADA]
 
 
 def membership_ended(stage: Stage) -> Steps:
@@ -420,10 +424,10 @@ def site_domain_release(stage: Stage) -> Steps:
 
 
 def page_html_unused(stage: Stage) -> Steps:
-    before = object_keys()
+    old_keys = object_keys()
     body = {"id": stage.things.page, "html": "<h1>New</h1>"}
     killed_before_commit(stage, lambda: stage.api.post("/api/pages/save-html", body))
-    (unused,) = object_keys() - before
+    (unused,) = object_keys() - old_keys
     yield
     assert unused not in object_keys()
     assert PAGES.require(stage.workspace_id, stage.things.page).html_key in object_keys()
@@ -498,7 +502,9 @@ def webhook_replies(stage: Stage) -> Steps:
     as_operator("delete_webhook", webhookId=webhook)
 
     def replies() -> list[str | None]:
-        return [each.reply for each in stored_deliveries.latest(stage.workspace_id, webhook, 9)]
+        return [
+            delivery.reply for delivery in stored_deliveries.latest(stage.workspace_id, webhook, 9)
+        ]
 
     assert ADA in str(replies())
     yield
@@ -507,8 +513,8 @@ def webhook_replies(stage: Stage) -> Steps:
 
 def deliveries(webhook: str) -> list[tuple[str, str]]:
     """Return the types and states of a webhook's deliveries."""
-    found = as_operator("list_webhook_deliveries", webhookId=webhook)["deliveries"]
-    return [(each["type"], each["state"]) for each in found]
+    records = as_operator("list_webhook_deliveries", webhookId=webhook)["deliveries"]
+    return [(delivery["type"], delivery["state"]) for delivery in records]
 
 
 ROWS: dict[str, Callable[[Stage], Steps]] = {

@@ -65,19 +65,19 @@ class SesInbox(Inbox):
 
     @property
     def mails(self) -> list[EmailMessage]:
-        sent = ses_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"].sent_messages
-        return [email.message_from_string(each.raw_data, policy=default) for each in sent]
+        messages = ses_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"].sent_messages
+        return [email.message_from_string(message.raw_data, policy=default) for message in messages]
 
 
 class WebhookReceiver(JsonServer):
     """A receiver of webhooks on loopback, which accepts all."""
 
-    def answer(self, asked: ReceivedRequest) -> tuple[int, Any]:
+    def answer(self, request: ReceivedRequest) -> tuple[int, Any]:
         return 200, {}
 
     @property
     def events(self) -> list[Any]:
-        return [json.loads(each.body) for each in self.requests]
+        return [json.loads(request.body) for request in self.requests]
 
 
 @dataclass
@@ -116,8 +116,8 @@ class Stage:
     def run(self, handler: str, event: dict[str, Any] = SCHEDULE) -> dict[str, Any]:
         """Run a handler in a fresh process. Returns the jobs done, by kind."""
         with Lambda(self.task, self.python, self.variables) as process:
-            done = process.run(handler, event, self.world.time.now)
-        return {kind: count for kind, count in done.items() if count}
+            outcome = process.run(handler, event, self.world.time.now)
+        return {kind: count for kind, count in outcome.items() if count}
 
     def webhook(self, server: WebhookReceiver, *types: str) -> str:
         """Create a webhook on loopback, and return its id.
@@ -136,8 +136,10 @@ class Stage:
         os.environ |= local
         self.reload_settings()
         url = f"{server.url}/events"
-        made = as_operator("create_webhook", workspaceId=self.workspace_id, url=url, types=[*types])
-        return str(made["webhookId"])
+        webhook = as_operator(
+            "create_webhook", workspaceId=self.workspace_id, url=url, types=[*types]
+        )
+        return str(webhook["webhookId"])
 
 
 def object_keys() -> set[str]:
@@ -148,14 +150,14 @@ def object_keys() -> set[str]:
 def waiting_jobs(*kinds: str) -> list[JobRow]:
     """Return the waiting jobs of some kinds, or of all."""
     places = [jobs._partition(shard, queue) for queue, shard in product(Queue, range(jobs.SHARDS))]
-    found = [job for place in places for job in JobRow.query(place)]
-    return [job for job in found if job.kind in kinds or not kinds]
+    jobs_found = [job for place in places for job in JobRow.query(place)]
+    return [job for job in jobs_found if job.kind in kinds or not kinds]
 
 
-def delete_all_jobs_except(kept: Collection[JobRow]) -> None:
+def delete_all_jobs_except(kept_jobs: Collection[JobRow]) -> None:
     """Delete all jobs but some, so that no other kind imports a module that these need."""
     for job in waiting_jobs():
-        if job.sk not in {each.sk for each in kept}:
+        if job.sk not in {job.sk for job in kept_jobs}:
             job.delete()
 
 
@@ -179,5 +181,5 @@ def killed_before_commit(stage: Stage, call: Callable[[], object]) -> None:
 
 
 def book_noon(stage: Stage) -> str:
-    made: str = book(Salon.opened(stage.api), NOON)["booking"]["id"]
-    return made
+    booking_id: str = book(Salon.opened(stage.api), NOON)["booking"]["id"]
+    return booking_id

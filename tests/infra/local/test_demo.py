@@ -34,7 +34,9 @@ from tests.support.restoring import Snapshots
 pytestmark = pytest.mark.usefixtures("database")
 BAKERY, SCHOOL, POSTS = bakery.load("en"), school.load("en"), posts.load("en")
 load_all()
-LISTS = [each for each in REGISTRY.select(Audience.KEY) if each.name.startswith("list_")]
+LISTS = [
+    operation for operation in REGISTRY.select(Audience.KEY) if operation.name.startswith("list_")
+]
 INPUTS: dict[str, Callable[[Api], str]] = {
     "list_pages": lambda api: f"projectId={sites(api)[0]['id']}",
     "list_agent_dialogs": lambda api: f"agentId={api.get('/api/agents/list')['agents'][0]['id']}",
@@ -68,12 +70,12 @@ def seeded(data: DataDir) -> Api:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the bakery smaller, with some records of each type."""
-    whole, site = bakery.load, pages.load
+    load_bakery, site = bakery.load, pages.load
 
     def load(language: Language) -> Bakery:
-        ordered = {sku for lead in whole(language).leads for sku in lead.items}
-        products = [each for each in whole(language).products if each.sku in ordered]
-        return replace(whole(language), products=products)
+        ordered = {sku for lead in load_bakery(language).leads for sku in lead.items}
+        products = [product for product in load_bakery(language).products if product.sku in ordered]
+        return replace(load_bakery(language), products=products)
 
     monkeypatch.setattr(bakery, "load", load)
     monkeypatch.setattr(pages, "load", lambda language: site(language)[::3])
@@ -87,10 +89,10 @@ def api(small: None, data: DataDir, snapshots: Snapshots) -> Api:
         seed(data, language="en")
         return data.demo
 
-    kept = snapshots.once("demo", make)
+    restored = snapshots.once("demo", make)
     with data.lock_demo():
-        data.demo = kept
-    return Api(kept["key"])
+        data.demo = restored
+    return Api(restored["key"])
 
 
 def sites(api: Api) -> list[dict[str, Any]]:
@@ -101,7 +103,7 @@ def resources(api: Api) -> list[dict[str, Any]]:
     return api.get("/api/resources/list")["resources"]
 
 
-def listed(api: Api, operation: Operation) -> list[Any]:
+def list_records(api: Api, operation: Operation) -> list[Any]:
     """Return the records of a list operation."""
     query = INPUTS.get(operation.name, lambda _: "")(api)
     path = PATHS.get(operation.name, lambda _: operation.path)(api)
@@ -111,7 +113,7 @@ def listed(api: Api, operation: Operation) -> list[Any]:
 
 def everything_shown(api: Api) -> dict[str, Any]:
     """Return the demo's records without ids and times."""
-    shown: dict[str, Any] = {
+    contents: dict[str, Any] = {
         "sites": [site["title"] for site in sites(api)],
         "products": [
             (p["sku"], p["stock"], len(p["images"]))
@@ -125,34 +127,34 @@ def everything_shown(api: Api) -> dict[str, Any]:
         ),
     }
     leads = api.get("/api/forms/collection-list?size=500")["collections"]
-    shown["leads"] = sorted((lead["name"], lead["status"], len(lead["data"])) for lead in leads)
-    shown["clients"] = sorted(
+    contents["leads"] = sorted((lead["name"], lead["status"], len(lead["data"])) for lead in leads)
+    contents["clients"] = sorted(
         (client["name"], client["leadsCount"]) for client in api.get("/api/clients/list")["clients"]
     )
-    shown["services"] = [
+    contents["services"] = [
         (s["name"], s["durationMin"], len(s["resourceIds"]), len(s["images"]))
         for s in api.get("/api/services/list")["services"]
     ]
-    shown["teachers"] = [
+    contents["teachers"] = [
         (r["name"], len(api.get(f"/api/resources/availability?resourceId={r['id']}")["rules"]))
         for r in resources(api)
         if r["photo"]
     ]
-    shown["time off"] = [t["reason"] for t in api.get("/api/resources/time-off")["timeOff"]]
-    shown["bookings"] = sorted(
+    contents["time off"] = [t["reason"] for t in api.get("/api/resources/time-off")["timeOff"]]
+    contents["bookings"] = sorted(
         (b["client"]["name"], b["serviceName"], b["status"])
         for b in api.get("/api/bookings/list")["bookings"]
     )
-    shown["forms"] = [form["title"] for form in api.get("/api/forms/list")["forms"]]
-    shown["agents"] = [agent["name"] for agent in api.get("/api/agents/list")["agents"]]
+    contents["forms"] = [form["title"] for form in api.get("/api/forms/list")["forms"]]
+    contents["agents"] = [agent["name"] for agent in api.get("/api/agents/list")["agents"]]
     folders = [{"id": None, "name": "", "children": api.get("/api/file-folders")["folders"]}]
     while folders:
         folder = folders.pop()
         folders += folder["children"]
         query = f"folderId={folder['id']}" if folder["id"] else ""
         files = api.get(f"/api/files/list?size=100&{query}")["files"]
-        shown[f"files in {folder['name']}"] = sorted(file["name"] for file in files)
-    return shown
+        contents[f"files in {folder['name']}"] = sorted(file["name"] for file in files)
+    return contents
 
 
 def test_every_list_has_records(
@@ -160,7 +162,7 @@ def test_every_list_has_records(
 ) -> None:
     monkeypatch.setattr(demo, "settings", lambda: replace(settings(), demo_balance=1000))
     api = seeded(data)
-    empty = [operation.name for operation in LISTS if not listed(api, operation)]
+    empty = [operation.name for operation in LISTS if not list_records(api, operation)]
     assert len(LISTS) >= 7
     assert empty == []
 
@@ -168,11 +170,11 @@ def test_every_list_has_records(
 @pytest.mark.slow
 def test_the_demo_is_a_bakery_with_images_of_products_and_on_pages(data: DataDir) -> None:
     api = seeded(data)
-    shown = everything_shown(api)
-    assert shown["sites"] == [BAKERY.site]
-    assert [sku for sku, *_ in shown["products"]] == [p.sku for p in BAKERY.products]
-    assert {images for *_, images in shown["products"]} == {1}
-    assert {page[0] for page in shown["pages"] if page[3]} == {"Home"}
+    contents = everything_shown(api)
+    assert contents["sites"] == [BAKERY.site]
+    assert [sku for sku, *_ in contents["products"]] == [p.sku for p in BAKERY.products]
+    assert {images for *_, images in contents["products"]} == {1}
+    assert {page[0] for page in contents["pages"] if page[3]} == {"Home"}
     site = sites(api)[0]["id"]
     home = api.get(f"/api/pages/list?projectId={site}")["pages"][0]
     html = api.get(f"/api/pages/{home['id']}")["page"]["html"]
@@ -184,10 +186,10 @@ def test_the_demo_is_a_bakery_with_images_of_products_and_on_pages(data: DataDir
 
 
 def test_the_site_has_a_form_and_leads_of_several_people(api: Api) -> None:
-    shown = everything_shown(api)
-    assert shown["forms"] == [BAKERY.order_form["title"], BAKERY.form["title"]]
-    assert len(shown["leads"]) == len(BAKERY.leads)
-    assert ("Anna Smith", 2) in shown["clients"]
+    contents = everything_shown(api)
+    assert contents["forms"] == [BAKERY.order_form["title"], BAKERY.form["title"]]
+    assert len(contents["leads"]) == len(BAKERY.leads)
+    assert ("Anna Smith", 2) in contents["clients"]
     stats = api.get("/api/crm/stats")
     assert (stats["created"], stats["conversion"]) == (5, 0.2)
     assert {"source": "newsletter", "count": 2} in stats["bySource"]
@@ -196,12 +198,14 @@ def test_the_site_has_a_form_and_leads_of_several_people(api: Api) -> None:
 def test_the_site_has_the_widget_and_the_booking_of_services(api: Api) -> None:
     (agent,) = api.get("/api/agents/list")["agents"]
     (site,) = sites(api)
-    found = api.get(f"/api/pages/list?projectId={site['id']}")["pages"]
-    html = {p["slug"]: api.get(f"/api/pages/{p['id']}")["page"]["html"] for p in found}
-    assert all(f'src="/widget.js" data-agent="{agent["id"]}"' in each for each in html.values())
+    listed_pages = api.get(f"/api/pages/list?projectId={site['id']}")["pages"]
+    html = {p["slug"]: api.get(f"/api/pages/{p['id']}")["page"]["html"] for p in listed_pages}
+    assert all(f'src="/widget.js" data-agent="{agent["id"]}"' in source for source in html.values())
     for service in api.get("/api/services/list")["services"]:
         assert f'<option value="{service["id"]}">' in html["classes"]
-    assert not any(settings().public_url in each for each in html.values())  # the port may change
+    assert not any(
+        settings().public_url in source for source in html.values()
+    )  # the port may change
 
 
 def test_an_older_demo_gets_missing_pages_and_keeps_the_others(api: Api, data: DataDir) -> None:
@@ -231,20 +235,21 @@ def test_there_are_posts_to_read_and_visits_in_the_statistics(api: Api) -> None:
     assert min(day["views"] for day in stats["series"]) > 0
     pages_of_site = api.get(f"/api/pages/list?projectId={site['id']}")["pages"]
     assert len(stats["topPages"]) == len(pages_of_site)
-    assert {each["host"] for each in stats["referrers"]} == set(BAKERY.referrers)
+    assert {stat["host"] for stat in stats["referrers"]} == set(BAKERY.referrers)
     assert stats["totals"]["leads"] > 0
 
 
 def test_the_staff_has_a_week_of_hours_and_bookable_services(api: Api) -> None:
-    shown = everything_shown(api)
-    assert shown["services"] == [
+    contents = everything_shown(api)
+    assert contents["services"] == [
         (service.name, service.minutes, bound, 1)
         for service, bound in zip(SCHOOL.services, (1, 1, 2), strict=True)
     ]
-    assert shown["teachers"] == [(SCHOOL.teachers[0].name, 5), (SCHOOL.teachers[1].name, 5)]
-    assert shown["time off"] == [SCHOOL.holidays]
-    assert shown["bookings"] == sorted(
-        (each.client, SCHOOL.services[each.service].name, each.status) for each in SCHOOL.bookings
+    assert contents["teachers"] == [(SCHOOL.teachers[0].name, 5), (SCHOOL.teachers[1].name, 5)]
+    assert contents["time off"] == [SCHOOL.holidays]
+    assert contents["bookings"] == sorted(
+        (booking.client, SCHOOL.services[booking.service].name, booking.status)
+        for booking in SCHOOL.bookings
     )
 
 
@@ -260,20 +265,20 @@ def test_the_demo_has_a_public_bot_with_money(
     (agent,) = api.get("/api/agents/list")["agents"]
     assert (agent["name"], agent["model"]) == (BAKERY.agent["name"], "demo")
     assert (agent["isActive"], agent["isPrivate"]) == (True, False)
-    left = as_operator("get_balance", account=EMAIL)["available"]
-    assert 900 < left < 1000  # the demo's dialogs have spent the rest
+    available = as_operator("get_balance", account=EMAIL)["available"]
+    assert 900 < available < 1000  # the demo's dialogs have spent the rest
     first, second = api.get(f"/api/agents/dialogs?agentId={agent['id']}")["dialogs"]
     assert (bool(first["leadId"]), second["leadId"]) == (True, None)
     seed(data)
-    assert as_operator("get_balance", account=EMAIL)["available"] == left
+    assert as_operator("get_balance", account=EMAIL)["available"] == available
 
 
 def test_the_demo_bot_can_do_everything_that_bots_can_do(api: Api) -> None:
     (agent,) = api.get("/api/agents/list")["agents"]
-    shown = api.get(f"/api/agents/{agent['id']}")["agent"]
-    assert shown["capabilities"] == list(CAPABILITIES)
-    titles = {each["id"]: each["title"] for each in api.get("/api/forms/list")["forms"]}
-    assert titles[shown["orderFormId"]] == BAKERY.order_form["title"]
+    shown_agent = api.get(f"/api/agents/{agent['id']}")["agent"]
+    assert shown_agent["capabilities"] == list(CAPABILITIES)
+    titles = {form["id"]: form["title"] for form in api.get("/api/forms/list")["forms"]}
+    assert titles[shown_agent["orderFormId"]] == BAKERY.order_form["title"]
     (source,) = api.get(f"/api/agents/{agent['id']}/knowledge")["sources"]
     assert source["status"] == "ready"
 
@@ -281,13 +286,13 @@ def test_the_demo_bot_can_do_everything_that_bots_can_do(api: Api) -> None:
 def test_an_older_demo_bot_keeps_the_capabilities_that_were_chosen(api: Api, data: DataDir) -> None:
     (agent,) = api.get("/api/agents/list")["agents"]
     path = f"/api/agents/{agent['id']}"
-    for before, after in ((["slots"], ["slots"]), (["catalog"], list(CAPABILITIES))):
-        api.call("PUT", path, {"capabilities": before})
+    for old_stages, new_stages in ((["slots"], ["slots"]), (["catalog"], list(CAPABILITIES))):
+        api.call("PUT", path, {"capabilities": old_stages})
         with data.lock_demo():
             steps = [step for step in data.demo["steps"] if step != "allow_actions"]
             data.demo = {**data.demo, "steps": steps}
         seed(data)
-        assert api.get(path)["agent"]["capabilities"] == after
+        assert api.get(path)["agent"]["capabilities"] == new_stages
     assert len(api.get("/api/forms/list")["forms"]) == 2
 
 
@@ -310,17 +315,17 @@ def test_an_older_demo_without_money_gets_some(
 def test_a_later_start_adds_and_restores_nothing(api: Api, data: DataDir) -> None:
     gone = api.get("/api/products/list")["products"][0]["id"]
     api.post("/api/products/delete", {"id": gone})
-    before = everything_shown(api)
-    again = seeded(data)
-    assert again.token == api.token
-    assert everything_shown(again) == before
+    old_contents = everything_shown(api)
+    seeded_again = seeded(data)
+    assert seeded_again.token == api.token
+    assert everything_shown(seeded_again) == old_contents
 
 
 @pytest.mark.slow
 def test_another_process_on_the_database_adds_nothing(api: Api, tmp_path: Path) -> None:
-    before = everything_shown(api)
+    old_contents = everything_shown(api)
     guest = seeded(DataDir(tmp_path / "guest"))
-    assert everything_shown(guest) == before
+    assert everything_shown(guest) == old_contents
 
 
 class Killed(BaseException):
@@ -406,23 +411,23 @@ def test_a_demo_without_records_gets_them_at_a_later_start(small: None, data: Da
 
 
 def test_a_demo_keeps_the_language_in_which_it_was_created(api: Api, data: DataDir) -> None:
-    before = everything_shown(api)
+    old_contents = everything_shown(api)
     with data.lock_demo():
         data.demo = {**data.demo, "steps": []}
     seed(data, language="ru")
-    assert everything_shown(api) == before
+    assert everything_shown(api) == old_contents
 
 
 def test_an_english_demo_shows_no_russian(api: Api) -> None:
-    shown = json.dumps(everything_shown(api), ensure_ascii=False)
+    contents = json.dumps(everything_shown(api), ensure_ascii=False)
     for site in sites(api):
         for page in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]:
             html = api.get(f"/api/pages/{page['id']}")["page"]["html"]
             assert '<html lang="en">' in html
-            shown += html
+            contents += html
     (agent,) = api.get("/api/agents/list")["agents"]
-    shown += json.dumps(api.get(f"/api/agents/{agent['id']}")["agent"], ensure_ascii=False)
-    assert not re.findall("[а-яё]+", shown, re.IGNORECASE)
+    contents += json.dumps(api.get(f"/api/agents/{agent['id']}")["agent"], ensure_ascii=False)
+    assert not re.findall("[а-яё]+", contents, re.IGNORECASE)
 
 
 def test_both_languages_have_the_same_records() -> None:
@@ -436,7 +441,7 @@ def test_both_languages_have_the_same_records() -> None:
         for language in LANGUAGES
     )
     del english["bakery"]["categories"], russian["bakery"]["categories"]  # their keys are names
-    assert without_texts(english) == without_texts(russian)
+    assert mask_texts(english) == mask_texts(russian)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -450,19 +455,19 @@ def test_names_that_records_refer_to_exist(language: Language) -> None:
     assert {name for teacher in offer.teachers for name in teacher.services} == services
 
 
-def without_texts(value: Any) -> Any:
+def mask_texts(value: Any) -> Any:
     """Return a value with the same numbers and types, and ``str`` for each text."""
     if isinstance(value, dict):
-        return {key: without_texts(member) for key, member in value.items()}
+        return {key: mask_texts(member) for key, member in value.items()}
     if isinstance(value, list):
-        return [without_texts(element) for element in value]
+        return [mask_texts(element) for element in value]
     return str if isinstance(value, str) else value
 
 
 def test_the_key_and_the_password_are_stored(api: Api, data: DataDir) -> None:
-    kept = json.loads((data.path / "demo.json").read_text())
-    assert kept["key"] == api.token
-    assert kept["password"]
+    stored_demo = json.loads((data.path / "demo.json").read_text())
+    assert stored_demo["key"] == api.token
+    assert stored_demo["password"]
 
 
 @pytest.mark.parametrize("product", [p for p in BAKERY.products if p.barcode], ids=lambda p: p.sku)
@@ -493,8 +498,8 @@ class TestWebhook:
 
     @staticmethod
     def _urls(data: DataDir) -> list[str]:
-        found = as_operator("list_webhooks", workspaceId=data.demo["workspaceId"])
-        return [each["url"] for each in found["webhooks"]]
+        webhooks = as_operator("list_webhooks", workspaceId=data.demo["workspaceId"])
+        return [webhook["url"] for webhook in webhooks["webhooks"]]
 
     def test_it_is_created_once_and_its_secret_is_kept(self, data: DataDir) -> None:
         seed(data)

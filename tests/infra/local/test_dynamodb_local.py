@@ -264,11 +264,11 @@ class TestDynamoDBLocal:
         assert count_to(first, 40) == 40
         os.killpg(first.pid, signal.SIGKILL)
         first.stop()
-        again = dynamodb.start(tmp_path)
+        second_database = dynamodb.start(tmp_path)
         try:
-            assert count_to(again, 10) == 50
+            assert count_to(second_database, 10) == 50
         finally:
-            again.stop()
+            second_database.stop()
 
     @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
     def test_only_loopback_is_listened_on(self) -> None:

@@ -17,16 +17,16 @@ REQUEST = {"method": "GET", "route": "/api/projects/list", "status": 200, "ms": 
 def restored_loggers() -> Iterator[None]:
     """Restore the loggers after a test."""
     root = logging.getLogger("chalicelib")
-    kept = root.handlers[:], root.level, root.propagate
+    old_logging = root.handlers[:], root.level, root.propagate
     yield
     for handler in root.handlers[1:]:
         handler.close()
-    root.handlers[:], root.level, root.propagate = kept
+    root.handlers[:], root.level, root.propagate = old_logging
 
 
 @pytest.fixture
-def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_logs, "on_terminal", lambda: True)
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_logs, "is_terminal", lambda: True)
 
 
 def logged(path: Path) -> list[dict[str, object]]:
@@ -34,7 +34,7 @@ def logged(path: Path) -> list[dict[str, object]]:
 
 
 def test_a_request_is_one_short_line_on_a_terminal_and_json_in_the_file(
-    on_terminal: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], time: Time
+    terminal: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], time: Time
 ) -> None:
     local_logs.configure(tmp_path / "service.log")
     logging.getLogger("chalicelib.x").info("request", extra=REQUEST)
@@ -48,16 +48,16 @@ def test_a_request_is_one_short_line_on_a_terminal_and_json_in_the_file(
 
 
 def test_a_crash_shows_its_traceback_on_a_terminal(
-    on_terminal: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    terminal: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     local_logs.configure(tmp_path / "service.log")
     try:
         _ = 1 / 0
     except ZeroDivisionError:
         logging.getLogger("chalicelib.x").exception("a handler crashed")
-    shown = capsys.readouterr().err
-    assert "error: a handler crashed\nTraceback" in shown
-    assert "ZeroDivisionError: division by zero" in shown
+    stderr = capsys.readouterr().err
+    assert "error: a handler crashed\nTraceback" in stderr
+    assert "ZeroDivisionError: division by zero" in stderr
 
 
 @pytest.mark.parametrize("setting", ["json", None])
@@ -68,7 +68,7 @@ def test_stderr_gets_json_in_a_pipe_or_on_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if setting:
-        monkeypatch.setattr(local_logs, "on_terminal", lambda: True)
+        monkeypatch.setattr(local_logs, "is_terminal", lambda: True)
         monkeypatch.setenv("LOG", setting)
     local_logs.configure(tmp_path / "service.log")
     logging.getLogger("chalicelib.x").info("request", extra=REQUEST)

@@ -20,9 +20,9 @@ FIND = [str(ROOT / "infra" / "local" / "find-python")]
 def machine(tmp_path: Path) -> Path:
     """Make a folder the whole PATH, with a few standard tools."""
     for tool in ("sh", "cat"):
-        found = shutil.which(tool)
-        assert found
-        (tmp_path / tool).symlink_to(found)
+        executable = shutil.which(tool)
+        assert executable
+        (tmp_path / tool).symlink_to(executable)
     return tmp_path
 
 
@@ -37,7 +37,7 @@ def python(version: str, path: str) -> str:
     return f'case "$2" in *"\'{version}\'"*) echo {path} ;; *) exit 1 ;; esac'
 
 
-def found(machine: Path, *versions: str) -> str:
+def find_python_name(machine: Path, *versions: str) -> str:
     environment = {**os.environ, "PATH": str(machine)}
     run = subprocess.run(
         [*FIND, *versions], check=False, capture_output=True, text=True, env=environment
@@ -51,15 +51,15 @@ class TestFindPython:
     def test_the_first_available_version_is_printed(self, machine: Path) -> None:
         install_script(machine, "python3.11", python("3.11", "/opt/eleven"))
         install_script(machine, "python3.12", python("3.12", "/opt/twelve"))
-        assert found(machine, "3.13", "3.12", "3.11") == "/opt/twelve"
-        assert found(machine, "3.11", "3.12", "3.13") == "/opt/eleven"
+        assert find_python_name(machine, "3.13", "3.12", "3.11") == "/opt/twelve"
+        assert find_python_name(machine, "3.11", "3.12", "3.13") == "/opt/eleven"
 
     def test_a_shim_that_does_not_run_is_skipped(self, machine: Path) -> None:
         install_script(
             machine, "python3.13", "echo 'pyenv: python3.13: command not found' >&2; exit 127"
         )
         install_script(machine, "python3.12", python("3.12", "/opt/twelve"))
-        assert found(machine, "3.13", "3.12") == "/opt/twelve"
+        assert find_python_name(machine, "3.13", "3.12") == "/opt/twelve"
 
     def test_a_shim_is_resolved_to_its_version(self, machine: Path) -> None:
         install_script(
@@ -70,15 +70,15 @@ class TestFindPython:
             machine, "pyenv-root/versions/3.13.0/bin/python", python("3.13", "/opt/thirteen")
         )
         install_script(machine, "python3.12", python("3.12", "/opt/twelve"))
-        assert found(machine, "3.13", "3.12") == "/opt/thirteen"
+        assert find_python_name(machine, "3.13", "3.12") == "/opt/thirteen"
 
     def test_python3_is_recognised_by_its_version(self, machine: Path) -> None:
         install_script(machine, "python3", python("3.12", "/opt/three"))
-        assert found(machine, "3.13", "3.12") == "/opt/three"
+        assert find_python_name(machine, "3.13", "3.12") == "/opt/three"
 
     def test_nothing_is_printed_if_there_is_no_python(self, machine: Path) -> None:
         install_script(machine, "python3", python("3.9", "/opt/old"))
-        assert found(machine, "3.13", "3.12", "3.11") == ""
+        assert find_python_name(machine, "3.13", "3.12", "3.11") == ""
 
     def test_the_path_of_the_interpreter_and_not_of_its_link_is_printed(
         self, machine: Path
@@ -86,7 +86,7 @@ class TestFindPython:
         pytest.importorskip("ensurepip")
         path = Path(sys.executable).resolve()
         (machine / "python3").symlink_to(path)
-        assert found(machine, "{}.{}".format(*sys.version_info)) == str(path)
+        assert find_python_name(machine, "{}.{}".format(*sys.version_info)) == str(path)
 
 
 def pins(*files: str) -> set[tuple[str, str]]:

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.usefixtures("database")
 
 def test_the_same_seed_makes_the_same_records_and_a_longer_run_starts_with_them() -> None:
     def values(count: int, number: int) -> list[dict[str, object]]:
-        made = records("w", "products", count, number)
-        return [record.attribute_values for record in made]
+        seeded_records = records("w", "products", count, number)
+        return [record.attribute_values for record in seeded_records]
 
     assert values(5, 1) == values(9, 1)[:5]
     assert values(5, 1) != values(5, 2)
@@ -35,12 +35,12 @@ def test_leads_have_their_forms_clients_and_statistics() -> None:
     assert counters.read("w", "CLIENT")["total"] == 23
     lead = next(records("w", "leads", 45, 1))
     assert LEADS.find_by("w", "phone", lead.phone) == [
-        each.id for each in LEADS.entries("w", client_id=lead.client_id)
+        lead.id for lead in LEADS.entries("w", client_id=lead.client_id)
     ]
     assert CLIENTS.find("w", lead.client_id)
     day = FIRST_MADE_AT.date()
-    counted = metrics.read("w", crm_metrics.subject(), day, day)[day]
-    assert counted.totals["created"] == 45
+    counts = metrics.read("w", crm_metrics.subject(), day, day)[day]
+    assert counts.totals["created"] == 45
 
 
 def test_bookings_have_their_resources_and_clients() -> None:
@@ -61,8 +61,8 @@ def test_a_stopped_run_continues_where_it_was() -> None:
     assert sum(seed("w", "products", 500)) == 500
     assert counters.read("w", "PRODUCT")["total"] == 500
     assert counters.read("w", "CATEGORY")["total"] == 40
-    made = {category.id for category in categories.read_all("w")}
-    assert {product.category_id for product in records("w", "products", 500, 1)} <= made
+    category_ids = {category.id for category in categories.read_all("w")}
+    assert {product.category_id for product in records("w", "products", 500, 1)} <= category_ids
     assert PRODUCTS.page("w", Query(1, 20, "price")).total == 500
     assert sum(seed("w", "products", 500)) == 500
     assert counters.read("w", "PRODUCT")["total"] == 500

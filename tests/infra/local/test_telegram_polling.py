@@ -67,4 +67,4 @@ def test_without_a_token_nothing_is_polled(
     reload_settings()
     assert settings().telegram_bot_token == ""
     telegram_polling.run_in_background()
-    assert "telegram-polling" not in {each.name for each in threading.enumerate()}
+    assert "telegram-polling" not in {thread.name for thread in threading.enumerate()}

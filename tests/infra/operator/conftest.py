@@ -36,13 +36,13 @@ def _bakery(
 
     def make() -> tuple[Furnished, Path]:
         # Those of the fixture are as old as the run, which may be later than ``time``.
-        made = furnish(api, owner, Things.made_with(api), txt_records)
+        bakery = furnish(api, owner, Things.made_with(api), txt_records)
         path = tmp_path_factory.mktemp("export") / "bakery.zip"
-        run("export", "--workspace", made.workspace, "--out", str(path))
-        return replace(made, answers=made.reads), path
+        run("export", "--workspace", bakery.workspace, "--out", str(path))
+        return replace(bakery, answers=bakery.reads), path
 
-    made: tuple[Furnished, Path] = snapshots.once(f"bakery of {owner.workspace.id}", make)
-    return made
+    export: tuple[Furnished, Path] = snapshots.once(f"bakery of {owner.workspace.id}", make)
+    return export
 
 
 @pytest.fixture

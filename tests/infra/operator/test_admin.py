@@ -41,12 +41,12 @@ class TestCreateAccount:
 
     def test_create_account_refuses_an_email_in_use(self, operator: Operator) -> None:
         operator.create_account("ann@example.com")
-        before = all_rows()
+        old_rows = all_rows()
         line = operator.run_failing(
             "create-account", "--email", "ANN@example.com", "--password", "long enough"
         )
         assert "ANN@example.com has an account already" in line
-        assert all_rows() == before
+        assert all_rows() == old_rows
 
     @pytest.mark.parametrize(
         ("email", "password", "expected"),
@@ -114,10 +114,10 @@ class TestCreateWorkspace:
         self, owner: str, name: str, more: tuple[str, ...], expected: str, operator: Operator
     ) -> None:
         operator.create_account("ann@example.com")
-        before = all_rows()
+        old_rows = all_rows()
         line = operator.run_failing("create-workspace", "--owner", owner, "--name", name, *more)
         assert expected in line
-        assert all_rows() == before
+        assert all_rows() == old_rows
 
 
 class TestSetWorkspace:
@@ -158,9 +158,9 @@ class TestSetWorkspace:
     def test_set_workspace_refuses_invalid_and_missing_values(
         self, words: tuple[str, ...], expected: str, operator: Operator, workspace: str
     ) -> None:
-        before = all_rows()
+        old_rows = all_rows()
         assert expected in operator.run_failing("set-workspace", "--workspace", workspace, *words)
-        assert all_rows() == before
+        assert all_rows() == old_rows
 
     def test_set_workspace_refuses_an_unknown_workspace(self, operator: Operator) -> None:
         words = ("set-workspace", "--workspace", "nowhere", "--country", "DE")
@@ -186,7 +186,7 @@ class TestSetWorkspace:
         leads = api.get("/api/forms/collection-list")["collections"]
         assert [lead["phone"] for lead in leads] == ["+491707654321", phone]
         assert api.get("/api/forms/collection-find?phone=01707654321")["total"] == 1
-        days = [each["date"] for each in api.get("/api/crm/stats")["series"]]
+        days = [day["date"] for day in api.get("/api/crm/stats")["series"]]
         assert time.now.date().isoformat() == "2027-01-15"
         assert days[-1] == "2027-01-16"
 
@@ -204,16 +204,21 @@ class TestAddMember:
 
     def test_added_member_sees_the_workspace(self, operator: Operator, workspace: str) -> None:
         operator.create_account("bob@example.com")
-        own = operator.run("create-workspace", "--owner", "bob@example.com", "--name", "Bob's")
-        api = Api(operator.create_key(own["workspaceId"])["token"])
+        new_workspace = operator.run(
+            "create-workspace", "--owner", "bob@example.com", "--name", "Bob's"
+        )
+        api = Api(operator.create_key(new_workspace["workspaceId"])["token"])
         assert len(api.get("/api/workspaces/list")["workspaces"]) == 1
         words = ("--workspace", workspace, "--email", "bob@example.com")
         for role in ("member", "manager"):
             operator.run("add-member", *words, "--role", role)
             data = api.get("/api/workspaces/list")
-            assert data["activeWorkspaceId"] == own["workspaceId"]
-            shown = {w["id"]: (w["role"], w["isOwner"]) for w in data["workspaces"]}
-            assert shown == {own["workspaceId"]: ("owner", True), workspace: (role, False)}
+            assert data["activeWorkspaceId"] == new_workspace["workspaceId"]
+            workspaces_shown = {w["id"]: (w["role"], w["isOwner"]) for w in data["workspaces"]}
+            assert workspaces_shown == {
+                new_workspace["workspaceId"]: ("owner", True),
+                workspace: (role, False),
+            }
 
     @pytest.mark.parametrize(
         ("email", "more", "expected"),
@@ -228,10 +233,10 @@ class TestAddMember:
         self, email: str, more: tuple[str, ...], expected: str, operator: Operator, workspace: str
     ) -> None:
         operator.create_account("bob@example.com")
-        before = all_rows()
+        old_rows = all_rows()
         line = operator.run_failing("add-member", "--workspace", workspace, "--email", email, *more)
         assert expected in line
-        assert all_rows() == before
+        assert all_rows() == old_rows
 
     def test_add_member_refuses_an_unknown_workspace(self, operator: Operator) -> None:
         operator.create_account("bob@example.com")
@@ -249,9 +254,9 @@ class TestTransfer:
         imported = operator.run("import", str(path), "--ids", "new")
         assert imported["workspaceId"] != workspace
         assert imported["slug"].endswith("-2")
-        again = operator.invoke("import", str(path))
-        assert (again.exit_code, again.stdout) == (1, "")
-        assert "already exists" in again.stderr
+        second_import = operator.invoke("import", str(path))
+        assert (second_import.exit_code, second_import.stdout) == (1, "")
+        assert "already exists" in second_import.stderr
 
 
 class TestSetPlan:
@@ -297,12 +302,12 @@ class TestSetPlan:
     def test_set_plan_refuses_unknown_plans_and_workspaces(
         self, operator: Operator, workspace: str
     ) -> None:
-        before = all_rows()
+        old_rows = all_rows()
         words = ("--workspace", workspace, "--plan", "gold")
         assert "gold" in operator.run_failing("set-plan", *words)
         words = ("--workspace", "nowhere", "--plan", "free")
         assert "nowhere" in operator.run_failing("set-plan", *words)
-        assert all_rows() == before
+        assert all_rows() == old_rows
 
     def test_set_plan_works_with_many_expired_keys(
         self, operator: Operator, workspace: str, time: Time, monkeypatch: pytest.MonkeyPatch
@@ -318,26 +323,26 @@ class TestSetPlan:
         self, operator: Operator, workspace: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real = api_keys.read_all
-        made: list[str] = []
+        created_ids: list[str] = []
 
-        def of_workspace(workspace_id: str) -> list[api_keys.ApiKeyRow]:
+        def stored_keys(workspace_id: str) -> list[api_keys.ApiKeyRow]:
             keys = real(workspace_id)
-            if not made:
-                made.append("")  # create_key also lists the keys
-                made[0] = operator.create_key(workspace)["token"]
+            if not created_ids:
+                created_ids.append("")  # create_key also lists the keys
+                created_ids[0] = operator.create_key(workspace)["token"]
             return keys
 
-        monkeypatch.setattr(api_keys, "read_all", of_workspace)
+        monkeypatch.setattr(api_keys, "read_all", stored_keys)
         operator.set_plan(workspace, "free")
-        assert Api(made[0]).refused("GET", LIST).data["code"] == "plan_required"
+        assert Api(created_ids[0]).refused("GET", LIST).data["code"] == "plan_required"
 
 
 def test_list_of_workspaces_has_the_same_fields_for_one_that_the_operator_created(
     operator: Operator, new_owner: Callable[..., Owner]
 ) -> None:
     operator.create_account("ann@example.com")
-    made = operator.run("create-workspace", "--owner", "ann@example.com", "--name", "Workspace")
-    by_operator = Api(operator.create_key(made["workspaceId"])["token"])
+    created = operator.run("create-workspace", "--owner", "ann@example.com", "--name", "Workspace")
+    by_operator = Api(operator.create_key(created["workspaceId"])["token"])
     by_tests = new_owner().api()
     first, second = (
         set(api.get("/api/workspaces/list")["workspaces"][0]) for api in (by_operator, by_tests)

@@ -39,16 +39,16 @@ WRITTEN_BY_HAND = {"import-products", "export-products", "export", "import", "te
 
 class TestOptions:
     def test_options_are_required_or_have_a_default_in_the_help(self, operator: Operator) -> None:
-        told = operator.invoke("create-workspace", "--help").stdout
-        assert "[required]" in told.split("--account")[1].split("--name")[0]
+        help_text = operator.invoke("create-workspace", "--help").stdout
+        assert "[required]" in help_text.split("--account")[1].split("--name")[0]
         for name in ("--plan", "--timezone", "--country"):
-            assert "[required]" not in told.split(name)[1].split("--")[0]
-        assert "[default: Europe/Moscow]" in " ".join(told.split())
+            assert "[required]" not in help_text.split(name)[1].split("--")[0]
+        assert "[default: Europe/Moscow]" in " ".join(help_text.split())
 
     def test_every_operator_only_operation_is_used_by_a_command(self) -> None:
         commands = operation_commands.commands()
         assert set(COMMANDS) - WRITTEN_BY_HAND <= set(commands)
-        names = {each.name for each in REGISTRY.select(Audience.OPERATOR)}
+        names = {operation.name for operation in REGISTRY.select(Audience.OPERATOR)}
         assert set(operation_commands.DIFFERENCES) <= names
         assert names >= operation_commands.NO_COMMANDS
         assert len(commands) == len(operator_s_own()) - len(operation_commands.NO_COMMANDS)
@@ -59,11 +59,11 @@ class TestOptions:
             for option in command.params:
                 assert isinstance(option, click.Option)
                 assert option.help, (name, option.name)
-                for each in option.opts:
-                    assert re.fullmatch("--[a-z]+(-[a-z]+)*", each), (name, each)
+                for option_name in option.opts:
+                    assert re.fullmatch("--[a-z]+(-[a-z]+)*", option_name), (name, option_name)
 
     @pytest.mark.parametrize(
-        ("typed", "sent"),
+        ("words", "arguments"),
         [
             (("--daily", "none", "--weekly", "500"), {"daily": None, "weekly": 500}),
             ((), {}),
@@ -71,8 +71,8 @@ class TestOptions:
     )
     def test_omitted_options_are_not_sent_and_none_is_null(
         self,
-        typed: tuple[str, ...],
-        sent: dict[str, Any],
+        words: tuple[str, ...],
+        arguments: dict[str, Any],
         operator: Operator,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -80,8 +80,8 @@ class TestOptions:
         monkeypatch.setattr(
             operation_commands, "call", lambda _, arguments: calls.append(arguments) or {}
         )
-        operator.run("set-bot-limits", "--agent", "a", *typed)
-        assert calls == [{"agentId": "a", **sent}]
+        operator.run("set-bot-limits", "--agent", "a", *words)
+        assert calls == [{"agentId": "a", **arguments}]
 
     def test_invalid_choice_is_refused_with_the_valid_ones(self, operator: Operator) -> None:
         line = operator.run_failing("set-plan", "--workspace", "x", "--plan", "gold")
@@ -98,7 +98,9 @@ class TestOptions:
 def operator_s_own() -> list[Operation]:
     """Return the operations that the operator may call, and keys may not."""
     return [
-        each for each in REGISTRY.select(Audience.OPERATOR) if Audience.KEY not in each.audience
+        operation
+        for operation in REGISTRY.select(Audience.OPERATOR)
+        if Audience.KEY not in operation.audience
     ]
 
 

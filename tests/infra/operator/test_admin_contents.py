@@ -79,24 +79,24 @@ class TestAddFile:
         self, operator: Operator, workspace: str, paper: Path
     ) -> None:
         first = operator.run(*self.words(workspace, paper))
-        again = operator.run(*self.words(workspace, paper, "БУМАГИ"))
-        assert first["folderId"] == again["folderId"]
+        second_file = operator.run(*self.words(workspace, paper, "БУМАГИ"))
+        assert first["folderId"] == second_file["folderId"]
 
     @pytest.mark.parametrize("folder", ["", "a/b", "x" * 101])
     def test_add_file_refuses_a_misleading_folder_name(
         self, folder: str, operator: Operator, workspace: str, paper: Path
     ) -> None:
-        before = all_rows()
+        old_rows = all_rows()
         assert "folder: expected" in operator.run_failing(*self.words(workspace, paper, folder))
-        assert all_rows() == before
+        assert all_rows() == old_rows
 
     def test_add_file_respects_the_quota(
         self, operator: Operator, workspace: str, paper: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 5)
-        before, objects = all_rows(), kept()
+        old_rows, objects = all_rows(), kept()
         assert "plan" in operator.run_failing(*self.words(workspace, paper))
-        assert all_rows() == before
+        assert all_rows() == old_rows
         assert kept() == objects
 
     def test_add_file_refuses_a_missing_or_too_large_file(
@@ -120,12 +120,12 @@ class TestEraseClient:
         lead = submit(form, name="Ada", phone="8 (495) 123-45-67")
         client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
         words = ("erase-client", "--workspace", workspace)
-        shown = operator.run(*words, "--phone", "+7 495 123 45 67", "--dry-run")
-        assert shown["erased"] is False
-        assert [each["phone"] for each in shown["found"]] == ["+74951234567"] * 2
+        dry_run = operator.run(*words, "--phone", "+7 495 123 45 67", "--dry-run")
+        assert dry_run["erased"] is False
+        assert [record["phone"] for record in dry_run["found"]] == ["+74951234567"] * 2
         assert api.get(f"/api/forms/collection/{lead}")["lead"]["phone"] == "+74951234567"
         printed = operator.run(*words, "--phone", "+7 495 123 45 67")
-        kinds = [(each["kind"], each["phone"]) for each in printed.pop("found")]
+        kinds = [(record["kind"], record["phone"]) for record in printed.pop("found")]
         assert kinds == [("client", None), ("lead", None)]
         assert printed == {
             "erased": True,
@@ -199,8 +199,8 @@ class TestBots:
     @pytest.fixture
     def agent(self, workspace: str, operator: Operator) -> str:
         api = Api(operator.create_key(workspace)["token"])
-        made: str = api.post("/api/agents/create", AGENT)["agent"]["id"]
-        return made
+        agent_id: str = api.post("/api/agents/create", AGENT)["agent"]["id"]
+        return agent_id
 
     def test_bots_are_switched_on_and_off(self, operator: Operator, agent: str) -> None:
         printed = operator.run("set-bot", "--agent", agent, "--active", "false")
@@ -216,20 +216,20 @@ class TestBots:
         words = ("--daily", "none", "--monthly", "900")
         printed = operator.run("set-bot-limits", "--agent", agent, *words)
         assert printed == {"agentId": agent, "daily": None, "weekly": 0, "monthly": 900}
-        shown = operator.run("bot-limits", "--agent", agent)
+        limits = operator.run("bot-limits", "--agent", agent)
         windows = ("daily", "weekly", "monthly")
-        assert [shown[each]["limit"] for each in windows] == [None, 0, 900]
-        assert [shown[each]["remaining"] for each in windows] == [None, 0, 900]
+        assert [limits[window]["limit"] for window in windows] == [None, 0, 900]
+        assert [limits[window]["remaining"] for window in windows] == [None, 0, 900]
         result = operator.invoke("set-bot-limits", "--agent", agent, "--daily", "many")
         assert (result.exit_code, "many" in result.stderr) == (1, True)
 
     def test_keys_of_bots_are_created_and_revoked(self, operator: Operator, agent: str) -> None:
-        made = operator.run("create-bot-key", "--agent", agent, "--name", "Site")
-        assert made.keys() == {"keyId", "token"}
-        assert bot_keys.is_key_of(agent, made["token"])
-        gone = operator.run("delete-bot-key", "--agent", agent, "--key", made["keyId"])
-        assert gone == {"keyId": made["keyId"]}
-        assert not bot_keys.is_key_of(agent, made["token"])
+        bot_key = operator.run("create-bot-key", "--agent", agent, "--name", "Site")
+        assert bot_key.keys() == {"keyId", "token"}
+        assert bot_keys.is_key_of(agent, bot_key["token"])
+        gone = operator.run("delete-bot-key", "--agent", agent, "--key", bot_key["keyId"])
+        assert gone == {"keyId": bot_key["keyId"]}
+        assert not bot_keys.is_key_of(agent, bot_key["token"])
 
     @pytest.mark.parametrize(
         "words",

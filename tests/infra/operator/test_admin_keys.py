@@ -40,10 +40,10 @@ class TestCreateKey:
         operator.run("revoke-key", "--key", printed["keyId"])
         refusal = api.refused("GET", LIST)
         secret = printed["token"].removeprefix("svc_live_")
-        stored = repr(all_rows())
-        assert tokens.digest(printed["token"]) in stored
-        assert secret[-4:] in stored
-        for text in (stored, caplog.text, refusal.body.decode()):
+        stored_rows = repr(all_rows())
+        assert tokens.digest(printed["token"]) in stored_rows
+        assert secret[-4:] in stored_rows
+        for text in (stored_rows, caplog.text, refusal.body.decode()):
             assert printed["token"] not in text
             assert secret[:-6] not in text
 
@@ -59,8 +59,10 @@ class TestCreateKey:
         scopes = [
             f"{area}:{right}" for area in (*areas, "agents", "blog") for right in ("read", "write")
         ]
-        wanted = [*scopes, "*:read", "*:write"]
-        assert set(operator.create_key(workspace, ",".join(wanted))["scopes"]) == set(wanted)
+        all_scopes = [*scopes, "*:read", "*:write"]
+        assert set(operator.create_key(workspace, ",".join(all_scopes))["scopes"]) == set(
+            all_scopes
+        )
 
     @pytest.mark.parametrize(
         ("scopes", "expected"),
@@ -79,12 +81,12 @@ class TestCreateKey:
     def test_create_key_refuses_an_unknown_scope_and_names_the_valid_ones(
         self, scopes: str, expected: str, operator: Operator, workspace: str
     ) -> None:
-        before = all_rows()
+        old_rows = all_rows()
         options = ("--workspace", workspace, "--name", "x", "--scopes", scopes)
         line = operator.run_failing("create-key", *options)
         assert expected in line
         assert "*:read" in line
-        assert all_rows() == before
+        assert all_rows() == old_rows
 
     def test_create_key_refuses_a_blank_name_and_an_unknown_workspace(
         self, operator: Operator, workspace: str
@@ -122,10 +124,10 @@ class TestCreateKey:
     def test_create_key_refuses_an_expiry_in_the_past(
         self, expires: str, operator: Operator, workspace: str, time: Time
     ) -> None:
-        before = all_rows()
+        old_rows = all_rows()
         options = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
         assert "future" in operator.run_failing("create-key", *options, "--expires", expires)
-        assert all_rows() == before
+        assert all_rows() == old_rows
 
     @pytest.mark.parametrize("expires", ["tomorrow", "", "31.01.2030", "2030-13-01"])
     def test_create_key_refuses_an_expiry_that_is_not_a_time(
@@ -212,12 +214,12 @@ class TestListKeys:
     def test_list_keys_prints_the_newest_key_first_and_no_tokens(
         self, operator: Operator, workspace: str
     ) -> None:
-        made = [operator.create_key(workspace) for _ in range(2)]
-        operator.run("revoke-key", "--key", made[0]["keyId"])
+        new_keys = [operator.create_key(workspace) for _ in range(2)]
+        operator.run("revoke-key", "--key", new_keys[0]["keyId"])
         printed = operator.run("list-keys", "--workspace", workspace)
-        shown = [(key["id"], key["state"]) for key in printed["keys"]]
-        assert shown == [(made[1]["keyId"], "live"), (made[0]["keyId"], "revoked")]
-        assert not any(key["token"] in str(printed) for key in made)
+        listed_keys = [(key["id"], key["state"]) for key in printed["keys"]]
+        assert listed_keys == [(new_keys[1]["keyId"], "live"), (new_keys[0]["keyId"], "revoked")]
+        assert not any(key["token"] in str(printed) for key in new_keys)
 
     def test_list_keys_refuses_an_unknown_workspace(self, operator: Operator) -> None:
         assert "No workspace has the id" in operator.run_failing(

@@ -13,7 +13,7 @@ from tests.factories.operator import Operator
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Print as on a terminal."""
-    monkeypatch.setattr(printing, "on_terminal", lambda: True)
+    monkeypatch.setattr(printing, "is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "200")
 
 
@@ -26,7 +26,7 @@ def account(operator: Operator) -> str:
     return "ann@example.com"
 
 
-def typed(operator: Operator, *words: str) -> str:
+def command_output(operator: Operator, *words: str) -> str:
     """Run a command that must succeed, and return its whole output."""
     result = operator.invoke(*words)
     assert result.exit_code == 0, result.output
@@ -36,19 +36,19 @@ def typed(operator: Operator, *words: str) -> str:
 def test_a_terminal_shows_a_table_with_the_fields_of_the_result(
     operator: Operator, account: str, terminal: None
 ) -> None:
-    shown = typed(operator, "balance", "--account", account)
-    assert [line.split() for line in shown.splitlines()][1:] == [
+    table = command_output(operator, "balance", "--account", account)
+    assert [line.split() for line in table.splitlines()][1:] == [
         ["available", "5000"],
         ["reserved", "0"],
         ["entries", "1"],
     ]
-    assert "a gift" not in shown
+    assert "a gift" not in table
 
 
 def test_a_terminal_shows_json_when_it_is_asked_for(
     operator: Operator, account: str, terminal: None
 ) -> None:
-    printed = json.loads(typed(operator, "balance", "--account", account, "--json"))
+    printed = json.loads(command_output(operator, "balance", "--account", account, "--json"))
     assert printed["available"] == 5000
 
 
@@ -56,13 +56,15 @@ def test_a_pipe_gets_one_json_object(operator: Operator, account: str) -> None:
     assert operator.run("ledger", "--account", account)["entries"][0]["kind"] == "topup"
 
 
-def entry(number: int, kind: str, amount: int, held: int, request: str | None) -> dict[str, Any]:
+def entry(
+    number: int, kind: str, amount: int, held_amount: int, request: str | None
+) -> dict[str, Any]:
     """Return an entry of a ledger."""
     return {
         "id": str(number),
         "kind": kind,
         "amount": amount,
-        "held": held,
+        "held": held_amount,
         "balanceAfter": 1000 - number,
         "requestId": request,
         "agentId": request and "bot",
@@ -79,8 +81,8 @@ def test_a_table_of_the_ledger_has_one_row_for_each_answer() -> None:
         entry(1, "topup", 1000, 0, None),
     ]
     rows = printing.one_row_an_answer({"entries": entries})["entries"]
-    shown = [(row["kind"], row["amount"], row["held"], row["balanceAfter"]) for row in rows]
-    assert shown == [
+    columns = [(row["kind"], row["amount"], row["held"], row["balanceAfter"]) for row in rows]
+    assert columns == [
         ("reserve", 0, 40, 995),
         ("settle", -7, 0, 996),
         ("adjust", -1, 0, 997),

@@ -32,10 +32,10 @@ def erase(workspace: str, email: str) -> None:
     as_operator("erase_client", workspaceId=workspace, email=email)
 
 
-def left(workspace: str, texts: list[str]) -> dict[str, list[str]]:
+def remaining_texts(workspace: str, texts: list[str]) -> dict[str, list[str]]:
     rows = {key: str(row) for key, row in rows_of(workspace).items() if "IDEMPOTENCY" not in key}
-    found = {text: [key for key, row in rows.items() if text in row] for text in texts}
-    return {text: keys for text, keys in found.items() if keys}
+    found_keys = {text: [key for key, row in rows.items() if text in row] for text in texts}
+    return {text: keys for text, keys in found_keys.items() if keys}
 
 
 @pytest.mark.parametrize("email", PEOPLE)
@@ -46,24 +46,26 @@ def test_a_copy_of_an_older_export_has_no_data_of_an_erased_person(
     printed = run("import", str(file), "--ids", "new")
     assert printed["erasedAgain"] > 0
     copy = printed["workspaceId"]
-    assert left(copy, [email, *PEOPLE[email]]) == {}
+    assert remaining_texts(copy, [email, *PEOPLE[email]]) == {}
     others = [other for other in PEOPLE if other != email]
-    assert left(copy, others).keys() == set(others)
+    assert remaining_texts(copy, others).keys() == set(others)
     original, copied = (
-        {noun: as_key(each, f"list_{noun}") for noun in ("leads", "clients", "bookings")}
-        for each in (bakery.workspace, copy)
+        {noun: as_key(workspace, f"list_{noun}") for noun in ("leads", "clients", "bookings")}
+        for workspace in (bakery.workspace, copy)
     )
-    for noun, listed in original.items():
-        assert _statuses(copied[noun]) == _statuses(listed)
-    again = run("import", str(file), "--ids", "new")
-    assert again["erasedAgain"] == printed["erasedAgain"]
+    for noun, old_records in original.items():
+        assert _statuses(copied[noun]) == _statuses(old_records)
+    second_import = run("import", str(file), "--ids", "new")
+    assert second_import["erasedAgain"] == printed["erasedAgain"]
 
 
-def _statuses(listed: Any) -> list[tuple[Any, Any]]:
+def _statuses(records_by_noun: Any) -> list[tuple[Any, Any]]:
     records = next(
-        value for value in listed.values() if isinstance(value, list) and isinstance(value[0], dict)
+        value
+        for value in records_by_noun.values()
+        if isinstance(value, list) and isinstance(value[0], dict)
     )
-    return [(each.get("status"), each.get("email")) for each in records]
+    return [(record.get("status"), record.get("email")) for record in records]
 
 
 def test_a_restored_workspace_has_no_data_of_an_erased_person(
@@ -74,7 +76,7 @@ def test_a_restored_workspace_has_no_data_of_an_erased_person(
     claim = workspaces.slug_claim(workspace)
     run_unit(bakery.workspace, None, lambda unit: (unit.delete(workspace), unit.delete(claim))[0])
     run("import", str(file))
-    assert left(bakery.workspace, ["Zoe Ray", "zoe.ray"]) == {}
+    assert remaining_texts(bakery.workspace, ["Zoe Ray", "zoe.ray"]) == {}
 
 
 def test_an_erasure_is_known_wherever_the_workspace_is_moved_to(
@@ -87,24 +89,24 @@ def test_an_erasure_is_known_wherever_the_workspace_is_moved_to(
     run("import", str(newer))
     assert clients.erased_ids(bakery.workspace)
     copy = run("import", str(file), "--ids", "new")["workspaceId"]
-    assert left(copy, ["Zoe Ray", "zoe.ray"]) == {}
+    assert remaining_texts(copy, ["Zoe Ray", "zoe.ray"]) == {}
 
 
 def test_a_file_has_no_secrets_of_bookings_and_an_import_makes_new_ones(
     bakery: Furnished, file: Path, empty: Callable[[], None]
 ) -> None:
-    before = secrets_of(bakery.workspace)
-    assert any(before.values())
-    with zipfile.ZipFile(file) as whole:
-        content = b"".join(whole.read(name) for name in whole.namelist())
+    old_secrets = secrets_of(bakery.workspace)
+    assert any(old_secrets.values())
+    with zipfile.ZipFile(file) as archive:
+        content = b"".join(archive.read(name) for name in archive.namelist())
     assert b"token_secret" not in content
-    assert not [each for each in before.values() if each and each.encode() in content]
+    assert not [secret for secret in old_secrets.values() if secret and secret.encode() in content]
     in_an_empty_place(empty, bakery.owner_email)
     run("import", str(file))
-    after = secrets_of(bakery.workspace)
-    assert after.keys() == before.keys()
-    assert all(after.values())
-    assert not {*after.values()} & {*before.values()}
+    new_secrets = secrets_of(bakery.workspace)
+    assert new_secrets.keys() == old_secrets.keys()
+    assert all(new_secrets.values())
+    assert not {*new_secrets.values()} & {*old_secrets.values()}
 
 
 def secrets_of(workspace: str) -> dict[str, str | None]:

@@ -184,8 +184,8 @@ def test_a_report_keeps_the_zeros_of_codes_in_a_spreadsheet() -> None:
 
 
 def test_images_may_be_on_separate_lines() -> None:
-    found = items('sku;фото\nA;"https://a.example/1,2.png\nhttps://a.example/3.png|"\n')
-    assert [each["url"] for each in found[0]["images"]] == [
+    imported_items = items('sku;фото\nA;"https://a.example/1,2.png\nhttps://a.example/3.png|"\n')
+    assert [image["url"] for image in imported_items[0]["images"]] == [
         "https://a.example/1,2.png",
         "https://a.example/3.png",
     ]
@@ -212,14 +212,14 @@ def test_faults_are_reported_by_row() -> None:
         "sku;price;stock;status\nA;dear;1;\n;1;1;\nB;1;half;\nC;1;1;gone\nD;1;1,5;\nE;1;1;;x\n"
         "F;1;1;;\nG;1;1\n"
     )
-    found = faults(text)
-    assert found[0] == 'price: expected a number, received "dear"'
-    assert found[1] == "sku: is required"
-    assert found[2] == 'stock: expected a number, received "half"'
-    assert found[3] == 'status: expected active or inactive, received "gone"'
-    assert found[4] == 'stock: expected a whole number, received "1,5"'
-    assert found[5] == "expected at most 4 cells, received 5"
-    assert found[6:] == [None, None]
+    faults_found = faults(text)
+    assert faults_found[0] == 'price: expected a number, received "dear"'
+    assert faults_found[1] == "sku: is required"
+    assert faults_found[2] == 'stock: expected a number, received "half"'
+    assert faults_found[3] == 'status: expected active or inactive, received "gone"'
+    assert faults_found[4] == 'stock: expected a whole number, received "1,5"'
+    assert faults_found[5] == "expected at most 4 cells, received 5"
+    assert faults_found[6:] == [None, None]
 
 
 def test_all_rows_that_share_an_sku_are_refused() -> None:
@@ -238,8 +238,8 @@ def test_a_corrected_report_can_be_imported() -> None:
     assert raw.startswith(b"\xef\xbb\xbfrow;sku;reason;")
     (line,) = csv.DictReader(io.StringIO(raw.decode("utf-8-sig")), delimiter=";")
     assert (line["row"], line["sku"], line["цвет"]) == ("2", "A", "red")
-    again = read(raw.replace(b"dear" + b";red", b"5;red"), "rubles")
-    assert [dict(row.item) for row in again.rows] == [{"sku": "A", "price": 500}]
+    corrected = read(raw.replace(b"dear" + b";red", b"5;red"), "rubles")
+    assert [dict(row.item) for row in corrected.rows] == [{"sku": "A", "price": 500}]
 
 
 def test_the_sku_of_a_row_is_empty_if_the_row_has_none() -> None:

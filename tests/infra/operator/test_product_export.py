@@ -63,7 +63,7 @@ def imported(operator: Operator, owner: Owner, path: Path, *more: str) -> dict[s
     )
 
 
-def whole(api: Api) -> list[Any]:
+def full_products(api: Api) -> list[Any]:
     """Return all products with complete descriptions."""
     return [read(api, product) for product in list_products(api)]
 
@@ -77,12 +77,12 @@ def compared(api: Api) -> list[Any]:
         row = by_id.get(category_id or "")
         return (*path(row["parentId"]), row["name"]) if row else ()
 
-    found = [
+    differences = [
         {name: value for name, value in product.items() if name not in OF_ITS_OWN}
         | {"category": path(product["categoryId"]), "images": len(product["images"])}
-        for product in whole(api)
+        for product in full_products(api)
     ]
-    return sorted(found, key=lambda one: (one["sortOrder"], repr(one)))
+    return sorted(differences, key=lambda one: (one["sortOrder"], repr(one)))
 
 
 def test_export_writes_every_field_completely(
@@ -145,12 +145,12 @@ def test_images_are_copied_to_another_workspace(
             images=[{"url": f"{IMAGE_SERVER}/1.png"}, {"url": f"{IMAGE_SERVER}/2.png"}],
         )
     export(operator, owner, table)
-    before = whole(api)
+    old_products = full_products(api)
     assert imported(operator, owner, table)["unchanged"] == 2
-    assert whole(api) == before
+    assert full_products(api) == old_products
     other = new_owner()
     assert imported(operator, other, table)["created"] == 2
-    for product, copy in zip(before, whole(other.api()), strict=True):
+    for product, copy in zip(old_products, full_products(other.api()), strict=True):
         assert [image["width"] for image in copy["images"]] == [
             image["width"] for image in product["images"]
         ]
@@ -178,7 +178,7 @@ def test_an_edited_table_changes_what_was_edited(
     table.write_bytes(table.read_bytes().replace(b'"100"', b'"250"').replace(b'"B"', b'"New"'))
     printed = imported(operator, owner, table)
     assert (printed["updated"], printed["unchanged"], printed["failed"]) == (2, 0, 0)
-    assert [product["price"] for product in whole(api)] == [250, 250]
+    assert [product["price"] for product in full_products(api)] == [250, 250]
     assert read(api, second)["name"] == "New"
     update(api, first, price=7)
     assert imported(operator, owner, table, "--dry-run")["wouldUpdate"] == 1
@@ -196,7 +196,7 @@ def test_a_report_of_refused_rows_is_read_as_the_table_is(
     report = Path(printed["report"])
     report.write_bytes(report.read_bytes().replace(b"gone", b"active"))
     assert imported(operator, owner, report)["updated"] == 1
-    (product,) = whole(api)
+    (product,) = full_products(api)
     assert (product["price"], product["description"]) == (7, " spaced ")
 
 
@@ -276,24 +276,26 @@ def test_exported_table_changes_nothing_here_and_creates_equal_products_elsewher
 ) -> None:
     owner, other = new_owner(), new_owner()
     api, theirs = owner.api(), other.api()
-    skus, made = set[str](), dict[tuple[str, ...], str]()
+    skus, skus_made = set[str](), dict[tuple[str, ...], str]()
     for fields, path, place in products:
         sku = fields.pop("sku", None)
         if sku is not None and fold(sku) not in skus:
             fields["sku"] = sku
             skus.add(fold(sku))
         for depth in range(1, len(path) + 1):
-            names, above = tuple(path[:depth]), made.get(tuple(path[: depth - 1]))
-            if names not in made:
-                made[names] = create_category(api, names[-1], parentId=above, slug=new_id().lower())
-        product = create(api, **fields, categoryId=made.get(tuple(path)))
+            names, above = tuple(path[:depth]), skus_made.get(tuple(path[: depth - 1]))
+            if names not in skus_made:
+                skus_made[names] = create_category(
+                    api, names[-1], parentId=above, slug=new_id().lower()
+                )
+        product = create(api, **fields, categoryId=skus_made.get(tuple(path)))
         if place:
             update(api, product, sortOrder=place)
     export(operator, owner, table)
-    before = whole(api)
+    old_products = full_products(api)
     printed = imported(operator, owner, table)
     assert (printed["unchanged"], printed["failed"]) == (len(products), 0)
-    assert whole(api) == before
+    assert full_products(api) == old_products
     for created, unchanged in ((len(products), 0), (0, len(products))):
         printed = imported(operator, other, table, "--create-categories")
         counts = (printed["created"], printed["unchanged"], printed["failed"])

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("reload_settings")
 
 
 @pytest.fixture
-def away(net: Internet) -> Server:
+def image_server(net: Internet) -> Server:
     """A server of images."""
     return serve_images(net)
 
@@ -66,22 +66,24 @@ class TestImportProducts:
         assert (first["name"], first["price"], first["stock"]) == ("Ржаной", 129_990, 5)
         assert [p["categoryId"] for p in (first, second)] == [bread, bread]
         assert second["stock"] is None
-        (made,) = [row for row in audit.latest(owner.workspace.id) if row.actor == "operator"][:1]
-        assert made.operation == "upsert_products"
+        (audit_event,) = [
+            row for row in audit.latest(owner.workspace.id) if row.actor == "operator"
+        ][:1]
+        assert audit_event.operation == "upsert_products"
 
         table.write_text("sku;price\na;7,50\nB;99\n")
         printed = operator.run(*words(owner, table))
         assert (printed["created"], printed["updated"], printed["unchanged"]) == (0, 1, 1)
-        after = list_products(api)[0]
-        assert after | {"updatedAt": ""} == first | {"price": 750, "updatedAt": ""}
+        product = list_products(api)[0]
+        assert product | {"updatedAt": ""} == first | {"price": 750, "updatedAt": ""}
 
     def test_dry_run_changes_nothing_and_reports_the_outcome(
         self, operator: Operator, owner: Owner, api: Api, table: Path
     ) -> None:
         table.write_text("sku;name;price;category\nA;a;1;New / Deep\nB;b;x;New\nC;c;1;New\n")
-        before = all_rows()
+        old_rows = all_rows()
         printed = operator.run(*words(owner, table, "--dry-run", "--create-categories"))
-        assert all_rows() == before
+        assert all_rows() == old_rows
         assert (printed["wouldCreate"], printed["failed"]) == (2, 1)
         assert printed["categoriesCreated"] == 2
         assert "created" not in printed
@@ -98,8 +100,12 @@ class TestImportProducts:
         ambiguous, unknown = (line["reason"] for line in reported(printed))
         assert "write the path" in ambiguous
         assert "--create-categories" in unknown
-        again = operator.run(*words(owner, table, "--create-categories"))
-        assert (again["created"], again["unchanged"], again["categoriesCreated"]) == (1, 1, 1)
+        second_import = operator.run(*words(owner, table, "--create-categories"))
+        assert (
+            second_import["created"],
+            second_import["unchanged"],
+            second_import["categoriesCreated"],
+        ) == (1, 1, 1)
 
     def test_creates_missing_categories_by_their_paths_once(
         self, operator: Operator, owner: Owner, api: Api, table: Path
@@ -111,7 +117,7 @@ class TestImportProducts:
         )
         printed = operator.run(*words(owner, table, "--create-categories"))
         tree = api.get("/api/categories/list?kind=product")["categories"]
-        by_id = {each["id"]: each["name"] for each in tree}
+        by_id = {category["id"]: category["name"] for category in tree}
         assert sorted(by_id.values()) == sorted(["Чай", "Чёрный", "Цейлон", "Кофе", *"ABCDE"])
         assert [by_id[p["categoryId"]] for p in list_products(api)] == ["Цейлон", "Чёрный", "Кофе"]
         assert (printed["failed"], printed["categoriesCreated"]) == (1, 8)
@@ -128,17 +134,17 @@ class TestImportProducts:
         assert (printed["created"], printed["failed"]) == (1, 5)
         lines = reported(printed)
         assert [line["row"] for line in lines] == ["2", "3", "4", "5", "6"]
-        said = [line["reason"] for line in lines]
+        reasons = [line["reason"] for line in lines]
         for part, reason in zip(
-            ("name", "price", "needs a name", "digit", "sku"), said, strict=True
+            ("name", "price", "needs a name", "digit", "sku"), reasons, strict=True
         ):
             assert part in reason
         report = Path(printed["report"])
         assert report.name == "goods.refused.csv"
         fixed = report.read_text(encoding="utf-8-sig").replace(";-1;", ";1;")
         report.write_text(fixed, encoding="utf-8-sig")
-        again = operator.run(*words(owner, report))
-        assert (again["created"], again["failed"]) == (1, 4)
+        second_import = operator.run(*words(owner, report))
+        assert (second_import["created"], second_import["failed"]) == (1, 4)
 
     def test_import_fetches_images_and_reports_failures(
         self,
@@ -146,7 +152,7 @@ class TestImportProducts:
         owner: Owner,
         api: Api,
         table: Path,
-        away: Server,
+        image_server: Server,
     ) -> None:
         table.write_text(
             f"sku;name;price;images\nA;a;1;{IMAGE_SERVER}/1.png|{IMAGE_SERVER}/none.png\n"
@@ -222,10 +228,14 @@ def test_five_hundred_rows_of_which_twenty_are_faulty(
     lines = reported(printed)
     assert [int(line["row"]) for line in lines] == list(range(2, 502, 25))
     assert all(line["reason"] for line in lines)
-    found = api.get("/api/products/list?size=1&sort=price&sortDir=desc")
-    assert (found["total"], found["products"][0]["price"]) == (480, 149_990)
-    again = operator.run(*words(owner, table))
-    assert (again["created"], again["updated"], again["unchanged"]) == (0, 0, 480)
+    products = api.get("/api/products/list?size=1&sort=price&sortDir=desc")
+    assert (products["total"], products["products"][0]["price"]) == (480, 149_990)
+    second_import = operator.run(*words(owner, table))
+    assert (second_import["created"], second_import["updated"], second_import["unchanged"]) == (
+        0,
+        0,
+        480,
+    )
 
 
 def test_categories_of_other_workspaces_are_unknown(
@@ -249,7 +259,7 @@ tin,Old tin,,Mill,,,false,Title,Default Title,,,,2,99.5,,,,,archived
 
 class TestShopifysExport:
     @pytest.fixture
-    def imported(self, operator: Operator, owner: Owner, table: Path, away: Server) -> Any:
+    def imported(self, operator: Operator, owner: Owner, table: Path, image_server: Server) -> Any:
         """The printed result of importing an export, and its messages."""
         text = SHOPIFY.format(photo=f"{IMAGE_SERVER}/1.png", other=f"{IMAGE_SERVER}/2.png")
         table.write_text(text, encoding="utf-8")
@@ -260,21 +270,21 @@ class TestShopifysExport:
     def test_each_variant_becomes_a_product_named_after_its_options(
         self, imported: Any, api: Api
     ) -> None:
-        shown = {each["sku"]: each for each in list_products(api)}
-        assert {sku: each["name"] for sku, each in shown.items()} == {
+        products = {product["sku"]: product for product in list_products(api)}
+        assert {sku: product["name"] for sku, product in products.items()} == {
             "MUG-R": "Mug / Red / L",
             "mug-Blue-S": "Mug / Blue / S",
             "TEA": "Black tea",
             "tin": "Old tin",
         }
-        red = shown["MUG-R"]
+        red = products["MUG-R"]
         assert (red["price"], red["stock"], red["barcode"]) == (129990, 5, "4006381333931")
         assert red["description"].strip() == "A large mug."
         assert len(red["images"]) == 2
-        assert red["categoryId"] == shown["mug-Blue-S"]["categoryId"] is not None
+        assert red["categoryId"] == products["mug-Blue-S"]["categoryId"] is not None
 
     def test_drafts_and_archived_products_are_inactive(self, imported: Any, api: Api) -> None:
-        statuses = {each["sku"]: each["status"] for each in list_products(api)}
+        statuses = {product["sku"]: product["status"] for product in list_products(api)}
         assert statuses == {
             "MUG-R": "active",
             "mug-Blue-S": "active",
@@ -283,7 +293,7 @@ class TestShopifysExport:
         }
 
     def test_a_negative_stock_is_imported_as_0_with_a_note(self, imported: Any, api: Api) -> None:
-        stocks = {each["sku"]: each["stock"] for each in list_products(api)}
+        stocks = {product["sku"]: product["stock"] for product in list_products(api)}
         assert (stocks["mug-Blue-S"], stocks["TEA"], stocks["tin"]) == (0, None, 2)
         assert "Row 3 (mug-Blue-S): stock: -3 is read as 0" in imported.stderr
 
@@ -293,8 +303,12 @@ class TestShopifysExport:
     def test_importing_it_again_creates_nothing(
         self, imported: Any, operator: Operator, owner: Owner, table: Path
     ) -> None:
-        again = operator.run(*words(owner, table, "--create-categories"))
-        assert (again["created"], again["updated"] + again["unchanged"], again["failed"]) == (
+        second_import = operator.run(*words(owner, table, "--create-categories"))
+        assert (
+            second_import["created"],
+            second_import["updated"] + second_import["unchanged"],
+            second_import["failed"],
+        ) == (
             0,
             4,
             0,

@@ -43,8 +43,10 @@ def retyped(cell: str) -> str:
     text = cell.strip()
     if re.fullmatch(r"[+-]?\d+([.,]\d+)?(e[+-]?\d+)?", text, re.IGNORECASE):
         number = float(text.replace(",", "."))
-        shown = f"{number:.5E}" if abs(number) >= 1e11 or "e" in text.lower() else f"{number:.10g}"
-        return shown.replace(".", ",")
+        displayed = (
+            f"{number:.5E}" if abs(number) >= 1e11 or "e" in text.lower() else f"{number:.10g}"
+        )
+        return displayed.replace(".", ",")
     if day := re.fullmatch(r"(\d\d?)[-/.](\d\d?)", text):
         return f"{int(day[1]):02}.{int(day[2]):02}.2027"
     if re.fullmatch(r"(\d\d?[- ])?(mar|may|sept|мар)[a-zа-я]*[- ]?\d*", text, re.IGNORECASE):
@@ -87,7 +89,7 @@ def save_with_libreoffice(path: Path, reading: str) -> None:
     path.write_bytes((folder / path.name).read_bytes())
 
 
-def whole(api: Api) -> list[Any]:
+def full_products(api: Api) -> list[Any]:
     return [read(api, product) for product in list_products(api)]
 
 
@@ -135,10 +137,10 @@ def test_a_table_that_a_spreadsheet_saved_changes_nothing(
         create(api, "No SKU", barcode=barcode, stock=0)
     export(operator, owner, table)
     save(table)
-    before = whole(api)
+    old_products = full_products(api)
     printed = imported(operator, owner, table)
-    assert (printed["unchanged"], printed["failed"]) == (len(before), 0)
-    assert whole(api) == before
+    assert (printed["unchanged"], printed["failed"]) == (len(old_products), 0)
+    assert full_products(api) == old_products
 
 
 TEXT = st.text("0123456789.,-/:% eEma'\\=\"\r\nя", min_size=1, max_size=12).filter(str.strip)
@@ -159,10 +161,10 @@ def test_no_text_changes_in_a_spreadsheet(
     save_again(table, ",")
     if saves == 2:
         save_again(table, ",")
-    before = whole(api)
+    old_products = full_products(api)
     printed = imported(operator, owner, table)
     assert (printed["unchanged"], printed["failed"]) == (len(texts), 0), text
-    assert whole(api) == before
+    assert full_products(api) == old_products
 
 
 class TestTablesOfFormerExports:
@@ -179,20 +181,22 @@ class TestTablesOfFormerExports:
 
     def write(self, table: Path, products: list[dict[str, Any]], *rows: str) -> None:
         """Write a table of ids and what the rows say of SKU, name, price and barcode."""
-        lines = [f"{each['id']};{row}" for each, row in zip(products, rows, strict=False)]
+        lines = [f"{product['id']};{row}" for product, row in zip(products, rows, strict=False)]
         header = "id;sku;name;price (kopecks);barcode"
         table.write_text("\n".join((header, *lines)) + "\n", encoding="utf-8-sig")
 
     def test_the_id_names_the_product_whose_sku_lost_its_zeros(
         self, products: Any, operator: Operator, owner: Owner, api: Api, table: Path
     ) -> None:
-        before = whole(api)
+        old_products = full_products(api)
         self.write(table, products, "123;A;100;36000291452", "123;B;100;")
         assert imported(operator, owner, table)["unchanged"] == 2
-        assert whole(api) == before
+        assert full_products(api) == old_products
         self.write(table, products, "123;New;100;", "123;B;250;")
         assert imported(operator, owner, table)["updated"] == 2
-        assert [(each["name"], each["sku"], each["price"]) for each in whole(api)] == [
+        assert [
+            (product["name"], product["sku"], product["price"]) for product in full_products(api)
+        ] == [
             ("New", "00123", 100),
             ("B", "0123", 250),
             ("C", "4006381333931", 100),
@@ -202,12 +206,12 @@ class TestTablesOfFormerExports:
     def test_a_shortened_sku_is_refused_and_changes_nothing(
         self, code: str, products: Any, operator: Operator, owner: Owner, api: Api, table: Path
     ) -> None:
-        before = whole(api)
+        old_products = full_products(api)
         self.write(table, products, "00123;A;100;", "0123;B;100;", f"{code};C;250;")
         printed = imported(operator, owner, table)
         assert (printed["unchanged"], printed["failed"]) == (2, 1)
         assert "expected all digits" in Path(printed["report"]).read_text(encoding="utf-8-sig")
-        assert whole(api) == before
+        assert full_products(api) == old_products
 
     def test_an_edited_sku_becomes_the_products_and_a_taken_one_is_refused(
         self, products: Any, operator: Operator, owner: Owner, api: Api, table: Path
@@ -218,7 +222,7 @@ class TestTablesOfFormerExports:
         printed = imported(operator, owner, table)
         assert (printed["updated"], printed["created"], printed["failed"]) == (2, 0, 1)
         assert "Another product has this SKU" in Path(printed["report"]).read_text()
-        assert [(each["sku"], each["price"]) for each in whole(api)] == [
+        assert [(product["sku"], product["price"]) for product in full_products(api)] == [
             ("NEW-1", 100),
             ("0123", 100),
             ("4006381333931", 7),
@@ -243,7 +247,7 @@ class TestTablesOfFormerExports:
         self.write(table, [first, first, {"id": "0"}], "1;A;1;", "2;A;2;", "00123;A;3;")
         printed = imported(operator, owner, table)
         assert printed["failed"] == 3
-        assert whole(api) == products
+        assert full_products(api) == products
 
 
 def test_columns_of_an_exported_table_may_be_moved_removed_and_added(
@@ -257,5 +261,5 @@ def test_columns_of_an_exported_table_may_be_moved_removed_and_added(
         *("import-products", "--workspace", owner.workspace.id, "--csv", str(table))
     )
     assert "mean nothing here: margin." in result.stderr
-    (after,) = whole(api)
-    assert (after["stock"], after["name"], after["sku"]) == (5, "=A", "007")
+    (new_product,) = full_products(api)
+    assert (new_product["stock"], new_product["name"], new_product["sku"]) == (5, "=A", "007")

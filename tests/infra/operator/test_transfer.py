@@ -48,36 +48,38 @@ class TestRoundTrip:
         self, bakery: Furnished, file: Path, empty: Callable[[], None], tmp_path: Path
     ) -> None:
         workspace = bakery.workspace
-        rows, stored = rows_of(workspace), objects()
-        counted = {noun: counters.read_all(workspace, noun) for noun in NOUNS}
+        rows, stored_objects = rows_of(workspace), objects()
+        counts = {noun: counters.read_all(workspace, noun) for noun in NOUNS}
         in_an_empty_place(empty, bakery.owner_email)
         printed = run("import", str(file))
         assert printed["workspaceId"] == workspace
         assert printed["membersWithoutAccount"] == ["mate@example.com"]
         assert bakery.reads == bakery.answers
-        assert {noun: counters.read_all(workspace, noun) for noun in NOUNS} == counted
+        assert {noun: counters.read_all(workspace, noun) for noun in NOUNS} == counts
         assert comparable(rows_of(workspace), workspace) == comparable(rows, workspace)
-        left = {key for key in stored if "/uploads/" in key} | {
-            key for key in stored if key not in objects()
+        unused_keys = {key for key in stored_objects if "/uploads/" in key} | {
+            key for key in stored_objects if key not in objects()
         }
-        assert {key: body for key, body in stored.items() if key not in left} == objects()
-        left = {key for key in left if "/pages/" not in key}
-        assert len(left) == 1, "the announced upload, besides versions of pages"
-        again = tmp_path / "again.zip"
-        run("export", "--workspace", workspace, "--out", str(again))
-        assert read_whole(again) == read_whole(file)
+        assert {
+            key: body for key, body in stored_objects.items() if key not in unused_keys
+        } == objects()
+        unused_keys = {key for key in unused_keys if "/pages/" not in key}
+        assert len(unused_keys) == 1, "the announced upload, besides versions of pages"
+        second_export = tmp_path / "again.zip"
+        run("export", "--workspace", workspace, "--out", str(second_export))
+        assert read_whole(second_export) == read_whole(file)
 
     def test_every_row_of_a_workspace_is_exported_or_listed_as_excluded(
         self, bakery: Furnished, file: Path
     ) -> None:
-        made = re.compile(
+        excluded = re.compile(
             r"COUNT#|CALENDAR#|USAGE|FILE#USE#|[A-Z_]+#(BY|TEXT|VERSION|[a-z_]+_id)\b"
         )
         for key in rows_of(bakery.workspace):
             table, at = key.split("/")[0], key.partition(f"W#{bakery.workspace}#")[2]
             place = at.rpartition("/")[0]
-            known = contents.noun_at(place) or contents.kind_at(place)
-            assert known or made.match(at) or is_behind(key, bakery.workspace), (table, at)
+            kind = contents.noun_at(place) or contents.kind_at(place)
+            assert kind or excluded.match(at) or is_behind(key, bakery.workspace), (table, at)
 
     def test_imported_workspace_can_be_used(
         self, bakery: Furnished, file: Path, empty: Callable[[], None], time: Time
@@ -93,27 +95,27 @@ class TestRoundTrip:
         api.refused("POST", "/api/products/create", product | {"sku": "ё-1"})
         lead = submit(t.form, name="New", email="long@example.com")
         assert api.get(f"/api/forms/collection/{lead}")["lead"]["name"] == "New"
-        found = api.get("/api/bookings/list?from=2027-02-01&status=all&q=zoe")["bookings"]
-        assert len(found) == 2
+        bookings = api.get("/api/bookings/list?from=2027-02-01&status=all&q=zoe")["bookings"]
+        assert len(bookings) == 2
         who = {"name": "Eve", "email": "eve@example.com"}
         busy = {"serviceId": bakery.salon_service, "startAt": "2027-02-02T10:00", "client": who}
-        resource = next(b for b in found if b["status"] == "confirmed")["resourceId"]
+        resource = next(b for b in bookings if b["status"] == "confirmed")["resourceId"]
         answer = api.refused("POST", "/api/bookings/create", busy | {"resourceId": resource})
         assert answer.data["code"] == "slot_unavailable"
         as_operator("erase_client", workspaceId=workspace, email="zoe.ray@example.com")
-        kept = json.dumps(all_rows(), default=str).lower()
-        assert "zoe ray" not in kept
-        assert "zoe.ray" not in kept
+        all_stored = json.dumps(all_rows(), default=str).lower()
+        assert "zoe ray" not in all_stored
+        assert "zoe.ray" not in all_stored
 
     def test_imported_domain_is_verified_and_not_yet_served(
         self, bakery: Furnished, empty: Callable[[], None], tmp_path: Path
     ) -> None:
         row = SITES.require(bakery.workspace, bakery.things.site)
         row.update([SiteRow.domain_binding.status.set("served")])
-        whole = tmp_path / "served.zip"
-        run("export", "--workspace", bakery.workspace, "--out", str(whole))
+        archive = tmp_path / "served.zip"
+        run("export", "--workspace", bakery.workspace, "--out", str(archive))
         in_an_empty_place(empty, bakery.owner_email)
-        run("import", str(whole))
+        run("import", str(archive))
         site = SITES.require(bakery.workspace, bakery.things.site)
         assert site.domain is not None
         assert (site.domain.state, site.active_host) == ("verified", None)
@@ -125,8 +127,8 @@ class TestRoundTrip:
         run("import", str(file))
         time.pass_by(hours=1)
         assert jobs.run(JOB_HANDLERS)[booking.LAPSE] == 1
-        held = as_key(bakery.workspace, "get_booking", id=bakery.held_booking)["booking"]
-        assert held["status"] == "cancelled"
+        held_booking = as_key(bakery.workspace, "get_booking", id=bakery.held_booking)["booking"]
+        assert held_booking["status"] == "cancelled"
         time.pass_by(days=400)
         jobs.run(JOB_HANDLERS)
         assert DIALOGS.entries(bakery.workspace) == []
@@ -143,18 +145,18 @@ class TestRoundTrip:
         assert search.find(workspace, bot.id, "Do you deliver bread?", 1) == []
         time.pass_by(minutes=1)
         assert jobs.run(JOB_HANDLERS)[KNOWLEDGE_STALE] >= 1
-        (found,) = search.find(workspace, bot.id, "Do you deliver bread?", 1)
-        assert (found.title, found.text) == ("Delivery", "We deliver bread.")
+        (passage,) = search.find(workspace, bot.id, "Do you deliver bread?", 1)
+        assert (passage.title, passage.text) == ("Delivery", "We deliver bread.")
 
     def test_members_with_accounts_are_imported(
         self, bakery: Furnished, file: Path, empty: Callable[[], None]
     ) -> None:
         in_an_empty_place(empty, "new@example.com")
-        made = as_operator("create_account", email="mate@example.com", password="long enough")
+        account = as_operator("create_account", email="mate@example.com", password="long enough")
         assert "owner" in run_failing("import", str(file))
         printed = run("import", str(file), "--owner", "new@example.com")
         assert (printed["owner"], printed["membersWithoutAccount"]) == ("new@example.com", [])
-        joined = workspaces.membership(made["accountId"], bakery.workspace)
+        joined = workspaces.membership(account["accountId"], bakery.workspace)
         assert joined is not None
         assert joined.role == "manager"
         assert api_keys.read_all(bakery.workspace) == []
@@ -210,28 +212,28 @@ class TestRoundTrip:
 class TestCopy:
     @pytest.mark.store
     def test_copy_has_its_own_ids(self, bakery: Furnished, file: Path) -> None:
-        before, stored = rows_of(bakery.workspace), objects()
+        old_rows, old_objects = rows_of(bakery.workspace), objects()
         printed = run("import", str(file), "--ids", "new")
         copy = printed["workspaceId"]
         assert copy != bakery.workspace
         assert printed["slugsChanged"] == {"bakery": "bakery-2"}
         assert printed["domainsDropped"] == ["www.example.com"]
-        after = rows_of(bakery.workspace)
-        assert {k: v for k, v in after.items() if "#AUDIT" not in k} == {
-            k: v for k, v in before.items() if "#AUDIT" not in k
+        new_rows = rows_of(bakery.workspace)
+        assert {k: v for k, v in new_rows.items() if "#AUDIT" not in k} == {
+            k: v for k, v in old_rows.items() if "#AUDIT" not in k
         }
         new = {
             key: item
             for key, item in all_rows().items()
-            if key not in before and copy in json.dumps([key, item], default=str)
+            if key not in old_rows and copy in json.dumps([key, item], default=str)
         }
-        own = ids_of(before)
-        found = set(ID.findall(json.dumps(list(new.items()), default=str, ensure_ascii=False)))
-        assert found & own == set()
-        added = {key: body for key, body in objects().items() if key not in stored}
-        assert not any(old in key for key in added for old in own)
-        (page,) = (body.decode() for key, body in added.items() if b"<form" in body)
-        assert not any(old in page for old in own)
+        original_ids = ids_of(old_rows)
+        found_ids = set(ID.findall(json.dumps(list(new.items()), default=str, ensure_ascii=False)))
+        assert found_ids & original_ids == set()
+        added_objects = {key: body for key, body in objects().items() if key not in old_objects}
+        assert not any(old in key for key in added_objects for old in original_ids)
+        (page,) = (body.decode() for key, body in added_objects.items() if b"<form" in body)
+        assert not any(old in page for old in original_ids)
         assert "01ARZ3NDEKTSV4RRFFQ69G5FAV" in page
         assert '"/s/bakery-2/about"' in page
         (url,) = re.findall(r'src="http://127.0.0.1:8000/([^"]+)"', page)
@@ -244,10 +246,10 @@ class TestCopy:
         ids = new_ids(bakery.workspace, copy)
         things = Things(**{name: ids(value) for name, value in vars(bakery.things).items()})
         answers = reads(copy, things, ids(bakery.salon_service))
-        wanted = json.loads(ids(json.dumps(bakery.answers, ensure_ascii=False)))
-        for found in (answers, wanted):
-            del found["list_sites"], found["all sites"]  # the slug, and no domain
-        assert _but_for_the_slug(answers) == _but_for_the_slug(wanted)
+        expected = json.loads(ids(json.dumps(bakery.answers, ensure_ascii=False)))
+        for documents in (answers, expected):
+            del documents["list_sites"], documents["all sites"]  # the slug, and no domain
+        assert _but_for_the_slug(answers) == _but_for_the_slug(expected)
 
     def test_forms_and_bots_work_in_original_and_copy(self, bakery: Furnished, file: Path) -> None:
         copy = run("import", str(file), "--ids", "new")["workspaceId"]
@@ -255,8 +257,8 @@ class TestCopy:
         for form in (bakery.things.form, ids(bakery.things.form)):
             submit(form, name="Both", email="both@example.com")
         for workspace in (bakery.workspace, copy):
-            found = as_key(workspace, "list_leads", search="both")
-            assert found["total"] == 1
+            leads = as_key(workspace, "list_leads", search="both")
+            assert leads["total"] == 1
 
     def test_second_copy_has_other_ids(self, bakery: Furnished, file: Path) -> None:
         copies = [run("import", str(file), "--ids", "new") for _ in range(2)]
@@ -273,18 +275,18 @@ def _but_for_the_slug(answers: dict[str, Any]) -> Any:
 
 def ids_of(rows: dict[str, Any]) -> set[str]:
     """Return the ids in the keys of rows, except those of accounts."""
-    return {each for key in rows if "#MEMBER/" not in key for each in ID.findall(key)}
+    return {ulid for key in rows if "#MEMBER/" not in key for ulid in ID.findall(key)}
 
 
 def new_ids(workspace: str, copy: str) -> Callable[[str], str]:
     """Return a function that replaces ids of the original by those of the copy."""
     step = int(ULID.from_str(copy)) - int(ULID.from_str(workspace))
     old = ids_of(rows_of(workspace))
-    known = {each: str(ULID.from_int(int(ULID.from_str(each)) + step)) for each in old}
+    renamed_ids = {old_id: str(ULID.from_int(int(ULID.from_str(old_id)) + step)) for old_id in old}
 
     def renamed(text: str) -> str:
-        for before, after in known.items():
-            text = text.replace(before, after)
+        for old_id, new_id in renamed_ids.items():
+            text = text.replace(old_id, new_id)
         return text
 
     return renamed

@@ -17,18 +17,20 @@ load_all()
 
 class TestContents:
     def test_every_class_of_rows_is_exported_or_excluded_with_a_reason(self) -> None:
-        listed = set(LISTINGS) - set(contents.EXCLUDED)
-        taken = {kind.row for kind in contents.EXPORTED}
-        named = [listed, taken, set(contents.DERIVED), set(contents.EXCLUDED)]
-        named.append(set(contents.VIEWS))
-        for each in _row_classes():
-            assert sum(each in some for some in named) == 1, each.__qualname__
-        assert set().union(*named) <= _row_classes()
+        listed_rows = set(LISTINGS) - set(contents.EXCLUDED)
+        exported_rows = {kind.row for kind in contents.EXPORTED}
+        groups = [listed_rows, exported_rows, set(contents.DERIVED), set(contents.EXCLUDED)]
+        groups.append(set(contents.VIEWS))
+        for row_class in _row_classes():
+            assert sum(row_class in some for some in groups) == 1, row_class.__qualname__
+        assert set().union(*groups) <= _row_classes()
 
     def test_new_nouns_are_exported_automatically(self) -> None:
-        left = {listing.noun for row, listing in LISTINGS.items() if row in contents.EXCLUDED}
-        assert left == {"POST", "WEBHOOK"}
-        assert {each.noun for each in contents.nouns()} == set(NOUNS) - left
+        excluded_nouns = {
+            listing.noun for row, listing in LISTINGS.items() if row in contents.EXCLUDED
+        }
+        assert excluded_nouns == {"POST", "WEBHOOK"}
+        assert {noun.noun for noun in contents.nouns()} == set(NOUNS) - excluded_nouns
 
     def test_every_kind_of_job_is_exported_or_excluded_with_a_reason(self) -> None:
         assert set(contents.EXCLUDED_JOBS) <= set(JOB_HANDLERS)
@@ -53,33 +55,37 @@ class TestContents:
 
 def _row_classes() -> set[type[Row]]:
     """Return every class of rows that has no subclasses."""
-    found, waiting = set(), [Row]
+    found_classes, waiting = set(), [Row]
     while waiting:
         children = waiting.pop().__subclasses__()
         waiting += children
-        found.update(children)
+        found_classes.update(children)
     bases = {*tables.TABLES.values(), tables.Record, HistoryRow}
-    return {each for each in found if each not in bases and "tests." not in each.__module__}
+    return {
+        row_class
+        for row_class in found_classes
+        if row_class not in bases and "tests." not in row_class.__module__
+    }
 
 
 class TestRewriting:
     def test_new_ids_keep_the_order_of_the_old(self) -> None:
         old = sorted(f"01ARZ3NDEK{n:06d}{9999999999 - n:010d}" for n in range(1000))
         ids = NewIds(b"seed", set(old))
-        new = [ids.of(each) for each in old]
+        new = [ids.new_id(old_id) for old_id in old]
         assert new == sorted(new)
         assert len(set(new)) == len(old)
         assert not set(new) & set(old)
-        assert all(ID.fullmatch(each) for each in new)
+        assert all(ID.fullmatch(new_id) for new_id in new)
 
     def test_id_next_to_letters_is_replaced(self) -> None:
         old = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
         ids = NewIds(b"seed", {old})
-        new = ids.of(old)
+        new = ids.new_id(old)
         for text in (f"files/{old}ABC123xyz/a.png", f"XY{old}", f"W#{old}#SITE", f"{old}{old}"):
-            assert ids.in_text(text) == text.replace(old, new)
+            assert ids.rewrite_text(text) == text.replace(old, new)
         other = "01BX5ZZKBKACTAV9WEVGEMMVRZ"
-        assert ids.in_text(f"sku {other}") == f"sku {other}"
+        assert ids.rewrite_text(f"sku {other}") == f"sku {other}"
 
     @pytest.mark.parametrize(
         ("old", "new"),
@@ -99,4 +105,4 @@ class TestRewriting:
         urls = UrlRewriting(
             UrlPrefixes("http://a:8000", ""), UrlPrefixes("https://b", "sites"), {"shop": "shop-2"}
         )
-        assert urls.in_text(old) == new
+        assert urls.rewrite_text(old) == new

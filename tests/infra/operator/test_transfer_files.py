@@ -55,11 +55,13 @@ class TestContents:
             name: [json.loads(line) for line in body.splitlines()] for name, body in rows.items()
         }
         counts = {
-            name.removeprefix("rows/").removesuffix(".jsonl"): len(found)
-            for name, found in lines.items()
+            name.removeprefix("rows/").removesuffix(".jsonl"): len(kind_lines)
+            for name, kind_lines in lines.items()
         }
-        counted = {name.replace("#", "-"): count for name, count in manifest["counts"].items()}
-        assert counts == {name: n for name, n in counted.items() if name != "objects"}
+        expected_counts = {
+            name.replace("#", "-"): count for name, count in manifest["counts"].items()
+        }
+        assert counts == {name: n for name, n in expected_counts.items() if name != "objects"}
         assert len(lines[PRODUCTS]) == 2
         assert {line["at"] for line in lines[PRODUCTS]} == {"PRODUCT"}
         assert manifest["workspaceId"] == bakery.workspace
@@ -70,13 +72,13 @@ class TestContents:
         assert manifest["files"] == {
             name: hashlib.sha256(body).hexdigest() for name, body in entries.items()
         }
-        stored = objects()
+        stored_objects = objects()
         exported = {
             name.removeprefix("objects/"): body
             for name, body in entries.items()
             if name.startswith("objects/")
         }
-        assert exported.items() <= stored.items()
+        assert exported.items() <= stored_objects.items()
         assert len(exported) == manifest["counts"]["objects"] > 0
 
     def test_an_export_is_a_whole_zip_file_to_other_tools(self, file: Path) -> None:
@@ -95,10 +97,10 @@ class TestContents:
                 writer.object(StoredObject("files/a", body))
             for number in range(1000):
                 writer.line("PRODUCT", {"at": "PRODUCT", "item": {"n": number}})
-        header, stored, *lines, trailer = file_format.read(path)
+        header, object_line, *lines, trailer = file_format.read(path)
         assert isinstance(header, dict)
         assert header["workspaceId"] == "w"
-        assert stored == StoredObject("files/a", body)
+        assert object_line == StoredObject("files/a", body)
         assert [line["item"]["n"] for line in lines] == list(range(1000))
         assert isinstance(trailer, dict)
         assert trailer["trailer"]["counts"] == {"PRODUCT": 1000, "objects": 1}
@@ -112,9 +114,9 @@ class TestVersion1:
 
     def test_a_file_of_version_1_is_imported_whole(self, place: None, tmp_path: Path) -> None:
         workspace = run("import", str(VERSION_1))["workspaceId"]
-        again = tmp_path / "again.zip"
-        run("export", "--workspace", workspace, "--out", str(again))
-        old, new = map(read_whole, (VERSION_1, again))
+        second_export = tmp_path / "again.zip"
+        run("export", "--workspace", workspace, "--out", str(second_export))
+        old, new = map(read_whole, (VERSION_1, second_export))
         assert sorted(old, key=repr) == sorted(new, key=repr)
         assert len(old) > 50
 
@@ -133,8 +135,8 @@ class TestVersion1:
             (lambda data: _replaced(data, b'"version":1', b'"version":9'), "version 9"),
             (lambda data: _replaced(data, b"Loaf", b"Load"), "checksum"),
             (lambda data: _replaced(data, b'"chunk"', b'"junk"'), "KeyError in a line"),
-            (lambda data: _without_line(data, 7), "checksum"),
-            (lambda data: _without_line(data, -1), "cut off"),
+            (lambda data: _drop_line(data, 7), "checksum"),
+            (lambda data: _drop_line(data, -1), "cut off"),
             (lambda data: gzip.compress(gzip.decompress(data) + b'{"at":"SITE"}\n'), "behind"),
         ],
     )
@@ -143,9 +145,9 @@ class TestVersion1:
     ) -> None:
         file = tmp_path / "damaged.jsonl.gz"
         file.write_bytes(damage(VERSION_1.read_bytes()))
-        before = all_rows()
+        old_rows = all_rows()
         assert says in run_failing("import", str(file))
-        assert (all_rows(), kept()) == (before, set())
+        assert (all_rows(), kept()) == (old_rows, set())
 
 
 def _replaced(data: bytes, old: bytes, new: bytes) -> bytes:
@@ -154,31 +156,31 @@ def _replaced(data: bytes, old: bytes, new: bytes) -> bytes:
     return gzip.compress(text.replace(old, new, 1))
 
 
-def _without_line(data: bytes, number: int) -> bytes:
-    found = gzip.decompress(data).splitlines(keepends=True)
-    del found[number]
-    return gzip.compress(b"".join(found))
+def _drop_line(data: bytes, number: int) -> bytes:
+    file_lines = gzip.decompress(data).splitlines(keepends=True)
+    del file_lines[number]
+    return gzip.compress(b"".join(file_lines))
 
 
 class TestRefusals:
     def test_existing_workspace_is_not_overwritten(self, bakery: Furnished, file: Path) -> None:
-        before = all_rows()
+        old_rows = all_rows()
         assert "--ids new" in run_failing("import", str(file))
-        assert all_rows() == before
+        assert all_rows() == old_rows
 
     def test_all_claims_of_other_workspaces_are_named(
         self, bakery: Furnished, file: Path, empty: Callable[[], None], api: Api, owner: Owner
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
-        made = as_operator("create_workspace", owner=bakery.owner_email, name="Workspace")
-        Owner(workspaces.get(made["workspaceId"])).api().post(
+        workspace = as_operator("create_workspace", owner=bakery.owner_email, name="Workspace")
+        Owner(workspaces.get(workspace["workspaceId"])).api().post(
             "/api/projects/create", {"title": "Bakery"}
         )
-        before, stored = all_rows(), objects()
+        old_rows, old_objects = all_rows(), objects()
         line = run_failing("import", str(file))
         assert 'workspace slug "workspace"' in line
         assert 'site slug "bakery"' in line
-        assert (all_rows(), objects()) == (before, stored)
+        assert (all_rows(), objects()) == (old_rows, old_objects)
 
     def test_file_of_another_stage_requires_the_ids_option(
         self,
@@ -193,11 +195,11 @@ class TestRefusals:
         )
         for module in (importing,):
             monkeypatch.setattr(module, "settings", lambda: there)
-        before = all_rows()
+        old_rows = all_rows()
         line = run_failing("import", str(file))
         assert "stage test" in line
         assert "--ids new" in line
-        assert all_rows() == before
+        assert all_rows() == old_rows
         assert run("import", str(file), "--ids", "keep")["workspaceId"] == bakery.workspace
         (page,) = (body.decode() for body in objects().values() if b"<form" in body)
         assert "127.0.0.1" not in page
@@ -243,9 +245,9 @@ class TestRefusals:
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
         file.write_bytes(damage(file.read_bytes()))
-        before = all_rows()
+        old_rows = all_rows()
         assert says in run_failing("import", str(file))
-        assert (all_rows(), kept()) == (before, set())
+        assert (all_rows(), kept()) == (old_rows, set())
 
     def test_two_records_with_one_unique_value_are_refused(
         self, bakery: Furnished, file: Path, empty: Callable[[], None]
@@ -254,25 +256,25 @@ class TestRefusals:
         entries = entries_of(file)
         loaf = entries[PRODUCTS].splitlines()[0]
         twin = json.loads(loaf)
-        *most, last = twin["item"]["sk"]["S"]
-        twin["item"]["sk"]["S"] = "".join(most) + ("Y" if last == "Z" else "Z")
+        *sort_key_start, last = twin["item"]["sk"]["S"]
+        twin["item"]["sk"]["S"] = "".join(sort_key_start) + ("Y" if last == "Z" else "Z")
         file.write_bytes(packed(entries | {PRODUCTS: loaf + b"\n" + json.dumps(twin).encode()}))
-        before = all_rows()
+        old_rows = all_rows()
         assert "same sku" in run_failing("import", str(file))
-        assert all_rows() == before
+        assert all_rows() == old_rows
 
     def test_ids_of_another_format_cannot_be_replaced(self, bakery: Furnished, file: Path) -> None:
         change = changed(PRODUCTS, lambda line: line["item"].update(sk={"S": "seeded-1"}))
         file.write_bytes(change(file.read_bytes()))
-        before = all_rows()
+        old_rows = all_rows()
         assert "'seeded-1' is no id" in run_failing("import", str(file), "--ids", "new")
-        assert all_rows() == before
+        assert all_rows() == old_rows
 
     def test_existing_file_is_not_overwritten(self, bakery: Furnished, file: Path) -> None:
-        before = file.read_bytes()
+        old_bytes = file.read_bytes()
         words = ("export", "--workspace", bakery.workspace, "--out", str(file))
         assert "already exists" in run_failing(*words)
-        assert file.read_bytes() == before
+        assert file.read_bytes() == old_bytes
 
     def test_an_unknown_workspace_leaves_no_file(self, connected: None, tmp_path: Path) -> None:
         path = tmp_path / "x.zip"
@@ -289,10 +291,10 @@ class TestRefusals:
         with monkeypatch.context() as patched:
             patched.setattr(jobs, "read_workspace_jobs", breaks)
             run_failing("export", "--workspace", bakery.workspace, "--out", str(path))
-        assert [each.name for each in tmp_path.iterdir()] == ["x.zip.part"]
+        assert [path.name for path in tmp_path.iterdir()] == ["x.zip.part"]
         assert "cut off" in run_failing("import", str(tmp_path / "x.zip.part"), "--ids", "new")
         run("export", "--workspace", bakery.workspace, "--out", str(path))
-        assert [each.name for each in tmp_path.iterdir()] == ["x.zip"]
+        assert [path.name for path in tmp_path.iterdir()] == ["x.zip"]
 
     def test_only_its_owner_may_read_the_file(self, file: Path) -> None:
         assert file.stat().st_mode & 0o777 == 0o600

@@ -84,9 +84,9 @@ class TestInterrupted:
             run_failing("import", str(file))
         other = file.with_name("other.zip")
         other.write_bytes(packed(entries_of(file) | {"rows/jobs.jsonl": b""}))
-        before = all_rows()
+        old_rows = all_rows()
         assert "interrupted" in run_failing("import", str(other))
-        assert all_rows() == before
+        assert all_rows() == old_rows
         run("import", str(file))
 
     def test_partly_imported_workspace_is_not_accessible(
@@ -125,10 +125,10 @@ class TestInterrupted:
                 raise ClientError(error, "BatchWriteItem")
             if turn % 3 == 2:
                 return real(RequestItems=RequestItems)
-            (table, rows), *rest = RequestItems.items()
-            left = {table: rows[1:], **dict(rest)} if len(rows) > 1 else dict(rest)
+            (table, rows), *more_tables = RequestItems.items()
+            unsent = {table: rows[1:], **dict(more_tables)} if len(rows) > 1 else dict(more_tables)
             real(RequestItems={table: rows[:1]})
-            return {"UnprocessedItems": left}
+            return {"UnprocessedItems": unsent}
 
         monkeypatch.setattr(batch_writes.retry, "sleep", lambda _: None)
         monkeypatch.setattr(client, "batch_write_item", partly)

@@ -31,16 +31,16 @@ def ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def write_mutants(folder: Path, path: str, source: str) -> list[str]:
     """Write what mutmut makes of a module, and return the changes that the proof reads there."""
-    made = file_mutation.mutate_file_contents(path, source)
-    spans = made.line_span_by_function_name.items()
+    mutated = file_mutation.mutate_file_contents(path, source)
+    spans = mutated.line_span_by_function_name.items()
     file = folder / path
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(made.code)
-    codes = {f"module.{name}": None for name in made.mutant_names}
+    file.write_text(mutated.code)
+    codes = {f"module.{name}": None for name in mutated.mutant_names}
     Path(f"{file}.meta").write_text(json.dumps({"exit_code_by_key": codes}))
     lines = {name: [span.start, span.end] for name, span in spans}
     Path(f"{file}.spans").write_text(json.dumps({"spans": lines}))
-    return [each["change"] for each in mutations._read(folder, path)]
+    return [mutant["change"] for mutant in mutations._read(folder, path)]
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def write_mutants(folder: Path, path: str, source: str) -> list[str]:
 def test_a_statement_is_changed_in_each_way(
     tmp_path: Path, statement: str, expected: set[str]
 ) -> None:
-    found = write_mutants(tmp_path, MODULE, f"def f(a, b, x, y):\n    {statement}\n")
-    assert {each.partition(" → ")[2] for each in found} == expected
+    changes = write_mutants(tmp_path, MODULE, f"def f(a, b, x, y):\n    {statement}\n")
+    assert {change.partition(" → ")[2] for change in changes} == expected
 
 
 def test_what_runs_at_import_and_what_is_only_read_is_not_changed(tmp_path: Path) -> None:
@@ -92,25 +92,26 @@ def test_what_runs_at_import_and_what_is_only_read_is_not_changed(tmp_path: Path
                 msg = f"at most {count + 7}"
                 raise ValueError("too many")
         '''
-    found = write_mutants(tmp_path, MODULE, dedent(source))
-    assert found == ['raise ValueError("too many") → pass']
+    changes = write_mutants(tmp_path, MODULE, dedent(source))
+    assert changes == ['raise ValueError("too many") → pass']
 
 
 def test_equal_changes_in_a_function_have_different_names(tmp_path: Path) -> None:
-    found = write_mutants(tmp_path, MODULE, "def f(x):\n    x(1)\n    x(1)\n")
-    assert found == ["x(1) → pass", "x(1) → x(2)", "x(1) → pass (no. 2)", "x(1) → x(2) (no. 2)"]
+    changes = write_mutants(tmp_path, MODULE, "def f(x):\n    x(1)\n    x(1)\n")
+    assert changes == ["x(1) → pass", "x(1) → x(2)", "x(1) → pass (no. 2)", "x(1) → x(2) (no. 2)"]
 
 
 @pytest.mark.slow
 def test_each_mutant_that_is_named_as_equivalent_exists(tmp_path: Path) -> None:
-    named = mutations.equivalents()
-    found = set()
-    for path in {path for path, _, _ in named}:
+    equivalents = mutations.equivalents()
+    found_changes = set()
+    for path in {path for path, _, _ in equivalents}:
         write_mutants(tmp_path, path, (ROOT / path).read_text())
-        found |= {
-            (path, each["function"], each["change"]) for each in mutations._read(tmp_path, path)
+        found_changes |= {
+            (path, mutant["function"], mutant["change"])
+            for mutant in mutations._read(tmp_path, path)
         }
-    assert sorted(set(named) - found) == []
+    assert sorted(set(equivalents) - found_changes) == []
 
 
 def test_every_suite_names_modules_and_tests_that_exist() -> None:
@@ -124,11 +125,11 @@ def test_tests_find_the_mutants_of_what_they_test(
 ) -> None:
     monkeypatch.setattr(mutations, "KEPT", tmp_path)
     outcomes = mutations._outcomes("barcodes", BARCODES, time.time() + 120)
-    fates = [each["outcome"] for each in outcomes]
+    fates = [outcome["outcome"] for outcome in outcomes]
     assert fates.count("killed") > len(fates) * 0.8
     assert set(fates) <= {"killed", "timed out", "survived", "not reached"}
-    again = mutations._outcomes("barcodes", BARCODES, time.time() + 120)
-    assert again == outcomes
+    outcomes_again = mutations._outcomes("barcodes", BARCODES, time.time() + 120)
+    assert outcomes_again == outcomes
 
 
 def test_the_page_lists_survivors_and_gives_the_reason_of_equivalent_mutants(
@@ -140,8 +141,8 @@ def test_the_page_lists_survivors_and_gives_the_reason_of_equivalent_mutants(
     keys = json.loads(file.read_text())["exit_code_by_key"]
     codes = dict(zip(keys, (1, 0, 0, 33), strict=True))
     file.write_text(json.dumps({"exit_code_by_key": codes}))
-    known: dict[Any, str] = {(MODULE, "f", "a(1) → a(2)"): "It is the same."}
-    monkeypatch.setattr(mutations, "equivalents", lambda: known)
+    declared: dict[Any, str] = {(MODULE, "f", "a(1) → a(2)"): "It is the same."}
+    monkeypatch.setattr(mutations, "equivalents", lambda: declared)
     figures = mutations._figures(mutations._read(tmp_path, MODULE))
     page = mutations.section(json.loads(json.dumps(figures)))
     assert f"| {MODULE} | 4 | 4 | 1 | 0 | 1 | 1 | 1 |" in page

@@ -27,10 +27,13 @@ CHAT = Chat(["one"], ended=True, tokens=(10, 10))
 def samples(**growth: int) -> list[Sample]:
     """Samples of a process whose measures grow by these amounts in all."""
     start = Sample(at=0, memory=100, files=30, threads=70, temporary=0, blocks=10**6, cpu=0)
-    grown = [{name: round(most * n / 99) for name, most in growth.items()} for n in range(100)]
+    grown = [
+        {name: round(growth_limit * n / 99) for name, growth_limit in growth.items()}
+        for n in range(100)
+    ]
     return [
-        start._replace(**{name: getattr(start, name) + more for name, more in each.items()})
-        for each in grown
+        start._replace(**{name: getattr(start, name) + more for name, more in values_grown.items()})
+        for values_grown in grown
     ]
 
 
@@ -39,7 +42,7 @@ class TestFlat:
         assert require_flat(samples(), ROOM)["memory"] == (100, 100)
 
     def test_growth_before_the_warm_up_ends_is_no_leak(self) -> None:
-        early = [each._replace(memory=40) for each in samples()[:20]]
+        early = [sample._replace(memory=40) for sample in samples()[:20]]
         assert require_flat([*early, *samples()[20:]], ROOM)["memory"] == (100, 100)
 
     @pytest.mark.parametrize(

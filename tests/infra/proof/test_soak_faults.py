@@ -21,8 +21,8 @@ def faults() -> Iterator[DatabaseFaults]:
     faults, client = DatabaseFaults(), connection().client
     faults.install(client)
     yield faults
-    client.meta.events.unregister("before-call.dynamodb", faults._before)
-    client.meta.events.unregister("after-call.dynamodb", faults._after)
+    client.meta.events.unregister("before-call.dynamodb", faults._before_call)
+    client.meta.events.unregister("after-call.dynamodb", faults._after_call)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -30,8 +30,8 @@ def faults() -> Iterator[DatabaseFaults]:
 def test_a_fault_is_retried_and_at_last_reported_as_an_overload(
     kind: str, times: int, faults: DatabaseFaults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = iter([kind] * times)
-    monkeypatch.setattr(faults, "_choose", lambda _: next(left, None))
+    kinds_left = iter([kind] * times)
+    monkeypatch.setattr(faults, "_choose", lambda _: next(kinds_left, None))
     single, staged = jobs.row("kind", "w", {}), jobs.row("kind", "w", {})
 
     def stage(unit: UnitOfWork) -> None:
@@ -57,6 +57,6 @@ def test_a_share_of_the_requests_fails_and_is_counted(faults: DatabaseFaults) ->
     assert set(faults.made) == set(KINDS)
     assert 0.1 < faults.made.total() / faults.requests < 0.3
     faults.share = 0
-    made = faults.made.total()
+    fault_count = faults.made.total()
     jobs.schedule(jobs.row("kind", "w", {}))
-    assert faults.made.total() == made
+    assert faults.made.total() == fault_count

@@ -47,9 +47,9 @@ class Table:
     def get(self, sk: str = "a", **options: Any) -> Item | None:
         """Return an item, read consistently."""
         options.setdefault("ConsistentRead", True)
-        found = self.client.get_item(TableName=TABLE, Key=item(sk), **options)
-        made: Item | None = found.get("Item")
-        return made
+        response = self.client.get_item(TableName=TABLE, Key=item(sk), **options)
+        row: Item | None = response.get("Item")
+        return row
 
     def update(self, expression: str, values: Item, sk: str = "a", **options: Any) -> Any:
         """Update an item by an expression."""
@@ -150,15 +150,17 @@ def cancellation_reasons(table: Table) -> str:
     try:
         table.transact(put("a", free), put("b", free), put("c", free))
     except ClientError as error:
-        return ", ".join(each.get("Code", "-") for each in error.response["CancellationReasons"])
+        return ", ".join(
+            reason.get("Code", "-") for reason in error.response["CancellationReasons"]
+        )
     return "accepted"
 
 
 def item_of_failed_condition(table: Table) -> str:
     table.put("a", kept="yes")
-    shown = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+    return_values = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
     try:
-        table.transact(put("a", "attribute_not_exists(pk)", **shown))
+        table.transact(put("a", "attribute_not_exists(pk)", **return_values))
     except ClientError as error:
         (reason,) = error.response["CancellationReasons"]
         return "returned" if reason.get("Item", {}).get("kept") == {"S": "yes"} else "missing"
@@ -234,8 +236,8 @@ def filtered_page(table: Table) -> str:
     for n in range(4):
         table.put(f"{n}", text="x" * 390 * KB)
     absent = {"FilterExpression": "attribute_exists(absent)"}
-    found = table.query(**absent)
-    return "an empty page with a key" if "LastEvaluatedKey" in found else "the end"
+    page = table.query(**absent)
+    return "an empty page with a key" if "LastEvaluatedKey" in page else "the end"
 
 
 def page_at_its_limit(table: Table) -> str:
@@ -302,16 +304,16 @@ def number_compared_with_text(table: Table) -> str:
 def order_of_sort_keys(table: Table) -> str:
     for sk in ("\U00010000", "\uffff", "é", "z"):
         table.put(sk)
-    found = [each["sk"]["S"] for each in table.query()["Items"]]
-    return "bytes of UTF-8" if found == ["z", "é", "\uffff", "\U00010000"] else "another order"
+    sort_keys = [row["sk"]["S"] for row in table.query()["Items"]]
+    return "bytes of UTF-8" if sort_keys == ["z", "é", "\uffff", "\U00010000"] else "another order"
 
 
 def order_of_a_scan(table: Table) -> str:
-    made = [f"{n}" for n in range(8)]
-    for pk in made:
+    keys = [f"{n}" for n in range(8)]
+    for pk in keys:
         table.put(pk=pk)
-    found = [each["pk"]["S"] for each in table.client.scan(TableName=TABLE)["Items"]]
-    return "as written" if found == made else "another order"
+    scanned_keys = [row["pk"]["S"] for row in table.client.scan(TableName=TABLE)["Items"]]
+    return "as written" if scanned_keys == keys else "another order"
 
 
 def parallel_scan(table: Table) -> str:
@@ -332,19 +334,19 @@ def consistent_index(table: Table) -> str:
 
 def units_of_a_transaction(table: Table) -> str:
     answer = table.transact(put("a"), ReturnConsumedCapacity="TOTAL")
-    found = answer.get("ConsumedCapacity") or [{}]
-    return f"{found[0].get('CapacityUnits', 'no')} units"
+    capacities = answer.get("ConsumedCapacity") or [{}]
+    return f"{capacities[0].get('CapacityUnits', 'no')} units"
 
 
 def units_of_reads(table: Table) -> str:
     table.put(text="x" * 5 * KB)
-    found = [
+    capacities = [
         table.client.get_item(
             TableName=TABLE, Key=item(), ConsistentRead=consistent, ReturnConsumedCapacity="TOTAL"
         )["ConsumedCapacity"]["CapacityUnits"]
         for consistent in (True, False)
     ]
-    return " and ".join(map(str, found))
+    return " and ".join(map(str, capacities))
 
 
 def partition_sizes(table: Table) -> str:

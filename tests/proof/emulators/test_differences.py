@@ -55,6 +55,6 @@ def test_files_that_rows_name_exist() -> None:
 
 def test_every_addition_to_ministack_has_a_row() -> None:
     source = (ROOT / "tests" / "deployed" / "emulator.py").read_text()
-    (named,) = re.findall(r"^ADDITIONS = \((.*?)^\)", source, re.MULTILINE | re.DOTALL)
+    (additions,) = re.findall(r"^ADDITIONS = \((.*?)^\)", source, re.MULTILINE | re.DOTALL)
     instead = " ".join(row["instead"] for row in MINISTACK)
-    assert [name for name in re.findall(r"\w+", named) if f"`{name}`" not in instead] == []
+    assert [name for name in re.findall(r"\w+", additions) if f"`{name}`" not in instead] == []

@@ -37,17 +37,17 @@ def read(request: HttpRequest) -> HttpResponse:
         raise NotFoundError(msg)
     if not request.path["proxy"]:
         return inboxes.page("mails.html", path=PATH, mails=_newest())
-    found = _ROUTE.fullmatch(request.path["proxy"])
-    path = Path(settings().mail_folder, f"{found[1]}{SUFFIX}") if found else None
-    if found is None or path is None or not path.is_file():
+    match = _ROUTE.fullmatch(request.path["proxy"])
+    path = Path(settings().mail_folder, f"{match[1]}{SUFFIX}") if match else None
+    if match is None or path is None or not path.is_file():
         msg = f"No such mail. The list of mails is at {PATH}."
         raise NotFoundError(msg)
     raw = path.read_bytes()
     message = _parsed(raw)
-    match found[2]:
+    match match[2]:
         case None:
             return inboxes.page(
-                "mail.html", path=PATH, id=found[1], sandbox=SANDBOX, **_shown(message)
+                "mail.html", path=PATH, id=match[1], sandbox=SANDBOX, **_message_json(message)
             )
         case "html":
             return HttpResponse(200, _part(message, "html").encode(), _HTML_PART)
@@ -55,7 +55,7 @@ def read(request: HttpRequest) -> HttpResponse:
             return HttpResponse(
                 200, raw, {**inboxes.PAGE_HEADERS, "Content-Type": f"{TEXT_TYPE}; charset=utf-8"}
             )
-    return _attachment(message, int(found[2]))
+    return _attachment(message, int(match[2]))
 
 
 def _newest() -> list[dict[str, object]]:
@@ -69,7 +69,7 @@ def _parsed(raw: bytes) -> EmailMessage:
     return message_from_bytes(raw, EmailMessage, policy=policy.default)
 
 
-def _shown(message: EmailMessage) -> dict[str, object]:
+def _message_json(message: EmailMessage) -> dict[str, object]:
     return {
         "headers": _headers(message),
         "text": _part(message, "plain"),
@@ -85,8 +85,8 @@ def _headers(message: EmailMessage) -> dict[str, str]:
 
     ``EmailMessage`` adds spaces to names of addresses that are encoded in several words.
     """
-    shown = {name: _decoded(str(raw)) for name, raw in message.raw_items()}
-    return {"Subject": "", "From": "", "To": "", "Date": "", **shown}
+    headers = {name: _decoded(str(raw)) for name, raw in message.raw_items()}
+    return {"Subject": "", "From": "", "To": "", "Date": "", **headers}
 
 
 def _decoded(raw: str) -> str:

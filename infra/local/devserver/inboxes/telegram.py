@@ -103,8 +103,8 @@ METHODS = {
 
 def serve(request: HttpRequest) -> HttpResponse:
     """Answer a method of the Bot API, show the chat, or add what the developer writes."""
-    if found := _METHOD.fullmatch(request.path["proxy"]):
-        return _method(request, *found.groups())
+    if match := _METHOD.fullmatch(request.path["proxy"]):
+        return _method(request, *match.groups())
     if request.path["proxy"] not in {"", BOT}:
         msg = f"No such page. The chat is at {PATH}."
         raise NotFoundError(msg)

@@ -17,7 +17,7 @@ def deploy(aws: Aws, chalice: QuickChalice, checkout: Path) -> Deploy:
     def deploy(
         root: Path = checkout, *, allow_dirty: bool = False, **choices: str
     ) -> dict[str, Any]:
-        aws.said.clear()
+        aws.messages.clear()
         choices = {commands.CHOICES[name]: value for name, value in choices.items()}
         return aws.deployment(root).deploy(DeployOptions("dev", choices, allow_dirty))
 

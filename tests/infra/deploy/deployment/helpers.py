@@ -21,7 +21,7 @@ def is_whole(aws: Aws, store: Store, result: dict[str, Any]) -> bool:
     return (
         aws.apis() == [result["apiId"]]
         and len(functions) == 4
-        and releases.listed(store)[0].id == result["release"]
+        and releases.list_releases(store)[0].id == result["release"]
         and store.get("state/lock.json") is None
     )
 
@@ -35,9 +35,9 @@ def killed_before(aws: Aws, step: str) -> Iterator[None]:
             if line.startswith(step) and line.endswith("…"):
                 raise Killed
 
-    said, aws.said = aws.said, Deadly()
+    messages, aws.messages = aws.messages, Deadly()
     try:
         with pytest.raises(Killed):
             yield
     finally:
-        aws.said = said
+        aws.messages = messages

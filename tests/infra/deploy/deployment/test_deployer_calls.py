@@ -68,25 +68,25 @@ class Recorder:
 
 @pytest.fixture
 def recorder(aws: Aws, chalice: QuickChalice, monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    made, create = Recorder(), Account.client
+    calls, create = Recorder(), Account.client
 
     def client(account: Account, service: str, region: str | None = None) -> Any:
-        found = create(account, service, region)
-        found.meta.events.register("before-call", made.note, unique_id="recorder")
-        return found
+        client = create(account, service, region)
+        client.meta.events.register("before-call", calls.note, unique_id="recorder")
+        return client
 
     def run(*arguments: Any, **options: Any) -> str:
         """Replace Chalice, whose own calls are measured by test_deploy_whole.py."""
-        made.paused = True
+        calls.paused = True
         try:
             return chalice.run(*arguments, **options)
         finally:
-            made.paused = False
+            calls.paused = False
 
     monkeypatch.setattr(Account, "client", client)
     monkeypatch.setattr(deployer, "denied", lambda *_: [])  # moto simulates no policies
     monkeypatch.setattr(package, "chalice", run)
-    return made
+    return calls
 
 
 def test_rights_are_those_of_the_calls_that_are_made(
@@ -107,7 +107,7 @@ def test_rights_are_those_of_the_calls_that_are_made(
     deployment.root = checkout
     deployment.deploy(DeployOptions("dev", {"table_prefix": "workspace"}))
     deployment.rollback(None, break_lock=False, python=None)
-    releases.listed(deployment.deployed()[1])
+    releases.list_releases(deployment.deployed()[1])
     doctor.require(doctor.examine_account(aws.account, "dev", checkout))
     destroy(deployment, break_lock=False, with_data=True)
     expected = {f"{s}:{name}" for s, names in deployer.CALLS.items() for name in names.split()}

@@ -43,11 +43,11 @@ class TestKilled:
             stopped.deploy(DeployOptions("dev"))
         assert is_whole(aws, store, deploy())
 
-    @pytest.mark.parametrize("after", ["iam_role", "lambda_function", "rest_api"])
+    @pytest.mark.parametrize("killed_after", ["iam_role", "lambda_function", "rest_api"])
     def test_deployment_killed_within_chalice_creates_nothing_twice(
-        self, aws: Aws, chalice: QuickChalice, deploy: Deploy, store: Store, after: str
+        self, aws: Aws, chalice: QuickChalice, deploy: Deploy, store: Store, killed_after: str
     ) -> None:
-        chalice.dies_after = after
+        chalice.dies_after = killed_after
         with pytest.raises(Killed):
             deploy()
         chalice.dies_after = None
@@ -58,23 +58,23 @@ class TestKilled:
     ) -> None:
         result = deploy()
         with locked(store):
-            held, _ = store.get("state/lock.json") or (b"", "")
-        store.put_if("state/lock.json", json.loads(held) | {"pid": 2**22 + 1})
+            lock_body, _ = store.get("state/lock.json") or (b"", "")
+        store.put_if("state/lock.json", json.loads(lock_body) | {"pid": 2**22 + 1})
         assert deploy()["apiId"] == result["apiId"]
 
-    @pytest.mark.parametrize("after", ["rest_api", "lambda_function", "iam_role"])
+    @pytest.mark.parametrize("killed_after", ["rest_api", "lambda_function", "iam_role"])
     def test_killed_destruction_is_completed_by_a_second_run(
-        self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path, after: str
+        self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path, killed_after: str
     ) -> None:
         deploy()
-        chalice.dies_after = f"deleted {after}"
+        chalice.dies_after = f"deleted {killed_after}"
         with pytest.raises(Killed):
             destroy(aws.deployment(checkout), break_lock=False, with_data=False)
         chalice.dies_after = None
         destroy(aws.deployment(checkout), break_lock=False, with_data=False)
         assert aws.apis() == []
         assert aws.client("lambda").list_functions()["Functions"] == []
-        roles = [each["RoleName"] for each in aws.client("iam").list_roles()["Roles"]]
+        roles = [role["RoleName"] for role in aws.client("iam").list_roles()["Roles"]]
         assert [name for name in roles if "-backups-" not in name] == []
 
 
@@ -149,11 +149,11 @@ class TestRefusals:
             if line == "Zip …":
                 store.put_if("state/lock.json", {"run": "another"})
 
-        aws.said.clear()
+        aws.messages.clear()
         deployment.progress.report = break_it
         with pytest.raises(LockedError, match="taken over"):
             deployment.deploy(DeployOptions("dev"))
-        assert "Release …" not in aws.said
+        assert "Release …" not in aws.messages
 
 
 class TestDomains:
@@ -175,7 +175,7 @@ class TestDomains:
         led = {"type": "CNAME", "value": "d1.cloudfront.example"}
         assert result["records"] == [{"name": "api.example.com", **led}]
         result = deploy(sites_hosted_zone="")
-        assert [each["name"] for each in result["records"]] == [
+        assert [record["name"] for record in result["records"]] == [
             "api.example.com",
             "*.sites.example",
         ]
@@ -188,8 +188,8 @@ class TestDomains:
             deploy(domain="api.example.com", hosted_zone="Z1")
         assert deploy()["baseUrl"] == "https://api.example.com"
         for stack in ("edge-global", "edge"):
-            given = aws.deployment().stack(stack).parameters()
-            assert (given["Domain"], given["HostedZoneId"]) == ("api.example.com", "Z1")
+            parameters = aws.deployment().stack(stack).parameters()
+            assert (parameters["Domain"], parameters["HostedZoneId"]) == ("api.example.com", "Z1")
 
     def test_empty_domain_option_removes_the_domain(self, aws: Aws, deploy: Deploy) -> None:
         deploy(domain="api.example.com", sites_domain="sites.example")
@@ -207,9 +207,9 @@ class TestDestroy:
     ) -> None:
         deploy()
         store.put_if("files/a", "of a visitor")
-        left = destroy(aws.deployment(checkout), break_lock=False, with_data=False)
-        assert f"AWS::S3::Bucket {BUCKET}" in left["kept"]
-        assert "AWS::DynamoDB::Table workspace-dev-content" in left["kept"]
+        report = destroy(aws.deployment(checkout), break_lock=False, with_data=False)
+        assert f"AWS::S3::Bucket {BUCKET}" in report["kept"]
+        assert "AWS::DynamoDB::Table workspace-dev-content" in report["kept"]
         assert aws.apis() == []
         assert aws.client("lambda").list_functions()["Functions"] == []
         assert "workspace-dev-ledger" in aws.client("dynamodb").list_tables()["TableNames"]
@@ -230,17 +230,19 @@ class TestDestroy:
         self, aws: Aws, deploy: Deploy, checkout: Path
     ) -> None:
         deploy()
-        left = destroy(aws.deployment(checkout), break_lock=False, with_data=True)
-        assert left["kept"] == ["AWS::Backup::BackupVault workspace-api-dev (eu-central-1)"]
+        report = destroy(aws.deployment(checkout), break_lock=False, with_data=True)
+        assert report["kept"] == ["AWS::Backup::BackupVault workspace-api-dev (eu-central-1)"]
         assert aws.deployment(checkout).stack("backups").outputs() is None
-        assert len(left["backups"]) == 6
+        assert len(report["backups"]) == 6
         assert aws.client("dynamodb").list_tables()["TableNames"] == []
         assert aws.client("s3").list_buckets()["Buckets"] == []
         assert aws.client("secretsmanager").list_secrets()["SecretList"] == []
-        told = [line for line in aws.said if "its deletion protection is off" in line]
-        assert len(told) == 6
+        protection_messages = [
+            line for line in aws.messages if "its deletion protection is off" in line
+        ]
+        assert len(protection_messages) == 6
         backups = aws.client("dynamodb").list_backups()["BackupSummaries"]
-        assert {each["BackupArn"] for each in backups} == set(left["backups"])
+        assert {backup["BackupArn"] for backup in backups} == set(report["backups"])
 
     def test_destruction_keeps_resources_deployed_by_hand(
         self, aws: Aws, deploy: Deploy, checkout: Path
@@ -257,8 +259,8 @@ def test_stopped_functions_stay_stopped(aws: Aws, deploy: Deploy, checkout: Path
     every = (API, CHAT, "workspace-api-dev-run-jobs", "workspace-api-dev-run-events")
 
     def runs() -> list[int | None]:
-        found = [functions.get_function_concurrency(FunctionName=name) for name in every]
-        return [each.get("ReservedConcurrentExecutions") for each in found]
+        concurrencies = [functions.get_function_concurrency(FunctionName=name) for name in every]
+        return [concurrency.get("ReservedConcurrentExecutions") for concurrency in concurrencies]
 
     assert runs() == [None, 444, 4, 8]
     assert deploy()["stopped"] == []
@@ -267,7 +269,7 @@ def test_stopped_functions_stay_stopped(aws: Aws, deploy: Deploy, checkout: Path
         functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
     assert deploy()["stopped"] == ["api_handler", "chat-stream", "run-events", "run-jobs"]
     assert runs() == [0, 0, 0, 0]
-    assert any("Kept from running" in line for line in aws.said)
+    assert any("Kept from running" in line for line in aws.messages)
     aws.deployment(checkout).rollback(None, break_lock=False, python=None)
     assert runs() == [0, 0, 0, 0]
     for name in every:
@@ -284,8 +286,8 @@ def test_backups_cover_the_tables_in_use_and_go_to_the_region_that_was_chosen(
     assert backups.parameters()["BackupRegion"] == ""
     with pytest.raises(click.ClickException, match="--backup-region: expected a region"):
         deploy(backup_region=REGION)
-    stored = aws.deployment().stack("data").parameters()
-    assert stored["BackupRegion"] == "", "a refused choice is not stored"
+    parameters = aws.deployment().stack("data").parameters()
+    assert parameters["BackupRegion"] == "", "a refused choice is not stored"
     deploy(backup_region="eu-west-1")
     deploy()
     assert backups.parameters() == {
@@ -310,8 +312,8 @@ def test_destruction_deletes_functions_that_the_code_no_longer_has(
         Handler="app.former",
         Code={"ZipFile": aws.code_of(CHAT)},
     )
-    found = chalice_state.existing(aws.account, "dev")
-    assert found[0]["name"] in {"former_role", "former"}
+    resources = chalice_state.existing(aws.account, "dev")
+    assert resources[0]["name"] in {"former_role", "former"}
     destroy(aws.deployment(checkout), break_lock=False, with_data=False)
     assert functions.list_functions()["Functions"] == []
 

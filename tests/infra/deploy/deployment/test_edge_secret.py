@@ -11,7 +11,7 @@ from tests.infra.deploy.deployment.helpers import API, CHAT, Deploy, killed_befo
 pytestmark = pytest.mark.slow
 
 
-def sent(aws: Aws) -> str:
+def sent_secret(aws: Aws) -> str:
     """Return the secret that the edge sends."""
     return aws.deployment().stack("edge").parameters()["EdgeSecret"]
 
@@ -33,14 +33,14 @@ def test_functions_accept_what_the_edge_sends_after_every_step(
     aws: Aws, deploy: Deploy, step: str
 ) -> None:
     deploy()
-    old = sent(aws)
+    old = sent_secret(aws)
     new = replace_secret(aws, "n" * 48)
     with killed_before(aws, step):
         deploy()
     for function in (API, CHAT):
-        assert sent(aws) in accepted(aws, function)
+        assert sent_secret(aws) in accepted(aws, function)
     deploy()
-    assert sent(aws) == new
+    assert sent_secret(aws) == new
     for function in (API, CHAT):
         assert accepted(aws, function) == (new,)
         assert old not in accepted(aws, function)
@@ -50,12 +50,12 @@ def test_both_secrets_are_accepted_while_the_edge_still_sends_the_former(
     aws: Aws, deploy: Deploy
 ) -> None:
     deploy()
-    old = sent(aws)
+    old = sent_secret(aws)
     replace_secret(aws, "m" * 48)  # was never deployed
     new = replace_secret(aws, "n" * 48)
     with killed_before(aws, "Stack workspace-api-dev-edge "):
         deploy()
-    assert sent(aws) == old
+    assert sent_secret(aws) == old
     assert accepted(aws, API) == (new, old)
 
 
@@ -65,7 +65,7 @@ def test_a_rollback_keeps_the_secret_that_the_edge_sends(
     deploy()
     commit(checkout, "app = 2\n")
     deploy()
-    old = sent(aws)
+    old = sent_secret(aws)
     new = replace_secret(aws, "n" * 48)
     aws.deployment(checkout).rollback(None, break_lock=False, python=None)
     assert accepted(aws, API) == (new, old)

@@ -11,8 +11,8 @@ from tests.infra.deploy.deployment.helpers import Deploy
 
 
 def stacks(aws: Aws) -> set[str]:
-    found = aws.client("cloudformation").describe_stacks()["Stacks"]
-    return {each["StackName"] for each in found}
+    stacks = aws.client("cloudformation").describe_stacks()["Stacks"]
+    return {stack["StackName"] for stack in stacks}
 
 
 def configure(checkout: Path, **variables: str) -> None:

@@ -21,13 +21,13 @@ def former_template() -> dict[str, Any]:
 
 def variables(aws: Aws) -> dict[str, str]:
     about = aws.client("lambda").get_function_configuration(FunctionName=API)
-    found: dict[str, str] = about["Environment"]["Variables"]
-    return found
+    variables: dict[str, str] = about["Environment"]["Variables"]
+    return variables
 
 
 def secrets(aws: Aws) -> dict[str, str]:
-    found = aws.client("secretsmanager").list_secrets()["SecretList"]
-    return {each["Name"]: each["ARN"] for each in found}
+    listed_secrets = aws.client("secretsmanager").list_secrets()["SecretList"]
+    return {secret["Name"]: secret["ARN"] for secret in listed_secrets}
 
 
 def test_the_next_deployment_gives_an_existing_stage_a_master_key_and_keeps_its_other_secrets(
@@ -37,11 +37,11 @@ def test_the_next_deployment_gives_an_existing_stage_a_master_key_and_keeps_its_
         patch.setitem(build._MADE, "data", former_template)
         deploy()
     assert "MASTER_KEY_SECRET" not in variables(aws)
-    before, tables = secrets(aws), aws.client("dynamodb").list_tables()["TableNames"]
+    old_secrets, tables = secrets(aws), aws.client("dynamodb").list_tables()["TableNames"]
     deploy()
-    after = secrets(aws)
-    key = after.pop("workspace-api/dev/master-key")
-    assert after == before
+    new_secrets = secrets(aws)
+    key = new_secrets.pop("workspace-api/dev/master-key")
+    assert new_secrets == old_secrets
     assert aws.client("dynamodb").list_tables()["TableNames"] == tables
     assert variables(aws)["MASTER_KEY_SECRET"] == key
     deploy()

@@ -33,7 +33,7 @@ def test_the_base_url_is_that_of_the_api_and_no_secret_is_required(
     assert addresses(aws) == addresses(aws, CHAT) == direct(result)
     assert result["baseUrl"] == direct(result)["PUBLIC_URL"]
     assert (result["chatUrl"], result["distributionId"]) == (f"{CHAT_URL}/", None)
-    assert not [line for line in aws.said if "-edge" in line]
+    assert not [line for line in aws.messages if "-edge" in line]
     assert published_settings.published(aws.account, "dev")["CHAT_URL"] == CHAT_URL
 
 
@@ -58,10 +58,10 @@ def test_an_edge_that_is_added_later_takes_over_at_the_end(
     assert addresses(aws) == direct(result)
     later = deploy()
     assert later["apiId"] == result["apiId"]
-    found = addresses(aws)
-    assert found["PUBLIC_URL"] == later["baseUrl"] == "https://d1.cloudfront.example"
-    assert "CHAT_URL" not in found
-    assert len(found["EDGE_SECRET"]) == 48
+    new_addresses = addresses(aws)
+    assert new_addresses["PUBLIC_URL"] == later["baseUrl"] == "https://d1.cloudfront.example"
+    assert "CHAT_URL" not in new_addresses
+    assert len(new_addresses["EDGE_SECRET"]) == 48
     assert "CHAT_URL" not in published_settings.published(aws.account, "dev")
 
 

@@ -51,14 +51,14 @@ class TestRestoredTables:
         deploy()
         restore(aws)
         deploy(table_prefix="restored")
-        left = destroy(aws.deployment(checkout), break_lock=False, with_data=False)
-        assert "AWS::DynamoDB::Table restored-dev-ledger" in left["kept"]
+        report = destroy(aws.deployment(checkout), break_lock=False, with_data=False)
+        assert "AWS::DynamoDB::Table restored-dev-ledger" in report["kept"]
         deploy()
         assert prefix(aws) == "restored"
-        left = destroy(aws.deployment(checkout), break_lock=False, with_data=True)
-        *tables, vault = left["kept"]
+        report = destroy(aws.deployment(checkout), break_lock=False, with_data=True)
+        *tables, vault = report["kept"]
         assert len(tables) == 6
-        assert all(":Table restored-dev-" in each for each in tables)
+        assert all(":Table restored-dev-" in table for table in tables)
         assert "::BackupVault workspace-api-dev" in vault
 
     def test_restored_tables_get_the_protection_of_the_stacks_tables(
@@ -76,7 +76,7 @@ class TestRestoredTables:
             ttl = dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
             assert ttl == {"AttributeName": "expires", "TimeToLiveStatus": "ENABLED"}
         deploy()
-        assert not [line for line in aws.said if line.startswith("  restored-dev-")]
+        assert not [line for line in aws.messages if line.startswith("  restored-dev-")]
 
     def test_lost_rows_are_restored_by_the_steps_of_the_deployment_guide(
         self, aws: Aws, deploy: Deploy

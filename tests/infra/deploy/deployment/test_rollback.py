@@ -26,12 +26,12 @@ class TestRollback:
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
     ) -> None:
         first = deploy()
-        before = code(aws)
+        old_code = code(aws)
         commit(checkout, "app = 2\n")
         second = deploy()
-        assert code(aws) != before
+        assert code(aws) != old_code
         result = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
-        assert code(aws) == before
+        assert code(aws) == old_code
         assert result == first
         assert is_whole(aws, store, first)
         about = aws.client("lambda").get_function_configuration(FunctionName=CHAT)
@@ -39,7 +39,7 @@ class TestRollback:
         # And forth again, from a machine that has neither.
         elsewhere = aws.deployment(new_checkout(checkout.parent / "other"))
         assert elsewhere.rollback(second["release"], break_lock=False, python=None) == second
-        assert code(aws) != before
+        assert code(aws) != old_code
 
     def test_deployment_after_a_rollback_refolds_search_texts(
         self, aws: Aws, deploy: Deploy, checkout: Path
@@ -68,32 +68,32 @@ class TestRollback:
         deploy()
         commit(checkout, "app = 2\n")
         second = deploy()["release"]
-        before = code(aws)
+        old_code = code(aws)
         commit(checkout, "app = 3\n")
         chalice.dies_after = "lambda_function"
         with pytest.raises(Killed):
             deploy()
-        assert code(aws) != before
+        assert code(aws) != old_code
         for _ in range(2):  # The first is killed, too.
             with suppress(Killed):
                 back = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
             chalice.dies_after = None
         assert back["release"] == second
-        assert code(aws) == before
+        assert code(aws) == old_code
 
     def test_killed_rollback_is_completed_by_a_second_run(
         self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path
     ) -> None:
-        made = [deploy()["release"]]
+        deployed_releases = [deploy()["release"]]
         for number in (2, 3):
             commit(checkout, f"app = {number}\n")
-            made.append(deploy()["release"])
+            deployed_releases.append(deploy()["release"])
         chalice.dies_after = "lambda_function"
         with pytest.raises(Killed):
             aws.deployment(checkout).rollback(None, break_lock=False, python=None)
         chalice.dies_after = None
         back = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
-        assert back["release"] == made[1]
+        assert back["release"] == deployed_releases[1]
 
     def test_rollback_finds_a_release_by_its_commit(
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
@@ -118,10 +118,10 @@ class TestRollback:
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
     ) -> None:
         first = deploy()["release"]
-        (kept,) = releases.listed(store)
+        (release,) = releases.list_releases(store)
         archive = checkout / "build" / "kept.tar.gz"
-        store.download(releases.KEY, kept.version, archive)
-        store.upload(releases.KEY, archive, asdict(kept) | {"something": "new"})
+        store.download(releases.KEY, release.version, archive)
+        store.upload(releases.KEY, archive, asdict(release) | {"something": "new"})
         commit(checkout, "app = 2\n")
         deploy()
         back = aws.deployment(checkout).rollback(None, break_lock=False, python=None)

@@ -41,15 +41,15 @@ class RunningStack:
     ) -> None:
         self.data, self.port = data, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        kept = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+        inherited = {name: value for name, value in os.environ.items() if name not in VARIABLES}
         if folder == ROOT:  # A copy of the checkout keeps its data inside, without a setting.
-            kept |= {"PORT": str(self.port), "DATA_DIR": str(data)}
+            inherited |= {"PORT": str(self.port), "DATA_DIR": str(data)}
         self.log = logs / f"{data.name}-{self.port}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [argument.replace("{port}", str(self.port)) for argument in command],
                 cwd=folder,
-                env={**kept, MARK: str(data), "DEMO": "empty", **environment},
+                env={**inherited, MARK: str(data), "DEMO": "empty", **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -101,13 +101,13 @@ class RunningStack:
 
     def titles(self) -> set[str]:
         """The titles of all sites."""
-        found: set[str] = set()
+        titles: set[str] = set()
         for page in itertools.count(1):
             query = {"page": page, "size": 100}
             sites = self.call("GET", "/api/projects/list", params=query)["projects"]
-            found |= {site["title"] for site in sites}
+            titles |= {site["title"] for site in sites}
             if not sites:
-                return found
+                return titles
         raise AssertionError
 
     def stop(self, name: signal.Signals = signal.SIGTERM) -> int:
@@ -116,7 +116,7 @@ class RunningStack:
         return self.process.wait(PATIENCE)
 
 
-def by_hand(*options: str) -> list[str]:
+def chalice_local(*options: str) -> list[str]:
     """Return the command of a developer who runs ``chalice local``."""
     chalice = str(Path(sys.executable).with_name("chalice"))
     return [chalice, "local", "--port", "{port}", *options]
@@ -129,15 +129,15 @@ def processes_of(data: Path) -> list[str]:
 
 def processes(data: Path) -> dict[int, str]:
     """Return the same commands by process id."""
-    found = {}
+    processes_found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if f"{MARK}={data}\0" in (folder / "environ").read_bytes().decode(errors="replace"):
                 command = (folder / "cmdline").read_bytes().decode(errors="replace")
-                found[int(folder.name)] = command.replace("\0", " ")
+                processes_found[int(folder.name)] = command.replace("\0", " ")
         except OSError:
             continue  # The process has just ended, or belongs to another user.
-    return found
+    return processes_found
 
 
 def free_port() -> int:

@@ -15,7 +15,13 @@ import requests
 from infra.deploy import chalice_commands
 from infra.local import autoreload
 from infra.local.autoreload import SOURCES
-from tests.infra.local.make_dev.helpers import ROOT, RunningStack, by_hand, processes, processes_of
+from tests.infra.local.make_dev.helpers import (
+    ROOT,
+    RunningStack,
+    chalice_local,
+    processes,
+    processes_of,
+)
 from tests.support.patience import PATIENCE, wait_for
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE)
@@ -49,7 +55,7 @@ class EditedStack:
     ) -> None:
         self.keeps_data = keeps_data
         self._module = clone / "chalicelib" / "__init__.py"
-        self._begin = lambda: start(by_hand(), "clone/.local", clone, **environment)
+        self._begin = lambda: start(chalice_local(), "clone/.local", clone, **environment)
         self.folder = clone
         self.run = self.starts()
 
@@ -117,12 +123,12 @@ class TestAutoreload:
 
     def test_an_edit_is_served_with_the_same_database(self, edited: EditedStack) -> None:
         edited.run.call("POST", "/api/projects/create", json={"title": "Before the edit"})
-        before = edited.run.pids
+        old_pids = edited.run.pids
         for version in ("edited once", "edited twice"):
             edited.edit(f'VERSION = "{version}"')
             wait_for(lambda version=version: edited.version == version)
         assert edited.run.titles() == {"Before the edit"}
-        assert edited.run.pids == before
+        assert edited.run.pids == old_pids
         os.killpg(edited.run.process.pid, signal.SIGINT)  # Ctrl-C as a terminal sends it
         assert edited.run.process.wait(PATIENCE) == 0
         wait_for(lambda: processes_of(edited.run.data) == [])
@@ -149,25 +155,25 @@ class TestAutoreload:
             "database": edited.run.pids["database"],
         }
         edited.run.call("POST", "/api/projects/create", json={"title": "Before the kill"})
-        kept = {"Before the kill"} if edited.keeps_data else set()
+        kept_titles = {"Before the kill"} if edited.keeps_data else set()
         os.kill(pids[victim], signal.SIGKILL)
         if victim in {"keeper", "database"}:
             # The service continues without a database. An edit starts one.
             wait_for(lambda: pids["keeper"] not in processes(edited.run.data))
             edited.edit('VERSION = "edited"')
             wait_for(lambda: edited.version == "edited")
-            assert edited.run.titles() == kept
+            assert edited.run.titles() == kept_titles
             edited.run.stop()
         edited.run.process.wait(PATIENCE)
         wait_for(lambda: processes_of(edited.run.data) == [])
-        assert edited.starts().titles() == kept
+        assert edited.starts().titles() == kept_titles
 
     @pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
     @pytest.mark.slow
     def test_a_worker_whose_command_is_killed_at_once_ends(
         self, start: Callable[..., RunningStack], no_java: dict[str, str]
     ) -> None:
-        run = start(by_hand(), **no_java)
+        run = start(chalice_local(), **no_java)
         wait_for(lambda: len(processes_of(run.data)) > 1)
         os.kill(run.process.pid, signal.SIGKILL)
         run.process.wait(PATIENCE)
@@ -183,9 +189,9 @@ class TestOtherChaliceCommands:
         self, arguments: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sys, "argv", ["chalice", *arguments])
-        before = dict(os.environ)
+        old_environment = dict(os.environ)
         chalice_commands.start()
-        assert dict(os.environ) == before
+        assert dict(os.environ) == old_environment
 
 
 def worker_of(run: RunningStack) -> int:

@@ -18,7 +18,7 @@ from infra.local.demo import bakery
 from infra.local.devserver.inboxes import telegram
 from infra.local.dynamodb import SetupError
 from infra.local.stack import LocalStack, OpenDatabase
-from tests.infra.local.make_dev.helpers import RunningStack, by_hand, processes_of
+from tests.infra.local.make_dev.helpers import RunningStack, chalice_local, processes_of
 from tests.support.patience import PATIENCE, wait_for
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE)
@@ -136,9 +136,9 @@ class TestDataDir:
         assert first
         assert DataDir(tmp_path).try_lock() is None
         first.close()
-        again = data.try_lock()
-        assert again
-        again.close()
+        second_lock = data.try_lock()
+        assert second_lock
+        second_lock.close()
 
 
 class TestRefusals:
@@ -190,13 +190,13 @@ class TestWithoutJava:
         assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.output
         assert run.titles() == {bakery.load("en").site}
         for command in re.findall(r"^    (curl (?:.*\\\n)?.*)$", run.output, re.MULTILINE):
-            done = subprocess.run(
+            process = subprocess.run(
                 [*shlex.split(command), "--silent", "--fail"], capture_output=True, check=True
             )
             if "chat-stream" in command:
-                assert done.stdout.splitlines()[-2].startswith(b'data: {"type":"done"')
+                assert process.stdout.splitlines()[-2].startswith(b'data: {"type":"done"')
             else:
-                assert json.loads(done.stdout)["data"]["status"] is True
+                assert json.loads(process.stdout)["data"]["status"] is True
         assert run.titles() == {bakery.load("en").site, "My site"}
         assert run.stop(signal.SIGINT) == 0
         assert processes_of(tmp_path / "data") == []
@@ -213,7 +213,7 @@ class TestWithoutJava:
         tmp_path: Path,
         options: list[str],
     ) -> None:
-        run = start(by_hand(*options), **no_java, DEMO="en").wait_until_ready()
+        run = start(chalice_local(*options), **no_java, DEMO="en").wait_until_ready()
         assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.output
         assert run.titles() == {bakery.load("en").site}
         run.stop()
@@ -224,7 +224,7 @@ class TestWithoutJava:
     def test_chalice_local_without_a_port_option_serves_on_the_port_of_the_environment(
         self, start: Callable[..., RunningStack], no_java: dict[str, str]
     ) -> None:
-        command = [part for part in by_hand() if part not in {"--port", "{port}"}]
+        command = [part for part in chalice_local() if part not in {"--port", "{port}"}]
         run = start(command, **no_java, DEMO="en").wait_until_ready()
         assert run.titles() == {bakery.load("en").site}
 

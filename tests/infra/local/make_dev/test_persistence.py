@@ -15,7 +15,7 @@ from infra.local.demo import bakery
 from tests.infra.local.make_dev.helpers import (
     DEV,
     RunningStack,
-    by_hand,
+    chalice_local,
     processes_of,
 )
 from tests.support.patience import PATIENCE, wait_for
@@ -37,9 +37,9 @@ class TestPersistence:
         acknowledged = write_until_killed(run, pid)
 
         wait_for(lambda: processes_of(tmp_path / "data") == [])
-        again = start().wait_until_ready()
-        assert again.key == key
-        assert acknowledged <= again.titles()
+        second_run = start().wait_until_ready()
+        assert second_run.key == key
+        assert acknowledged <= second_run.titles()
 
     def test_ctrl_c_ends_everything_and_the_next_start_has_the_data(
         self, start: Callable[..., RunningStack], tmp_path: Path
@@ -63,7 +63,7 @@ class TestPersistence:
         self, start: Callable[..., RunningStack]
     ) -> None:
         run = start().wait_until_ready()
-        by_its_side = start(by_hand()).wait_until_ready()
+        by_its_side = start(chalice_local()).wait_until_ready()
         assert by_its_side.key == run.key
         by_its_side.call("POST", "/api/projects/create", json={"title": "Seen by both"})
         assert run.titles() == {"Seen by both"}
