@@ -1,1 +1,1 @@
-"""Tooling of the service: the local stack, the operator's commands, packaging and deployment."""
+"""Tooling for running, operating, packaging and deploying the service."""

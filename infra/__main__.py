@@ -1,4 +1,4 @@
-"""``python -m infra``: the local stack, deployment, and the operator's commands."""
+"""Entry point of ``python -m infra``, which starts the tools by their names."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Command of ``make bench``: measure every section and write docs/benchmarks.md.
+"""Entry point of ``make bench``, which measures every section and writes docs/benchmarks.md.
 
 Each section is measured in its own process with its own database. With the name of a section, the
 command measures only that section and prints it.
@@ -31,7 +31,7 @@ so compare only ratios and counts.
 @click.command()
 @click.argument("only", type=click.Choice(list(SECTIONS)), required=False)
 def main(only: str | None) -> None:
-    """Measure everything and write docs/benchmarks.md. With ONLY, print that section instead."""
+    """Measure everything and write docs/benchmarks.md, or print the one section named ONLY."""
     if only:
         click.echo(SECTIONS[only]())
         return

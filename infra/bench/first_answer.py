@@ -1,4 +1,4 @@
-"""One cold start: import the application in the current folder and return one first answer.
+"""Measure a cold start up to the first response.
 
 ``infra.bench.cold_start`` runs ``python first_answer.py <kind>`` in new processes and measures
 them. A stub replaces the database at the point where botocore would send a request. It contains one

@@ -98,7 +98,7 @@ def _ranges(count: int) -> Iterator[str]:
 
 
 def _scan(count: int, query: Query, ranges: int) -> tuple[DatabaseUsage, float]:
-    """Read a page by so many ranges at a time. Returns the usage and the seconds."""
+    """Read a page by so many ranges at a time, and return the usage and the seconds."""
     as_usual, queries.RANGES = queries.RANGES, ranges
     try:
         with metering(LATENCY_MS / 1000) as usage:
@@ -144,7 +144,7 @@ def _read_all(count: int) -> tuple[list[ProductRow], Cost]:
 
 
 def _select(products: list[ProductRow], query: Query) -> tuple[list[str], int]:
-    """Filter and sort in Python. Return the ids of the page and the number of matches."""
+    """Filter and sort in Python, and return the ids of the page and the number of matches."""
     for name, value in query.filters.items():
         values = {value} if isinstance(value, str) else set(value or ())
         products = [p for p in products if getattr(p, name) in values]

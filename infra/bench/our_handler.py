@@ -26,7 +26,7 @@ def answer_text() -> str:
 
 
 def stubs() -> ExitStack:
-    """Replace the two functions that read the database: the look-up of the key and the list."""
+    """Replace the two functions that read the database for the key and the list."""
     key = ApiKeyRow(
         "KEY#bench",
         api_keys.SORT_KEY,
@@ -46,7 +46,7 @@ def stubs() -> ExitStack:
 
 
 def page_of_sites(count: int) -> AbstractContextManager[object]:
-    """Replace the function that reads a page of sites. It returns ``count`` records in memory."""
+    """Replace the function that reads a page of sites by one with ``count`` records in memory."""
     moment = clock.now()
     sites = [
         SITES.new(

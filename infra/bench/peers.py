@@ -148,7 +148,7 @@ class Driver:
 
 
 def has_same_records(answer: str, expected: str) -> bool:
-    """Whether an answer has the expected records. The format of times may differ."""
+    """Whether a response has the expected records, in any format of times."""
     received, ours = (json.loads(text)["data"]["projects"] for text in (answer, expected))
     return [site["id"] for site in received] == [site["id"] for site in ours]
 

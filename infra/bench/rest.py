@@ -127,7 +127,7 @@ def powertools() -> Call:
 
 
 def plain_chalice() -> Call:
-    """Return a handler built with Chalice. Validation and serialisation are written by hand."""
+    """Return a handler built with Chalice, with validation and serialisation written by hand."""
     chalice = Chalice(app_name="bench", configure_logs=False)
 
     def list_sites() -> Response:

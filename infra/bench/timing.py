@@ -1,4 +1,4 @@
-"""CPU time per call: the median of several rounds, without garbage collection and warm-up."""
+"""Measure the CPU time of a call as the median of several rounds."""
 
 import gc
 import time

@@ -1,1 +1,1 @@
-"""Deployment to AWS: stacks, releases, rollback, smoke test and doctor."""
+"""Deployment of stages to AWS, with releases, rollback and checks."""

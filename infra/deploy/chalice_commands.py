@@ -48,7 +48,7 @@ def _command(arguments: list[str]) -> str | None:
 
 
 def _run(command: Callable[[str, Path, dict[str, Any]], None]) -> Never:
-    """Run a command for a configured stage, and exit; failures are one line on stderr."""
+    """Run a command for a configured stage and exit, with a failure in one line on stderr."""
     from infra.operator.cli_errors import report_errors_in_one_line  # noqa: PLC0415  chalice local has no use for it
 
     with report_errors_in_one_line():

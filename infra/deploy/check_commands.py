@@ -1,4 +1,4 @@
-"""Commands that change nothing on AWS: builds, templates, checks and policies.
+"""Commands that build, print or check, and change nothing on AWS.
 
 Like those of ``infra.deploy.commands``, they print a JSON object to stdout and messages to stderr.
 """

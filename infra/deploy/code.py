@@ -39,7 +39,7 @@ def configure_checkout(
     resources: list[chalice_state.Resource],
     root: Path,
 ) -> Path:
-    """Write what plain Chalice commands need of a stage into the checkout; return its folder."""
+    """Write the files that plain Chalice commands need into the checkout, and return the folder."""
     folder = stage_config.folder_of(stage, root)
     configure(account, stage, facts, folder, root)
     chalice_state.write(root, stage, resources)

@@ -1,4 +1,4 @@
-"""``python -m infra deploy`` and related commands: a JSON object on stdout, messages on stderr."""
+"""``python -m infra deploy`` and the other commands that change a stage."""
 
 import sys
 from dataclasses import asdict
@@ -189,7 +189,7 @@ def deploy(  # noqa: PLR0913  one for each option
 
 
 def _wants_rollback(release: str) -> bool:
-    """Ask whether to roll back. Without a terminal, the answer is no."""
+    """Ask whether to roll back, unless there is no terminal, which counts as no."""
     question = f"Put the release {release} back now? Data stays as it is."
     return _is_at_terminal() and click.confirm(question, err=True)
 
@@ -217,7 +217,7 @@ def configure(stage: str, region: str | None) -> None:
 def rollback(
     stage: str, region: str | None, release: str | None, python: str | None, *, break_lock: bool
 ) -> None:
-    """Deploy an earlier release's code to the functions. Data and edge stay as they are."""
+    """Deploy an earlier release's code to the functions, without a change of data or edge."""
     deployment = open_deployment(stage, region)
     click.echo("The code goes back; data stays as it is.", err=True)
     result = deployment.rollback(release, break_lock=break_lock, python=python)
@@ -257,7 +257,7 @@ def destroy(  # noqa: PLR0913  one for each option
     break_lock: bool,
     yes: bool,
 ) -> None:
-    """Delete a stage's edge, alarms, API and functions; its data stays."""
+    """Delete a stage's edge, alarms, API and functions, but keep its data."""
     from infra.deploy.destruction import destroy as delete  # noqa: PLC0415  as above
 
     deployment = open_deployment(stage, region)

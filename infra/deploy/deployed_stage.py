@@ -1,4 +1,4 @@
-"""Facts of a deployed stage that the commands need after a deployment: addresses and secrets."""
+"""Read the addresses and secrets that commands need from a deployed stage."""
 
 import socket
 import time
@@ -50,7 +50,7 @@ def smoke_target(deployment: Deployment, result: Mapping[str, Any]) -> Target:
 
 
 def edge_secret(deployment: Deployment) -> str:
-    """Return the edge's secret, which signs the tokens of the smoke test; "" if there is none."""
+    """Return the edge's secret, which signs the smoke test's tokens, or "" without an edge."""
     data = deployment.stack("data").outputs()
     return stage_facts.secret(deployment.account, data["EdgeSecretArn"])[0] if data else ""
 
@@ -73,7 +73,7 @@ def is_in_dns(url: str) -> bool:
 
 
 def wait_until_healthy(url: str, pause: float = 3.0) -> None:
-    """Wait until a new service answers. Return silently after the time limit."""
+    """Wait until a new service responds, or silently until the time limit."""
     ends = time.monotonic() + HEALTHY_SECONDS
     while time.monotonic() < ends:
         try:

@@ -323,7 +323,7 @@ def actions() -> list[str]:
 
 
 def statements(stage: str, target: Target) -> Iterator[dict[str, Any]]:
-    """Yield the statements of a stage: one for each service, and one for each condition."""
+    """Yield the statements of a stage, grouped by service and by condition."""
     scopes, groups = resources(stage, target), dict[tuple[str, ...], list[str]]()
     for action in actions():
         service = action.partition(":")[0]

@@ -1,4 +1,4 @@
-"""The deployment of a stage: data, then code, then the edge, then a smoke test (ADR 36).
+"""Deploy a stage's data, code and edge in this order, and test the stage (ADR 36).
 
 Each step reads the current state and changes it to the wanted state. To finish a deployment that
 was killed at any point, run it again.

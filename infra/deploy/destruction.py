@@ -1,4 +1,4 @@
-"""Destruction of a stage: deletes edge and code, and keeps the data by default.
+"""Delete a stage's edge and code, but keep its data by default.
 
 Every resource is looked up first, so an interrupted run can be finished by running it again.
 """

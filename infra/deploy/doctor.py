@@ -41,7 +41,10 @@ SHOWN_RIGHTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a check. ``ok`` is None if the result is unknown or does not matter."""
+    """The result of a check.
+
+    ``ok`` is None if the result is unknown or does not matter.
+    """
 
     name: str
     ok: bool | None
@@ -77,7 +80,7 @@ def examine_machine(stage: str, root: Path) -> Iterator[Finding]:
 
 
 def examine_account(account: Account, stage: str, root: Path) -> Iterator[Finding]:
-    """Yield the results of the account's checks. A check without permission is unknown."""
+    """Yield the results of the account's checks, unknown without permission."""
     for name, check in (
         ("bucket", partial(_bucket, account, stage)),
         ("concurrency", partial(_concurrency, account, stage)),
@@ -89,7 +92,7 @@ def examine_account(account: Account, stage: str, root: Path) -> Iterator[Findin
 
 
 def examine_messages(account: Account, stage: str, root: Path) -> Iterator[Finding]:
-    """Yield the results of the checks of SES and Telegram. No deployment depends on them."""
+    """Yield the results of the checks of SES and Telegram, on which no deployment depends."""
     for name, check in messaging.checks(account, stage, root):
         yield _finding(name, check)
 
@@ -138,7 +141,7 @@ def git(root: Path) -> Finding:
 
 
 def bootstrap(root: Path) -> Finding:
-    """Whether the chat's bootstrap is executable. Lambda uses the file mode of the zip."""
+    """Whether the chat's bootstrap is executable, because Lambda uses the file mode of the zip."""
     if os.access(root / BOOTSTRAP, os.X_OK):
         return Finding("bootstrap", ok=True, text=f"{BOOTSTRAP} may be run")
     text = f"{BOOTSTRAP} may not be run. chmod +x it, and git update-index --chmod=+x it."
@@ -225,7 +228,7 @@ def wheels(stage: str, root: Path) -> Finding:
 
 
 def _bucket(account: Account, stage: str) -> tuple[bool, str]:
-    """Whether the bucket's name is free or this account's. Names are unique in all of AWS."""
+    """Whether the bucket's name, unique in all of AWS, is free or belongs to this account."""
     prefix = stage_config.StageFacts().table_prefix
     name = f"{prefix}-{stage}-{account.id}-{account.region}"
     try:
@@ -287,7 +290,7 @@ def _models(account: Account, stage: str, root: Path) -> tuple[bool | None, str]
 
 
 def _cloudfront(account: Account) -> tuple[bool | None, str]:
-    """Whether CloudFront accepts the account. No call that only reads shows this for certain."""
+    """Whether CloudFront accepts the account, as far as a call that only reads can show."""
     distributions = account.client("cloudfront").list_distributions(MaxItems="1")[
         "DistributionList"
     ]

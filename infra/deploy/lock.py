@@ -1,4 +1,4 @@
-"""Lock of a stage: an object in its bucket that only one process can create."""
+"""The lock of a stage, stored as an object that only one process can create."""
 
 import getpass
 import json
@@ -23,7 +23,10 @@ class LockedError(click.ClickException):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The holder of the lock: a process on a host. ``run`` identifies one acquisition."""
+    """The holder of the lock, a process on a host.
+
+    ``run`` identifies one acquisition.
+    """
 
     user: str
     host: str
@@ -75,7 +78,7 @@ def locked(store: Store, *, break_lock: bool = False) -> Iterator[Lock]:
 
 
 def _acquire(store: Store, mine: Holder, *, break_lock: bool) -> str:
-    """Create the lock, or take it over from a holder that has ended; return its ETag."""
+    """Create the lock or take over a lock whose holder has ended, and return the ETag."""
     condition = {"IfNoneMatch": "*"}
     while (etag := store.put_if(KEY, asdict(mine), **condition)) is None:
         if (lock_file := store.get(KEY)) is None:  # It was released in the meantime.

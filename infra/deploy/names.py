@@ -7,7 +7,7 @@ APP = "workspace-api"
 
 
 def function_name(stage: str, function: str) -> str:
-    """Return Chalice's name of a function: the stage's name, followed by the function's own."""
+    """Return Chalice's name of a function, which is the stage's name and the function's own."""
     return f"{APP}-{stage}" + ("" if function == API else f"-{function}")
 
 

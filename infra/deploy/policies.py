@@ -165,7 +165,7 @@ FUNCTIONS: Mapping[str, Access] = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Region and account of a deployment; placeholders until they are known."""
+    """Region and account of a deployment, or placeholders until they are known."""
 
     region: str = "${AWS::Region}"
     account: str = "${AWS::AccountId}"
@@ -177,7 +177,7 @@ def file_name(function: str) -> str:
 
 
 def write(folder: Path, stage: str, target: Target) -> list[Path]:
-    """Write the policies of a stage's functions beside its config; return the files."""
+    """Write the policies of a stage's functions next to its config, and return the files."""
     config = json.loads((folder / "config.json").read_text())
     files = []
     for function in FUNCTIONS:
@@ -285,7 +285,7 @@ def _hosts(stage: str, identity: str, target: Target) -> list[dict[str, Any]]:
 
 
 def _mails(settings: Settings, target: Target) -> dict[str, Any]:
-    """Return the statement for mails. The operator has verified the domain of the sender."""
+    """Return the statement for e-mails from the sender's domain, verified by the operator."""
     here = f"arn:aws:ses:{target.region}:{target.account}"
     resources = [f"{here}:identity/{settings.mail_from.rpartition('@')[2]}"]
     if settings.mail_ses_configuration_set:

@@ -22,7 +22,7 @@ class Progress:
 
     @contextmanager
     def step(self, what: str) -> Iterator[None]:
-        """Print the start and the end of a step. If the step fails, only its error is printed."""
+        """Print the start and the end of a step, or only its error if the step fails."""
         self.before_step()
         self.report(f"{what} …")
         began = time.monotonic()

@@ -44,7 +44,7 @@ def unpublish(account: Account, stage: str) -> None:
 
 
 def published(account: Account, stage: str) -> dict[str, str]:
-    """Return the variables that a deployed stage has for operators; empty if it is not deployed."""
+    """Return a deployed stage's variables for operators, or {} if the stage is not deployed."""
     pages = account.client("ssm").get_paginator("get_parameters_by_path")
     path = _path(stage)
     return {

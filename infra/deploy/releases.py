@@ -1,4 +1,4 @@
-"""Releases: the code of each deployment, stored for rollbacks.
+"""Store the code of each deployment, so that a rollback can deploy it again.
 
 A release is an archive of the copy of the project from which Chalice deployed it, with its zip.
 Routes, schedules and policies therefore match the code. Secrets and addresses are not part of a

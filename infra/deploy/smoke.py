@@ -1,4 +1,4 @@
-"""Smoke test of a running service from outside: checks the answers of each of its surfaces.
+"""Test a running service from outside, with a request to each of its surfaces.
 
 It works with any base URL, such as that of ``make dev`` or of a deployed stage, and changes no
 data. Only if a bot is given, it sends one question, and the bot's owner pays for the answer. The
@@ -32,7 +32,7 @@ UNKNOWN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 
 class FailedError(Exception):
-    """An answer differs from the expected one; the message has both."""
+    """A response differs from the expected one, and the message quotes both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of a check; ``ok`` is None if its input is missing."""
+    """The result of a check.
+
+    ``ok`` is None if the check's input is missing.
+    """
 
     name: str
     ok: bool | None

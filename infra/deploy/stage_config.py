@@ -1,4 +1,4 @@
-"""Chalice config of one stage: ``.chalice/config.json``, with the facts of a deployment.
+"""Write ``.chalice/config.json`` for one stage, with the facts of a deployment.
 
 The checkout's file has the settings that are the same in every account, without buckets, addresses
 or secrets. ``generate`` adds those from ``StageFacts`` and removes the other stages. ``make
@@ -181,7 +181,7 @@ def architecture(config: Mapping[str, Any], stage: str, facts: StageFacts) -> st
 
 
 def _stage(config: Mapping[str, Any], stage: str) -> Mapping[str, Any]:
-    """Return a stage's part of the config. Chalice would silently accept an unknown stage."""
+    """Return a stage's part of the config, because Chalice silently accepts an unknown stage."""
     stages: Mapping[str, Mapping[str, Any]] = config["stages"]
     if stage not in stages:
         msg = f'No stage "{stage}" in .chalice/config.json; it has {", ".join(stages)}.'

@@ -1,4 +1,4 @@
-"""Reads the facts of a stage from AWS: addresses, secrets and reserved concurrency."""
+"""Read the addresses, secrets and reserved concurrency of a stage from AWS."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -105,7 +105,7 @@ def reservations(account: Account, stage: str) -> dict[str, int]:
 
 
 def _reserved(account: Account, stage: str, name: str) -> int | None:
-    """Return the reserved concurrency of a function; None if it has none."""
+    """Return the reserved concurrency of a function, or None without a reservation."""
     client, function = account.client("lambda"), function_name(stage, name)
     try:
         answer = client.get_function_concurrency(FunctionName=function)
@@ -124,7 +124,7 @@ def unreserved(account: Account) -> int:
 
 
 def secret(account: Account, arn: str, **which: str) -> tuple[str, str]:
-    """Return a version of a secret, and its id. Both are "" if there is none."""
+    """Return a version of a secret and its id, or "" for both if there is no such version."""
     try:
         answer = account.client("secretsmanager").get_secret_value(SecretId=arn, **which)
     except ClientError as error:

@@ -1,1 +1,1 @@
-"""Local development with ``make dev``: the database, the server, the demo and sample data."""
+"""Local development with ``make dev``."""

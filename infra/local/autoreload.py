@@ -1,4 +1,4 @@
-"""Autoreload of ``chalice local``: the watched files, and the restart of the service.
+"""Restart ``chalice local`` when a watched file has changed.
 
 Chalice runs the service in a worker process. It starts another worker whenever one exits with
 ``RESTART_REQUEST_RC``. Chalice's own watcher would restart for a change of any file in the

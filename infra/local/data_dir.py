@@ -1,4 +1,4 @@
-"""``DATA_DIR``: the folder of a local stack and the lock on it."""
+"""The folder ``DATA_DIR`` of a local stack and the lock on it."""
 
 import fcntl
 import json
@@ -71,7 +71,7 @@ class DataDir:
 
     @contextmanager
     def lock_demo(self) -> Iterator[None]:
-        """Allow one process at a time to create the demo. Others wait."""
+        """Allow one process at a time to create the demo, while others wait."""
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "demo.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -88,7 +88,7 @@ class DataDir:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file. A missing or damaged file counts as an empty object."""
+    """Return the JSON object in a file, or an empty object if the file is missing or damaged."""
     with suppress(FileNotFoundError, ValueError):
         value = json.loads(path.read_text())
         if isinstance(value, dict):
@@ -97,7 +97,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, value: dict[str, Any]) -> None:
-    """Replace a file in one step. Only its owner may read it."""
+    """Replace a file atomically by one that only its owner may read."""
     temporary = path.with_suffix(".new")
     temporary.unlink(missing_ok=True)
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:

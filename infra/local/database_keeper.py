@@ -18,7 +18,7 @@ LOOK_SECONDS = 0.5
 
 
 def main(pid: int) -> int:
-    """Run the database until the process ``pid`` ends. Returns the exit status."""
+    """Run the database until the process ``pid`` ends, and return the exit status."""
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.default_int_handler)
     stack = LocalStack.from_environment()

@@ -36,7 +36,7 @@ MAX_LOG_BYTES = 100_000
 
 @dataclass(frozen=True)
 class Database:
-    """A running database server. ``persistent`` means that its data survives the server."""
+    """A running database server, whose data survives the server if ``persistent`` is true."""
 
     endpoint: str
     persistent: bool
@@ -99,7 +99,7 @@ def _serve(name: str, label: str, command: Sequence[str], folder: Path | None) -
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], log: IO[bytes]) -> tuple[str, str]:
-    """Wait until the server answers. Returns its endpoint, and the reason of a failure or ""."""
+    """Wait until the server responds, and return its endpoint and the failure, if any, or ""."""
     deadline = time.monotonic() + READY_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         printed = re.search(r"^(?:Port:\s*)?(\d+)$", _text(log), re.MULTILINE)
@@ -137,7 +137,7 @@ def _refusal(endpoint: str) -> str | None:
 
 
 def _log(folder: Path | None) -> IO[bytes]:
-    """Open the file for the server's output: beside its data, or a temporary file."""
+    """Open the file for the server's output, next to its data or in a temporary folder."""
     if folder is None:
         return tempfile.TemporaryFile()
     return folder.with_suffix(".log").open("w+b")
@@ -152,7 +152,7 @@ def _text(log: IO[bytes]) -> str:
 
 
 def _database_folder(data_dir: Path) -> Path:
-    """Return the folder for the database's files. Creates it and checks that it is writable."""
+    """Return the folder for the database's files, created if missing and checked for writing."""
     folder = data_dir.absolute() / "dynamodb"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The requirements of DynamoDB Local: Java, and a jar that is cached outside the checkout."""
+"""Find or fetch Java and the cached jar, which DynamoDB Local requires."""
 
 import fcntl
 import hashlib
@@ -29,11 +29,14 @@ INSTEAD = (
 
 
 class SetupError(click.ClickException):
-    """A requirement is missing or a resource is in use. The message says what to do."""
+    """A requirement is missing or a resource is in use.
+
+    The message has advice.
+    """
 
 
 class DynamoDBLocalMissingError(SetupError):
-    """DynamoDB Local is not available. The caller may use a stand-in."""
+    """DynamoDB Local is not available, so the caller may use a stand-in."""
 
 
 def find_java() -> str:
@@ -67,7 +70,7 @@ def _javas() -> Iterator[str]:
 
 
 def _java_version(java: str) -> int:
-    """Return the major version of a Java; 0 if it does not run, like the placeholder on macOS."""
+    """Return a Java's major version, or 0 for one that does not run, like macOS's placeholder."""
     try:
         version_output = subprocess.run(
             [java, "-version"], capture_output=True, text=True, check=False, timeout=30
@@ -161,7 +164,7 @@ def _npm_pack(folder: Path) -> Path:
 
 
 def _failure_of(command: subprocess.Popen[str]) -> str:
-    """Wait for a command and print dots. Returns the reason of a failure, or an empty text."""
+    """Wait for a command and print dots, and return the reason of a failure, or ""."""
     for _ in range(FETCH_SECONDS // DOT_SECONDS):
         try:
             _, errors = command.communicate(timeout=DOT_SECONDS)

@@ -1,4 +1,4 @@
-"""Logs of the local stack: one short line per request on a terminal, and JSON in a file."""
+"""Print a short line for each request on a terminal, and write JSON to a file."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from chalicelib.core import clock, logs
 
 MAX_BYTES = 10_000_000
-"""Size at which the file is renamed to ``service.log.1`` and a new one is started."""
+"""Maximum size in bytes, at which the file is renamed to ``service.log.1`` and a new one is started."""
 
 
 class ShortFormatter(logging.Formatter):

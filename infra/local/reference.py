@@ -1,4 +1,4 @@
-"""Writes docs/reference.md: the API reference as Markdown, from the same model as its pages."""
+"""Write the API reference as docs/reference.md, from the same model as the reference's pages."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _HEADING = re.compile(r"^(#+) ", re.MULTILINE)
 
 
 def write() -> Path:
-    """Write the document. Returns its path."""
+    """Write the document and return its path."""
     DOCUMENT.write_text(markdown())
     return DOCUMENT
 

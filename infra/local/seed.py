@@ -1,4 +1,4 @@
-"""``python -m infra seed``: fill a workspace with sample records, reproducible by a seed."""
+"""Fill a workspace with sample records that a seed reproduces (``python -m infra seed``)."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -93,7 +93,7 @@ def _product(number: int, dice: random.Random) -> dict[str, Any]:
 
 
 def form_id(number: int) -> str:
-    """Return the id of a sample form. The first two belong to a site."""
+    """Return the id of a sample form, of which the first two belong to a site."""
     return f"seeded-form-{number}"
 
 
@@ -156,7 +156,7 @@ def _lead(number: int, dice: random.Random) -> dict[str, Any]:
 
 
 def service_id(number: int) -> str:
-    """Return the id of a sample service. It does not exist any more, but bookings refer to it."""
+    """Return the id of a deleted sample service, to which bookings still refer."""
     return f"seeded-service-{number}"
 
 
@@ -180,7 +180,7 @@ def _resource(workspace_id: str, number: int) -> ResourceRow:
 
 
 def _booking(number: int, dice: random.Random) -> dict[str, Any]:
-    """Return a past or future booking for lists. It occupies no time in a calendar."""
+    """Return a past or future booking for lists, which occupies no time in a calendar."""
     service, resource = dice.randrange(SERVICE_COUNT), dice.randrange(RESOURCE_COUNT)
     created_at = FIRST_MADE_AT + number * _spacing("bookings")
     start = created_at.replace(minute=0) + timedelta(hours=dice.randrange(1, 14 * 24))
@@ -206,7 +206,7 @@ def _booking(number: int, dice: random.Random) -> dict[str, Any]:
 
 
 def _spacing(noun: str) -> timedelta:
-    """Return the time between two records. 50,000 leads or bookings cover almost a year."""
+    """Return the time between two records, with which 50,000 of them cover almost a year."""
     return timedelta(minutes=10) if noun in {"leads", "bookings"} else timedelta(seconds=1)
 
 
@@ -218,7 +218,7 @@ NOUNS: dict[str, tuple[Listing[Any], Callable[[int, random.Random], dict[str, An
 
 
 def records(workspace_id: str, noun: str, count: int, seed: int) -> Iterator[Record]:
-    """Yield sample records. A longer run begins with the records of a shorter one."""
+    """Yield sample records, of which a longer run begins with those of a shorter run."""
     listing, make = NOUNS[noun]
     dice = random.Random(f"{noun} {seed}")  # noqa: S311  repeatable by intent
     for number in range(count):
@@ -252,7 +252,7 @@ def last_moment(noun: str, count: int) -> datetime:
 
 
 def parents(workspace_id: str, noun: str, count: int) -> Iterator[Record]:
-    """Yield the records that others refer to: categories of products, forms and clients."""
+    """Yield the categories, forms and clients that other records refer to."""
     if noun == "products":
         yield from (_category(workspace_id, number) for number in range(CATEGORY_COUNT))
     if noun == "leads":
@@ -266,7 +266,7 @@ def parents(workspace_id: str, noun: str, count: int) -> Iterator[Record]:
 
 
 def _write(workspace_id: str, batch: Sequence[Record]) -> int:
-    """Write the records that do not exist yet. A write whose answer is lost is repeated."""
+    """Write the records that do not exist yet, and repeat a write whose response is lost."""
 
     def stage(unit: UnitOfWork) -> None:
         there = {row.sk for row in fetch(Key(type(row), row.pk, row.sk) for row in batch)}

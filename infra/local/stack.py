@@ -1,4 +1,4 @@
-"""The local stack: its settings, its data folder and its database."""
+"""The settings, data folder and database of the local stack."""
 
 import os
 import re

@@ -47,7 +47,7 @@ def spawn(
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop a spawned command and wait for its end. It is killed after ``STOP_SECONDS``."""
+    """Stop a spawned command, and kill the command if it still runs after ``STOP_SECONDS``."""
     process.terminate()
     try:
         process.wait(STOP_SECONDS)
@@ -59,7 +59,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_leftover(pid: int, label: str) -> bool:
-    """Kill a process of an earlier run if its label matches. Returns whether it did."""
+    """Kill a process of an earlier run if its label matches, and return whether it was killed."""
     if f" {__file__} {label} " not in command_line(pid):
         return False
     try:

@@ -24,7 +24,7 @@ def run_in_background() -> None:
 def poll(
     *, stop: Callable[[], bool] = lambda: False, pause: Callable[[float], None] = time.sleep
 ) -> None:
-    """Answer updates until ``stop`` returns True. Returns at once if the bot has a webhook."""
+    """Handle updates until ``stop`` returns True, or return immediately if a webhook is set."""
     offset, is_checked = 0, False
     while not stop():
         try:

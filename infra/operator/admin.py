@@ -75,7 +75,7 @@ class AdminCommands(OneLineErrors):
         return sorted([*super().list_commands(ctx), *operation_commands.commands()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command. Operations are imported only for a generated command."""
+        """Return a command, and import operations only for a generated command."""
         declared = super().get_command(ctx, cmd_name)
         return declared or operation_commands.commands().get(cmd_name)
 

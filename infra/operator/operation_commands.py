@@ -167,7 +167,7 @@ def _run(
 
 
 def _flat(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a result; for ``{"account": {...}}``, the fields of the account."""
+    """Return the fields of a result, or the fields of its account, if it only has an account."""
     values = list(data.values())
     return values[0] if len(values) == 1 and isinstance(values[0], dict) else data
 
@@ -186,7 +186,7 @@ def _options(operation: "Operation", differences: Differences) -> list[click.Opt
 def _option(
     name: str, declared: "FieldInfo", schema: Mapping[str, Any], differences: Differences
 ) -> click.Option:
-    """Return the option for an input. ``name`` is the input's name in JSON."""
+    """Return the option for an input, by the input's name in JSON."""
     if name == differences.file:
         return click.Option(["--path", name], type=FILE, required=True, help="The file.")
     names = differences.options.get(name) or ACCOUNTS.get(name) or _option_name(name)

@@ -1,4 +1,4 @@
-"""Output of the operator's commands: tables on a terminal, otherwise one JSON object."""
+"""Print results as a table on a terminal, and otherwise as one JSON object."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ AS_JSON = click.option(
 
 
 def show(data: Mapping[str, Any], *, as_json: bool, table: Mapping[str, Any] | None = None) -> None:
-    """Print a result. ``table`` replaces the data on a terminal."""
+    """Print a result, on a terminal as ``table`` if that is given."""
     if as_json or not is_terminal():
         click.echo(json.dumps(data, ensure_ascii=False))
         return

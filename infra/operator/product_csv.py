@@ -76,7 +76,7 @@ HEADER_ROWS = 20
 
 
 class TableError(ValueError):
-    """The whole table cannot be read; the message has the reason."""
+    """The whole table cannot be read, for the reason in the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ def _header_of(lines: Iterable[list[str]]) -> tuple[int, list[str]]:
 
 
 def _header(name: str) -> str:
-    """Normalise a header: "Цена, ₽" and "ЦЕНА (руб.)" become "цена"."""
+    """Normalise a header, so that "Цена, ₽" and "ЦЕНА (руб.)" become "цена"."""
     bare = re.split(r"[,(\[]", fold(name), maxsplit=1)[0]
     return " ".join(re.sub(r"[-_\u2010-\u2015]", " ", bare).split())
 
@@ -248,7 +248,7 @@ def _is_exported(names: Sequence[str], lines: Sequence[tuple[int, Sequence[str]]
 
 
 def _recognized(names: Sequence[str]) -> int:
-    """Count the known columns. The delimiter with the most known columns is used."""
+    """Count the known columns, because the delimiter with the most known columns is used."""
     return len(names) if shopify_csv.is_export(names) else len(_known(names))
 
 
@@ -271,7 +271,7 @@ def _columns(names: Sequence[str]) -> dict[str, int]:
 def _row(
     number: int, cells: Sequence[str], names: Sequence[str], columns: Mapping[str, int], unit: Unit
 ) -> Row:
-    """Read a row. Empty cells are omitted, so that products keep their values."""
+    """Read a row without its empty cells, so that products keep their values."""
     row_cells = {name: cells[i].strip() for name, i in columns.items() if i < len(cells)}
     item: dict[str, Any] = {
         name: text for name, cell in row_cells.items() if (text := _typed_text(name, cell))
@@ -291,7 +291,7 @@ def _row(
 
 
 def _exported_row(number: int, cells: Sequence[str], fields: Sequence[str]) -> Row:
-    """Read a row of an exported table. Empty cells are omitted, as in any table."""
+    """Read a row of an exported table without its empty cells, as in any table."""
     if any(cell.strip() for cell in cells[len(fields) :]):
         fault = f"expected at most {len(fields)} cells, received {len(cells)}"
         return Row(number, cells, {}, fault)
@@ -311,13 +311,13 @@ def _exported_row(number: int, cells: Sequence[str], fields: Sequence[str]) -> R
 
 
 def _typed_text(name: str, cell: str) -> str:
-    """Return the text that a person entered in a cell. A name has no line breaks."""
+    """Return the string that a cell held when it was entered, without line breaks in a name."""
     text = unmark_text(cell)
     return re.sub(r"\s*[\r\n]\s*", " ", text).strip() if name in {*CODES, "name"} else text
 
 
 def _convert(item: dict[str, Any], row_cells: Mapping[str, str], unit: Unit) -> str | None:
-    """Convert the texts of an item. Returns the reason to refuse it, if there is one."""
+    """Convert the strings of an item, and return the reason to refuse the item, if any."""
     for name, convert in _CONVERTED.items():
         if name in item:
             try:

@@ -1,4 +1,4 @@
-"""``infra admin export-products``: writes a workspace's products to a table for a later import."""
+"""Write a workspace's products to a table that can be imported again."""
 
 import csv
 import io
@@ -90,7 +90,7 @@ def _products(workspace_id: str) -> Iterator[ProductRow]:
 
 
 def _line(cells: Sequence[str]) -> str:
-    """Return a line of CSV. All cells are quoted, so that readers do not guess their types."""
+    """Return a line of CSV with quoted cells, so that readers do not guess their types."""
     out = io.StringIO(newline="")
     csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerow(cells)
     return out.getvalue()

@@ -1,4 +1,4 @@
-"""``infra admin import-products``: upserts a table of products, 100 in a call."""
+"""Upsert the products of a table, 100 in a call (``infra admin import-products``)."""
 
 import re
 import sys
@@ -36,7 +36,10 @@ PRINTED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Options of an import. ``report`` is the path for refused rows, if there are any."""
+    """Options of an import.
+
+    ``report`` is the path for refused rows, if there are any.
+    """
 
     prices: Unit | None
     report: Path
@@ -102,7 +105,7 @@ class _Run:
     calls: int = 0
 
     def send(self, batch: Sequence[Row]) -> None:
-        """Upsert the valid rows of a batch; refuse the others."""
+        """Upsert the valid rows of a batch and refuse the invalid ones."""
         refusals: dict[int, tuple[Row, str]] = {}
         sent_rows: list[tuple[Row, dict[str, Any]]] = []
         ids = [row.item["id"] for row in batch if "id" in row.item]
@@ -121,7 +124,7 @@ class _Run:
     def _upsert(
         self, operation: str, rows: Sequence[tuple[Row, dict[str, Any]]]
     ) -> dict[int, tuple[Row, str]]:
-        """Upsert rows in one call; return the refused rows by number, with the reason."""
+        """Upsert rows in one call, and return the refused rows by number, with the reason."""
         if not rows:
             return {}
         items = [item for _, item in rows]
@@ -184,7 +187,7 @@ def category_paths(call: Call) -> list[tuple[tuple[str, ...], str]]:
 
 
 def path_text(names: Iterable[str]) -> str:
-    """Return the path of a category: its names, separated by slashes and escaped."""
+    """Return the path of a category, with its names escaped and separated by slashes."""
     return " / ".join(re.sub(r"[\\/]", r"\\\g<0>", name) for name in names)
 
 
@@ -195,7 +198,7 @@ def path_names(text: str) -> tuple[str, ...]:
 
 
 class _Categories:
-    """The workspace's product categories by name and path; creates missing ones if allowed."""
+    """The workspace's product categories by name and path, created if allowed."""
 
     def __init__(self, call: Call, options: Options) -> None:
         self._call, self._options = call, options

@@ -12,7 +12,7 @@ from chalicelib.lib.markup.csv_text import is_formula
 
 
 class CellError(ValueError):
-    """A cell cannot be read; the message has the expected format."""
+    """A cell cannot be read, and the message has the expected format."""
 
 
 ESCAPE = "\\"
@@ -39,7 +39,7 @@ CODES = frozenset({"sku", "barcode"})
 
 
 def decode(raw: bytes) -> str:
-    """Decode a file: UTF-8, UTF-16 with a byte order mark, or else Windows-1251."""
+    """Decode a file as UTF-8, as UTF-16 with a byte order mark, or else as Windows-1251."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return raw.decode("utf-16", errors="replace")
     try:
@@ -60,7 +60,7 @@ def escaped(text: str | None) -> str | None:
 
 
 def unmark_text(cell: str) -> str:
-    """Return the text of a cell that was marked as text: ``="00145"`` or ``'00145``."""
+    """Return the content of a cell that was marked as a string, ``="00145"`` or ``'00145``."""
     if marked := _AS_TEXT.fullmatch(cell.strip()):
         return marked[1].replace('""', '"')
     bare = cell.lstrip()

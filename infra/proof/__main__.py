@@ -1,4 +1,4 @@
-"""Command of ``make proof``: attack every promise, and write docs/proof.md.
+"""Entry point of ``make proof``, which attacks every promise and writes docs/proof.md.
 
 Each part runs in a process of its own. The soak runs beside the others, because it lasts as long as
 all of them together. With names of parts, only these are run and printed. With ``--ci``, parts take
@@ -55,7 +55,7 @@ because machines differ in speed.
 def main(
     *, names: tuple[str, ...], ci: bool, minutes: float | None, page: bool, inside: bool
 ) -> None:
-    """Attack every promise and write docs/proof.md. With NAMES, print only these parts."""
+    """Attack every promise and write docs/proof.md, or print only the parts in NAMES."""
     if page:
         PAGE.write_text(_page())
         return
@@ -81,7 +81,7 @@ def main(
 
 
 def _page() -> str:
-    """Return the page. A part that was never run here is left out."""
+    """Return the page, without the parts that were never run here."""
     return "\n".join([INTRODUCTION, *filter(None, (part.report() for part in PARTS.values()))])
 
 

@@ -1,4 +1,4 @@
-"""The part about emulators of DynamoDB: a table of differences, and the tests behind it."""
+"""The part of the proof about differences between emulators of DynamoDB."""
 
 import time
 import tomllib

@@ -1,4 +1,4 @@
-"""Every error path ends: each failure of the database and of the gateways, at each call site.
+"""The part of the proof with each failure of the database and gateways at each call site.
 
 The attack is in ``tests/proof``, because it uses the examples and the database of the tests.
 """

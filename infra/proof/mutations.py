@@ -1,4 +1,4 @@
-"""Mutations: small changes of the code in which a mistake costs most, each to be found by a test.
+"""Change the code in small ways, and run the tests that must notice each change.
 
 Every suite of ``SUITES`` names modules and the tests for them. mutmut makes the changes of
 ``infra.proof.mutators``, runs for each the tests that execute the changed function, and keeps the
@@ -180,7 +180,7 @@ def _outcomes(name: str, suite: Suite, until: float) -> list[Outcome]:
 
 
 def _prepare(folder: Path, suite: Suite) -> Path:
-    """Return the folder of a suite: its configuration, and links to the files of this one."""
+    """Return the folder of a suite, with its configuration and links to this folder's files."""
     code = [*ROOT.glob("chalicelib/**/*.py"), *ROOT.glob("tests/**/*.py"), Path(__file__)]
     code.append(Path(__file__).with_name("mutators.py"))
     state = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(code))).hexdigest()

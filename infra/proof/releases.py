@@ -1,4 +1,4 @@
-"""The last release beside this one: its code in a folder, and a process for each of both.
+"""Run the last release and this one in a process each.
 
 The processes share one database and one folder of objects, which can be restored to a state.
 """
@@ -74,7 +74,7 @@ def _git(*words: str) -> str:
 
 
 class Release:
-    """A release in a process of its own. What it prints to stderr goes to a file."""
+    """A release in a process of its own, with stderr in a file."""
 
     def __init__(self, folder: Path, log: Path) -> None:
         self._log = log.open("w")
@@ -157,7 +157,7 @@ class Stores:
                 Path(path).write_bytes(state.files[path])
 
     def _send(self, action: str, **body: Json) -> Json:
-        """Send a request as raw JSON. A local database needs no signature, and this is quick."""
+        """Send a request as raw JSON, which is quick and needs no signature for a local server."""
         headers = {
             "X-Amz-Target": f"DynamoDB_20120810.{action}",
             "Content-Type": "application/x-amz-json-1.0",

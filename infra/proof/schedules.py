@@ -1,4 +1,4 @@
-"""Schedules: who goes on, what fails and who dies, chosen by seeds (``tests/simulation``)."""
+"""The part of the proof with threads, failures and crashes in an order that a seed chooses."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Hostile inputs against every entry of the service: how many, where, and what came of them.
+"""The part of the proof with hostile inputs against every entry of the service.
 
 The inputs and what must not happen are tests of the suite. ``attacks.toml`` names them by kind.
 This part runs and counts them. A kind whose tests are gone fails.

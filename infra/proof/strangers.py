@@ -1,4 +1,4 @@
-"""Findings of external tools: the MCP conformance suite, a linter of OpenAPI, a checker of HTML.
+"""The part of the proof with findings of external tools.
 
 They need Node, which a machine may lack; then they do not run, and the figures say so. CI runs
 further ones by itself: the AI frameworks (``make test-clients``), schemathesis (``make fuzz``) and
@@ -71,7 +71,7 @@ def run(minutes: float) -> Figures:
 
 
 def _missing() -> str:
-    """Return what the machine lacks, or "". A finding must not be mistaken for a lost network."""
+    """Return what the machine lacks, or "", so that a lost network is not a finding."""
     if shutil.which("npx") is None:
         return "npx, which comes with Node"
     installed = _npx(["node", "--version"])
@@ -109,7 +109,7 @@ def _openapi(url: str) -> Figures:
 
 
 def _html(url: str) -> Figures:
-    """Check pages. Messages that are only information are left out."""
+    """Check pages, without messages that are only information."""
     if shutil.which("java") is None:
         return {"tool": HTML_CHECKER, "what": "pages (Java is missing)", "checked": 0, "errors": []}
     with tempfile.TemporaryDirectory() as folder:
@@ -129,7 +129,7 @@ def _html(url: str) -> Figures:
 
 
 def _npx(words: list[str]) -> "subprocess.CompletedProcess[str]":
-    """Run a command of the packages. npx installs all of them once."""
+    """Run a command of the packages, which npx installs once."""
     packages = (NODE, CONFORMANCE, REDOCLY, HTML_CHECKER)
     package_options = [word for package in packages for word in ("--package", package)]
     return subprocess.run(
@@ -143,7 +143,7 @@ def _npx(words: list[str]) -> "subprocess.CompletedProcess[str]":
 
 @contextmanager
 def _adding_key(url: str, key: str) -> Iterator[str]:
-    """Serve a proxy that adds the API key, because the conformance suite cannot. Yields its URL."""
+    """Serve a proxy that adds the API key for the conformance suite, and yield its URL."""
     place = urlsplit(url).netloc
 
     class Proxy(BaseHTTPRequestHandler):

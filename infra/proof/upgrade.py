@@ -1,4 +1,4 @@
-"""The upgrade test: the last release and this one on one database, in both orders.
+"""Run the last release and this one on one database, in both orders.
 
 Each release makes a workspace with one record of every type. The other release then runs every
 operation that it has on it, and each answer is compared with the answer on its own workspace. In
@@ -68,7 +68,7 @@ _MEASURED = {"avgFirstTokenMs"}
 
 
 class World(NamedTuple):
-    """A workspace that a release made: its ids, and what is stored."""
+    """The ids and the stored state of a workspace that a release made."""
 
     ids: Json
     state: State
@@ -200,7 +200,10 @@ def _keys(both: Both, first: Release, second: Release, world: World) -> Figures:
 
 
 class Step(NamedTuple):
-    """A call of a history. Both releases make a call that only reads; some only this one can."""
+    """A call of a history.
+
+    Both releases make the calls that only read. Some calls exist in this release only.
+    """
 
     name: str
     reads: bool
@@ -251,7 +254,7 @@ def _steps(both: Both, world: World) -> list[Step]:
 def _history(
     both: Both, world: World, steps: list[Step], makers: list[int]
 ) -> dict[tuple[int, str], Json]:
-    """Make the calls of a history. The jobs run before it is read, when all of them are due."""
+    """Make the calls of a history, and run all due jobs before it is read."""
     both.stores.restore(world.state)
     answers = {}
     for number, (step, drawn) in enumerate(zip(steps, makers, strict=True)):

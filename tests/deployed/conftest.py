@@ -1,4 +1,4 @@
-"""The deployed stage of a run: an emulator of AWS, and a clone of the checkout, deployed to it.
+"""Fixtures with a clone of the checkout that is deployed to an emulator of AWS.
 
 The clone differs from the checkout in its config alone: the functions of the stage use the
 emulator, and may send webhooks to this machine.

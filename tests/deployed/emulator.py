@@ -1,4 +1,4 @@
-"""AWS on this machine: ministack, with what it lacks, for ``make test-deployed``.
+"""Run ministack as AWS on this machine, with additions for ``make test-deployed``.
 
 It runs in an environment of its own (``build/deployed``). Each function under "Additions" adds one
 behaviour; its first line says what AWS does. The rest serves ministack's ASGI app:

@@ -1,4 +1,4 @@
-"""The end of a run: ``destroy`` leaves what it promises to keep, and nothing else."""
+"""``destroy`` at the end of a run leaves only the resources that it promises to keep."""
 
 from collections.abc import Iterator
 

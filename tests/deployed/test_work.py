@@ -1,4 +1,4 @@
-"""What functions do without a caller: jobs of the queue and of the schedule, also after a kill."""
+"""The queue and the schedule run jobs on a deployed stage, also after a kill."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Browser tests: the whole service on loopback, and pages of another origin."""
+"""Fixtures of the browser tests, with the service and pages of another origin on loopback."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The blog and sites in a browser: no user's text runs as script, and pages are easy to read."""
+"""Blog and sites in a browser are accessible, and run no script from a user's input."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Consent in a browser: signing in on the way, the page on any screen, and its redirects."""
+"""The consent page and its redirects in a browser, on any screen."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The console in a browser: API keys, bots, and pages that work on any screen."""
+"""API keys, bots and layouts of the console in a browser."""
 
 import os
 import re

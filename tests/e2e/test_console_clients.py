@@ -1,4 +1,4 @@
-"""Clients in a browser: found, changed by two people, and erased, with and without script."""
+"""Clients of the console in a browser, with and without script."""
 
 import pytest
 from playwright.sync_api import expect

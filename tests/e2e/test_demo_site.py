@@ -1,4 +1,4 @@
-"""The site of the demo bakery in a browser: booking a class, submitting a form, and the chat."""
+"""The demo bakery's site in a browser, with bookings, a form and the chat."""
 
 import re
 from collections.abc import Callable

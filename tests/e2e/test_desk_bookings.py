@@ -1,4 +1,4 @@
-"""A receptionist's day in a browser: on a phone and on a desktop, with and without script."""
+"""A receptionist's day in a browser, on a phone and on a desktop, with and without script."""
 
 import re
 from collections.abc import Callable

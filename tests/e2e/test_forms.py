@@ -1,4 +1,4 @@
-"""The embed code in a browser: pasted into pages of another origin, with and without script."""
+"""The embed code in pages of another origin, with and without script."""
 
 from collections.abc import Callable
 from html import escape

@@ -1,4 +1,4 @@
-"""Leads and dialogs in a browser: on a phone and a desktop, with and without script."""
+"""Leads and dialogs in a browser, on a phone and on a desktop, with and without script."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The API reference in a browser: accessible, small and self-contained pages."""
+"""Pages of the API reference are accessible, small and self-contained."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

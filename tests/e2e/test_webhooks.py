@@ -1,4 +1,4 @@
-"""Webhooks in a browser: added in the console, and received by a server on this machine."""
+"""Webhooks that are added in the console reach a server on this machine."""
 
 import json
 from collections.abc import Callable, Iterator

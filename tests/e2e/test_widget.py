@@ -1,4 +1,4 @@
-"""The chat widget: how it is embedded, and how a conversation goes."""
+"""Embedding of the chat widget, and conversations in it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Bookings and orders in the widget: a real service, and a provider whose model calls tools."""
+"""Bookings and orders in the widget with the real service and a model that calls tools."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Cards in the chat widget: actions that a bot proposes, and the visitor's decision on them."""
+"""Cards in the chat widget, with which a visitor decides on a bot's proposals."""
 
 import json
 from collections.abc import Sequence

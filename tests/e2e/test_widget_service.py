@@ -1,4 +1,4 @@
-"""The widget with the service: a visitor chats with a real bot, and the owner sees the lead."""
+"""A visitor chats with a real bot in the widget, and the owner sees the lead."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The chat widget in use: appearance, keyboard, funnel events, and visitors' contacts."""
+"""Appearance, keyboard, funnel events and contacts of the chat widget."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Fixtures of the proof: an attack on a database with two workspaces."""
+"""Fixtures with an attack on a database with two workspaces."""
 
 import os
 from collections.abc import Callable, Iterator

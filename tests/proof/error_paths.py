@@ -1,4 +1,4 @@
-"""The attack: each fault at each call site, once and always, each followed by checks of its end."""
+"""Inject each fault at each call site, once and always, and check the request's end."""
 
 import random
 import signal

@@ -1,4 +1,4 @@
-"""Side effects that no request may have: endless causes, secrets in the log, much memory."""
+"""Check that a request has no side effects such as secrets in the log."""
 
 import json
 import logging
@@ -15,9 +15,9 @@ from chalicelib.core import logs
 from chalicelib.core.errors import AppError
 
 MAX_GROWTH = 50 * 2**20
-"""Bytes by which the process may grow during a request."""
+"""Maximum of bytes by which the process may grow during a request."""
 MAX_CHAIN = 200
-"""Most exceptions in a chain of causes."""
+"""Maximum of exceptions in a chain of causes."""
 
 
 class BrokenPromiseError(AssertionError):

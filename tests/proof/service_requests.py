@@ -1,4 +1,4 @@
-"""Valid requests of every kind: operations, chats, tools and pages.
+"""Valid requests of every kind, from operations to pages.
 
 They use the examples of the reference, the forms of the console and one workspace of each.
 """

@@ -1,4 +1,4 @@
-"""Simulated seconds: waits cost simulated time only, so that faults need no patience."""
+"""Simulate the time of waits, so that faults take no real time."""
 
 import threading
 from collections.abc import Iterator

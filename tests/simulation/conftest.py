@@ -1,4 +1,4 @@
-"""Options of the simulation: how many schedules run, and where their figures go."""
+"""Options for the number of schedules, and fixtures of the simulation."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A simulation: clients, server processes and runners of jobs, under the schedule of one seed."""
+"""Run clients, server processes and runners of jobs under the schedule of one seed."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Promises under many schedules: which thread goes on, what fails, which answer is lost, who dies.
+"""Promises hold under many schedules of threads, failures and crashes.
 
 Each schedule is a seed. Options of pytest run more of them, or one alone (``conftest.py``).
 """

@@ -1,1 +1,1 @@
-"""DynamoDB for benchmarks: a seeded database, what its requests cost, and a proxy before it."""
+"""Measurements on a seeded DynamoDB Local, in requests and capacity."""

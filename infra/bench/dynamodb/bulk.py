@@ -1,4 +1,4 @@
-"""Bulk seeding of a benchmark's database: no conditions, no audit log, 25 rows per request.
+"""Seed a benchmark's database with bulk writes, 25 rows in a request.
 
 The rows are the same that units of work would write. If a run is killed, start again.
 """
@@ -18,7 +18,7 @@ CHUNK = 500
 
 
 def seed(workspace_id: str, noun: str, count: int) -> Iterator[int]:
-    """Write ``count`` records and the records that they refer to. Yield the number in each step."""
+    """Write ``count`` records with the records they refer to, and yield the number in each step."""
     last = last_moment(noun, count)
     counts: dict[str, Counter[str]] = {}
     with clock.using(lambda: last), BatchWriter() as writer:

@@ -1,4 +1,4 @@
-"""Database of the benchmarks: DynamoDB Local in memory, with records of its own."""
+"""DynamoDB Local in memory, with records for the benchmarks."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ def workspace(count: int) -> str:
 
 @contextmanager
 def seeded(noun: str, counts: Sequence[int]) -> Iterator[None]:
-    """Run the database during a ``with`` block. Each number of records has its own workspace."""
+    """Run the database during a ``with`` block, with a workspace for each number of records."""
     connection.READ_SECONDS = READ_TIMEOUT_SECONDS
     database = dynamodb.start(None, in_memory=True)
     try:

@@ -171,7 +171,10 @@ def _service(endpoint: str) -> Iterator[Service]:
 
 
 def _rows(proxy: CountingProxy, service: Service) -> Iterator[str]:
-    """Yield a row for each call. The fewest requests count: jobs that run meanwhile add theirs."""
+    """Yield a row for each call, with the fewest requests of its runs.
+
+    Background jobs add requests to some runs. The smallest number is the call's own.
+    """
     for name, calls in _calls(service).items():
         service.send(calls[0]).read()
         requests, waves, to_start = min(_count(proxy, service, call) for call in calls[1:])
@@ -189,7 +192,7 @@ def _count(proxy: CountingProxy, service: Service, call: Call) -> tuple[int, int
 
 
 def _calls(service: Service) -> dict[str, list[Call]]:
-    """Return the calls by name. The first of each is not counted."""
+    """Return the calls by name, without the first one of each name."""
 
     def id_of(path: str, name: str, position: int = 0) -> str:
         object_id: str = service.get(path)[name][position]["id"]

@@ -22,7 +22,7 @@ _READS = frozenset({"BatchGetItem", "GetItem", "Query"})
 
 
 class Request(NamedTuple):
-    """A request to DynamoDB: the operation, and its start and end by a monotonic clock."""
+    """A request to DynamoDB, with its start and end by a monotonic clock."""
 
     operation: str
     start: float

@@ -41,7 +41,7 @@ ADVICE = {
 
 
 class StackError(click.ClickException):
-    """A stack could not be created, changed or deleted; the message has the reason."""
+    """A stack could not be created, changed or deleted, for the reason in the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Stack:
         self._change_set = f"deploy-{uuid4().hex}"
 
     def outputs(self) -> dict[str, str] | None:
-        """Return the outputs of the stack; None if it does not exist or was never created."""
+        """Return the outputs of the stack, or None if it does not exist or was never created."""
         description = self._describe()
         if description is None or description["StackStatus"] in {REVIEW, *NEVER_CREATED}:
             return None
@@ -93,12 +93,12 @@ class Stack:
         }
 
     def can_be_compared(self) -> bool:
-        """Whether CloudFormation can look for drift: the stack exists and is not changing."""
+        """Whether the stack exists and is stable, so that CloudFormation can look for drift."""
         description = self._describe()
         return description is not None and description["StackStatus"] in COMPARABLE
 
     def parameters(self) -> dict[str, str]:
-        """Return the stack's current parameters; secrets are masked with asterisks."""
+        """Return the stack's current parameters, with secrets masked by asterisks."""
         description = self._describe() or {}
         return {p["ParameterKey"]: p["ParameterValue"] for p in description.get("Parameters", ())}
 
@@ -284,7 +284,7 @@ class Stack:
             self.client.delete_stack(StackName=self.name)
 
     def _wait_until_stable(self, earlier_events: set[str], name: str | None = None) -> str | None:
-        """Wait until the stack is stable and report its events meanwhile; return its status."""
+        """Report the stack's events until the stack is stable, and return its status."""
         seen = set(earlier_events)
         while True:
             description = self._describe(name)

@@ -46,7 +46,7 @@ def _wait(stack: Stack, detection: str, progress: Progress) -> None:
 
 
 def _drifted_resources(stack: Stack) -> Iterator[str]:
-    """Yield the drifted resources with the paths of their properties. Values may be secret."""
+    """Yield the drifted resources with property paths, without values, which may be secret."""
     page = {"NextToken": ""}
     while "NextToken" in page:
         more = {"NextToken": page["NextToken"]} if page["NextToken"] else {}

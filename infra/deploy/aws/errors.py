@@ -22,7 +22,7 @@ def code(error: exceptions.ClientError) -> str:
 
 
 def explain(error: Exception) -> str | None:
-    """Return an explanation of an AWS SDK error, with advice; None if the error is not known."""
+    """Return an explanation and advice for an AWS SDK error, or None if the error is not known."""
     if isinstance(error, exceptions.ClientError):
         return _describe_refusal(error)
     if isinstance(error, exceptions.ProfileNotFound):

@@ -103,7 +103,7 @@ def find(client: Any, name: str, function: str) -> str | None:  # noqa: ANN401  
 
 
 def _calls(client: Any, api: str, function: str) -> bool:  # noqa: ANN401  boto3's own
-    """Whether any method of an API calls a function. In a stage's API, all call the same one."""
+    """Whether an API calls a function, which all methods of a stage's API do."""
     pages = client.get_paginator("get_resources").paginate(restApiId=api, embed=["methods"])
     for page in pages:
         for resource in page["items"]:

@@ -1,4 +1,4 @@
-"""The doctor's checks of what sends messages to people: SES and the Telegram bot of a stage."""
+"""The doctor's checks of SES and of the Telegram bot of a stage."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,7 +19,7 @@ ABSENT = "NotFoundException"
 
 
 def checks(account: Account, stage: str, root: Path) -> Iterator[tuple[str, Callable[[], Result]]]:
-    """Yield the checks of a stage, each with its name. Those of SES are for ``MAIL=ses`` only."""
+    """Yield the named checks of a stage, with the checks of SES only for ``MAIL=ses``."""
     variables = stage_config.environment(
         stage_config.load(root), stage, stage_config.StageFacts(bucket="none")
     )

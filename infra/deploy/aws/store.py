@@ -1,4 +1,4 @@
-"""Objects in a stage's bucket that deployments read and write: the lock and the releases."""
+"""The stage's bucket, in which deployments keep the lock and the releases."""
 
 import json
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ class Store:
     bucket: str
 
     def get(self, key: str) -> tuple[bytes, str] | None:
-        """Return an object and its ETag; None if it does not exist."""
+        """Return an object and its ETag, or None if the object does not exist."""
         try:
             answer = self._s3.get_object(Key=key, **self._where)
         except ClientError as error:
@@ -47,7 +47,7 @@ class Store:
         return answer["Body"].read(), answer["ETag"]
 
     def put_if(self, key: str, value: object, **condition: str) -> str | None:
-        """Store JSON if ``IfMatch`` or ``IfNoneMatch`` holds; return its ETag, or None if not."""
+        """Store JSON if ``IfMatch`` or ``IfNoneMatch`` holds, and return the ETag, or else None."""
         body = json.dumps(value, indent=2).encode()
         try:
             answer = self._s3.put_object(
@@ -61,7 +61,7 @@ class Store:
         return str(answer["ETag"])
 
     def delete(self, key: str, **condition: str) -> None:
-        """Delete an object if it exists; with ``IfMatch``, only that version."""
+        """Delete an object, or only one version of the object if ``IfMatch`` names its ETag."""
         try:
             self._s3.delete_object(Key=key, **condition, **self._where)
         except ClientError as error:

@@ -1,1 +1,1 @@
-"""The Lambda zip: building, trimming and checking."""
+"""Building, trimming and checking of the Lambda zip."""

@@ -58,7 +58,10 @@ UNREACHABLE = re.compile(rf"{NO_ANSWER.pattern}|from versions: none")
 
 
 class PackageError(click.ClickException):
-    """The zip could not be built or must not be deployed; the message has the reason and advice."""
+    """The zip could not be built or must not be deployed.
+
+    The message has the reason and advice.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +184,7 @@ def _candidates(preferred: tuple[str, ...]) -> Iterator[str]:
 
 
 def _version(python: str) -> tuple[int, int] | None:
-    """Return a Python's version; None if it does not run."""
+    """Return a Python's version, or None if the Python does not run."""
     try:
         major, minor = _output(python, "-c", "import sys; print(*sys.version_info[:2])").split()
     except (OSError, ValueError, subprocess.SubprocessError):

@@ -23,12 +23,12 @@ from chalicelib.core import manifest
 
 MIB = 1024 * 1024
 MAX_ZIP = 34 * MIB
-"""The size of today and one MiB, so that a dependency that adds more is noticed.
+"""Maximum size in bytes, one MiB more than today, so that a dependency that adds more is noticed.
 
 Lambda accepts 50 MB directly; larger zips need a bucket.
 """
 MAX_UNPACKED = 250 * MIB
-"""Lambda's limit (Lambda quotas, "Deployment package size")."""
+"""Maximum size in bytes that Lambda accepts (Lambda quotas, "Deployment package size")."""
 
 REQUIRED = ("app.py", "chalice/app.py", "chalicelib/__init__.py", "stream_bootstrap")
 ANYBODY_RUNS = 0o111
@@ -54,7 +54,7 @@ GLIBC = (2, 34)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The Lambda runtime of the zip; ``machine`` is ``x86_64`` or ``aarch64``."""
+    """The Lambda runtime of the zip, with ``x86_64`` or ``aarch64`` as its machine."""
 
     python: tuple[int, int]
     machine: str = "x86_64"
@@ -166,7 +166,7 @@ def _fits(platform: str, target: Target) -> bool:
 
 
 def _compiled(archive: ZipFile, target: Target) -> Iterator[str]:
-    """Check every shared object as the loader would: name, machine, libraries, glibc."""
+    """Check the name, machine, libraries and glibc of every shared object, as the loader would."""
     names = [name for name in archive.namelist() if SHARED_OBJECT.search(name)]
     bundled = {name.rpartition("/")[2] for name in names}
     core = f"pydantic_core/_pydantic_core{target.extension}"

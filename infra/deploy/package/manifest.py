@@ -1,4 +1,4 @@
-"""Writes the manifest of a copy of the project: its modules' declarations and places (ADR 22).
+"""Write the manifest of modules and declarations into a copy of the project (ADR 22).
 
 It runs as a script with the packaging Python, which has only the shipped packages. It therefore
 imports nothing but the copy.

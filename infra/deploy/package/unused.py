@@ -42,7 +42,7 @@ is drawn into them. Pillow reads PNG by itself."""
 
 
 def is_used(name: str) -> bool:
-    """Whether the zip needs a file of this name. Only parts of libraries may be unused."""
+    """Whether the zip needs a file of this name, which only a file of a library may not."""
     if TEXT_RENDERING.match(name):
         return False
     if (service := SERVICE_DATA.match(name)) is not None:
@@ -67,7 +67,7 @@ def trimmed(name: str, content: bytes) -> bytes:
 
 
 def _drop_manuals(node: Any) -> Any:  # noqa: ANN401  any JSON value
-    """Remove documentation texts from JSON. An object named ``documentation`` is data and stays."""
+    """Remove documentation from JSON, but keep objects named ``documentation``, which are data."""
     if isinstance(node, list):
         return [_drop_manuals(child) for child in node]
     if isinstance(node, dict):

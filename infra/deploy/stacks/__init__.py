@@ -1,1 +1,1 @@
-"""CloudFormation templates of a stage: data, alarms and edge."""
+"""CloudFormation templates of a stage."""

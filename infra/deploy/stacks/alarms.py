@@ -1,4 +1,4 @@
-"""The stack of alarms: on metrics of AWS, and on lines of the service's logs.
+"""The stack of alarms on metrics of AWS and on lines of the service's logs.
 
 The functions are those of ``policies``, and the tables are those of the store.
 """
@@ -56,7 +56,7 @@ For the filters see CloudWatch Logs user guide, Filter pattern syntax.
 
 
 def template() -> dict[str, Any]:
-    """Return the template. ``stacks.build`` documents its parameters and outputs."""
+    """Return the template, whose parameters and outputs ``stacks.build`` documents."""
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "Workspace API: what wakes somebody up.",
@@ -240,7 +240,7 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
 def _alarm(
     name: str, about: str, limit: int | None, metrics: list[Metric], periods: int = 1
 ) -> Resource:
-    """Return an alarm. Without a limit, it is raised when there is no data."""
+    """Return an alarm, which without a limit is raised when there is no data."""
     queries: list[dict[str, Any]] = [
         {"Id": f"m{number}", "MetricStat": metric, "ReturnData": len(metrics) == 1}
         for number, metric in enumerate(metrics)

@@ -1,4 +1,4 @@
-"""The stack of backups: a daily copy of tables and bucket, kept in a vault.
+"""The stack with a vault and a daily backup of tables and bucket.
 
 The vaults are in no stack (``aws.vaults``). Point-in-time recovery of the data stack restores to
 any second, but it ends with its table and its region. Copies in a vault do not.
@@ -31,7 +31,7 @@ def vault_name(stage: str) -> str:
 
 
 def template() -> dict[str, Any]:
-    """Return the template. ``stacks.build`` documents its parameters and outputs."""
+    """Return the template, whose parameters and outputs ``stacks.build`` documents."""
     vault = "arn:${AWS::Partition}:backup:${BackupRegion}:${AWS::AccountId}:backup-vault:"
     lifecycle = {"DeleteAfterDays": COPY_DAYS}
     copy = {

@@ -1,4 +1,4 @@
-"""The CloudFormation stacks of a stage: their names, places and templates (ADR 35).
+"""Names, regions and templates of a stage's CloudFormation stacks (ADR 35).
 
 They are deployed in this order, with ``chalice deploy`` between the first and the second. A stage
 without an edge has neither ``edge-global`` nor ``edge``. An optional parameter may be left out or
@@ -89,7 +89,7 @@ def region_of(stack: str, region: str) -> str:
 
 
 def template(stack: str) -> str:
-    """Return a stack's template for CloudFormation. It is the same for all stages."""
+    """Return a stack's CloudFormation template, which is the same for all stages."""
     if stack in _MADE:
         return json.dumps(_MADE[stack](), indent=1)
     return (_FOLDER / f"{stack}.yaml").read_text()

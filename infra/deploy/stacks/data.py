@@ -1,4 +1,4 @@
-"""The stack of the service's data: tables, bucket, secrets and log groups.
+"""The stack with the service's tables, bucket, secrets and log groups.
 
 The tables are generated from the store's models. Every resource is retained when the stack is
 deleted or the resource is removed from it. The tables also have deletion protection.
@@ -38,7 +38,7 @@ Resource = dict[str, Any]
 
 
 def template() -> dict[str, Any]:
-    """Return the template. ``stacks.build`` documents its parameters and outputs."""
+    """Return the template, whose parameters and outputs ``stacks.build`` documents."""
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "Workspace API: tables, objects, secrets and logs of a stage. All retained.",
@@ -170,7 +170,7 @@ def _bucket() -> Resource:
 
 
 def _log_group(function: str) -> Resource:
-    """Return a function's log group. Lambda would create one without retention."""
+    """Return a function's log group, which Lambda would create without retention."""
     name = function_name("${Stage}", function)
     return _retained(
         "AWS::Logs::LogGroup", LogGroupName=_sub(f"/aws/lambda/{name}"), RetentionInDays=LOG_DAYS

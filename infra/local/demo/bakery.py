@@ -9,7 +9,10 @@ from infra.local.demo.texts import Language, read_toml
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product. ``image`` is a file in ``images``. ``stock`` is None if it is not counted."""
+    """A product with a file in ``images``.
+
+    ``stock`` is None if stock is not counted.
+    """
 
     sku: str
     name: str
@@ -24,7 +27,10 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """A form submission. ``items`` are quantities by SKU, ``source`` is the campaign's source."""
+    """A form submission.
+
+    ``items`` are quantities by SKU, ``source`` is the campaign's source.
+    """
 
     name: str
     phone: str
@@ -38,7 +44,7 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Bakery:
-    """The bakery in one language. Prices are in kopecks."""
+    """The bakery in one language, with prices in kopecks."""
 
     language: Language
     name: str

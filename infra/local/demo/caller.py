@@ -30,7 +30,7 @@ class Caller:
         return self._principal.role == "admin"
 
     def __call__(self, operation: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Call an operation. Returns the data of the envelope."""
+        """Call an operation and return the data of the envelope."""
         reply = invoke(
             REGISTRY[operation], self._principal, lambda: arguments, request_id="seed-demo"
         )
@@ -39,7 +39,10 @@ class Caller:
 
 
 class Folder:
-    """A folder of files. Without an id it is the root. Missing contents are created on access."""
+    """A folder of files, or the root without an id.
+
+    Missing contents are created on access.
+    """
 
     def __init__(self, do: Caller, folder_id: str | None) -> None:
         self._do, self._id = do, folder_id

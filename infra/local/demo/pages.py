@@ -27,7 +27,7 @@ _TEMPLATES.filters |= {"rubles": bakery.rubles, "path": lambda url: urlsplit(url
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """Parts of pages from the service: the widget's bot, the HTML of the form, and the services."""
+    """Parts of pages that come from the service, such as the form's HTML."""
 
     agent_id: str = ""
     form_html: str = ""
@@ -50,7 +50,7 @@ class Page:
         return "./" if self.slug == HOME else self.slug
 
     def html(self, images: Mapping[str, str], tools: Tools) -> str:
-        """Return the whole document. ``images`` maps products' names to URLs."""
+        """Return the whole document, with images by the names of their products."""
         site, shop = read_toml("site.toml", self.language), bakery.load(self.language)
         return _TEMPLATES.get_template("site.html").render(
             page=self,

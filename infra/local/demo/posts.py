@@ -1,4 +1,4 @@
-"""The demo's posts for the blog of the platform: Markdown files with TOML before the text."""
+"""Read the demo's blog posts, which are Markdown files with a TOML header."""
 
 import tomllib
 from functools import cache
@@ -9,7 +9,7 @@ from infra.local.demo.texts import Language, localize
 
 
 class Post(NamedTuple):
-    """A post. ``image`` is its cover, a file in ``images``, or empty."""
+    """A post, with a file in ``images`` as its cover, if any."""
 
     slug: str
     title: str

@@ -9,7 +9,10 @@ from infra.local.demo.texts import Language, read_toml
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service. ``image`` is a file in ``images``. ``rules`` are further settings of its slots."""
+    """A service with a file in ``images``.
+
+    ``rules`` are further settings of its slots.
+    """
 
     name: str
     category: str
@@ -23,7 +26,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """A member of staff who provides services. ``hours`` are rules of availability."""
+    """A member of staff who provides services, with ``hours`` as rules of availability."""
 
     name: str
     image: str
@@ -35,7 +38,7 @@ class Teacher:
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """A booking: the client, the service, the number of its next free slots, and the outcome."""
+    """A booking of one of the service's next free slots, with its outcome."""
 
     client: str
     phone: str

@@ -117,7 +117,7 @@ def make_categories(do: Caller, language: Language) -> None:
 
 
 def make_products(do: Caller, language: Language) -> None:
-    """Create the products, each with an image. A product whose SKU is taken exists already."""
+    """Create the products with their images, unless a product has the SKU already."""
     photos = _photos(do, language, "products")
     categories = index_by_name(do("list_categories", kind="product")["categories"])
     for product in bakery.load(language).products:
@@ -139,7 +139,7 @@ def make_products(do: Caller, language: Language) -> None:
 
 
 def make_site(do: Caller, language: Language) -> None:
-    """Create the site. Its pages show records of later steps (``make_pages``)."""
+    """Create the site, whose pages ``make_pages`` fills with records of later steps."""
     shop = bakery.load(language)
     if not do("list_sites", search=shop.site)["projects"]:
         do("create_site", title=shop.site, description=shop.about)
@@ -174,7 +174,7 @@ def make_pages(do: Caller, language: Language) -> None:
 
 
 def _tools(do: Caller, site_id: str) -> pages.Tools:
-    """Return the service's parts of the pages. URLs are paths, because the port may change."""
+    """Return the service's parts of the pages, with paths as URLs because the port may change."""
     agents = do("list_agents")["agents"]
     forms = do("list_forms", projectId=site_id)["forms"]
     html = forms[0]["embedHtml"] if forms else ""
@@ -208,7 +208,7 @@ def make_leads(do: Caller, language: Language) -> None:
 
 
 def _submit_form(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> str:
-    """Submit the form as a visitor. Returns the lead's id."""
+    """Submit the form as a visitor, and return the lead's id."""
     items = [{"productId": products[sku], "quantity": n} for sku, n in lead.items.items()]
     values = {
         "name": lead.name,
@@ -231,7 +231,7 @@ def _submit_form(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> s
 
 
 def make_posts(do: Caller, language: Language) -> None:
-    """Create posts on the blog of the platform. Skipped if the account is not an ADMIN."""
+    """Create posts on the blog of the platform, if the account is an ADMIN."""
     if not do.is_admin:
         return
     there = {post["slug"] for post in do("list_blog_posts", size=100)["posts"]}
@@ -322,7 +322,7 @@ def make_services(do: Caller, language: Language) -> None:
 
 
 def make_bookings(do: Caller, language: Language) -> None:
-    """Create some bookings in the coming weeks. Clients with a booking are skipped."""
+    """Create bookings in the coming weeks for clients that have none."""
     offer = school.load(language)
     services = index_by_name(do("list_services", size=100)["services"])
     there = {
@@ -339,7 +339,7 @@ def make_bookings(do: Caller, language: Language) -> None:
 
 
 def _book_slot(do: Caller, service_id: str, booking: school.Booking) -> dict[str, Any] | None:
-    """Book a slot of a service. Returns the booking, or None if there is no slot."""
+    """Book a slot of a service, and return the booking, or None without a free slot."""
     slots = do("get_available_slots", serviceId=service_id, limit=booking.slot + 1)["slots"]
     if not slots:
         return None

@@ -24,7 +24,7 @@ def read_toml(name: str, language: Language) -> dict[str, Any]:
 
 
 def localize(value: Any, language: Language) -> Any:  # noqa: ANN401
-    """Replace each table such as ``{"en": "Bread", "ru": "Хлеб"}`` by the text in one language."""
+    """Replace each table of languages, like ``{"en": "Bread"}``, by its string in one language."""
     if isinstance(value, list):
         return [localize(element, language) for element in value]
     if not isinstance(value, dict):

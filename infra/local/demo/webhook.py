@@ -1,4 +1,4 @@
-"""The webhook of the demo. It reports events to the page ``/dev/webhooks`` of ``make dev``."""
+"""The webhook of the demo, which reports events to ``/dev/webhooks`` of ``make dev``."""
 
 from chalicelib.core.settings import settings
 from infra.local.data_dir import DataDir

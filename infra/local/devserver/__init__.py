@@ -63,7 +63,7 @@ class DevServer:
             self.server.stop()
 
     def shutdown(self) -> None:
-        """Stop the server. Called from another thread."""
+        """Stop the server, from another thread."""
         self.server.stop()
 
 

@@ -49,7 +49,7 @@ class LocalRoute:
 
 
 class ApiGateway:
-    """Dispatches HTTP requests: to local routes first, then to the app."""
+    """Dispatches HTTP requests to local routes first, then to the app."""
 
     def __init__(self, app: Chalice, config: Config, routes: Sequence[LocalRoute]) -> None:
         self._app = app
@@ -58,7 +58,7 @@ class ApiGateway:
         self._minimum_compression_size: int | None = config.minimum_compression_size
 
     def respond(self, request: Request) -> None:
-        """Answer a request. The path is checked first, then the method, then the body."""
+        """Respond to a request, after checks of the path, the method and the body."""
         path, _, query = _ORIGIN.sub("", request.uri.decode(), count=1).partition("?")
         path, query = quote(path, safe=_IN_PATH) or "/", _BROKEN_ESCAPE.sub(_UNREADABLE, query)
         host = request.headers.get("host", "")
@@ -141,7 +141,7 @@ class ApiGateway:
 def _read_body(
     http_request: HttpRequest, request: Request, route: LocalRoute
 ) -> tuple[HttpRequest, Handler]:
-    """Return the request with its body, and the handler. For a refused body, the handler fails."""
+    """Return the request with its body, and the handler, which fails for a refused body."""
     try:
         return replace(http_request, body=request.read_body(route.max_body_bytes)), route.handler
     except AppError as error:

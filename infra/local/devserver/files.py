@@ -1,4 +1,4 @@
-"""Serve stored files and accept signed uploads. On AWS, CloudFront and S3 do this."""
+"""Serve stored files and accept signed uploads, as CloudFront and S3 do on AWS."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The HTTP server of development: cheroot with stricter checks and the service's error messages."""
+"""The HTTP server of development, which is cheroot with stricter checks of requests."""
 
 import logging
 import re
@@ -17,16 +17,16 @@ from chalicelib.core.errors import AppError, InternalError, PayloadTooLargeError
 from chalicelib.transports.http import HttpRequest, HttpResponse, body_too_large, failure, handle
 
 MAX_TARGET_BYTES = 8_192
-"""CloudFront's limit on a URL (Amazon CloudFront quotas)."""
+"""Maximum length of a URL that CloudFront accepts (Amazon CloudFront quotas)."""
 MAX_HEADER_BYTES = 32_768
-"""Bytes of the request line and all headers together, CloudFront's limit for a request."""
+"""Maximum bytes of the request line and all headers together, as for CloudFront."""
 MAX_HEADERS = 100
 THREADS = 64
-"""Requests that are served at once. A stream occupies one thread while it runs."""
+"""Requests that are served concurrently. A stream occupies one thread while it runs."""
 TIMEOUT_SECONDS = 60
 """Seconds to wait for more of a request, for the next request, or for the client to read."""
 LINGER_SECONDS = 30.0
-"""Seconds of reading and dropping further input, so that the client receives the answer."""
+"""Seconds of reading and dropping further input, so that the client receives the response."""
 LINGER_PAUSE_SECONDS = 2.0
 _BLOCK = 65_536
 _NO_BODY = frozenset({204, 304})
@@ -94,7 +94,7 @@ class Request(HTTPRequest):
         return {name.decode().lower(): value.decode("latin-1") for name, value in headers}
 
     def read_request_line(self) -> bool:
-        """Read the request line. Returns False if it was refused or did not arrive."""
+        """Read the request line, and return False if it was refused or did not arrive."""
         try:
             if not super().read_request_line():  # type: ignore[no-untyped-call]
                 return False
@@ -272,7 +272,7 @@ class Server(HTTPServer):
         self._open: WeakSet[HTTPConnection] = WeakSet()
 
     def process_conn(self, conn: HTTPConnection) -> None:
-        """Serve a connection. A new connection takes no thread before its first request arrives."""
+        """Serve a connection, which takes no thread before its first request arrives."""
         if conn.last_used is None:
             self._open.add(conn)
             self.put_conn(conn)
@@ -280,7 +280,7 @@ class Server(HTTPServer):
             super().process_conn(conn)
 
     def stop(self) -> None:
-        """Stop the server. Reads end at once, and a stream ends with its next piece."""
+        """Stop the server, which ends open reads immediately and streams with their next piece."""
         for conn in list(self._open):
             with suppress(OSError):
                 conn.socket.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""Hosts that the local server answers: those of this machine, and those of customers' sites.
+"""Select the hosts for which the local server responds.
 
 On AWS, the edge leads requests to a customer's site to its pages. ``SITE_HOSTS=local`` lets this
 server do the same for every domain that a site has proven, and for all names below ``localhost``.
@@ -65,7 +65,7 @@ def _name(host: str) -> str:
 
 
 def _is_site(host: str) -> bool:
-    """Whether a host is a site's. Other names of this machine lead to the service."""
+    """Whether a host belongs to a site and not to the service."""
     if settings().site_hosts != "local" or host in {"", urlsplit(settings().public_url).hostname}:
         return False
     return host.endswith(LOCALHOST) or (

@@ -1,6 +1,6 @@
 # mypy: disable-error-code="method-assign, assignment, attr-defined"
 # ruff: noqa: ANN401, SLF001
-"""Shortcuts in moto's expressions: they are parsed and checked once."""
+"""Let moto parse and check each expression only once."""
 
 import pickle
 from collections import deque
@@ -105,7 +105,7 @@ def _check_each_update_expression_once() -> None:
 
 
 def _walk_only_nodes_that_are_looked_for() -> None:
-    """Ten visitors check each update. The node types that each of them handles never change."""
+    """Call only the visitors of an update that handle a node's type, which never changes."""
     walk = DepthFirstTraverser.traverse_node_recursively
     matches_of_types: dict[tuple[type, type], bool] = {}
 
@@ -128,7 +128,7 @@ def _walk_only_nodes_that_are_looked_for() -> None:
 
 
 def _copy_parsed_expressions() -> None:
-    """Copy a tree of nodes from its pickle. Each tree is parsed, and pickled, once."""
+    """Copy a tree of nodes from its pickle, which is made once."""
     pickled = cache(pickle.dumps)
 
     def node(original: Any, _memo: dict[int, Any]) -> Any:

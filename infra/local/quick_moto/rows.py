@@ -1,6 +1,6 @@
 # mypy: disable-error-code="method-assign, assignment, attr-defined"
 # ruff: noqa: ANN401, SLF001
-"""Shortcuts in moto's storage: a stored row never changes, because an update replaces it."""
+"""Let moto share stored rows, which an update replaces and never changes."""
 
 import copy
 from decimal import Decimal
@@ -61,7 +61,7 @@ def _back_up_only_what_a_transaction_names() -> None:
 def place_of(
     backend: DynamoDBBackend, action: str, request: dict[str, Any]
 ) -> SimpleNamespace | None:
-    """Return the location of the row that a write names. None means that it names none."""
+    """Return the location of the row that a write names, or None without a row."""
     table = backend.tables.get(request["TableName"])
     key = request["Item" if action == "Put" else "Key"]
     if table is None or any(name not in key for name in table.table_key_attrs):
@@ -77,7 +77,7 @@ def _all_but_tables(value: Any) -> Any:
 
 
 def _copy_values_that_can_change() -> None:
-    """Share values of known types, and whole rows. A stored row never changes."""
+    """Share values of known types and whole rows, because a stored row never changes."""
 
     def value(original: Any, memo: dict[int, Any]) -> Any:
         old_value = original.value
@@ -115,7 +115,7 @@ def _update_copies_of_rows() -> None:
 
 
 def _copied(row: Any) -> Any:
-    """Return a copy of a row. It shares the values that cannot change."""
+    """Return a copy of a row that shares the values that cannot change."""
     copied_item = object.__new__(dynamo_type.Item)
     copied_item.hash_key, copied_item.range_key = row.hash_key, row.range_key
     copied_item.attrs = dynamo_type.LimitedSizeDict()
@@ -125,7 +125,7 @@ def _copied(row: Any) -> Any:
 
 
 def put_back(place: Any, row: Any) -> None:
-    """Store a row again as it was. None means that there was none."""
+    """Store a row again as it was, or delete the row for None."""
     if row is None:
         place.rows.pop(place.sk, None)
     else:
@@ -147,7 +147,7 @@ def _measure_a_new_item_once() -> None:
 
 
 def _serialize_only_the_type_that_a_value_has() -> None:
-    """Skip the other nine types of a value. moto checks for them in several spellings."""
+    """Skip moto's checks for the other nine types of a value."""
     serializer = serialize.ResponseSerializer
     serialize_member = serializer._serialize_structure_member
 
@@ -196,7 +196,7 @@ def _project_without_converting() -> None:
 
 
 def _compare_texts_as_they_are() -> None:
-    """Keys are texts. moto checks for all other types first."""
+    """Check first whether a key is a string, before moto checks for other types."""
     cast = dynamo_type.DynamoType.cast_value.fget
 
     def quick(value: Any) -> Any:
@@ -251,7 +251,7 @@ def _answer_with_texts_as_they_are() -> None:
 
 
 def attributes_of(row: Any) -> dict[str, Any]:
-    """Return the attributes of a stored row in DynamoDB's JSON. They are converted once."""
+    """Return the attributes of a stored row in DynamoDB's JSON, converted once."""
     if not hasattr(row, "converted"):
         row.converted = utilities.dynamo_to_dict(dict(row.attrs))
     return dict(row.converted)

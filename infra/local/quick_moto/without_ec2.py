@@ -13,7 +13,7 @@ TYPES = "ec2/resources/instance_types.json"
 
 
 def skip_ec2() -> None:
-    """Let EC2 know no instance types and no images. Call it before CloudFormation is used."""
+    """Hide all instance types and images from EC2, before CloudFormation is used."""
     read = utils.load_resource
 
     def load_resource(resource: str) -> Any:  # noqa: ANN401  JSON of any shape

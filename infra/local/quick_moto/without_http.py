@@ -1,6 +1,6 @@
 # mypy: disable-error-code="method-assign, assignment, attr-defined"
 # ruff: noqa: ANN401, SLF001
-"""Requests of botocore that reach moto in the same process without HTTP. Only the tests use it."""
+"""Pass botocore's requests to moto in the same process without HTTP, for the tests only."""
 
 import json
 import re
@@ -131,7 +131,7 @@ def _one_request_of_other_services_at_a_time() -> None:
 
 
 def _wrong_key(request: dict[str, Any]) -> str:
-    """Return a sentence about a key of a wrong length. It is empty if there is none."""
+    """Return a sentence about a key of a wrong length, or "" if the length is right."""
     for name, value in _keys(request):
         size = len(value.get("S", "-").encode(errors="surrogatepass"))
         if not 0 < size <= (PARTITION_KEY_BYTES if name == "pk" else SORT_KEY_BYTES):

@@ -1,4 +1,4 @@
-"""Writes rows in bulk: without conditions, 25 in a request, several requests at a time."""
+"""Write rows in bulk without conditions, 25 in a request, several requests at a time."""
 
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -17,14 +17,14 @@ REQUEST_ROWS = 25
 """Rows in one BatchWriteItem (DynamoDB quota)."""
 WRITERS = 8
 MAX_WAITING = 4 * WRITERS
-"""Queued and running tasks, limited so that the reader does not fill the memory."""
+"""Maximum of queued and running tasks, so that the reader does not fill the memory."""
 ATTEMPTS = 20
 LONGEST_PAUSE = 10.0
 """Seconds. A table in on-demand mode takes minutes to adapt to a new load."""
 
 
 class BatchWriter:
-    """Writes rows and runs other tasks in threads. All are done when its block ends."""
+    """Writes rows and runs other tasks in threads, and waits for all when its block ends."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str, str], Item] = {}
@@ -50,7 +50,7 @@ class BatchWriter:
             self._pool.shutdown(cancel_futures=True)
 
     def put(self, row: type[Row], item: Item) -> None:
-        """Write a row of a class, given as DynamoDB's JSON. It replaces a row with the same key."""
+        """Write a row of a class in DynamoDB's JSON, in place of a row with the same key."""
         self._rows[row.Meta.table_name, item["pk"]["S"], item["sk"]["S"]] = item
         if len(self._rows) >= REQUEST_ROWS:
             self._send()
@@ -81,7 +81,7 @@ class BatchWriter:
 
 
 def _write(requests: dict[str, list[Any]]) -> None:
-    """Send rows until DynamoDB has processed them all. It returns some when it is throttled."""
+    """Send rows until DynamoDB has processed all, because a throttled table returns some."""
     unwritten = requests
     for number in range(ATTEMPTS):
         try:

@@ -116,7 +116,7 @@ def _release_session(session: Item) -> Item:
 
 
 def _release_holds(budget: Item) -> Item:
-    """Return a budget with settled usage only. Held money is not exported."""
+    """Return a budget with settled usage only, because held money is not exported."""
     counters = dict(budget)
     for window in ("daily", "weekly", "monthly"):
         held_name, used = f"{window}_held", f"{window}_used"
@@ -289,13 +289,13 @@ def nouns() -> list[Listing[Any]]:
 
 
 def noun_at(at: str) -> Listing[Any] | None:
-    """Return the listing of a partition's records, live or in the trash; None without records."""
+    """Return the listing of a partition's records, live or trashed, or None without records."""
     name = at.removesuffix(TRASH)
     return NOUNS[name] if name in NOUNS and NOUNS[name].row not in EXCLUDED else None
 
 
 def kind_at(at: str) -> Kind | None:
-    """Return the kind of a partition's rows that are not records; None for other partitions."""
+    """Return the kind of a partition's rows, or None if the rows are records or not exported."""
     for kind in EXPORTED:
         if at == kind.at or (kind.at.endswith("#") and at.startswith(kind.at)):
             return kind

@@ -1,4 +1,4 @@
-"""Records of a file whose person was erased after the export. They are erased again."""
+"""Erase records of a file again if the client was erased after the export."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,10 @@ from infra.operator.transfer.contents import Kind
 
 @dataclass
 class Erased:
-    """The ids of erased records, as the import writes them. ``count`` is how many a file had."""
+    """The ids of erased records, as the import writes them.
+
+    ``count`` is the number of erased records in a file.
+    """
 
     ids: set[str]
     count: int = 0

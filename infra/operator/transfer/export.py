@@ -1,4 +1,4 @@
-"""``infra admin export``: writes a workspace to a file, as ``contents`` defines.
+"""Write a workspace to a file, with the parts that ``contents`` defines.
 
 Rows are read consistently, page by page, while the workspace is in use. The export is not a
 snapshot, but rows that belong together are read together. If a record's long part, messages or
@@ -183,7 +183,7 @@ class _Export:
             self._writer.line(kind.at.rstrip("#"), {"at": at, "item": row})
 
     def _records(self, listing: Listing[Any], at: str) -> Iterator[int]:
-        """Write the records of a partition; yield the size of each batch."""
+        """Write the records of a partition, and yield the size of each batch."""
         pk = contents.partition(self._workspace.id, at)
         items = Partition(pk, Cost(), listing.row).items(consistent_read=True)
         if listing.row not in _LOOKS:
@@ -242,7 +242,7 @@ class _Export:
 
 
 def _full_record(listing: Listing[Any], item: Item) -> _Whole | None:
-    """Return a record with its parts and objects, all of one moment; None if it was deleted."""
+    """Return a record with its parts and objects of one moment, or None if it was deleted."""
     record, look = listing.row.from_raw_data(item), _LOOKS[listing.row]
     for number in range(ATTEMPTS):
         workspace_id = record.pk.split("#")[1]

@@ -1,4 +1,4 @@
-"""The export file: a zip file of JSON lines and objects, which any tool can read (ADR 46).
+"""The zip file of an export, with JSON lines and objects (ADR 46).
 
 - ``rows/PRODUCT.jsonl`` and similar files: one file for each kind of row. A line has a row as
   ``item``, in DynamoDB's JSON, and ``at``, which replaces the row's partition key. The line of a

@@ -1,4 +1,4 @@
-"""``infra admin import``: creates a workspace from a file of ``export``.
+"""Create a workspace from a file of ``export`` (``infra admin import``).
 
 First the whole file is read and checked, and everything that it claims must be free. Then rows and
 objects are written, which nothing shows yet. Then one transaction creates the workspace itself, and
@@ -178,7 +178,7 @@ def _check_free(export_file: ExportFile) -> None:
 
 
 def _free(kind: str, names: Iterable[str]) -> dict[str, str]:
-    """Return a free slug for each wanted one: the same, or with a number appended."""
+    """Return a free slug for each wanted slug, with a number appended if that is taken."""
     free_names: dict[str, str] = {}
     for slug in names:
         options = list(slugs.candidates(slug))
@@ -233,7 +233,10 @@ def _create_workspace(
 
 
 def _stage_claims(unit: UnitOfWork, claims: list[ClaimRow]) -> None:
-    """Stage claims that no other workspace holds. An interrupted run may have created them."""
+    """Stage claims that no other workspace holds.
+
+    An interrupted run of this import may have created some of the claims.
+    """
     for claim in claims:
         free = ClaimRow.pk.does_not_exist()
         is_same_claim = (ClaimRow.workspace_id == unit.workspace_id) & (

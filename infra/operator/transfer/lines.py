@@ -1,4 +1,4 @@
-"""Elements of export files: lines of JSON, and objects of the object store."""
+"""The elements of export files, which are lines of JSON and stored objects."""
 
 import json
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ import click
 
 FORMAT = "workspace-export"
 MAX_LINE_BYTES = 8_000_000
-"""Bytes. A row has up to 400 KB, and 800 KB with its part. JSON is several times as long."""
+"""Maximum bytes of a line. A row has up to 400 KB, and 800 KB with its part. JSON is several times as long."""
 
 Line = dict[str, Any]
 

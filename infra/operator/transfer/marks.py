@@ -45,7 +45,7 @@ def begin(
     copied_file: str | None,
     **attributes: Any,  # noqa: ANN401  the row's attributes
 ) -> ImportRow | None:
-    """Create the mark of an import; return None if another run created it at the same moment."""
+    """Create the mark of an import, or return None if another run created it concurrently."""
     row = ImportRow(*key(exported_id, copied_file), begun_at=clock.now(), **attributes)
     try:
         row.save(condition=ImportRow.pk.does_not_exist())

@@ -1,4 +1,4 @@
-"""Reads a file before its import: checks that it is complete, and collects its claims."""
+"""Check that a file is complete before its import, and collect its claims."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -176,7 +176,7 @@ def check_file(path: Path, *, with_ids: bool) -> ExportFile:
 
 @contextmanager
 def progress(path: Path, label: str) -> Iterator[Any]:
-    """Show a progress bar for a file; yield the function that advances it."""
+    """Show a progress bar for a file, and yield the function that advances the bar."""
     length = path.stat().st_size if path.is_file() else 0
     with click.progressbar(length=length, label=f"{label} {path.name}", file=sys.stderr) as bar:
         yield bar.update

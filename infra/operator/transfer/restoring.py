@@ -90,7 +90,7 @@ class Restoring:
                 writer.put(type(usage), usage.serialize())
 
     def write_jobs(self) -> int:
-        """Write the scheduled jobs after the workspace was created; return their number."""
+        """Write the scheduled jobs after the workspace was created, and return their number."""
         job_count = 0
         with progress(self.path, "scheduling") as advance, BatchWriter() as writer:
             for line in self._lines(advance):

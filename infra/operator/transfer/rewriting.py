@@ -57,7 +57,7 @@ def ids_in(line: Line) -> Iterable[str]:
 
 
 def _ids_of(item: Mapping[str, Any], *, everywhere: bool) -> list[str]:
-    """Return the ids in a map of DynamoDB's JSON; with ``everywhere``, also those in lists."""
+    """Return the ids in a map of DynamoDB's JSON, and in its lists if ``everywhere`` is true."""
     ids: list[str] = []
     for name, value in item.items():
         if name in _MENTIONS or _REFERENCE.search(name):
@@ -74,7 +74,7 @@ def _ids_of(item: Mapping[str, Any], *, everywhere: bool) -> list[str]:
 
 @dataclass
 class NewIds:
-    """New ids by old ones; the same seed always gives the same ids."""
+    """New ids by old ones, always the same for the same seed."""
 
     seed: bytes
     known: set[str]
@@ -100,7 +100,7 @@ class NewIds:
         return _RUN.sub(self._replace_ids, text)
 
     def _replace_ids(self, match: re.Match[str]) -> str:
-        """Replace the known ids in a run of letters. More letters may directly follow an id."""
+        """Replace the known ids in a run of letters, in which letters may directly follow an id."""
         run, parts, start = match[0], [], 0
         while start < len(run):
             candidate = run[start : start + _LENGTH]
@@ -168,7 +168,7 @@ class UrlRewriting:
         return self._pattern.sub(self._replacement, text)
 
     def _replacement(self, match: re.Match[str]) -> str:
-        """Return the new URL or path. An empty path becomes "/", unless a "/" follows it."""
+        """Return the new URL or path, with "/" for an empty path unless a "/" follows."""
         replacement = self._changed[match[0]]
         return replacement or ("" if match.string.startswith("/", match.end()) else "/")
 
@@ -188,7 +188,7 @@ def _any_of(texts: Iterable[str]) -> str:
 
 @dataclass
 class Rewriting:
-    """All changes to the texts of a file; there may be none."""
+    """All changes to the strings of a file."""
 
     urls: UrlRewriting
     ids: NewIds | None

@@ -1,4 +1,4 @@
-"""The soak: mixed load with faults on one process, which must stay small and lose nothing."""
+"""A mixed load with faults on one process, which must not grow or lose anything."""
 
 from infra.proof.parts import Figures, Part
 

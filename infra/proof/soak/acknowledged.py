@@ -1,4 +1,4 @@
-"""Answers that clients received. The database must confirm them."""
+"""Responses that clients received, which the database must confirm."""
 
 from dataclasses import dataclass, field
 

@@ -19,7 +19,7 @@ DAYS = 150
 
 
 class Booker:
-    """Books free slots of a service. ``client`` is for all calls but contests."""
+    """Books free slots of a service, for ``client`` in all calls but contests."""
 
     def __init__(
         self, name: str, world: World, acknowledged: Acknowledged, clients: Clients

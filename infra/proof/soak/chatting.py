@@ -1,4 +1,4 @@
-"""Visitors who talk to a bot. Some hang up in the middle of an answer."""
+"""Visitors who talk to a bot, of whom some hang up during an answer."""
 
 import json
 import random
@@ -21,7 +21,7 @@ ATTEMPTS = 4
 
 
 class Visitor:
-    """A visitor with at most one dialog. A message that failed is sent again with its key."""
+    """A visitor with at most one dialog, who sends a failed message again with its key."""
 
     def __init__(
         self, name: str, port: int, world: World, tally: Tally, acknowledged: Acknowledged
@@ -49,7 +49,7 @@ class Visitor:
             pieces = None
 
     def _attempt(self, chat: Chat, body: dict[str, Any], key: str, pieces: int | None) -> bool:
-        """Send a message once. Returns whether the answer came to its end."""
+        """Send a message once, and return whether the answer came to its end."""
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
         with closing(HTTPConnection(HOST, self._port, timeout=SECONDS)) as connection:
             try:

@@ -171,7 +171,7 @@ def check_writes(acknowledged: Acknowledged, records: "Records") -> int:
 
 
 class Records(NamedTuple):
-    """The records of a workspace: prices and bookings by id, ids of leads by their text."""
+    """The prices and bookings of a workspace by id, and ids of leads by their message."""
 
     prices: dict[str, int]
     leads: dict[str, list[str]]
@@ -180,7 +180,7 @@ class Records(NamedTuple):
 
 
 def read_records(workspace_id: str) -> Records:
-    """Read the records of a workspace. ``twice`` are names of products that are there again."""
+    """Read the records of a workspace, with the names of duplicate products as ``twice``."""
     products = PRODUCTS.read_after(workspace_id, "", EVERYTHING)
     leads: defaultdict[str, list[str]] = defaultdict(list)
     for lead in LEADS.read_after(workspace_id, "", EVERYTHING):

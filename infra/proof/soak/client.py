@@ -92,7 +92,7 @@ class Client:
     def once(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """Send a request and return its answer. It may be ``NO_ANSWER``."""
+        """Send a request and return its response, or ``NO_ANSWER``."""
         try:
             self._send(self._connection, method, path, body, headers)
             answer = self._connection.getresponse()
@@ -130,7 +130,7 @@ class Client:
         return self._repeat(lambda: self.once("GET", path))
 
     def tool(self, name: str, arguments: dict[str, Any]) -> Answer:
-        """Repeat a call of a tool until it is decided. A write needs an ``idempotencyKey``."""
+        """Repeat a call of a tool until it is decided, with an ``idempotencyKey`` for a write."""
         params = {"name": name, "arguments": arguments}
         rpc_request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         return self._repeat(

@@ -1,4 +1,4 @@
-"""The mixed load: clients in threads, at a steady modest rate."""
+"""Clients in threads that send a mixed load at a steady modest rate."""
 
 import random
 import time
@@ -148,7 +148,7 @@ class LoadClient:
 
 
 def run(port: int, worlds: list[World], tally: Tally, seconds: float) -> list[Acknowledged]:
-    """Run the clients for some seconds. Returns the answers that they received."""
+    """Run the clients for some seconds, and return the responses that they received."""
     clients = [LoadClient(n, port, worlds[n % len(worlds)], tally) for n in range(CLIENTS)]
     stop, failures = Event(), list[BaseException]()
 

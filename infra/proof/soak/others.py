@@ -1,4 +1,4 @@
-"""Servers of others: the provider of the model and the receiver of webhooks, which fail at times.
+"""Fake external services, which are the model's provider and the webhook's receiver.
 
 Both run in the process of the load, on one port.
 """
@@ -56,7 +56,10 @@ class Others:
             return fault, self._dice.randint(*WORDS)
 
     def receive(self, event: dict[str, Any]) -> int:
-        """Note an event. Returns the status of the answer: an event may arrive and fail at once."""
+        """Note an event and return the response's status.
+
+        An event may arrive although its response is a failure.
+        """
         with self._lock:
             self.events[event["type"], event["data"]["id"]] += 1
             fails = self._dice.random() < self.share

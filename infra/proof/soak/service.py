@@ -1,4 +1,4 @@
-"""The process under test: the service of ``make dev``, with faults and an adjustable clock.
+"""The process under test, which is the service of ``make dev`` with faults and a moved clock.
 
 It runs as a program of its own, so that its memory, files and threads are those of the service
 alone. The route ``CONTROL`` exists only here. It sets the share of faults and runs the scheduled
@@ -56,7 +56,7 @@ class Control:
 
 
 def run_jobs(ahead: timedelta) -> dict[str, Any]:
-    """Run the jobs that are due at a later time. Returns those done by kind, and what stays due."""
+    """Run the jobs due at a later time, and return the done and the remaining ones by kind."""
     job_counts: Counter[str] = Counter()
     due = ["unknown"]
     with clock.using(lambda: datetime.now(UTC) + ahead):

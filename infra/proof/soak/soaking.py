@@ -1,4 +1,4 @@
-"""One run of the soak: load with faults, then all jobs, then the checks."""
+"""Run the soak with load and faults, then all jobs, then the checks."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The processes of a soak: a database, the fake servers, and the service under test."""
+"""Start the database, the fake services and the service under test."""
 
 import json
 import logging

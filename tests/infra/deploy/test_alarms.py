@@ -1,4 +1,4 @@
-"""The alarms: they match real log lines, and cover all functions and tables."""
+"""Alarms match real log lines, and cover all functions and tables."""
 
 import json
 import logging

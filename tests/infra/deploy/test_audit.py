@@ -1,4 +1,4 @@
-"""The dependency audit: its verdict for each kind of output of pip-audit."""
+"""The dependency audit's verdict for each kind of output of pip-audit."""
 
 import json
 from typing import Any

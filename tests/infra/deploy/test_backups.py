@@ -1,4 +1,4 @@
-"""Daily backups: what they copy, how long copies are kept, and where a second copy goes."""
+"""Contents, retention and second copy of the daily backups."""
 
 import json
 import re

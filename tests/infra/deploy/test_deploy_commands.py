@@ -1,4 +1,4 @@
-"""The deployment commands: their output and their questions. ``admin`` finds a deployed stage."""
+"""Output and questions of the deployment commands."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The lock of a stage: one holder, whatever happens to the others."""
+"""The lock of a stage has one holder at any time."""
 
 import json
 import os

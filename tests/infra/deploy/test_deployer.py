@@ -1,4 +1,4 @@
-"""The deployer's policies: enough for a deployment, limited to a stage, and short enough."""
+"""The deployer's policies suffice for a deployment, and are limited to one stage."""
 
 import json
 import re

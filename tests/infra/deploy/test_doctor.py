@@ -1,4 +1,4 @@
-"""The doctor's checks: their findings and their advice."""
+"""Findings and advice of the doctor's checks."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Drift: what was changed outside of CloudFormation is listed before a deployment."""
+"""Changes made outside of CloudFormation are listed before a deployment."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The doctor's checks of SES and of the Telegram bot: their findings and their advice."""
+"""Findings and advice of the doctor's checks of SES and the Telegram bot."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The Lambda zip: faults that are refused, and the real zip outside the checkout."""
+"""The zip check refuses faults, and the real zip works outside the checkout."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""The functions' IAM policies: they allow what is needed, and nothing in other stages."""
+"""The functions' IAM policies allow what is needed, and nothing in other stages."""
 
 import json
 from fnmatch import fnmatchcase

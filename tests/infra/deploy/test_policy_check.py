@@ -1,4 +1,4 @@
-"""The policy check: AWS calls are recorded, and compared with the functions' policies."""
+"""The policy check compares recorded AWS calls with the functions' policies."""
 
 from collections.abc import Callable
 from threading import Thread

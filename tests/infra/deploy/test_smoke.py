@@ -1,4 +1,4 @@
-"""The smoke test: it passes a working service, and names the fault of a broken one."""
+"""The smoke test passes a working service, and names the fault of a broken one."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The stacks of a stage: valid, documented, and consistent with the code.
+"""The stacks of a stage are valid, documented, and consistent with the code.
 
 CloudFormation itself is not used. cfn-lint checks the templates against AWS's schemas, and moto
 creates the resources that it supports.

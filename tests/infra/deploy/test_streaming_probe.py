@@ -1,4 +1,4 @@
-"""The probe for streaming, through the real runtime loop: it fails if a layer buffers."""
+"""The probe for streaming fails if a layer of the real runtime loop buffers."""
 
 import json
 from collections.abc import Iterator

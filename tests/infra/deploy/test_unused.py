@@ -1,4 +1,4 @@
-"""Trimmed data of libraries in the zip: clients behave as they do with the full data."""
+"""Clients behave with the zip's trimmed library data as they do with the full data."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The web ACL: its limits, its responses, and the samples that it keeps."""
+"""Limits, responses and samples of the web ACL."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A row of each kind of job: how the product makes it, and what the job did.
+"""Create a row of each kind of job as the product does, and check what the job did.
 
 Each function creates the row of a kind, pauses while a process runs it, and checks what it did.
 """

@@ -1,4 +1,4 @@
-"""The demo: a bakery in an empty database, completed after a kill, and created only once.
+"""The demo is created once in an empty database, and completed after a kill.
 
 Most tests use the English demo. Both languages have the same records.
 """

@@ -1,4 +1,4 @@
-"""The ids in the examples of the API reference: of the demo records, or placeholders."""
+"""Examples in the API reference have ids of demo records, or placeholders."""
 
 import json
 from collections.abc import Iterator

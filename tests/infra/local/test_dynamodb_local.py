@@ -1,4 +1,4 @@
-"""DynamoDB Local: its requirements, its installation, and messages when it is unavailable."""
+"""Requirements, installation and error messages of DynamoDB Local."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""Logs of the local stack: short lines on a terminal, JSON in a file and everywhere else."""
+"""Logs of the local stack are short lines on a terminal, and JSON in a file."""
 
 import json
 import logging

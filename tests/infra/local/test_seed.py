@@ -1,4 +1,4 @@
-"""Generated records: reproducible by their seed, counted, and continued after a stop."""
+"""Generated records are reproduced by their seed, and continued after a stop."""
 
 from itertools import islice
 

@@ -1,4 +1,4 @@
-"""The operator's command line: its commands with their options, and mistyped ones."""
+"""Commands and options of the operator's command line, also mistyped ones."""
 
 import re
 import subprocess

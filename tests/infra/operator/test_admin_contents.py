@@ -1,4 +1,4 @@
-"""The operator's command line: sites, files, clients, money and bots of a workspace."""
+"""The operator's commands for sites, files, clients, money and bots."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The operator's command line: creating, listing and revoking API keys."""
+"""The operator's commands that create, list and revoke API keys."""
 
 import logging
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Output of the operator's commands: tables for people, JSON for programs."""
+"""The operator's commands print tables on a terminal and JSON for programs."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Products in a CSV file: headers, encodings, delimiters, prices, and reports of refused rows."""
+"""Tables of products as CSV in many formats, and reports of refused rows."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""``infra admin export-products``: a table that ``import-products`` takes back unchanged."""
+"""``import-products`` accepts a table of ``export-products`` unchanged."""
 
 import csv
 import io

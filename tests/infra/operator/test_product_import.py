@@ -1,4 +1,4 @@
-"""``infra admin import-products``: a table of products, imported once or repeatedly."""
+"""``import-products`` imports a table of products once or repeatedly."""
 
 import csv
 import io

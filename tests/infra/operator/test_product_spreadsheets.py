@@ -1,4 +1,4 @@
-"""Exported tables that a spreadsheet has opened and saved: numbers and dates are rewritten."""
+"""Import of exported tables that a spreadsheet has opened and saved."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""``infra admin telegram-webhook``: where Telegram sends the updates of a stage's bot."""
+"""``telegram-webhook`` sets the URL to which Telegram sends the updates of a stage's bot."""
 
 from collections.abc import Callable
 

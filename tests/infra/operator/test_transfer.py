@@ -1,4 +1,4 @@
-"""``export`` and ``import``: an imported workspace equals the exported one."""
+"""A workspace that is exported and imported equals the original."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Export files: their contents, and the faults for which ``import`` refuses them."""
+"""Contents of export files, and faults for which ``import`` refuses a file."""
 
 import gzip
 import hashlib

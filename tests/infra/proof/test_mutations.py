@@ -1,4 +1,4 @@
-"""Runs of mutants: which changes are made, their outcomes, and their section of the page."""
+"""Changes, outcomes and report of a run of mutants."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The table of what emulators do is true: each row is tried on moto and on DynamoDB Local."""
+"""Each row of the table of emulators is true on moto and on DynamoDB Local."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Pages to read the mail of ``MAIL=file``: ``/dev/mail``. They exist in development only."""
+"""Development pages at ``/dev/mail`` with the e-mails of ``MAIL=file``."""
 
 import re
 from email import message_from_bytes, policy

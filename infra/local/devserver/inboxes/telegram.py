@@ -1,4 +1,4 @@
-"""A Telegram for development: ``/dev/telegram``.
+"""A stand-in for Telegram in development, at ``/dev/telegram``.
 
 It has one bot and one chat. The service reaches it by the methods of the Bot API that it uses, and
 a developer reads and writes the chat on a page. Messages are kept until the process ends.
@@ -30,7 +30,10 @@ _METHOD = re.compile(r"bot([^/]+)/(\w+)")
 
 
 class Message(NamedTuple):
-    """A message of the chat. ``is_ours`` is whether the service sent it, not the developer."""
+    """A message of the chat.
+
+    ``is_ours`` is true if the service sent the message.
+    """
 
     at: str
     text: str
@@ -75,7 +78,7 @@ class Chat:
         return {"message_id": len(self.messages), "chat": CHAT}
 
     def updates(self, args: dict[str, Any]) -> object:
-        """Return the updates from an offset on. Wait for one if there is none."""
+        """Return the updates from an offset on, or wait for the first such update."""
         with self._changed:
             while self._updates and self._updates[0]["update_id"] < args.get("offset", 0):
                 self._updates.popleft()

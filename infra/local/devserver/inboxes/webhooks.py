@@ -1,4 +1,4 @@
-"""A receiver of webhooks for development: ``/dev/webhooks``.
+"""A receiver of webhooks in development, at ``/dev/webhooks``.
 
 The demo has a webhook that leads to it. A page shows the requests, and whether the signature of
 each is right. Requests are kept until the process ends.
@@ -25,7 +25,10 @@ KEPT = 50
 
 
 class Received(NamedTuple):
-    """A request. ``verified`` is None if the secret of its webhook is not known here."""
+    """A request.
+
+    ``verified`` is None if the webhook's secret is not known here.
+    """
 
     at: str
     id: str

@@ -1,4 +1,4 @@
-"""A plain page with the chat widget, as visitors see it: ``/playground?agent=ID``.
+"""A plain page with the chat widget, at ``/playground?agent=ID``.
 
 Its script reads the query and creates the widget's tag like the owner of a page would. Values of
 the query never become HTML.

@@ -1,4 +1,4 @@
-"""A replacement of the edge's secret: no step refuses the requests that the edge sends."""
+"""A replacement of the edge's secret never refuses requests from the edge."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The stack with which SES reports on mails: only a stage that sends by SES has it."""
+"""Only a stage that sends by SES has the stack for SES's reports."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``make dev``: its settings, its data folder, and its database without Java."""
+"""Settings, data folder and database of ``make dev``."""
 
 import json
 import os
