@@ -1,4 +1,4 @@
-"""Cost of a cold start up to the first answer, compared with importing the libraries alone.
+"""Cost of a cold start up to the first response, compared with importing only the libraries.
 
 The application is measured as packaged: with its manifest, bytecode, and the part of botocore that
 the zip contains. Each measurement runs in a new process. The unit is instructions if valgrind is

@@ -41,10 +41,10 @@ OPERATION = "X-Amz-Target"
 
 
 def main(kind: str) -> None:
-    """Import the application and return the first answer of a kind. ``import`` only imports.
+    """Import the application and return the first response of a kind. ``import`` only imports.
 
     Raises:
-        RuntimeError: the answer is not the expected one.
+        RuntimeError: the response is not the expected one.
     """
     sys.path.insert(0, "")
     if kind == "chat":
@@ -62,7 +62,7 @@ def main(kind: str) -> None:
 
 
 def _chat() -> None:
-    """Start as the streaming function does, and answer a message."""
+    """Start as the streaming function does, and respond to a message."""
     import gc  # noqa: PLC0415  the import is part of the measurement
 
     from chalicelib.transports.chat import stream_runtime  # noqa: PLC0415  as above
@@ -141,7 +141,7 @@ class _Body(NamedTuple):
 
 
 def _answer(key: dict[str, Any], operation: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer of a database with one row."""
+    """Return the response of a database with one row."""
     key_names = request.get("Key", {})
     stored_key = key if key and all(key[name] == key_names[name] for name in key_names) else {}
     if operation == "UpdateItem":

@@ -19,7 +19,7 @@ TOOL = "svc_list_sites"
 
 
 def answer_text() -> str:
-    """Return the answer of the measured call, which the peers have to return as well."""
+    """Return the response of the measured call, which the peers have to return as well."""
     reply = call_handler("tools/call", {"name": TOOL, "arguments": {}})()
     text: str = json.loads(reply["body"])["result"]["content"][0]["text"]
     return text

@@ -1,9 +1,9 @@
 """Stateless servers of the official SDK and of FastMCP, with the schemas of our tools.
 
-This is a script for the peers' own virtual environment. It reads tool definitions and the answer's
-text as JSON from stdin, and writes CPU milliseconds and versions as JSON to stdout. Requests go
-directly to the ASGI application, so that only the handler is measured. Like ours, the tool builds
-its answer from records in memory, through a pydantic model, as JSON.
+This is a script for the peers' own virtual environment. It reads tool definitions and the
+response's text as JSON from stdin, and writes CPU milliseconds and versions as JSON to stdout.
+Requests go directly to the ASGI application, so that only the handler is measured. Like ours, the
+tool builds its response from records in memory, through a pydantic model, as JSON.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ HEADERS = [
 
 
 def answer_builder(text: str) -> Callable[[], str]:
-    """Return a function that rebuilds the text from records, through a pydantic model."""
+    """Return a function that rebuilds the string from records, through a pydantic model."""
     answer = json.loads(text)["data"]
     first = answer["projects"][0]
     kinds: dict[str, Any] = {name: (type(first[name]) if first[name] else Any) for name in first}
@@ -79,7 +79,7 @@ def fastmcp(definitions: list[dict[str, Any]], text: str) -> Any:  # noqa: ANN40
     build = answer_builder(text)
 
     class Fixed(Tool):  # type: ignore[misc]  # not installed where types are checked
-        """A tool with our schema that builds our answer."""
+        """A tool with our schema that builds our response."""
 
         async def run(self, arguments: dict[str, Any]) -> ToolResult:  # noqa: ARG002
             return ToolResult(content=[TextContent(type="text", text=build())])
@@ -99,7 +99,7 @@ def fastmcp(definitions: list[dict[str, Any]], text: str) -> Any:  # noqa: ANN40
 
 
 class Driver:
-    """Client that runs an ASGI application on its own event loop and sends requests to it."""
+    """Client that runs an ASGI application on an event loop of its own."""
 
     def __init__(self, app: Any) -> None:  # noqa: ANN401  an ASGI app
         self.app = app
@@ -109,7 +109,7 @@ class Driver:
         self.loop.run_until_complete(self.stack.enter_async_context(context))
 
     def call(self, method: str, params: dict[str, Any]) -> Callable[[], bytes]:
-        """Return a function that sends one request and returns the body of the answer."""
+        """Return a function that sends one request and returns the body of the response."""
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         body = json.dumps(message).encode()
         return lambda: self.loop.run_until_complete(self._send(body))

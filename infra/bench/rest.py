@@ -40,7 +40,7 @@ class Answer(SiteList):
 
 
 class Envelope(Wire):
-    """The envelope of every answer."""
+    """The envelope of every response."""
 
     data: Answer
 
@@ -141,7 +141,7 @@ def plain_chalice() -> Call:
 
 
 def _answer(headers: Mapping[str, str], args: SiteListQuery) -> Envelope:
-    """Authenticate, authorize, and return the same answer as our ``list_sites``."""
+    """Authenticate, authorize, and return the same response as our ``list_sites``."""
     lower_case = {name.lower(): value for name, value in headers.items()}
     principal = authenticate(lower_case, "127.0.0.1")
     authorize(REGISTRY["list_sites"], principal)

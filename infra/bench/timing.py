@@ -16,9 +16,9 @@ def cpu_ms(call: Callable[[], object]) -> float:
 
 
 def cpu_ms_in_turns(calls: Mapping[str, Callable[[], object]]) -> dict[str, tuple[float, float]]:
-    """Return the CPU milliseconds of each call, and their ratio to those of the first call.
+    """Return the CPU milliseconds of each call, and their ratio to the first call.
 
-    The calls run in turn, so that other load on the machine affects all of them equally.
+    The calls run in turn, so that other load on the machine affects all calls equally.
     """
     counts = {name: _count(call) for name, call in calls.items()}
     rounds = [

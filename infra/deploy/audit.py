@@ -13,7 +13,7 @@ from pathlib import Path
 
 PINS = Path(__file__).parents[2] / "constraints.txt"
 UNREACHABLE = re.compile(r"requests\.exceptions\.|ServiceError|vulnerability feed|not redirecting")
-"""Errors of pip-audit when the advisory service is unreachable or its answer is not usable."""
+"""Errors of pip-audit when the advisory service is unreachable or its response is not usable."""
 
 
 def report(printed: str, errors: str) -> tuple[bool, str]:

@@ -1,6 +1,7 @@
 """Commands that build, print or check, and change nothing on AWS.
 
-Like those of ``infra.deploy.commands``, they print a JSON object to stdout and messages to stderr.
+Like the commands of ``infra.deploy.commands``, they print a JSON object to stdout and messages to
+stderr.
 """
 
 import re
@@ -70,7 +71,7 @@ def smoke(
     origins: tuple[str, ...],
     **options: Any,  # noqa: ANN401  the rest of ``Target``
 ) -> None:
-    """Check from outside whether each surface of a running service answers."""
+    """Check from outside whether each surface of a running service responds."""
     from infra.deploy import deployed_stage  # noqa: PLC0415  as above
     from infra.deploy import smoke as outside  # noqa: PLC0415  as above
     from infra.local.stack import LocalStack  # noqa: PLC0415  as above

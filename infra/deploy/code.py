@@ -113,7 +113,7 @@ def _verify(account: Account, resources: list[chalice_state.Resource], project: 
 def set_addresses(
     account: Account, resources: list[chalice_state.Resource], facts: StageFacts
 ) -> None:
-    """Set the addresses that the functions were created without, such as those of a new edge.
+    """Set addresses that were unknown when the functions were created, as for a new edge.
 
     The edge sends its current secret by now, so functions no longer accept the former one.
     """

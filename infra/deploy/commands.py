@@ -189,7 +189,7 @@ def deploy(  # noqa: PLR0913  one for each option
 
 
 def _wants_rollback(release: str) -> bool:
-    """Ask whether to roll back, unless there is no terminal, which counts as no."""
+    """Ask whether to roll back, and return False without a terminal."""
     question = f"Put the release {release} back now? Data stays as it is."
     return _is_at_terminal() and click.confirm(question, err=True)
 

@@ -56,7 +56,7 @@ def edge_secret(deployment: Deployment) -> str:
 
 
 def earlier_release(deployment: Deployment) -> str | None:
-    """Return the id of the release that a rollback would deploy, or None if there is none."""
+    """Return the id of the release that a rollback would deploy, or None without such a release."""
     try:
         _, store = deployment.deployed()
         return releases.previous(store).id

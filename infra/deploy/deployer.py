@@ -1,7 +1,7 @@
 """The rights that a deployment needs, as IAM policies for the operator who deploys (ADR 51).
 
 The rights are measured. Tests compare ``CALLS`` with the calls that this package makes, ``CHALICE``
-with those of Chalice, and ``CLOUDFORMATION`` with what AWS's resource schemas require for the
+with Chalice's calls, and ``CLOUDFORMATION`` with what AWS's resource schemas require for the
 resource types of the stacks.
 """
 

@@ -35,7 +35,7 @@ class DeployOptions:
     """Options of one run of ``deploy``. Only ``choices`` are stored.
 
     ``choices`` are values of ``stacks.data.CHOICES``. Choices that are left out keep their values.
-    An empty text removes a host or the e-mail address of alarms.
+    An empty string removes a host or the e-mail address of alarms.
     """
 
     stage: str
@@ -61,8 +61,8 @@ class Deployment:
         """Deploy the checkout; return the state of the stage.
 
         Raises:
-            click.ClickException: something is missing, refused or failed. Completed steps stay, and
-                the next run continues from there.
+            click.ClickException: something is missing, refused or failed. Completed steps are kept,
+                and the next run continues from there.
         """
         source = self._source(allow_dirty=options.allow_dirty)
         require_same_region(self.account, self.stage)
@@ -88,7 +88,7 @@ class Deployment:
         return self._result(release, resources, edge, facts)
 
     def rollback(self, name: str | None, *, break_lock: bool, python: str | None) -> dict[str, Any]:
-        """Deploy an earlier release's code to the functions; data and edge stay as they are.
+        """Deploy an earlier release's code to the functions, without a change of data or edge.
 
         The default is the release before the current one.
 
@@ -100,7 +100,7 @@ class Deployment:
             self.lock(locks, store, break_lock=break_lock)
             release = releases.find(store, name) if name else releases.previous(store)
             facts = self._read_facts(outputs, self.stack("data").parameters())
-            # The earlier code may fold texts differently, so the next deployment must check this.
+            # The earlier code may fold strings differently, so the next deployment must check this.
             refolding.forget(self.account.client("dynamodb"), f"{facts.table_prefix}-{self.stage}")
             with self.progress.step(f"Release {release.id}"):
                 project = package.project_of(self.stage, self.root)
@@ -114,7 +114,7 @@ class Deployment:
         return self._result(release, resources, self.stack("edge").outputs() or {}, facts)
 
     def update_code(self, seconds: int | None) -> list[chalice_state.Resource]:
-        """Deploy the checkout's code alone, as ``chalice deploy`` does; return its resources.
+        """Deploy only the checkout's code, as ``chalice deploy`` does; return its resources.
 
         Args:
             seconds: timeout of the upload.
@@ -285,7 +285,7 @@ class Deployment:
         )
 
     def _refold(self, facts: StageFacts) -> None:
-        """Schedule jobs that fold texts again which an older version's rule has folded."""
+        """Schedule jobs that fold strings again that an older version's rule has folded."""
         with self.progress.step("Search texts"):
             client = self.account.client("dynamodb")
             if jobs := refolding.schedule(client, f"{facts.table_prefix}-{self.stage}"):

@@ -33,8 +33,8 @@ GONE = {
 def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dict[str, Any]:
     """Delete a stage's edge, alarms, API and functions; return the resources that are left.
 
-    The data stack stays, because its data cannot be recreated, and with it the daily backups.
-    ``with_data`` deletes both stacks, after a backup of every table. Vaults stay in any case, with
+    The data stack and the daily backups are kept, because the data cannot be recreated.
+    ``with_data`` deletes both stacks, after a backup of every table. Vaults are always kept, with
     the copies that they hold and the role that deletes these when they expire.
 
     Raises:

@@ -43,7 +43,7 @@ SHOWN_RIGHTS = 8
 class Finding:
     """The result of a check.
 
-    ``ok`` is None if the result is unknown or does not matter.
+    Pass None as ``ok`` if the result is unknown or does not matter.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Finding:
 
 
 def examine(stage: str, region: str | None, root: Path = package.ROOT) -> Iterator[Finding]:
-    """Yield the results of all checks for a stage, those of this machine first."""
+    """Yield the results of all checks for a stage, the checks of this machine first."""
     for check in (
         partial(git, root),
         partial(bootstrap, root),
@@ -98,7 +98,7 @@ def examine_messages(account: Account, stage: str, root: Path) -> Iterator[Findi
 
 
 def _sign_in_of_clients(account: Account, stage: str) -> tuple[bool | None, str]:
-    """Whether AI clients find out where people sign in to the deployed stage."""
+    """Whether AI clients find out where users sign in to the deployed stage."""
     url = published_settings.published(account, stage).get("PUBLIC_URL", "")
     if not url:
         return None, "The stage is not deployed yet."

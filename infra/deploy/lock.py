@@ -85,7 +85,7 @@ def _acquire(store: Store, mine: Holder, *, break_lock: bool) -> str:
             condition = {"IfNoneMatch": "*"}
             continue
         holder = Holder(**json.loads(lock_file[0]))
-        if holder == mine:  # The answer to the first try was lost, and S3 refused the second.
+        if holder == mine:  # The response to the first try was lost, and S3 refused the second.
             return lock_file[1]
         if not (break_lock or holder.ended):
             msg = (

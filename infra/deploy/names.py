@@ -12,7 +12,7 @@ def function_name(stage: str, function: str) -> str:
 
 
 def configuration_set(stage: str) -> str:
-    """Return the name of the configuration set with which SES reports on mails of a stage."""
+    """Return the name of the configuration set with which SES reports on a stage's messages."""
     return f"{APP}-{stage}"
 
 

@@ -1,7 +1,7 @@
 """IAM policies, one for each function, generated from tables, stage and bucket (ADR 17).
 
 ``stage_config`` writes them into the stage's copy of the project. ``make package`` uses
-placeholders for region and account; a deployment uses those of the signed-in user.
+placeholders for region and account; a deployment uses the signed-in user's.
 """
 
 import json
@@ -19,11 +19,11 @@ API = "api_handler"
 QUEUE = "events"
 """The end of the name of the queue whose messages wake the runner of events."""
 MAIL_QUEUE = "mail-feedback"
-"""The end of the name of the queue with the reports of SES on mails."""
+"""The end of the name of the queue with the reports of SES."""
 
 FILES, HTML, UPLOADS, ANSWERS = "files/*", "*/sites/*", "*/uploads/*", "*/answers/*"
 KNOWLEDGE = "*/knowledge/*"
-"""Keys of objects: public files, pages, uploads in progress, long answers, and what bots know.
+"""Keys of objects: public files, pages, uploads in progress, long answers, and the bots' knowledge.
 
 A long answer is stored for requests that are repeated under its idempotency key. Deployments store
 other objects in the same bucket (ADR 35).
@@ -41,13 +41,13 @@ class Access:
     allows it to read the secret with the token of the Telegram bot. ``hosts`` allows it to serve
     customers' domains: to write claims on domains, and to change distribution tenants of CloudFront
     that have the stage's tag. ``master_key`` allows it to read the secret with the master key.
-    ``woken`` lets Lambda run it for messages that wake the runner of events, and for the reports
-    of SES on mails. ``mails`` allows it to send mails by SES, from the domain of ``MAIL_FROM`` and
-    with the configuration set only.
+    ``woken`` lets Lambda run it for messages that wake the runner of events, and for the reports of
+    SES. ``mails`` allows it to send e-mails by SES, from the domain of ``MAIL_FROM`` and with the
+    configuration set only.
 
     The rights are measured: ``tests/support/policy_check.py`` reports each right that is missing or
     not needed. A write in a transaction needs the right to that write, and a condition check needs
-    its own right. There is no right to the transaction itself (DynamoDB developer guide, Using IAM
+    its own right. IAM has no right to the transaction itself (DynamoDB developer guide, Using IAM
     with DynamoDB transactions).
 
     The audit log is append-only, so no function has ``UpdateItem`` or ``DeleteItem`` on it. No
@@ -83,7 +83,7 @@ FUNCTIONS: Mapping[str, Access] = {
                 *("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query"),
                 "UpdateItem",
             ),
-            # It queries the stored answers, to erase those that name a person.
+            # It queries the stored answers, to erase the answers that name a client.
             "control": (
                 *("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
             ),
@@ -150,7 +150,7 @@ FUNCTIONS: Mapping[str, Access] = {
                 "UpdateItem",
             ),
             "control": ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem"),
-            # A hold is read after a lost answer, to find out whether it was made or settled.
+            # A hold is read after a lost response, to find out whether it was made or settled.
             "ledger": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
             "audit": ("PutItem",),
         },
@@ -199,7 +199,7 @@ def policy(config: dict[str, Any], stage: str, function: str, target: Target) ->
     settings = read(config["stages"][stage]["environment_variables"])
     access = FUNCTIONS[function]
     bucket = f"arn:aws:s3:::{settings.object_store.removeprefix('s3://')}"
-    # A bucket's ARN has no account, and other accounts can take its name after it is deleted.
+    # A bucket's ARN has no account, and other accounts can take its name after the deletion.
     ours = {"StringEquals": {"aws:ResourceAccount": target.account}}
     name = f"{config['app_name']}-{stage}" + ("" if function == API else f"-{function}")
     logs = f"arn:aws:logs:{target.region}:{target.account}:log-group:/aws/lambda/{name}"
@@ -221,7 +221,7 @@ def policy(config: dict[str, Any], stage: str, function: str, target: Target) ->
         for number, (keys, actions) in enumerate(access.objects.items())
     ]
     if access.objects:
-        # Without this right, S3 answers 403 instead of 404 for a missing object.
+        # Without this right, S3 responds with 403 instead of 404 for a missing object.
         statements.append(
             _allow("ObjectNames", "s3", ["ListBucket"], [bucket]) | {"Condition": ours}
         )
@@ -294,7 +294,7 @@ def _mails(settings: Settings, target: Target) -> dict[str, Any]:
 
 
 def _models(target: Target) -> tuple[str, str]:
-    """Return the ARNs of Bedrock's models in any region, and of inference profiles for them."""
+    """Return the ARNs of Bedrock's models in any region and of their inference profiles."""
     return (
         "arn:aws:bedrock:*::foundation-model/*",
         f"arn:aws:bedrock:{target.region}:{target.account}:inference-profile/*",

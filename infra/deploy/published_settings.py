@@ -11,7 +11,7 @@ FOR_OPERATORS = (
     "PUBLIC_URL",
     "CHAT_URL",
     "SITES_DOMAIN",
-    # What a command changes may be told by webhooks, mails and Telegram, as if the API changed it.
+    # Webhooks, e-mails and Telegram may report what a command changes, as if the API changed it.
     "EVENTS_QUEUE_URL",
     "MASTER_KEY_SECRET",
     "TELEGRAM_BOT_TOKEN_SECRET",
@@ -19,8 +19,8 @@ FOR_OPERATORS = (
     "MAIL_FROM",
     "MAIL_SMTP",
 )
-"""The variables that ``admin --stage`` needs. None is a secret: a mail server's password is left
-out, because functions send the mails.
+"""The variables that ``admin --stage`` needs. None is a secret: the password of the SMTP server is
+left out, because functions send the e-mails.
 """
 PASSWORD = re.compile(r"//[^/]*@")
 

@@ -156,7 +156,7 @@ def previous(store: Store) -> Release:
     The current one may be of a deployment that was interrupted before the functions had it.
 
     Raises:
-        click.ClickException: there is none.
+        click.ClickException: no such release is stored.
     """
     stored_releases = list_releases(store)
     older = [release for release in stored_releases[1:] if release.id < stored_releases[0].id]

@@ -1,6 +1,6 @@
 """Test a running service from outside, with a request to each of its surfaces.
 
-It works with any base URL, such as that of ``make dev`` or of a deployed stage, and changes no
+It works with any base URL, such as the URL of ``make dev`` or of a deployed stage, and changes no
 data. Only if a bot is given, it sends one question, and the bot's owner pays for the answer. The
 probe for streaming costs nothing.
 """
@@ -21,11 +21,12 @@ CHAT = "/api/agents/public/chat-stream"
 TIMEOUT = (5.0, 35.0)
 """Timeouts in seconds: to connect, and between two pieces. API Gateway ends requests after 29."""
 AT_ONCE = 0.1
-"""Seconds. Streaming cannot be judged from an answer that is complete this soon."""
+"""Seconds. Streaming cannot be judged from a response that is complete this soon."""
 PROBE_FIRST = 15.0
 """Longest time, in seconds, until the probe's first event. A cold start takes a few seconds."""
 PROBE_APART = stream_probe.PAUSE_SECONDS / 2
-"""Least time, in seconds, between two events of the probe. A layer that buffers sends them at once.
+"""Least time, in seconds, between two events of the probe. A layer that buffers sends all events
+together.
 """
 UNKNOWN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 """An id that no record has: the example of the ULID specification."""
@@ -63,7 +64,7 @@ class Target:
 class Check:
     """The result of a check.
 
-    ``ok`` is None if the check's input is missing.
+    Pass None as ``ok`` if the check's input is missing.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Check:
 
 
 def run(target: Target, names: Collection[str] | None = None) -> Iterator[Check]:
-    """Yield the result of each check, or of those with these names, once it is known."""
+    """Yield the result of each check, or of the checks with these names, once it is known."""
     for name, check in CHECKS.items():
         if names is not None and name not in names:
             continue
@@ -102,7 +103,7 @@ def _type(answer: requests.Response) -> str:
 
 
 def _data(answer: requests.Response) -> dict[str, Any]:
-    """Return ``data`` of a JSON answer's envelope."""
+    """Return ``data`` of a JSON response's envelope."""
     _expect("JSON", _type(answer) == "application/json", f"{answer.status_code} {_type(answer)}")
     try:
         data = answer.json()["data"]
@@ -114,7 +115,7 @@ def _data(answer: requests.Response) -> dict[str, Any]:
 
 
 def _read(answer: requests.Response, what: str, part: Callable[[Any], Any]) -> Any:  # noqa: ANN401  JSON
-    """Return a part of a JSON answer."""
+    """Return a part of a JSON response."""
     try:
         return part(answer.json())
     except (ValueError, KeyError, IndexError, TypeError):
@@ -156,14 +157,15 @@ def _health(target: Target) -> str:
 def _unknown_path(target: Target) -> None:
     url = f"{target.url}/api/no-such-path-{uuid4().hex[:8]}"
     _failure(_send("GET", url), {404}, {"not_found"})
-    # On such a path, API Gateway takes a key for a signature, and its default answer repeats it.
+    # On such a path, API Gateway takes a key for a signature, and its default response repeats
+    # the key.
     answer = _send("GET", url, headers={"Authorization": "Bearer svc_live_0"})
     _failure(answer, {404, 403}, {"not_found", "forbidden"})
     _expect("the key not to be repeated", "svc_live_0" not in answer.text, answer.text)
 
 
 def _wrong_method(target: Target) -> None:
-    # API Gateway answers this itself: it does not know the path with this method.
+    # API Gateway responds to this itself: it does not know the path with this method.
     answer = _send("DELETE", f"{target.url}/api/health")
     _failure(answer, {404, 405}, {"not_found", "method_not_allowed"})
 
@@ -282,7 +284,7 @@ def _challenge(target: Target, refusal: requests.Response) -> None:
 
 
 def _sign_in(target: Target) -> str:
-    """Check the documents by which an AI client discovers where people sign in."""
+    """Check the documents by which an AI client discovers where users sign in."""
     document = _document(f"{target.url}/.well-known/oauth-protected-resource/api/mcp")
     _expect(f"{target.url}/api/mcp", document.get("resource") == f"{target.url}/api/mcp", document)
     server = str((document.get("authorization_servers") or [""])[0])
@@ -347,7 +349,8 @@ def _files(target: Target) -> None:
     answer = _send("GET", f"{target.url}/files/{UNKNOWN}/none.svg")
     _expect("status 404", answer.status_code == requests.codes.not_found, answer.status_code)
     policy = answer.headers.get("Content-Security-Policy", "none")
-    if _type(answer) != "application/json":  # the bucket's own answer
+    # An unknown file may be served by the bucket itself, whose errors need the sandbox, too.
+    if _type(answer) != "application/json":
         _expect("a sandbox as Content-Security-Policy", "sandbox" in policy, policy)
 
 
@@ -382,7 +385,7 @@ CHECKS: dict[str, Callable[[Target], str | None]] = {
 
 
 def sign_in(url: str) -> Check:
-    """Return whether AI clients find out where people sign in to a stage behind an edge."""
+    """Return whether AI clients find out where users sign in to a stage behind an edge."""
     *others, last = run(Target(url, origins=(url,)), ("tools/list", "sign-in of AI clients"))
     return next((check for check in others if check.ok is False), last)
 

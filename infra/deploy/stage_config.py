@@ -37,7 +37,7 @@ JOB_RUNS = 4
 EVENTS = "run-events"
 """The function that sends events to webhooks."""
 EVENT_RUNS = 8
-"""Runs of it at the same time: those of the schedule, as above, and two for each of its queues."""
+"""Maximum of concurrent runs: the schedule's runs, as above, and two for each of its queues."""
 CHAT = "chat-stream"
 """The function that streams chats."""
 
@@ -80,7 +80,7 @@ class StageFacts:
 
 
 def load(root: Path = ROOT) -> dict[str, Any]:
-    """Return the Chalice config of a checkout, or of a stage's copy of it."""
+    """Return the Chalice config of a checkout, or of a stage's copy of the config."""
     config: dict[str, Any] = json.loads((root / ".chalice" / "config.json").read_text())
     return config
 

@@ -16,7 +16,7 @@ from infra.deploy.progress import Progress
 from infra.deploy.stage_config import CHAT, EVENT_RUNS, EVENTS, JOB_RUNS, JOBS, StageFacts
 
 MINIMUM_UNRESERVED = 100
-"""Concurrency that must stay unreserved (Lambda developer guide, Reserved concurrency)."""
+"""Concurrency that must be left unreserved (Lambda developer guide, Reserved concurrency)."""
 MINIMUM_CHAT = 50
 """The smallest reservation for the chat. A smaller one would limit chats more than it protects."""
 
@@ -57,9 +57,9 @@ def _addresses(
 ) -> dict[str, Any]:
     """Return the facts about the stage's addresses, and the secrets that the edge adds.
 
-    A stage without an edge keeps its addresses until its new edge exists, so that it answers in
-    the meantime. Without a domain, the base URL of an edge is CloudFront's. It and what serves
-    customers' domains are known once the edge stack exists.
+    A stage without an edge keeps its addresses until its new edge exists, so that the stage
+    responds in the meantime. Without a domain, the base URL of an edge is CloudFront's. It and what
+    serves customers' domains are known once the edge stack exists.
     """
     edge = Stack(account, stage, "edge", Progress())
     edge_outputs = edge.outputs()
@@ -124,7 +124,7 @@ def unreserved(account: Account) -> int:
 
 
 def secret(account: Account, arn: str, **which: str) -> tuple[str, str]:
-    """Return a version of a secret and its id, or "" for both if there is no such version."""
+    """Return a version of a secret and its id, or "" for both without such a version."""
     try:
         answer = account.client("secretsmanager").get_secret_value(SecretId=arn, **which)
     except ClientError as error:

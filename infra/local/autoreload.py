@@ -31,7 +31,7 @@ def watch_sources() -> None:
     """Restart this worker when a source changes, and end it when its ``chalice local`` ends.
 
     Call it before the service is imported, so that changes during the import count. Without
-    autoreload there is no worker, and the function does nothing.
+    autoreload, the function does nothing, because no worker runs.
     """
     if "CHALICE_WORKER" not in os.environ:
         return
@@ -81,8 +81,8 @@ def _parent() -> int:
 def _disable_chalices_watcher() -> None:
     """Make Chalice's watcher ignore the changes that it finds.
 
-    The watcher polls files, or uses watchdog if it is installed. Chalice starts it before it
-    imports ``app.py``, so it cannot be replaced.
+    The watcher polls files, or uses watchdog if it is installed. Chalice starts the watcher before
+    importing ``app.py``, so it cannot be replaced.
     """
 
     def ignore(*_: object) -> None:

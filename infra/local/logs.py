@@ -9,7 +9,7 @@ from pathlib import Path
 from chalicelib.core import clock, logs
 
 MAX_BYTES = 10_000_000
-"""Maximum size in bytes, at which the file is renamed to ``service.log.1`` and a new one is started."""
+"""Maximum size in bytes, at which the file is renamed to ``service.log.1``."""
 
 
 class ShortFormatter(logging.Formatter):

@@ -31,9 +31,9 @@ BATCH = 10
 """Records per transaction, with their claims and counters. DynamoDB takes a hundred items."""
 WRITERS = 2
 PATIENCE = 20
-"""Attempts per batch, because a busy development database may answer late for a while.
+"""Attempts per batch, because a busy development database may respond late for a while.
 
-If a lost answer hides a successful write, the next attempt finds the records and keeps them.
+If a lost response hides a successful write, the next attempt finds the records and keeps them.
 """
 FIRST_MADE_AT = datetime(2026, 1, 1, tzinfo=UTC)
 """Creation time of the first record, by its id. The others follow one second apart."""
@@ -206,7 +206,7 @@ def _booking(number: int, dice: random.Random) -> dict[str, Any]:
 
 
 def _spacing(noun: str) -> timedelta:
-    """Return the time between two records, with which 50,000 of them cover almost a year."""
+    """Return the time between two records, with which 50,000 records cover almost a year."""
     return timedelta(minutes=10) if noun in {"leads", "bookings"} else timedelta(seconds=1)
 
 
@@ -218,7 +218,7 @@ NOUNS: dict[str, tuple[Listing[Any], Callable[[int, random.Random], dict[str, An
 
 
 def records(workspace_id: str, noun: str, count: int, seed: int) -> Iterator[Record]:
-    """Yield sample records, of which a longer run begins with those of a shorter run."""
+    """Yield sample records, of which a longer run begins with the records of a shorter run."""
     listing, make = NOUNS[noun]
     dice = random.Random(f"{noun} {seed}")  # noqa: S311  repeatable by intent
     for number in range(count):

@@ -17,7 +17,7 @@ from infra.local.dynamodb import Database, DynamoDBLocalMissingError, SetupError
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
 START_SECONDS = 180
-"""Seconds that another local stack may take until its database answers, on a busy machine."""
+"""Seconds that another local stack may take until its database responds, on a busy machine."""
 ENDPOINT = "AWS_ENDPOINT_URL_DYNAMODB"
 LOCAL_AWS = {
     "AWS_ACCESS_KEY_ID": "local",
@@ -34,7 +34,7 @@ REAL_AWS = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
 
 @dataclass(frozen=True)
 class OpenDatabase:
-    """A database that answers.
+    """A running database.
 
     ``note`` says where its data is. ``server`` is its process if this process started it.
     """
@@ -165,7 +165,7 @@ def take_folder(stack: LocalStack, started: ExitStack) -> None:
 
 
 def open_database(stack: LocalStack, started: ExitStack) -> OpenDatabase:
-    """Return the database that the environment names. If there is none, start one.
+    """Return the database that the environment names. If the environment names none, start one.
 
     The database is written to ``dev.json``.
     """
@@ -207,7 +207,8 @@ def database_by_hand(stack: LocalStack, command: int) -> OpenDatabase:
     local stack, or to the worker that this one replaces after an edit.
 
     Raises:
-        SetupError: it cannot be started, or another local stack has the folder and does not answer.
+        SetupError: it cannot be started, or another local stack has the folder and does not
+            respond.
     """
     if stack.given_endpoint:
         return _given_database(stack.given_endpoint)
@@ -238,7 +239,7 @@ def _start_keeper(stack: LocalStack, command: int) -> subprocess.Popen[bytes]:
 
 
 def _running_database(stack: LocalStack) -> OpenDatabase | None:
-    """Return the database of the stack that has locked the folder, or None until it answers."""
+    """Return the database of the stack with the lock, or None until that database responds."""
     run = stack.data.run
     endpoint = run.get("endpoint", "")
     if endpoint and dynamodb.answers(endpoint):

@@ -85,7 +85,7 @@ def end_with(pid: int) -> None:
 
 
 def command_line(pid: int) -> str:
-    """Return the command line of a process, or an empty text if it has ended.
+    """Return the command line of a process, or "" if the process has ended.
 
     Slim containers have no ``ps``, and macOS has no ``/proc``.
     """
@@ -118,7 +118,7 @@ def _kill_without_starter(child: subprocess.Popen[bytes]) -> None:
 
 
 def main() -> int:
-    """Run the command that follows the label, and pass SIGTERM on to it."""
+    """Run the command that follows the label, and pass SIGTERM on to the command."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     child = subprocess.Popen(
         sys.argv[2:],

@@ -16,7 +16,7 @@ log = logging.getLogger("chalicelib.telegram_polling")
 
 
 def run_in_background() -> None:
-    """Start a thread that answers updates until the process ends, if there is a bot's token."""
+    """Start a thread that handles updates until the process ends, if there is a bot's token."""
     if settings().telegram_bot_token:
         threading.Thread(target=poll, daemon=True, name="telegram-polling").start()
 
@@ -44,9 +44,9 @@ def poll(
 
 
 def answer_updates(offset: int, wait: int = telegram.POLL_SECONDS) -> int:
-    """Answer the updates from an offset on. Returns the offset after them.
+    """Handle the updates from an offset on, and return the next offset.
 
-    An update that fails is repeated, as by the webhook. An answer that cannot be sent is lost.
+    An update that fails is repeated, as by the webhook. A reply that cannot be sent is lost.
 
     Raises:
         TelegramError: Telegram cannot be reached.

@@ -21,9 +21,9 @@ def apply(*, in_memory: bool = False) -> None:
     def wait_for_commit(**_: object) -> None:
         """Read a row after a transaction, to wait until the transaction is on disk.
 
-        DynamoDB Local answers TransactWriteItems before SQLite commits. In about one of fifteen
+        DynamoDB Local responds to TransactWriteItems before SQLite commits. In about one of fifteen
         kills of the process, the last answered transaction was lost. Reads and commits share a
-        queue, so the read is answered after the commit. Other writes commit before the answer.
+        queue, so the read is answered after the commit. Other writes commit before the response.
         """
         key = {"pk": {"S": "BARRIER"}, "sk": {"S": "-"}}
         client.get_item(TableName=control, Key=key, ConsistentRead=True)

@@ -185,7 +185,7 @@ def export_workspace(ctx: click.Context, *, workspace: str, path: Path, as_json:
     """Write a workspace to a zip file that the import command reads.
 
     The file contains no accounts, keys, balances, audit log or blog. It contains unencrypted
-    personal data. Protect it as you protect the database. The workspace stays in use during the
+    personal data. Protect it as you protect the database. The workspace can be used during the
     export, so the file is not a snapshot.
     """
     ctx.obj()
@@ -237,10 +237,10 @@ def import_workspace(
 @printing.AS_JSON
 @click.pass_context
 def telegram_webhook(ctx: click.Context, *, action: str, as_json: bool) -> None:
-    """Register the webhook of the stage's Telegram bot, or show Telegram's state of it.
+    """Register the webhook of the stage's Telegram bot, or show its state at Telegram.
 
-    Set it once after you have stored the bot's token, and again after you have replaced the token
-    or the stage's URL. A bot with a webhook is not polled by make dev.
+    Set the webhook once after you have stored the bot's token, and again after you have replaced
+    the token or the stage's URL. A bot with a webhook is not polled by make dev.
     """
     ctx.obj()
     from infra.operator import telegram_webhook as webhook  # noqa: PLC0415  for a fast start

@@ -106,7 +106,8 @@ DIFFERENCES = {
 NO_COMMANDS = {"upsert_products_by_id"}
 """Operations whose inputs do not fit into options; ``import-products`` calls them."""
 ACCOUNTS = {"owner": "--account --owner", "email": "--account --email"}
-"""Options for inputs that identify an account. All commands accept ``--account`` for them."""
+"""Options for inputs that identify an account. All commands accept ``--account`` instead of these
+inputs."""
 SUPPLIED_BY_SESSIONS = {
     "workspaceId": "Workspace id.",
     "account": "E-mail address of the account.",

@@ -38,7 +38,7 @@ def is_terminal() -> bool:
 def one_row_an_answer(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a ledger with one row for each answer of a bot, in place of reserve and settlement.
 
-    ``amount`` and ``held`` are the sums of the answer's entries; ``kind`` is that of the newest
+    ``amount`` and ``held`` are the sums of the answer's entries; ``kind`` is the kind of the newest
     entry.
     """
     rows: dict[str, dict[str, Any]] = {}

@@ -48,7 +48,7 @@ STATUSES: Mapping[str, str] = {
     **dict.fromkeys(("draft", "archived", "unlisted"), "inactive"),
 }
 REPORT_COLUMNS = ("row", "sku", "reason")
-"""Columns that a report of refused rows adds before those of the table.
+"""Columns that a report of refused rows adds before the table's columns.
 
 An import accepts them, so a corrected report can be imported like the original table.
 """
@@ -72,7 +72,7 @@ names a product of the workspace, whatever happened to the SKU.
 """
 KOPECKS = "The header says that prices are in kopecks. Use --prices kopecks."
 HEADER_ROWS = 20
-"""Rows that may be the header. Those above it are a title."""
+"""Rows that may be the header. The rows above the header are a title."""
 
 
 class TableError(ValueError):
@@ -97,7 +97,7 @@ class Row:
 
     @property
     def sku(self) -> str:
-        """The SKU, or "" if there is none."""
+        """The SKU, or "" without one."""
         return str(self.item.get("sku", ""))
 
 
@@ -220,7 +220,7 @@ def _lines(text: str, delimiter: str) -> Iterator[list[str]]:
 
 
 def _header_of(lines: Iterable[list[str]]) -> tuple[int, list[str]]:
-    """Return the header and the number of the lines above it, such as a title."""
+    """Return the header and the number of the lines above the header, such as a title."""
     try:
         first = [line for line in islice(enumerate(lines), 10 * HEADER_ROWS) if any(line[1])]
     except csv.Error:

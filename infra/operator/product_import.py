@@ -145,8 +145,8 @@ class _Run:
     def _item(self, row: Row, products: Mapping[str, ProductRow]) -> dict[str, Any]:
         """Return the upsert's input for a row.
 
-        The id of a row names a product of the workspace. If there is none, as in another workspace,
-        the SKU does, and the id is for a product without an SKU.
+        The id of a row names a product of the workspace. Without such a product, as in another
+        workspace, the SKU names the product, and the id is for a product without an SKU.
 
         Raises:
             CellError: the row or its category is invalid.
@@ -233,7 +233,7 @@ class _Categories:
         )
 
     def find_exported(self, category_id: str, path: str) -> str | None:
-        """Return the id of an exported category: its own id, or else that of its path.
+        """Return the id of an exported category: its own id, or else the category with its path.
 
         Raises:
             CellError: the category does not exist and may not be created.
@@ -251,7 +251,7 @@ class _Categories:
     def _find_or_create(
         self, way: list[str], find: Callable[[list[str]], str | None]
     ) -> str | None:
-        """Create a category, and those above it that ``find`` does not find."""
+        """Create a category, and its parents that ``find`` does not find."""
         parent: str | None = None
         for depth in range(1, len(way) + 1):
             category_id = find(way[:depth])

@@ -1,6 +1,7 @@
-"""Schedules jobs that fold stored texts again after the code's folding rule changed (ADR 42).
+"""Schedules jobs that fold stored strings again after the code's folding rule changed (ADR 42).
 
-A row of the content table has the folding version of its texts, and is restored with them.
+A row of the content table has the folding version of its strings, and is restored with these
+strings.
 """
 
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ DELAY = timedelta(minutes=1)
 
 
 def schedule(client: Any, prefix: str) -> int:  # noqa: ANN401  boto3 creates its clients at run time
-    """Schedule a job for each workspace, unless all texts have the code's version.
+    """Schedule a job for each workspace, unless all strings have the code's version.
 
     An account gets one, too, if its e-mail address has another key than in earlier versions.
 
@@ -56,7 +57,7 @@ def schedule(client: Any, prefix: str) -> int:  # noqa: ANN401  boto3 creates it
 
 
 def forget(client: Any, prefix: str) -> None:  # noqa: ANN401  as above
-    """Delete the stored version, because older code will write texts with its own rule."""
+    """Delete the stored version, because older code will write strings with its own rule."""
     client.delete_item(TableName=f"{prefix}-content", Key=_KEY)
 
 

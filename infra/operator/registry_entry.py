@@ -23,10 +23,10 @@ def entry(url: str, name: str | None = None) -> dict[str, Any]:
     """Return the entry of the tool server at a base URL.
 
     ``name`` is by default the domain in reverse order with ``/workspace-automation``. Clients sign
-    people in by OAuth, or send a key if one is configured.
+    users in by OAuth, or send a key if one is configured.
 
     Raises:
-        ValueError: the URL is not public, or the name is none of the registry's.
+        ValueError: the URL is not public, or the name does not match the registry's pattern.
     """
     from chalicelib.transports.mcp import ICON_PATH, ICON_TYPE  # noqa: PLC0415  slow to import
 

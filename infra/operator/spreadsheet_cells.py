@@ -1,4 +1,4 @@
-"""What spreadsheets do to the texts of a table, and how the texts are found again.
+"""Restore the strings of a table that a spreadsheet has saved.
 
 A spreadsheet rewrites what looks like a number or a date: ``00123`` becomes 123, ``1-2`` the second
 of January, and a long number loses digits.
@@ -16,10 +16,10 @@ class CellError(ValueError):
 
 
 ESCAPE = "\\"
-"""First character of an exported cell whose text would not come back from a spreadsheet.
+"""First character of an exported cell whose string would not come back from a spreadsheet.
 
-That is an empty text (an empty cell means no text at all), a text that could be a formula or a
-value such as a number or a date, and a text that begins with this character. A spreadsheet runs
+That is an empty string (an empty cell means no string at all), a string that could be a formula or
+a value such as a number or a date, and a string that begins with this character. A spreadsheet runs
 formulas and rewrites values: ``00123`` becomes 123, and ``1-2`` the second of January.
 """
 _MONTHS = (
@@ -49,12 +49,12 @@ def decode(raw: bytes) -> str:
 
 
 def is_value(text: str) -> bool:
-    """Whether a spreadsheet could take a text for a number, a date, a time or a truth value."""
+    """Whether a spreadsheet could take a string for a number, a date, a time or a truth value."""
     return _VALUE.fullmatch(text.strip()) is not None
 
 
 def escaped(text: str | None) -> str | None:
-    """Escape a text that would not come back from a spreadsheet as it is."""
+    """Escape a string that would not come back from a spreadsheet as it is."""
     changes = not text or text.startswith(ESCAPE) or is_formula(text) or is_value(text)
     return ESCAPE + text if text is not None and (changes or unmark_text(text) != text) else text
 
@@ -69,7 +69,7 @@ def unmark_text(cell: str) -> str:
 
 
 def restore(item: Mapping[str, Any], stored_fields: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return an item without what a spreadsheet rewrote and no person changed.
+    """Return an item without what a spreadsheet rewrote without a change by its user.
 
     ``stored_fields`` has the stored strings of the product that the item names. A spreadsheet drops
     leading zeros of codes and writes line breaks in its own way.

@@ -10,7 +10,7 @@ from chalicelib.transports.chalice_app import TELEGRAM_PATH
 
 
 def change(action: str) -> dict[str, Any]:
-    """Set or delete the webhook, or only show it. Returns Telegram's state of it afterwards.
+    """Set or delete the webhook, or only show it. Returns its state at Telegram afterwards.
 
     Raises:
         click.ClickException: the stage has no HTTPS URL, or Telegram refuses the change.

@@ -1,7 +1,7 @@
 """Entry point of ``make proof``, which attacks every promise and writes docs/proof.md.
 
-Each part runs in a process of its own. The soak runs beside the others, because it lasts as long as
-all of them together. With names of parts, only these are run and printed. With ``--ci``, parts take
+Each part runs in a process of its own. The soak runs in parallel, because it lasts as long as all
+other parts together. With names of parts, only these are run and printed. With ``--ci``, parts take
 their share of ten minutes, and the page is not written.
 """
 
@@ -34,7 +34,7 @@ _IN_ORDER: tuple[Part, ...] = (
 )
 PARTS = {part.name: part for part in _IN_ORDER}
 BESIDE = frozenset({"soak"})
-"""Parts that run beside the others."""
+"""Parts that run in parallel with the others."""
 PAGE = ROOT / "docs" / "proof.md"
 INTRODUCTION = """\
 # Proof

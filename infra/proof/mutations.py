@@ -1,6 +1,6 @@
 """Change the code in small ways, and run the tests that must notice each change.
 
-Every suite of ``SUITES`` names modules and the tests for them. mutmut makes the changes of
+Every suite of ``SUITES`` names modules and their tests. mutmut makes the changes of
 ``infra.proof.mutators``, runs for each the tests that execute the changed function, and keeps the
 results in build/proof. A mutant that no test finds needs a test, or a reason in
 equivalent_mutants.toml why it changes nothing that can be observed. The page lists both. The short
@@ -214,7 +214,7 @@ def _prepare(folder: Path, suite: Suite) -> Path:
 def _read(mutants: Path, path: str) -> Iterator[Outcome]:
     """Yield the mutants of a module from mutmut's files.
 
-    A change is named by the lines of the function before and after it. Equal changes in one
+    A change is named by the lines of the function before and after the change. Equal changes in one
     function are numbered, so that each has a name of its own.
     """
     file = mutants / path

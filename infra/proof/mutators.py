@@ -1,8 +1,8 @@
-"""The changes that ``make proof`` asks of mutmut, and mutmut with them.
+"""The changes that ``make proof`` requires from mutmut, and mutmut's command with these changes.
 
 ``python -m infra.proof.mutators`` is mutmut's command. Its own changes are replaced, because they
 remove no check: here a statement, an error, a condition or an argument goes. Left as they are: what
-runs at import, annotations, texts of errors, log messages, and the check of ``zip``.
+runs at import, annotations, error messages, log messages, and the check of ``zip``.
 """
 
 import signal
@@ -140,7 +140,7 @@ class Visitor(file_mutation.MutationVisitor):  # type: ignore[misc]
         )
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        """Change a node, but not the parts of a text, which are no texts of their own."""
+        """Change a node, but not a part of a concatenated string literal."""
         return super().on_visit(node) and not isinstance(node, cst.ConcatenatedString)
 
 

@@ -83,7 +83,7 @@ class Part:
         return KEPT / f"{self.name}.json"
 
     def report(self) -> str:
-        """Return the Markdown of the last run, or "" if there was none."""
+        """Return the Markdown of the last run, or "" if the part never ran."""
         if not self._file.exists():
             return ""
         attack_record = json.loads(self._file.read_text())

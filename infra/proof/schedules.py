@@ -19,7 +19,7 @@ faults, and the responses to clients are compared with the stored records.
 
 
 def run(minutes: float) -> Figures:
-    """Run as many schedules as fit, and count those that each planted bug needs to be found."""
+    """Run as many schedules as fit, and count the schedules until each planted bug is found."""
     figures = KEPT / "schedules-figures.json"
     tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-o", "timeout=0"]
     options = [f"--schedule-minutes={minutes}", f"--schedule-figures={figures}"]
@@ -57,7 +57,7 @@ PART = Part(
     name="schedules",
     title="Schedules of threads, faults and crashes",
     minutes=8,  # and two more for the planted bugs
-    minutes_in_ci=0,  # make test runs 203 of them
+    minutes_in_ci=0,  # ``make test`` runs 203 schedules anyway
     run=run,
     section=section,
 )

@@ -1,8 +1,8 @@
 """Run the last release and this one on one database, in both orders.
 
 Each release makes a workspace with one record of every type. The other release then runs every
-operation that it has on it, and each answer is compared with the answer on its own workspace. In
-histories, the release that makes each call is drawn, as while a deployment replaces one by the
+operation that it has on it, and each response is compared with the response on its own workspace.
+In histories, the release that makes each call is drawn, as while a deployment replaces one by the
 other; what both releases then read is compared with a history of one release.
 """
 
@@ -24,9 +24,9 @@ SEED = 20_260
 LAST, THIS = 0, 1
 """Positions of the releases in ``Both.releases``."""
 STEPS = ("chat", "jobs", "console")
-"""Steps of a session that are no operations."""
+"""Steps of a session other than operations."""
 JOBS_LATER = timedelta(days=1)
-"""When the jobs run: mails, reminders and removals are due by then."""
+"""Time at which the jobs run, when e-mails, reminders and removals are due."""
 UNCOUNTED = {
     "get_spending": "this release begins to count answers; the ledger has all of them",
     "find_lead": "phones as they were entered are stored from this release on",
@@ -55,7 +55,7 @@ RECIPES = {
     ),
     "get_bot_limits": "a new bot has a daily limit; an older one has none",
 }
-"""Operations whose answers differ because the two workspaces do."""
+"""Operations whose responses differ because the two workspaces do."""
 JOBS_OF_LAST = dict.fromkeys(
     ("get_notifications", "list_invitations"),
     "the previous release sent or ignored late e-mails; this release withholds late e-mails",
@@ -78,7 +78,7 @@ def run(minutes: float) -> Figures:
     """Run all operations of both releases on each other's records.
 
     Raises:
-        AssertionError: a release fails, or answers otherwise, without a known reason.
+        AssertionError: a release fails, or responds differently, without a known reason.
     """
     end = time.monotonic() + minutes * 60
     try:
@@ -108,7 +108,7 @@ def _world(both: Both, maker: Release, empty: State) -> World:
 
 
 def _sweep(both: Both, reader: Release, own_world: World, other: World) -> Figures:
-    """Run each operation on the workspace of the reader, and on that of the other release."""
+    """Run each operation on the workspace of the reader, and on the other release's workspace."""
     figures: Figures = {"calls": 0, "lacking": [], "refused": [], "failed": {}, "otherwise": {}}
     expected = _answers(both, reader, own_world)
     for name, answer in _answers(both, reader, other).items():
@@ -126,9 +126,9 @@ def _sweep(both: Both, reader: Release, own_world: World, other: World) -> Figur
 
 
 def _answers(both: Both, release: Release, world: World) -> dict[str, Json]:
-    """Return the answer of each operation on a world as it was made.
+    """Return the response of each operation on a world as it was made.
 
-    It is None for an operation on a record that the world cannot have.
+    None stands for an operation on a record that the world cannot have.
     """
     both.stores.restore(world.state)
     operations = release.do("describe")
@@ -149,14 +149,14 @@ def _send(release: Release, name: str, arguments: Json, world: World, **options:
 
 
 def _difference(answer: Json, world: World, expected: Json, own_world: World) -> str:
-    """Return what two answers do not share, ids and secrets aside, or ""."""
+    """Return what two responses do not share, ids and secrets aside, or ""."""
     one, other = Counter(_values(answer, world)), Counter(_values(expected, own_world))
     lost, gained = sorted((other - one).elements()), sorted((one - other).elements())
     return "" if one == other else f"-{lost[:4]} +{gained[:4]}"
 
 
 def _values(answer: Json, world: World) -> Iterator[str]:
-    """Yield the values of an answer with their places, and names instead of ids."""
+    """Yield the values of a response with their places, and names instead of ids."""
     text = json.dumps(answer, ensure_ascii=False)
     ids = {**world.ids["held"], **world.ids["things"]}
     for name, value in sorted(ids.items(), key=lambda row: -len(row[1])):
@@ -211,7 +211,7 @@ class Step(NamedTuple):
 
 
 def _histories(both: Both, world: World, end: float) -> Figures:
-    """Let seeds draw the release of each call, and compare the answers with one release's."""
+    """Let seeds draw the release of each call, and compare the responses with one release's."""
     steps = _steps(both, world)
     figures: Figures = {"seeds": [], "calls": 0, "otherwise": {}}
     pure = [_history(both, world, steps, [maker] * len(steps)) for maker in (LAST, THIS)]
@@ -254,7 +254,7 @@ def _steps(both: Both, world: World) -> list[Step]:
 def _history(
     both: Both, world: World, steps: list[Step], makers: list[int]
 ) -> dict[tuple[int, str], Json]:
-    """Make the calls of a history, and run all due jobs before it is read."""
+    """Make the calls of a history, and run all due jobs before the history is read."""
     both.stores.restore(world.state)
     answers = {}
     for number, (step, drawn) in enumerate(zip(steps, makers, strict=True)):
@@ -272,7 +272,7 @@ def _history(
 
 
 def _require_no_surprise(figures: Figures) -> None:
-    """Fail if an operation fails, or answers otherwise, without a known reason."""
+    """Fail if an operation fails, or responds differently, without a known reason."""
     declared = {
         "upgrade": UNCOUNTED | RECIPES,
         "rollback": UNREADABLE | RECIPES,

@@ -1,6 +1,6 @@
 """Fixtures with a clone of the checkout that is deployed to an emulator of AWS.
 
-The clone differs from the checkout in its config alone: the functions of the stage use the
+The clone differs from the checkout only in its config: the functions of the stage use the
 emulator, and may send webhooks to this machine.
 """
 
@@ -89,7 +89,7 @@ class DeployedApi(Api):
 
 @dataclass
 class Stage:
-    """The stage, and what its operator and its visitors do with it."""
+    """The stage, and what its operator and its visitors do with the stage."""
 
     clone: Path
     environment: dict[str, str]
@@ -244,7 +244,7 @@ def stage(emulated: Stage) -> Stage:
 
 @dataclass
 class Owner:
-    """A workspace with money, and a key for it with all scopes."""
+    """A workspace with money, and a key with all scopes."""
 
     workspace: str
     api: DeployedApi

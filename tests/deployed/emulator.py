@@ -5,7 +5,7 @@ behaviour; its first line says what AWS does. The rest serves ministack's ASGI a
 
 - over HTTP, at ``AWS_ENDPOINT_URL``, for the SDKs;
 - over TLS, at the hosts that AWS gives to APIs and function URLs. A proxy (``HTTPS_PROXY``) leads
-  requests for these hosts here and tunnels all others, such as those of pip.
+  requests for these hosts here and tunnels all others, such as pip's requests.
 
 Each right that a request of a deployed function needs is a line of ``calls.jsonl``: the function,
 the action, its resource, and whether the function's policy allows it, as ministack finds.
@@ -35,7 +35,7 @@ AWS_HOSTS = (".amazonaws.com", ".on.aws")
 
 
 def lock_vaults() -> None:
-    """AWS Backup: PUT /backup-vaults/<name>/vault-lock locks a vault, without an answer's body."""
+    """AWS Backup: PUT /backup-vaults/<name>/vault-lock locks a vault, without a response's body."""
     inner = backup.handle_request
 
     async def handle(method: str, path: str, *more: Any) -> Any:
@@ -258,7 +258,7 @@ FOR_TESTS = (answer_slowly, record_rights)
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Lead requests for an API's own host to the path that ministack has for it."""
+    """Lead requests for an API's own host to the path that ministack uses."""
     host = dict(scope.get("headers", ())).get(b"host", b"").decode()
     if match := re.match(r"(\w+)\.execute-api\.", host):
         prefix = f"/_aws/execute-api/{match[1]}"
@@ -268,7 +268,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 
 async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tls_port: int) -> None:
-    """Answer CONNECT: AWS's hosts are served here, others are tunnelled."""
+    """Handle CONNECT: AWS's hosts are served here, others are tunnelled."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
     except asyncio.IncompleteReadError:  # the client has closed an unused connection

@@ -29,7 +29,7 @@ LISTS = {
     "AWS::SSM::Parameter": ("ssm", "describe_parameters", "Parameters", "Name"),
     "AWS::SecretsManager::Secret": ("secretsmanager", "list_secrets", "SecretList", "ARN"),
 }
-"""How AWS lists each type of resource of a stage: service, call, list, and the name in it."""
+"""How AWS lists each type of resource of a stage: service, call, list, and the name's field."""
 
 
 def standing(stage: Stage) -> Iterator[str]:

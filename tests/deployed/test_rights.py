@@ -30,7 +30,7 @@ def granted_statements(stage: Stage, function: str) -> Iterator[tuple[str, str, 
 
 
 def test_every_right_that_was_used_is_in_the_functions_policy(stage: Stage) -> None:
-    """Those that this run did not use are listed with the test that needs them."""
+    """Rights that this run did not use are listed with the test that needs them."""
     needs = json.loads(NEEDS.read_text()) if NEEDS.exists() else {}
     assert [right for right in stage.rights() if not right[3]] == [], "the emulator denied these"
     for function in policies.FUNCTIONS:

@@ -20,7 +20,7 @@ from tests.factories.chat import read_events
 
 CONTROL = "workspace-dev-control"
 SLOWLY = "Tell me slowly what you sell."
-"""The emulator's model takes minutes to answer this."""
+"""The emulator's model takes minutes for this question."""
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def receiver(received: list[tuple[bytes, dict[str, str]]]) -> Iterator[str]:
 
 @pytest.fixture
 def _no_schedule(stage: Stage) -> Iterator[None]:
-    """Turn the schedule of the events off, so that the queue alone runs them."""
+    """Turn the schedule of the events off, so that only the queue runs them."""
     rules = stage.client("events")
     rules.disable_rule(Name=f"{EVENTS}-event")
     yield

@@ -196,7 +196,7 @@ def open_page(chat: FakeChat, site: Site, open_url: Opened) -> Callable[..., Any
 
 @dataclass
 class ConsoleTab:
-    """A browser tab with the console, and the errors that occurred in it."""
+    """A browser tab with the console, and its errors."""
 
     page: Page
     base: str

@@ -32,7 +32,7 @@ Opened = Callable[..., Any]
 
 @pytest.fixture
 def salon(service: str, api: Api) -> Salon:
-    """A salon of two people, of whom one has a very long name."""
+    """A salon with two members of staff, of whom one has a very long name."""
     return Salon.opened(
         api,
         resources=[{"name": "Grace"}, {"name": LONG}],
@@ -49,7 +49,7 @@ def home(service: str, salon: Salon, owner: Owner) -> str:
 
 
 def check(page: Page, name: str) -> None:
-    """Check that a page is accessible, valid and not too wide, and save a picture of it."""
+    """Check that a page is accessible, valid and not too wide, and save a picture."""
     assert findings(page) == []
     assert elements(page, OVERFLOW) == []
     if "/booking/" in page.url or not page.locator(".result").count():
@@ -76,7 +76,7 @@ def choose_a_time(page: Page | Frame, check_step: Callable[[str], None] = lambda
 
 
 def send(page: Page, inside: Page | Frame | None = None, **fields: str) -> None:
-    """Fill in the form as slowly as a person, and send it."""
+    """Fill in the form as slowly as a visitor does, and send it."""
     where = inside or page
     for name, value in fields.items():
         where.locator(f"#{name}").fill(value)

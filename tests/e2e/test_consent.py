@@ -33,7 +33,7 @@ LONG = "Application " + "Donaudampfschifffahrtsgesellschaft" * 3
 
 @pytest.fixture
 def hops() -> Iterator[tuple[str, list[str]]]:
-    """A client's callback that redirects to an app, as that of claude.ai does.
+    """A client's callback that redirects to an app, as claude.ai's callback does.
 
     Yields its URL, and the paths that were requested.
     """
@@ -83,7 +83,7 @@ def sign_in(page: Page) -> None:
 
 
 def allow(page: Page) -> None:
-    """Allow access as a person does: look at the page, then move to the button and press it."""
+    """Allow access as a user does: look at the page, then move to the button and press it."""
     button = page.get_by_role("button", name="Allow")
     button.hover()
     expect(button).to_be_enabled()

@@ -107,7 +107,7 @@ def desk(service: str, new_owner: Callable[..., Owner], time: Time) -> Desk:
 
 
 def check(tab: ConsoleTab, name: str, screen: str) -> None:
-    """Check the open page, and save a picture of it."""
+    """Check the open page, and save a picture."""
     assert findings(tab.page) == []
     assert markup_errors(tab.page) == []
     assert elements(tab.page, OVERFLOW) == []

@@ -18,7 +18,7 @@ from tests.factories.console import Place
 
 @dataclass
 class Shop:
-    """A shop's server that receives webhooks. ``status`` is its answer."""
+    """A shop's server that receives webhooks. ``status`` is its response."""
 
     url: str = ""
     status: int = 200

@@ -1,4 +1,4 @@
-"""Embedding of the chat widget, and conversations in it."""
+"""Embedding of the chat widget, and conversations in the widget."""
 
 import json
 import re

@@ -99,7 +99,7 @@ def bookings(api: Api) -> list[dict[str, Any]]:
 
 
 def ask_for_friday(page: Page) -> None:
-    """Ask for times on Friday and name one of them, until the card is there."""
+    """Ask for times on Friday and name one time, until the card is there."""
     chatting(page, "Когда есть время на стрижку в пятницу?")
     expect(last(page)).to_contain_text(TIMES)
     settled(page)

@@ -21,7 +21,7 @@ from tests.support.patience import PATIENCE
 
 
 def run_until(page: Page, text: str) -> None:
-    """Advance the widget's clock until it shows a text."""
+    """Advance the widget's clock until it shows a message."""
     for _ in range(100):
         if text in last(page).inner_text():
             return

@@ -51,7 +51,7 @@ STAND_INS = {
 
 moto's CloudFormation has no CloudFront functions, function URLs or web ACLs. The replacements have
 the parameters of the real template, one Systems Manager parameter as their only resource, and
-outputs like those of AWS. cfn-lint checks the real templates.
+outputs like AWS's. cfn-lint checks the real templates.
 """
 
 
@@ -314,7 +314,7 @@ class QuickChalice:
 
 
 class Killed(BaseException):
-    """Replaces a signal that ends the process at once."""
+    """Replaces a signal that ends the process immediately."""
 
 
 def hash_of(program: str) -> str:

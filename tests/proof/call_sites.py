@@ -30,7 +30,7 @@ ANSWER_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class CallSite:
-    """A call site: the called function, and the lines that lead to it.
+    """A call site: the called function, and the lines of its callers.
 
     The last line is the first one outside shared code. Every operation commits by the same lines,
     so ``request`` names the request of a transaction.

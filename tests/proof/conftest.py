@@ -44,7 +44,7 @@ def runner(time: Time, owner: Owner, api: Api) -> ExampleRunner:
 def gateways(
     tmp_path: Path, reload_settings: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every gateway is set up. Those that are not replaced need no network."""
+    """Every gateway is set up. Gateways that are not replaced need no network."""
     os.environ |= {
         "MAIL": "file",
         "MAIL_FOLDER": str(tmp_path),
@@ -65,7 +65,7 @@ def gateways(
 
 @contextmanager
 def attacking(runner: ExampleRunner, people: console.World | None, time: Time) -> Iterator[Attack]:
-    """Intercept all that leaves the process. Without people, only operations are requested."""
+    """Intercept all that leaves the process. Without ``people``, only operations are requested."""
     requests = list(operation_requests(runner))
     secrets = [
         runner.world.token,
@@ -110,6 +110,6 @@ def attack(runner: ExampleRunner, gateways: None, time: Time) -> Iterator[Attack
 
 @pytest.fixture
 def small_attack(runner: ExampleRunner, gateways: None, time: Time) -> Iterator[Attack]:
-    """The operations alone."""
+    """Only the operations."""
     with attacking(runner, None, time) as attack:
         yield attack

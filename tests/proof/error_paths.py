@@ -30,7 +30,7 @@ PENDING_MINUTES = 2.1
 
 @dataclass
 class Attack:
-    """All faults, and what came of them."""
+    """All faults and their outcomes."""
 
     requests: list[ServiceRequest]
     seams: Seams
@@ -56,7 +56,7 @@ class Attack:
         """
         sites: dict[CallSite, tuple[ServiceRequest, list[Fault]]] = {}
         costs: dict[CallSite, int] = {}
-        for request in self.requests:  # Those of jobs are added meanwhile.
+        for request in self.requests:  # Jobs add requests during the loop.
             self.seams.calls = 0
             answer = self._send(request)
             if answer.status not in {200, 303}:
@@ -175,7 +175,7 @@ def _kind(answer: Answer) -> str:
 
 
 def ended(send: Callable[[], Answer]) -> Answer:
-    """Return the answer to a request, or fail if it goes on without end.
+    """Return the response to a request, or fail if it goes on without end.
 
     Raises:
         BrokenPromiseError: the request hangs, goes on past every limit, or ends in an exception.

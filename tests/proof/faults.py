@@ -16,7 +16,7 @@ from chalicelib.engine.connection import CONNECT_SECONDS, READ_SECONDS
 from chalicelib.engine.tables import ContentRow
 
 DETAIL = "detail-that-no-caller-may-see"
-"""Part of the message of every failure of the database. No answer may contain it."""
+"""Part of the message of every failure of the database. No response may contain it."""
 _ENDPOINT = f"http://{DETAIL}"
 _TRANSACTION = "TransactWriteItems"
 _WRITES = ("PutItem", "UpdateItem", "DeleteItem")
@@ -28,7 +28,7 @@ Proceed = Callable[[], Any]
 class Fault:
     """A failure of one call. ``act`` takes the place of the call, and may carry it out first.
 
-    ``seconds`` is how long the caller waits for it.
+    ``seconds`` is how long the caller waits.
     """
 
     name: str
@@ -46,7 +46,7 @@ def raising(name: str, make: Callable[[], BaseException], seconds: float = 0.01)
 
 
 def store_faults(operation: str, request: dict[str, Any]) -> Iterator[Fault]:
-    """Yield every failure that DynamoDB or the way to it may have for a request.
+    """Yield every failure that DynamoDB or the network may have for a request.
 
     The developer guide lists them under Error Handling, and TransactWriteItems its reasons.
     """

@@ -1,6 +1,6 @@
-"""The functions of the gateways, the errors that they declare, and how long callers wait for them.
+"""The functions of the gateways, the errors that they declare, and how long callers wait.
 
-The tests replace the services behind most of them by a valid answer.
+The tests replace the services behind most gateways by a valid response.
 """
 
 from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ UNDECLARED: Errors = {
 class Gateway:
     """A function that leaves the process.
 
-    ``errors`` are those that it declares. ``longest`` returns the longest wait in seconds, by the
+    ``errors`` are its declared errors. ``longest`` returns the longest wait in seconds, by the
     options of the call. ``stub`` takes its place where the tests have no such service. ``streams``
     is true if it returns an iterator, which may fail before and after its first item.
     """

@@ -1,4 +1,4 @@
-"""Requests that run the jobs of one kind, with what other requests left for them."""
+"""Requests that run the jobs of one kind, which other requests have created."""
 
 import json
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ class JobRequests:
     def _run_again(self, kind: str) -> Answer:
         """Run the jobs again after every pause. The job must be gone then.
 
-        A job that another job writes again meanwhile stays for one more run.
+        A job that another job writes again during the run is run once more.
         """
         answer = Answer(200, {}, b"{}")
         jobs_left = list(self._state.jobs())

@@ -82,7 +82,7 @@ class Log(logging.Handler):
 
 
 def cycle_in(error: BaseException) -> bool:
-    """Whether the causes and contexts of an exception lead back to it, or to no end at all."""
+    """Whether the causes and contexts of an exception form a cycle or a very long chain."""
     finished: set[int] = set()
     path: set[int] = set()
     waiting: list[tuple[BaseException, bool]] = [(error, False)]

@@ -40,13 +40,13 @@ from tests.fakes.openverse import answer_with
 
 Json = Any
 BUSY_SECONDS = 120
-"""Seconds to wait for an answer of the database. A busy machine must not look like a failure."""
+"""Seconds to wait for a response of the database. A busy machine must not look like a failure."""
 BOOKING_PAGE = {"find_move_times", "find_page_times", "get_managed_booking", "open_booking_page"}
-"""Operations of visitors whose arguments come from answers of the booking page."""
+"""Operations of visitors whose arguments come from responses of the booking page."""
 
 
 def prepare(endpoint: str, folder: str) -> None:
-    """Connect this release to the database and the objects, and replace servers of others."""
+    """Connect this release to the database and the objects, and replace external services."""
     os.environ |= {
         "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
         "OBJECT_STORE": f"file://{folder}/objects",
@@ -162,7 +162,7 @@ def _record_ids(world: Json) -> tuple[WorkspaceIds, list[str]]:
 
 # Sessions of older releases are called with the same names, so ``sent`` is not renamed.
 def call(operation: str, sent: Json, world: Json, key: str | None = None) -> Json:
-    """Run an operation or another step. Return its answer, its refusal or its crash."""
+    """Run an operation or another step. Return its response, its refusal or its crash."""
     metrics.clear_value_cache()
     subscriptions.forget()
     visitors.forget()
@@ -199,7 +199,7 @@ def _chat(arguments: Json, _world: Json, key: str | None) -> Json:
 
 
 def _run_jobs(*_: Json) -> Json:
-    """Run the jobs, and return whether any of them is left."""
+    """Run the jobs, and return whether any job is left."""
     schedules.run_jobs()
     schedules.run_event_jobs()
     return {queue: str(jobs.oldest_due(queue)) for queue in Queue}
@@ -214,7 +214,7 @@ OTHER_STEPS: dict[str, Callable[..., Json]] = {
     "jobs": _run_jobs,
     "console": _open_console,
 }
-"""Steps that are no operations: a visitor's message, the jobs that are due, and a page of an owner
+"""Steps other than operations: a visitor's message, the jobs that are due, and a page of an owner
 who has signed in before."""
 
 
@@ -238,7 +238,7 @@ COMMANDS: dict[str, Callable[..., Json]] = {
 
 
 def main() -> None:
-    """Answer commands until the end of stdin. What else is printed goes to stderr."""
+    """Run commands until the end of stdin. What else is printed goes to stderr."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:

@@ -40,7 +40,7 @@ KEY = "proof-1"
 class ServiceRequest:
     """A request: how it is sent, and how its end is checked.
 
-    ``check`` raises if the answer is not one that the service documents. ``repeat`` sends the
+    ``check`` raises if the response is not one that the service documents. ``repeat`` sends the
     request again after a fault, if it must succeed then. ``prepare`` makes what the request needs,
     before the fault. ``is_changed`` is true for an example with other fields. ``seconds`` is the
     time in which the request must end.
@@ -124,7 +124,7 @@ def _send_example(runner: ExampleRunner, document: OperationDoc, **changes: Any)
 
 
 def _check_envelope(codes: dict[str, list[str]], answer: Answer) -> None:
-    """Check that an answer is a success, or a failure that the reference documents."""
+    """Check that a response is a success, or a failure that the reference documents."""
     if answer.status == 200:
         if answer.body.startswith(b'{"data"'):
             require(answer.data["status"] is True, answer)
@@ -245,7 +245,7 @@ def _submit(person: Person, path: str, fields: dict[str, str]) -> Answer:
 
 
 def check_page(answer: Answer) -> None:
-    """Check that a page has a documented status, and a text unless it leads elsewhere."""
+    """Check that a page has a documented status, and a body unless it leads elsewhere."""
     statuses = {"200", "303", "304", "422", *openapi.STATUSES}
     require(str(answer.status) in statuses, answer)
     require(answer.status in {303, 304} or bool(answer.body), answer)

@@ -23,7 +23,7 @@ class EndlessError(BaseException):
 class SimulatedTime:
     """The clock of deadlines, pauses and runs of jobs.
 
-    Each thread has a time of its own, which begins with that of the context that it copies. Waits
+    Each thread has a time of its own, which begins with the time of the copied context. Waits
     of threads side by side therefore do not add up. The main thread waits for the others, so its
     time is the latest.
     """

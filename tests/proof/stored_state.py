@@ -52,7 +52,7 @@ class StoredState:
             moto_tables()[name].items[DynamoType({"S": pk})].pop(DynamoType({"S": sk}), None)
 
     def restore(self) -> None:
-        """Put everything back, and forget what the process remembers between requests."""
+        """Put everything back, and clear the process's caches."""
         tables = moto_tables()
         for place in self._written:
             name, pk, sk = place

@@ -1,4 +1,4 @@
-"""Comparison of the answers of two releases, and the upgrade part without the last release."""
+"""Comparison of the responses of two releases, and the upgrade part without the last release."""
 
 import subprocess
 from typing import Any

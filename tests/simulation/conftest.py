@@ -26,7 +26,8 @@ class Schedules:
         self.seams, self.faults = 0, Counter[str]()
 
     def seeds_of(self, name: str) -> Iterator[int]:
-        """Yield the seeds of a scenario. With a time, each scenario has an equal share of it."""
+        """Yield the seeds of a scenario. With a time, each scenario has an equal share of the
+        time."""
         if self._one is not None:
             scenario, _, seed = self._one.partition(":")
             yield from [int(seed)] if scenario == name else []

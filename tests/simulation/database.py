@@ -28,7 +28,7 @@ STALE_SECONDS = 1.0
 LATE_SECONDS = 20.0
 """Longest delivery of a request, in seconds, after its sender has given up."""
 RATES = (0.0, 0.02, 0.1, 0.3)
-"""Shares of requests that meet a fault. A seed has one of them."""
+"""Shares of requests that meet a fault. A seed has one share."""
 
 Reply = tuple[Any, dict[str, Any]]
 
@@ -58,7 +58,7 @@ class Sent(NamedTuple):
 
 
 class SimulatedDatabase:
-    """Answers the requests of a schedule's threads. Other threads reach moto directly."""
+    """Responds to the requests of a schedule's threads. Other threads reach moto directly."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
@@ -68,7 +68,7 @@ class SimulatedDatabase:
         self._written: list[tuple[float, list[tuple[Any, Any]]]] = []
 
     def answer(self, **event: Any) -> Reply | None:
-        """Answer a request in place of botocore (its event ``before-call``)."""
+        """Respond to a request in place of botocore (its event ``before-call``)."""
         task = self.schedule.task
         if task is None:
             return None
@@ -152,7 +152,7 @@ class SimulatedDatabase:
         return self._dead_before(request)
 
     def _stale(self, request: Sent) -> Reply:
-        """Answer a read as it was before some of the writes of the last second."""
+        """Respond to a read as it was before some of the writes of the last second."""
         recent = [write for at, write in self._written if at > self.schedule.now - STALE_SECONDS]
         missed = recent[len(recent) - self.schedule.random.randint(0, len(recent)) :]
         undone = [pair for write in reversed(missed) for pair in reversed(write)]
@@ -164,7 +164,7 @@ class SimulatedDatabase:
                 _exchange(place, item)
 
     def _torn(self, request: Sent) -> Reply:
-        """Answer a read of many items in two parts, between which other threads may write."""
+        """Respond to a read of many items in two parts, between which other threads may write."""
         if request.name == "Query":
             return self._torn_query(request)
         body = request.body

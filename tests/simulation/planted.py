@@ -64,17 +64,17 @@ class RetryWithoutMarker(_Unconditional):
 
     def __init__(self, schedule: Schedule) -> None:
         super().__init__(schedule)
-        self.rate = max(RATES)  # Calm schedules lose no answer, and so cannot show this bug.
+        self.rate = max(RATES)  # Calm schedules lose no response, and so cannot show this bug.
 
 
 class JobDoneTwice(_Unconditional):
-    """A runner takes the lease of a job that another runner has taken meanwhile."""
+    """A runner takes the lease of a job that another runner has taken in the meantime."""
 
     mark = "JOBS#"
 
 
 class _Outside(SimulatedDatabase):
-    """Writes some rows of a transaction after it, each alone."""
+    """Writes some rows of a transaction after the transaction, each in a write of its own."""
 
     mark: str
     """Part of the key of these rows, or of the row."""

@@ -1,7 +1,7 @@
 """Scenarios of the simulation, and the checks at their end.
 
 A scenario is a workspace that was made beforehand, and the clients of one seed. ``check`` compares
-the answers that clients received with the stored records.
+the responses that clients received with the stored records.
 """
 
 import json
@@ -47,7 +47,7 @@ FAILS = 0.2
 
 
 class Scenario(ABC):
-    """The clients of one seed, and the answers that they received."""
+    """The clients of one seed, and the responses that they received."""
 
     PROMISE: ClassVar[str]
     """What ``check`` checks, for the report."""
@@ -441,7 +441,7 @@ class Events(Scenario):
         return None
 
     def receive(self, _url: str, body: bytes, headers: Mapping[str, str]) -> PostReply:
-        """Answer as the receiver of the webhook, which may fail, or lose its answer."""
+        """Respond as the receiver of the webhook, which may fail, or lose its response."""
         schedule, random = self.simulation.schedule, self.simulation.random
         schedule.pause(random.uniform(0, 2))
         fails = self.simulation.database.rate

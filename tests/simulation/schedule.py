@@ -156,7 +156,7 @@ class Schedule:
         task.turn.acquire()
 
     def _pass_on(self) -> None:
-        """Give the baton to a thread that can go on, or back to ``run`` if there is none."""
+        """Give the baton to a thread that can go on, or back to ``run`` if no thread can."""
         ready = self._ready()
         if not ready and (waits := [t.wakes for t in self._tasks if not t.ended]):
             soonest = min(waits)
@@ -245,7 +245,7 @@ class SimulatedLock:
         self._holders: dict[Process, list[Task]] = {}
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT002  threading's
-        """Take the lock, and wait for it at most ``timeout`` seconds."""
+        """Take the lock, and wait at most ``timeout`` seconds."""
         task = self._schedule.task
         if task is None:
             return True

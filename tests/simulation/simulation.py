@@ -31,7 +31,7 @@ RUNS = 12
 
 
 class Simulation:
-    """The processes of one seed. Requests, answers and errors are recorded."""
+    """The processes of one seed. Requests, responses and errors are recorded."""
 
     def __init__(self, seed: int, database: type[SimulatedDatabase] = SimulatedDatabase) -> None:
         self.seed = seed
@@ -112,7 +112,7 @@ class Simulation:
         lock = partial(SimulatedLock, schedule)
         looking = _Chains()
         forget()  # What an earlier test has left may be valid for longer than this simulation.
-        dict(JOB_HANDLERS)  # A module that is imported meanwhile would draw from the entropy.
+        dict(JOB_HANDLERS)  # A module that is imported during a schedule would draw from the entropy.
         with pytest.MonkeyPatch.context() as patch, clock.using(self.time):
             patch.setattr(deadline, "monotonic", lambda: schedule.now)
             patch.setattr(jobs, "monotonic", lambda: schedule.now)
@@ -144,7 +144,7 @@ def _run_once(handlers: Mapping[str, jobs.Work], queue: Queue) -> None:
 
 
 def forget() -> None:
-    """Forget what a process remembers between requests."""
+    """Clear a process's caches."""
     metrics.clear_value_cache()
     subscriptions.forget()
     visitors.forget()

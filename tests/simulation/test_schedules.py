@@ -1,6 +1,6 @@
 """Promises hold under many schedules of threads, failures and crashes.
 
-Each schedule is a seed. Options of pytest run more of them, or one alone (``conftest.py``).
+Each schedule is a seed. Options of pytest run more schedules, or only one (``conftest.py``).
 """
 
 import os

@@ -1,7 +1,7 @@
 """Requests to the database of eight calls, counted by a proxy between the service and the database.
 
-The service is that of ``make dev`` in its own process, with its demo. The proxy knows nothing of
-it, so its counts check those of ``dynamodb_usage``.
+``make dev`` runs the service with its demo in a separate process. The proxy counts independently,
+so its numbers check ``dynamodb_usage``.
 """
 
 import json
@@ -28,7 +28,7 @@ from infra.local.data_dir import DataDir
 ROOT = Path(__file__).parents[3]
 HOST = "127.0.0.1"
 LATENCY = 0.05
-"""Seconds by which the proxy delays answers, so that requests sent side by side overlap."""
+"""Seconds by which the proxy delays responses, so that requests sent side by side overlap."""
 STOP_SECONDS = 60
 READY = "Ctrl-C stops"
 """The end of the banner of ``make dev``."""
@@ -111,12 +111,12 @@ class Service(NamedTuple):
     key: str
 
     def get(self, path: str) -> dict[str, Any]:
-        """Return the data of an answer."""
+        """Return the data of a response."""
         data: dict[str, Any] = json.loads(self.send(Call("GET", path)).read())["data"]
         return data
 
     def send(self, call: Call) -> HTTPResponse:
-        """Send a call, which must succeed, and return its answer, which may not be complete."""
+        """Send a call, which must succeed, and return its response, which may not be complete."""
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
         connection = HTTPConnection(HOST, self.port)
         body = None if call.body is None else json.dumps(call.body)

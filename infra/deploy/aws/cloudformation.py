@@ -62,7 +62,7 @@ class Change:
         return self.action == "Remove" or self.replacement != "False"
 
     def __str__(self) -> str:
-        """Return the change as text for the operator."""
+        """Return the change as a line for the operator."""
         how = {"True": " (replaced)", "Conditional": " (perhaps replaced)"}
         return f"{self.action} {self.kind} {self.name}{how.get(self.replacement, '')}"
 
@@ -198,7 +198,7 @@ class Stack:
     def _propose(
         self, parameters: Mapping[str, str], *, update: bool, adopt: bool
     ) -> list[Change] | None:
-        """Create a change set and return its changes; None if there are none at all.
+        """Create a change set and return its changes; None if nothing changes.
 
         The list is empty if only outputs or tags change. Existing parameters that are not given
         keep their values.
@@ -239,9 +239,9 @@ class Stack:
             time.sleep(POLL_SECONDS)
 
     def _faults(self) -> list[str]:
-        """Return the faults that CloudFormation found before it began, such as names in use.
+        """Return the faults that CloudFormation found before it began a change.
 
-        The change set's own reason has no details.
+        Names in use are such faults. The change set's own reason has no details.
         """
         try:
             events = self.client.describe_events(

@@ -13,8 +13,8 @@ from infra.deploy.progress import Progress
 def find(stacks: Sequence[Stack], progress: Progress) -> list[str]:
     """Return a line for each changed or deleted resource of the stacks that exist.
 
-    CloudFormation compares all stacks at once. What it cannot compare, such as for lack of a right,
-    is noted.
+    CloudFormation compares all stacks concurrently. What it cannot compare, such as for lack of a
+    right, is noted.
     """
     begun = [(stack, _begin(stack, progress)) for stack in stacks if stack.can_be_compared()]
     findings: list[str] = []

@@ -17,7 +17,7 @@ RATE, BURST = 500, 1000
 class Answer:
     """A response of the gateway itself, with the code and message of the envelope.
 
-    ``status`` is None to keep AWS's own status.
+    Pass None as ``status`` to keep AWS's own status.
     """
 
     code: str
@@ -61,7 +61,7 @@ ANSWERS: dict[str, Answer] = {
 }
 """Responses by API Gateway's response types (developer guide, Gateway response types).
 
-Its own messages are never shown, because one of them repeats the Authorization header.
+Its own messages are never shown, because one message repeats the Authorization header.
 """
 
 
@@ -82,7 +82,7 @@ def apply(client: Any, api: str, stage: str, about: str) -> None:  # noqa: ANN40
 
 
 def find(client: Any, name: str, function: str) -> str | None:  # noqa: ANN401  boto3's own
-    """Return the id of the REST API with this name that calls a function; None if there is none.
+    """Return the id of the REST API with this name that calls a function; None without one.
 
     Raises:
         click.ClickException: there are several.

@@ -33,7 +33,7 @@ def checks(account: Account, stage: str, root: Path) -> Iterator[tuple[str, Call
 
 
 def _ses_account(account: Account) -> Result:
-    """Whether SES sends mails of this account, and to anyone."""
+    """Whether SES sends e-mails of this account, and to anyone."""
     state = account.client("sesv2").get_account()
     if not state["SendingEnabled"]:
         return False, (

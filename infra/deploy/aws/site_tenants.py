@@ -11,7 +11,7 @@ from infra.deploy.progress import Progress
 
 POLL_SECONDS = 15.0
 _LATER = {"EntityNotFound", "InvalidIfMatchVersion", "PreconditionFailed", "ResourceNotDisabled"}
-"""Errors of a tenant that is changing, or has gone, meanwhile."""
+"""Errors of a tenant that another process is changing or has deleted."""
 
 
 def delete(client: Any, distribution: str, kept_name: str, progress: Progress) -> None:  # noqa: ANN401  boto3's own

@@ -35,7 +35,7 @@ def ensure(account: Account, stage: str, backup_region: str, progress: Progress)
     The lock is in governance mode: it prevents accidents, and an administrator can remove it
     (``backup:DeleteBackupVaultLockConfiguration``). A lock in compliance mode cannot be removed,
     not even by AWS. Copies of a stage that was created by mistake, or of data that must be erased,
-    would then have to stay until they expire.
+    could then not be deleted before the backup expires.
     """
     name = vault_name(stage)
     for region in filter(None, (account.region, backup_region)):
@@ -49,7 +49,7 @@ def ensure(account: Account, stage: str, backup_region: str, progress: Progress)
 
 
 def standing(account: Account, stage: str, backup_region: str) -> list[str]:
-    """Return the vaults that exist, as text for the operator."""
+    """Return the vaults that exist, as lines for the operator."""
     name, points = vault_name(stage), []
     for region in filter(None, (account.region, backup_region)):
         # Describing a missing vault is answered with AccessDeniedException.

@@ -155,7 +155,7 @@ def find_python(requested: str | None = None, exactly: tuple[int, int] | None = 
     version of an existing zip.
 
     Raises:
-        PackageError: there is none.
+        PackageError: no such Python runs.
     """
     oldest, newest = (exactly, exactly) if exactly else (OLDEST, NEWEST)
     preferred = (_dotted(exactly),) if exactly else PREFERRED
@@ -298,7 +298,7 @@ def _chalice_package(python: Python, project: Path, stage: str, out: Path) -> No
 def _substitute(template: Path) -> None:
     """Have CloudFormation replace the placeholders of the policies.
 
-    Chalice copies them as plain texts.
+    Chalice copies them as plain strings.
     """
 
     def substituted(node: Any) -> Any:  # noqa: ANN401  JSON
@@ -331,9 +331,9 @@ def _drop_unused(package: Path) -> None:
 def _add_bytecode(python: Python, package: Path) -> None:
     """Add compiled modules, because Lambda's code folder is read-only.
 
-    Without them, each cold start compiles again; with them, importing the app takes half the time.
-    Python never compares these modules with their sources, because a deployment may change file
-    times (PEP 552, unchecked).
+    Without them, each cold start compiles again; with bytecode, importing the app takes half the
+    time. Python never compares these modules with their sources, because a deployment may change
+    file times (PEP 552, unchecked).
     """
     with tempfile.TemporaryDirectory() as folder, ZipFile(package, "a", ZIP_DEFLATED) as archive:
         archive.extractall(folder)

@@ -27,7 +27,8 @@ SERVICES = {
     "sqs",
     "sts",
 }
-"""The services in use, of 400 that botocore describes. Clients of others cannot be created."""
+"""The services in use, of 400 that botocore describes. No client of another service can be
+created."""
 MANUAL = "documentation"
 MANUAL_IS_READ = "clientContextParams"
 """botocore requires the documentation of these parameters at the first call to S3."""

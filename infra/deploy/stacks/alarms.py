@@ -1,6 +1,6 @@
 """The stack of alarms on metrics of AWS and on lines of the service's logs.
 
-The functions are those of ``policies``, and the tables are those of the store.
+``policies`` lists the functions, and the store lists the tables.
 """
 
 from collections.abc import Iterable, Mapping
@@ -240,7 +240,7 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
 def _alarm(
     name: str, about: str, limit: int | None, metrics: list[Metric], periods: int = 1
 ) -> Resource:
-    """Return an alarm, which without a limit is raised when there is no data."""
+    """Return an alarm, which without a limit is raised when data is missing."""
     queries: list[dict[str, Any]] = [
         {"Id": f"m{number}", "MetricStat": metric, "ReturnData": len(metrics) == 1}
         for number, metric in enumerate(metrics)
@@ -298,7 +298,7 @@ def _filters() -> dict[str, Resource]:
 
 
 def _notifications() -> dict[str, Resource]:
-    """Return the topic, its policy, its e-mail subscription, and the budget that reports to it."""
+    """Return the topic with its policy, its e-mail subscription and its budget."""
     account = {"StringEquals": {"aws:SourceAccount": _ref("AWS::AccountId")}}
     publish = {
         "Sid": "AlarmsAndBudgets",

@@ -1,7 +1,7 @@
 """The stack with the service's tables, bucket, secrets and log groups.
 
 The tables are generated from the store's models. Every resource is retained when the stack is
-deleted or the resource is removed from it. The tables also have deletion protection.
+deleted or the resource is removed from the template. The tables also have deletion protection.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The demo bakery's products, leads and texts, from ``bakery.toml``."""
+"""The demo bakery's products, leads and page contents, from ``bakery.toml``."""
 
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,7 +11,7 @@ from infra.local.demo.texts import Language, read_toml
 class Product:
     """A product with a file in ``images``.
 
-    ``stock`` is None if stock is not counted.
+    A product without ``stock`` is not counted.
     """
 
     sku: str
@@ -65,7 +65,7 @@ class Bakery:
     agent: dict[str, str]
     """The demo's bot."""
     delivery: dict[str, str]
-    """What the bot knows beyond the catalogue."""
+    """The bot's knowledge beyond the catalogue."""
     dialogs: list[list[str]]
     """Messages of visitors to the bot, by dialog."""
     products: list[Product]

@@ -1,6 +1,6 @@
 """The pages of the demo bakery's site, with the service's form, booking and chat widget.
 
-``site.html`` is their template, and ``site.toml`` has their texts. URLs of the service are paths,
+``site.html`` is their template, and ``site.toml`` has their strings. URLs of the service are paths,
 so that the pages work on any port.
 """
 

@@ -2,7 +2,7 @@
 
 Each function in ``STEPS`` creates the missing records of one kind. ``demo.json`` lists the steps
 that are done. The next start therefore continues after a start that was killed, and adds new steps
-to an older demo. Records that the developer has changed or deleted stay that way.
+to an older demo. Records that the developer has changed or deleted are not restored.
 """
 
 import json
@@ -146,13 +146,13 @@ def make_site(do: Caller, language: Language) -> None:
 
 
 DRAFT = "<h1>Coming soon</h1>"
-"""First HTML of each page, which stays as an earlier version."""
+"""First HTML of each page, which is kept as an earlier version."""
 
 
 def make_pages(do: Caller, language: Language) -> None:
     """Create the site's pages, with the form, the booking of services and the chat widget.
 
-    A page with other HTML than the draft stays unchanged. An older demo only gets the pages that it
+    A page with other HTML than the draft does not change. An older demo only gets the pages that it
     lacks.
     """
     sites = do("list_sites", search=bakery.load(language).site)["projects"]

@@ -1,4 +1,4 @@
-"""The languages of the demo, and the files with its texts."""
+"""The languages of the demo, and the files with its strings."""
 
 import tomllib
 from pathlib import Path
@@ -17,7 +17,7 @@ def language_of(demo: dict[str, Any]) -> Language:
 
 
 def read_toml(name: str, language: Language) -> dict[str, Any]:
-    """Read a TOML file of this folder, with its texts in one language."""
+    """Read a TOML file of this folder, with its strings in one language."""
     data = tomllib.loads(Path(__file__).with_name(name).read_text())
     localized: dict[str, Any] = localize(data, language)
     return localized

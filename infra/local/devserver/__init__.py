@@ -1,7 +1,7 @@
 """The HTTP server of ``chalice local``, which behaves like the deployed system.
 
-Stock Chalice echoes the Authorization header of a request to an unknown path, answers malformed
-requests with HTML or not at all, cannot stream, and delays each answer on a kept-alive connection
+Stock Chalice echoes the Authorization header of a request to an unknown path, responds to malformed
+requests with HTML or not at all, cannot stream, and delays each response on a kept-alive connection
 by 44 ms. ``install`` replaces it with a maintained server (cheroot, ADR 12), which passes requests
 to the same ``App`` that runs on Lambda.
 """

@@ -1,4 +1,4 @@
-"""Passes requests to the app in the form of API Gateway, and converts its answers."""
+"""Passes requests to the app in the form of API Gateway, and converts its responses."""
 
 import base64
 import gzip
@@ -34,8 +34,8 @@ _IN_PATH = "/%:@!$&'()*+,=~"
 class LocalRoute:
     """A path that another part than the API serves on AWS: the edge, or a function of its own.
 
-    A path with a trailing slash covers all paths below it. The handler gets the rest of the path as
-    ``proxy``, API Gateway's name for it. ``run`` runs the handler, for refused requests, too.
+    A path with a trailing slash covers all paths below that path. The handler gets the rest of the
+    path as ``proxy``, as API Gateway names it. ``run`` runs the handler, for refused requests, too.
     """
 
     path: str
@@ -74,7 +74,7 @@ class ApiGateway:
             request.send(response)
 
     def _run(self, request: Request, path: str, query: str) -> HttpResponse | None:
-        """Return the answer of a local route, or None if no route has the path."""
+        """Return the response of a local route, or None if no route has the path."""
         for route in self._routes:
             if route.matches(path):
                 http_request = HttpRequest(
@@ -106,7 +106,7 @@ class ApiGateway:
         return self._compressed(response, headers.get("accept-encoding", ""))
 
     def _compressed(self, response: HttpResponse, accepted: str) -> HttpResponse:
-        """Return an answer, compressed if the client accepts gzip and it saves space."""
+        """Return a response, compressed if the client accepts gzip and it saves space."""
         minimum_size, body = self._minimum_compression_size, response.body
         if (
             minimum_size is None
@@ -153,7 +153,7 @@ def _refuse(error: AppError, _: HttpRequest) -> HttpResponse:
 
 
 def _response(reply: dict[str, Any]) -> HttpResponse:
-    """Convert an answer of the app to an HTTP response."""
+    """Convert the app's response to an HTTP response."""
     body, repeated = reply["body"] or b"", dict(reply["multiValueHeaders"])
     if reply.get("isBase64Encoded"):
         body = base64.b64decode(body)

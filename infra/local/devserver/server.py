@@ -76,7 +76,7 @@ _HEADER_LINE = re.compile(rb"(%s):([^\x00-\x08\x0a-\x1f\x7f]*)\r\n" % _TOKEN)
 
 
 class Request(HTTPRequest):
-    """A request while it is read, and its answer while it is sent."""
+    """A request while it is read, and its response while it is sent."""
 
     method = b""
     status: Any  # bytes, though the stubs say str
@@ -205,7 +205,7 @@ class Request(HTTPRequest):
         self.send(handle(http_request, lambda r: failure(error, r.request_id)))
 
     def send(self, response: HttpResponse) -> None:
-        """Send an answer. Streams are sent as they arrive.
+        """Send a response. Streams are sent as they arrive.
 
         If the body was not read, the connection closes.
         """
@@ -232,10 +232,10 @@ class Connection(HTTPConnection):
     RequestHandlerClass = Request
 
     def communicate(self) -> bool:
-        """Answer one request. Returns whether another may follow.
+        """Respond to one request, and return whether another may follow.
 
         Before the connection closes, further input is read and dropped. Closing with unread input
-        would reset the connection, and the client might never receive the answer.
+        would reset the connection, and the client might never receive the response.
         """
         stays: bool = super().communicate()  # type: ignore[no-untyped-call]
         if not stays:

@@ -14,11 +14,11 @@ from chalicelib.domains.sites.store.sites import find_domain_claim
 from chalicelib.gateways.site_hosts import LOCALHOST
 
 SHARED = ("/api/agents/public/chat-stream*", "/api/public/*", "/widget.js", "/files/?*")
-"""Patterns of the paths that hosts of sites have besides pages. Those of the edge are the same."""
+"""Patterns of the paths that hosts of sites have besides pages. The edge has the same patterns."""
 
 
 class MisdirectedRequestError(AppError):
-    """The request is for a host that this server does not answer for (RFC 9110, 15.5.20)."""
+    """The request is for a host that this server does not serve (RFC 9110, 15.5.20)."""
 
     status = 421
     code = "misdirected_request"
@@ -31,7 +31,7 @@ def check_host(host: str) -> None:
     were its own (DNS rebinding). No page can do that with an address or a name without a dot.
 
     Raises:
-        MisdirectedRequestError: the server does not answer for the host.
+        MisdirectedRequestError: the server does not serve the host.
     """
     name = _name(host)
     current = settings()

@@ -17,7 +17,7 @@ from moto.dynamodb.models import DynamoDBBackend, Table, dynamo_type, utilities
 ITEM_BYTES = 405_000
 """The largest item that moto accepts."""
 TEXTS = frozenset({"S", "N"})
-"""Types of DynamoDB whose values are texts."""
+"""Types of DynamoDB whose values are strings."""
 PLAIN = TEXTS | {"BOOL", "NULL"}
 """Types whose values are the same in JSON."""
 IMMUTABLE = (str, bytes, int, float, bool, Decimal, type(None))
@@ -92,7 +92,7 @@ def _copy_values_that_can_change() -> None:
 
 
 def _update_copies_of_rows() -> None:
-    """Moto changes a row in place, so that it copies each row before it uses it.
+    """Moto changes a row in place, so that it copies each row before each use.
 
     A stored row never changes here: an update replaces it. A failed update leaves it.
     """
@@ -164,7 +164,7 @@ def _look_up_actions_once() -> None:
 
 
 def _query_only_the_partition() -> None:
-    """Moto sorts all items of a table, and then looks for those of the partition.
+    """Moto sorts all items of a table, and then looks for the items of the partition.
 
     A local index has the partitions of its table.
     """
@@ -182,7 +182,7 @@ def _query_only_the_partition() -> None:
 
 
 def _project_without_converting() -> None:
-    """Moto converts all attributes to Python values, and those that it keeps back."""
+    """Convert only the attributes that are returned to Python values."""
     project = dynamo_type.Item.project
 
     def quick(item: Any, paths: list[list[str]]) -> Any:

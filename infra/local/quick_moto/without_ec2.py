@@ -1,7 +1,7 @@
 """moto without its catalogue of EC2. Only the tests use it.
 
 moto's CloudFormation imports all services. EC2 reads its types of instances and images of all
-regions then, which takes 150 MB. The stacks of this service have none of them.
+regions then, which takes 150 MB. The stacks of this service have no such resource.
 """
 
 from typing import Any

@@ -25,7 +25,7 @@ from infra.local.quick_moto.lock import LOCK
 OTHERS = RLock()
 """Held while a request to another service is processed.
 
-moto checks the condition of a write to S3 before it writes, so that two writes at once would both
+moto checks the condition of a write to S3 before writing, so that two concurrent writes would both
 succeed.
 """
 REGION = "eu-central-1"
@@ -97,7 +97,7 @@ def _call_handlers_directly() -> None:
 
 
 def _has_other_handlers(endpoint: Any, operation: str) -> bool:
-    """Whether anything but moto handles a request before it is sent.
+    """Whether anything but moto handles a request before the request is sent.
 
     PynamoDB's own handler adds headers, and this service has none.
     """
@@ -140,7 +140,7 @@ def _wrong_key(request: dict[str, Any]) -> str:
 
 
 def _keys(request: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the names and values of all keys in a request, except those of new items."""
+    """Yield the names and values of all keys in a request, except the keys of new items."""
     parts = [
         request,
         *(part for item in request.get("TransactItems", ()) for part in item.values()),

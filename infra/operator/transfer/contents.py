@@ -100,7 +100,7 @@ TRASH = "#TRASH"
 def _close_answer(message: Item) -> Item:
     """Return a message; an answer that is still in progress ends with its text so far.
 
-    The money held for it is not exported, and neither is the job that would settle it.
+    The money held for the answer is not exported, and neither is the job that would settle it.
     """
     if "is_open" not in message:
         return message

@@ -27,13 +27,13 @@ class Erased:
     count: int = 0
 
     def has(self, record: Any) -> bool:  # noqa: ANN401  a record of any noun
-        """Whether a record is one of them."""
+        """Whether a record was erased."""
         return isinstance(record, BookingRow | ClientRow | DialogRow | LeadRow) and (
             record.id in self.ids
         )
 
     def wipe(self, record: Any) -> None:  # noqa: ANN401  as above
-        """Remove personal data from a record, if it is one of them, as the erasure has done."""
+        """Remove personal data from an erased record, as the erasure has done."""
         if not self.has(record):
             return
         match record:
@@ -50,9 +50,9 @@ class Erased:
                 record.wipe()
 
     def clean_row(self, kind: Kind, at: str, item: Item) -> Item | None:
-        """Return a row that belongs to a record without texts of an erased person.
+        """Return a row that belongs to a record without the strings of an erased client.
 
-        It is None for messages and sessions of an erased dialog.
+        Returns None for messages and sessions of an erased dialog.
         """
         if kind is contents.MESSAGES and at.removeprefix(kind.at) in self.ids:
             return None

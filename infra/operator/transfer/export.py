@@ -2,7 +2,7 @@
 
 Rows are read consistently, page by page, while the workspace is in use. The export is not a
 snapshot, but rows that belong together are read together. If a record's long part, messages or
-objects change meanwhile, the record is read again. Derived rows are left to the import.
+objects change while they are read, the record is read again. Derived rows are left to the import.
 """
 
 import sys
@@ -70,7 +70,7 @@ T = TypeVar("T")
 
 @dataclass
 class _Whole:
-    """A record with the parts and objects that must be exported with it."""
+    """A record with the parts and objects that belong to its export."""
 
     item: Item
     parts: list[tuple[str, Item]] = field(default_factory=list)

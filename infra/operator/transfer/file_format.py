@@ -153,7 +153,7 @@ def read(
     Args:
         path: the file, a zip file or one that an earlier version wrote.
         advance: called with the number of bytes read since the last call.
-        rewritten: returns the new text of a line, before it is parsed, or of an object's key. The
+        rewritten: returns the new text of an unparsed line, or of an object's key. The
             contents of objects do not change.
 
     Raises:

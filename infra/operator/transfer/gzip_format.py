@@ -1,6 +1,6 @@
 """Read exports of earlier versions, which are gzip with a JSON object in each line (ADR 34).
 
-The first line is the header. The last one is a trailer with the SHA-256 of all lines before it. A
+The first line is the header. The last one is a trailer with the SHA-256 of all earlier lines. A
 line with ``object`` and ``bytes`` is followed by lines of ``chunk`` in base64. The others are as in
 a zip file's ``rows``.
 """

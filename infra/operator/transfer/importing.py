@@ -45,9 +45,9 @@ def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[
 
     Args:
         path: the file.
-        owner: e-mail of the account that will own it; by default that of the former owner.
-        ids: whether ids stay or are all replaced. By default they stay, and a file of another stage
-            is refused.
+        owner: e-mail of the account that will own it; by default the former owner's.
+        ids: whether ids are kept or all replaced. By default ids are kept, and a file of another
+            stage is refused.
 
     Raises:
         FileError: the file is not a complete export.
@@ -200,7 +200,7 @@ def _rewriting(export_file: ExportFile, mark: ImportRow) -> Rewriting:
 def _create_workspace(
     export_file: ExportFile, mark: ImportRow, claims: list[ClaimRow], owner: AccountRow
 ) -> list[str]:
-    """Create the claims and the workspace; return the e-mails of members without an account.
+    """Create the claims and the workspace; return the addresses of members without an account.
 
     Raises:
         ConflictError: another workspace has taken a claim since the import began.

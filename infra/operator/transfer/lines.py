@@ -7,7 +7,10 @@ import click
 
 FORMAT = "workspace-export"
 MAX_LINE_BYTES = 8_000_000
-"""Maximum bytes of a line. A row has up to 400 KB, and 800 KB with its part. JSON is several times as long."""
+"""Maximum bytes of a line.
+
+A row has up to 400 KB, and 800 KB with its part. JSON is several times as long.
+"""
 
 Line = dict[str, Any]
 

@@ -13,7 +13,7 @@ from chalicelib.engine.tables import IdentityRow, JsonAttribute
 class ImportRow(IdentityRow):
     """An import in progress; the row is deleted when the import is done.
 
-    ``checksum`` is that of the file. ``seed`` determines the new ids of a copy. ``slugs`` maps
+    ``checksum`` is the file's. ``seed`` determines the new ids of a copy. ``slugs`` maps
     sites' old slugs to new ones. Once ``workspace_created`` is true, only the jobs are missing.
     """
 

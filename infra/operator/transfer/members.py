@@ -27,7 +27,7 @@ def new_memberships(
 ) -> Iterator[tuple[str, MembershipRow | None]]:
     """Yield the e-mail address and the new membership of each member, except the new owner.
 
-    The membership is None if this stage has no account with that address.
+    No membership is returned if this stage has no account with that address.
     """
     for member in members:
         try:

@@ -33,7 +33,7 @@ class Claim(NamedTuple):
     target: str
 
     def __str__(self) -> str:
-        """Return the claim as text for people."""
+        """Return the claim for a message to the operator."""
         return f'{_NAMED_BY_PEOPLE.get(self.kind, self.kind.replace("-", " "))} "{self.name}"'
 
     def row(self, workspace_id: str) -> ClaimRow:

@@ -1,8 +1,8 @@
 """Rewrites ids and URLs of a workspace that is moved to another stage or copied.
 
 A new id keeps the time of the old one. All random parts are shifted by the same number, so ids of
-one millisecond stay in order. Only attributes that hold ids are rewritten. A text that merely looks
-like an id, such as an SKU of 26 capitals, stays unchanged.
+one millisecond keep their order. Only attributes that hold ids are rewritten. A string that merely
+looks like an id, such as an SKU of 26 capitals, does not change.
 """
 
 import hmac
@@ -38,12 +38,12 @@ _BEGINS = r"(?<=[\"'\s(=])"
 
 
 def is_id(text: str) -> bool:
-    """Whether a text is an id in the format of this service."""
+    """Whether a string is an id in the format of this service."""
     return _ID.fullmatch(text) is not None
 
 
 def ids_in(line: Line) -> Iterable[str]:
-    """Return the ids in a line of a file, but not those within texts that people wrote."""
+    """Return the ids in a line of a file, but not ids within strings that users wrote."""
     if "job" in line:
         return _ID.findall(repr(line["job"]))
     if "at" not in line:
@@ -96,7 +96,7 @@ class NewIds:
         return old[:_TIME] + end
 
     def rewrite_text(self, text: str) -> str:
-        """Return a text with new ids in place of the old ones."""
+        """Return a string with new ids in place of the old ones."""
         return _RUN.sub(self._replace_ids, text)
 
     def _replace_ids(self, match: re.Match[str]) -> str:
@@ -134,7 +134,7 @@ class UrlPrefixes:
 
 @dataclass
 class UrlRewriting:
-    """Replaces the platform's URLs of one stage with those of another.
+    """Replaces the platform's URLs of one stage with the URLs of another.
 
     ``slugs`` maps old slugs of sites to new ones. On a stage without a sites domain, a site is at
     the path ``/s/<slug>`` of the public URL. Links that begin with this path get the new path.
@@ -162,7 +162,7 @@ class UrlRewriting:
         self._pattern = re.compile(f"(?:{'|'.join(choices)}){_ENDS}") if choices else None
 
     def rewrite_text(self, text: str) -> str:
-        """Return a text with the new URLs."""
+        """Return a string with the new URLs."""
         if self._pattern is None:
             return text
         return self._pattern.sub(self._replacement, text)
@@ -194,7 +194,7 @@ class Rewriting:
     ids: NewIds | None
 
     def rewrite_text(self, text: str) -> str:
-        """Return a text, such as a line of the file or a page's HTML, with all changes."""
+        """Return a string, such as a line of the file or a page's HTML, with all changes."""
         text = self.urls.rewrite_text(text)
         return self.ids.rewrite_text(text) if self.ids else text
 

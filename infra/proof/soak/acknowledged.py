@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 class Chat:
     """A message to a bot, sent once or again with the same idempotency key.
 
-    ``request_ids`` are those of the attempts. ``ended`` is whether the client received the end of
+    ``request_ids`` has one id for each attempt. ``ended`` is whether the client received the end of
     the answer, with these ``tokens``: input and output.
     """
 

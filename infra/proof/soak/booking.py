@@ -1,4 +1,4 @@
-"""Clients who book, some of them the same slot at the same time, and who cancel."""
+"""Clients who book, some for the same slot at the same time, and who cancel."""
 
 import random
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class Booker:
             self._take(self.client, slot, "alone", is_public=dice.random() < 0.5)  # noqa: PLR2004  half
 
     def contest(self, dice: random.Random) -> None:
-        """Book one slot of one member of staff with several clients at once."""
+        """Book one slot of one member of staff with several clients concurrently."""
         slot = self._find(dice)
         if slot is None:
             return

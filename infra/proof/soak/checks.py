@@ -1,4 +1,4 @@
-"""Checks of the database after the load, against the answers that clients received."""
+"""Checks of the database after the load, against the responses that clients received."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -110,7 +110,7 @@ def check_chats(
 
 
 def check_counters(noun: str, stored_counts: Counter[str], records: Iterable[Sequence[str]]) -> int:
-    """Check the counters of a noun against those that its records name. Returns the records.
+    """Check the counters of a noun against the counts of its records. Returns the records.
 
     Raises:
         BrokenPromiseError: they differ.

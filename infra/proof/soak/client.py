@@ -1,4 +1,4 @@
-"""An HTTP client that repeats calls until they are answered, and at times hangs up before."""
+"""An HTTP client that repeats calls until they are responseed, and at times hangs up before."""
 
 import json
 import time
@@ -15,13 +15,13 @@ ATTEMPTS = 12
 SECONDS = 40
 PAUSE_SECONDS = 0.3
 NO_ANSWER = 599
-"""Status of a request whose connection ended before its answer."""
+"""Status of a request whose connection ended before its response."""
 UNANSWERED = frozenset({"idempotency_in_progress", "in_progress", "rate_limited"})
 """Codes of refusals after which the same call may succeed."""
 
 
 class Answer(NamedTuple):
-    """Status and ``data`` of an answer."""
+    """Status and ``data`` of a response."""
 
     status: int
     data: dict[str, Any]
@@ -38,12 +38,12 @@ class Answer(NamedTuple):
 
     @property
     def decided(self) -> bool:
-        """Whether the answer shows the outcome of the call."""
+        """Whether the response shows the outcome of the call."""
         return self.status < 500 and self.code not in UNANSWERED  # noqa: PLR2004  as above
 
 
 class Tally:
-    """Counts answers, for all clients."""
+    """Counts responses, for all clients."""
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
@@ -57,12 +57,12 @@ class Tally:
             self.kinds[kind] += 1
 
     def answered(self, status: int, code: str) -> None:
-        """Count an answer."""
+        """Count a response."""
         self.count("request")
         self.count_refusal(status, code)
 
     def count_refusal(self, status: int, code: str) -> None:
-        """Count an answer as an error or a refusal, if it is one."""
+        """Count a response as an error or a refusal, if it is one."""
         label = code if status == NO_ANSWER else f"{status} {code}"
         if status >= 500:  # noqa: PLR2004  as above
             self.count("error")
@@ -107,7 +107,7 @@ class Client:
         return Answer(answer.status, data)
 
     def leave(self, method: str, path: str, body: object, headers: Mapping[str, str]) -> None:
-        """Send a request and hang up before its answer."""
+        """Send a request and hang up before its response."""
         connection = HTTPConnection(HOST, self._port, timeout=SECONDS)
         with suppress(OSError):
             self._send(connection, method, path, body, headers)
@@ -117,8 +117,8 @@ class Client:
     def settle(self, method: str, path: str, body: object, key: str, *, leaves: bool) -> Answer:
         """Repeat a write with one idempotency key until it is decided.
 
-        With ``leaves``, the client first hangs up on the same call. The last answer is returned if
-        no attempt was decided.
+        With ``leaves``, the client first hangs up on the same call. The last response is returned
+        if no attempt was decided.
         """
         headers = {"Idempotency-Key": key}
         if leaves:
@@ -126,7 +126,7 @@ class Client:
         return self._repeat(lambda: self.once(method, path, body, headers))
 
     def read(self, path: str) -> Answer:
-        """Repeat a read until it is answered."""
+        """Repeat a read until it is responseed."""
         return self._repeat(lambda: self.once("GET", path))
 
     def tool(self, name: str, arguments: dict[str, Any]) -> Answer:
@@ -138,7 +138,7 @@ class Client:
         )
 
     def _unwrap_tool_answer(self, answer: Answer) -> Answer:
-        """Return the result of a tool as an answer of the REST API would be."""
+        """Return the result of a tool as a response of the REST API would be."""
         if not answer.ok or "result" not in answer.data:
             return answer
         result = json.loads(answer.data["result"]["content"][0]["text"])

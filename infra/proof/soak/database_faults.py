@@ -12,7 +12,7 @@ from infra.proof.soak.dice import dice
 
 NOWHERE = "http://nowhere"
 _LOST = "soak_answer_lost"
-"""Name in a request's context that marks an answer to be lost."""
+"""Name in a request's context that marks a response to be lost."""
 _WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"})
 
 
@@ -20,8 +20,8 @@ class DatabaseFaults:
     """Lets a share of the requests fail, from 0 to 1.
 
     ``throttled``, ``conflict`` and ``unreachable`` requests are not carried out. A request whose
-    answer is ``lost`` is carried out, and ends like one that times out, but at once. Faults take
-    the place of an answer, so botocore repeats none of these requests.
+    response is ``lost`` is carried out, and ends like one that times out, but immediately. Faults
+    take the place of a response, so botocore repeats none of these requests.
     """
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ CLIENTS = 8
 RATE = 6.0
 """Pieces of work in a second, of all clients together. A piece takes one to nine requests."""
 LEAVES = 0.05
-"""Share of the writes whose client hangs up before the answer, and then repeats the call."""
+"""Share of the writes whose client hangs up before the response, and then repeats the call."""
 READS = (
     "/api/products/list?size=20",
     "/api/products/list?q=soak&sort=price",

@@ -1,8 +1,8 @@
 """The process under test, which is the service of ``make dev`` with faults and a moved clock.
 
-It runs as a program of its own, so that its memory, files and threads are those of the service
-alone. The route ``CONTROL`` exists only here. It sets the share of faults and runs the scheduled
-jobs at a later time.
+It runs as a program of its own, so that its memory, files and threads can be measured separately.
+The route ``CONTROL`` exists only here. It sets the share of faults and runs the scheduled jobs at a
+later time.
 """
 
 import json
@@ -35,7 +35,7 @@ ROUNDS = 60
 
 
 class Control:
-    """Answers the soak's own requests, and always returns the state of the process."""
+    """Responds to the soak's own requests, and always returns the state of the process."""
 
     def __init__(self, faults: DatabaseFaults) -> None:
         self._faults = faults

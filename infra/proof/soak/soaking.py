@@ -25,11 +25,12 @@ FAULTS = 0.02
 """Share of the requests to the database, to the model and to the webhooks' receiver that fail."""
 WORLDS = 2
 OVERHEAD_MINUTES = 1.5
-"""Part of the time for the start, the jobs and the checks. A run of a minute takes half of it."""
+"""Part of the time for the start, the jobs and the checks. A run of a minute takes half of this
+time."""
 TOP_UP_SECONDS, TOP_UP = 20.0, 12_345
 OUTAGE_SECONDS, OUTAGE_AT = 14.0, 0.6
 """Length of the time without a database, and when it begins, as a share of the load. Answers that
-end then cannot be settled, so that their holds stay open until their jobs close them."""
+end then cannot be settled, so that their holds are open until their jobs close them."""
 AHEAD_MINUTES = (15, 24 * 60)
 """Times at which the jobs run after the load: when holds are recovered, and when webhooks rest."""
 ROOM = Room(memory=10, files=16, threads=4, temporary=0, blocks=30_000)
@@ -116,7 +117,7 @@ class _Soak:
         }
 
     def _load(self, seconds: float) -> tuple[list[Acknowledged], list[Sample]]:
-        """Load with faults, and return the answers that clients received, and the samples."""
+        """Load with faults, and return the responses that clients received, and the samples."""
         self._service.control(faults=FAULTS)
         self._others.share = FAULTS
         self._watch.start()
@@ -182,7 +183,7 @@ class _Soak:
             timer.join()
 
     def _run_jobs(self, ahead_minutes: int) -> dict[str, Any]:
-        """Run the jobs at a later time, and require that none stays due."""
+        """Run the jobs at a later time, and require that none is left."""
         began = time.monotonic()
         state = self._service.control(aheadMinutes=ahead_minutes)
         require(not state["due"], f"jobs stay due {ahead_minutes} minutes later: {state}")

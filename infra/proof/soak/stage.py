@@ -108,7 +108,7 @@ def service(stack: LocalStack) -> Iterator[Service]:
 
 
 def _pid(port: int, process: Any, output: IO[bytes]) -> int:  # noqa: ANN401  a generic class
-    """Wait until the service answers. Returns the id of its process.
+    """Wait until the service responds, and return the id of its process.
 
     Raises:
         RuntimeError: it does not start.

@@ -32,7 +32,7 @@ CODE = "/moto-code/"
 ACCOUNT_SETTINGS = "/2016-08-19/account-settings"
 """Actions of Lambda that moto does not support."""
 TENANTS = "/2020-05-31/distribution-tenants"
-"""CloudFront's list of tenants, which moto does not have. There are none."""
+"""CloudFront's list of tenants, which moto does not have. The list is empty."""
 CONCURRENCY = int(os.environ.get("CONCURRENCY", "1000"))
 
 
@@ -153,7 +153,7 @@ called: set[str] = set()
 
 
 def record_calls_of_chalice() -> None:
-    """Have moto record each call of Chalice before it is answered."""
+    """Have moto record each call of Chalice before responding."""
     dispatch = BaseResponse.call_action
 
     def call_action(self: Any) -> Any:

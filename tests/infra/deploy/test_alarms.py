@@ -245,7 +245,7 @@ def dimensions(alarm: str, name: str) -> set[str]:
     [("FunctionErrors", FUNCTIONS), ("FunctionThrottles", {API, "chat-stream"})],
 )
 def test_every_function_has_alarms(alarm: str, functions: Iterable[str]) -> None:
-    """Few runs of the scheduled functions overlap, so a waiting run is no reason for an alarm."""
+    """Few runs of the scheduled functions overlap, so a waiting run does not need an alarm."""
     assert dimensions(alarm, "FunctionName") == {
         function_name("${Stage}", function) for function in functions
     }

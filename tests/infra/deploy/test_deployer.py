@@ -52,7 +52,8 @@ LEFT_OUT = (
     r"ses:PutConfigurationSet(?!Suppression)\w+|AWS::SES::\w+ iam:.*",
     r"secretsmanager:\w*Replicat\w*|sns:PutDataProtectionPolicy",
 )
-"""Actions of AWS's schemas that no stack needs, each alone or after the type of the resource."""
+"""Actions of AWS's schemas that no stack needs, each by itself or after the type of the
+resource."""
 
 
 def required(kind: str) -> set[str]:

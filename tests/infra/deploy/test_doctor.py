@@ -147,7 +147,7 @@ class TestMachine:
 
 
 class Client:
-    """A boto3 client that answers or refuses, as the test defines."""
+    """A boto3 client that returns responses or errors, as the test defines."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers = answers

@@ -1,7 +1,7 @@
 """Every kind of job and every type of events, in processes that have only the unpacked zip.
 
 Each test creates the row of a job as the product does. Most rows are left by a process that dies
-before it has done the work. A fresh process then runs the handler that Lambda calls, so that it has
+before the end of its work. A fresh process then runs the handler that Lambda calls, so that it has
 imported no module for another kind. It reaches the database of the test, S3 and SES over HTTP.
 """
 
@@ -72,7 +72,7 @@ def stage(
     built: package.Package,
     reload_settings: Callable[[], None],
 ) -> Iterator[Stage]:
-    """A stage whose objects, mails and hosts are those of AWS."""
+    """A stage that uses AWS for objects, e-mail and hosts."""
     mails = ses_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"]
     mails.verify_email_identity(AS_ON_AWS["MAIL_FROM"])
     store = boto3.client("s3")

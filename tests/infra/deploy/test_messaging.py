@@ -32,7 +32,7 @@ DESTINATION = {
 
 
 class Ses:
-    """SES as the doctor reads it. A text is the code of an error."""
+    """SES as the doctor reads it. A string is the code of an error."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers: dict[str, Any] = {

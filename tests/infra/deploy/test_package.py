@@ -284,7 +284,8 @@ NO_AWS = {**ENVIRONMENT, **FUNCTION, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
 
 @pytest.fixture(scope="module")
 def function(built: package.Package, task: Path) -> Iterator[Lambda]:
-    """The function of all routes. No AWS answers it: make test-deployed runs it on one."""
+    """The function of all routes. This test has no AWS. ``make test-deployed`` runs the function on
+    one."""
     with Lambda(task, built.python.path, NO_AWS) as running:
         yield running
 

@@ -19,7 +19,7 @@ MODELS = {
     "arn:aws:bedrock:*::foundation-model/*",
     "arn:aws:bedrock:eu-central-1:123456789012:inference-profile/*",
 }
-"""AWS's models, and the inference profiles of the account for them."""
+"""AWS's models, and the inference profiles of the account for these models."""
 
 HOSTS = {"NewHosts", "HostTags", "Hosts", "Certificates"}
 """Statements on CloudFront and its certificates, which are in no region."""

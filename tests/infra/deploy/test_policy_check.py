@@ -23,7 +23,7 @@ TEST = "tests/test_bread.py::test_is_baked"
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[Use, str]:
-    """The calls recorded during the test, separate from those that the suite records."""
+    """The calls recorded during the test, separate from the suite's record."""
     uses: dict[Use, str] = {}
     monkeypatch.setattr(aws_calls, "USES", uses)
     return uses

@@ -114,7 +114,7 @@ def test_a_script_that_is_not_the_widget_fails_the_smoke_test() -> None:
 
 
 class Broken(BaseHTTPRequestHandler):
-    """A server that returns the same answer to every request."""
+    """A server that returns the same response to every request."""
 
     status, headers_, body, pause = 200, {"Content-Type": "text/html"}, b"<h1>It works!</h1>", 0.0
     pieces: tuple[bytes, ...] = ()
@@ -179,7 +179,7 @@ def test_unreachable_url_fails_every_check_without_a_traceback() -> None:
 
 
 def test_default_answers_of_api_gateway_fail() -> None:
-    """API Gateway's default answer, which contains the key, fails the check."""
+    """API Gateway's default response, which contains the key, fails the check."""
     body = (
         b'{"message": "\'Bearer svc_live_0\' not a valid key=value pair in Authorization header"}'
     )
@@ -232,7 +232,7 @@ def test_answer_that_is_no_stream_fails(
     now = [0.0]
 
     def buffered(handler: Broken) -> None:
-        """Collect an answer and send it at its end, as a buffering proxy does."""
+        """Collect a response and send it at its end, as a buffering proxy does."""
         now[0] += 0.3
         handler.answer()
 

@@ -80,7 +80,7 @@ def test_each_function_has_a_suitable_timeout(stage: str) -> None:
 def test_checked_in_config_has_no_values_of_an_account_or_a_shell(
     stage: str,
 ) -> None:
-    """``chalice local`` would replace a developer's own values by those in the file."""
+    """``chalice local`` would replace a developer's own values by values of the file."""
     assert CHECKOUT["stages"][stage] == {}
     assert "environment_variables" not in CHECKOUT
     assert set(stage_config.DEPLOYED) == EVERYWHERE

@@ -391,7 +391,7 @@ def bind_proven(stage: Stage) -> None:
 
 @contextmanager
 def cloudfront(stage: Stage, *answers: Answer) -> Iterator[Server]:
-    """Run a CloudFront that answers a script. moto's has no tenants of a distribution."""
+    """Run a CloudFront with scripted responses. moto's has no tenants of a distribution."""
     server = Server(*answers)
     stage.variables["AWS_ENDPOINT_URL_CLOUDFRONT"] = f"http://127.0.0.1:{server.port}"
     yield server

@@ -61,7 +61,7 @@ class KilledError(BaseException):
 
 
 class SesInbox(Inbox):
-    """The mails that moto's SES has accepted."""
+    """The messages that moto's SES has accepted."""
 
     @property
     def mails(self) -> list[EmailMessage]:
@@ -123,7 +123,7 @@ class Stage:
         """Create a webhook on loopback, and return its id.
 
         The service sends there only on a developer's machine, so the process gets the variables of
-        one. Its modules are still those of the zip.
+        one. Its modules still come from the zip.
         """
         local = {
             "OBJECT_STORE": f"file://{OBJECTS}",
@@ -162,7 +162,7 @@ def delete_all_jobs_except(kept_jobs: Collection[JobRow]) -> None:
 
 
 def run_jobs_here(*kinds: str) -> None:
-    """Run the jobs of some kinds in this process, to get those that follow them."""
+    """Run the jobs of some kinds in this process, to get the jobs that follow."""
     for kind in kinds:
         for job in waiting_jobs(kind):
             JOB_HANDLERS[kind](job)
@@ -170,7 +170,7 @@ def run_jobs_here(*kinds: str) -> None:
 
 
 def killed_before_commit(stage: Stage, call: Callable[[], object]) -> None:
-    """Run a call in a process that is killed before it commits."""
+    """Run a call in a process that is killed before its commit."""
 
     def die(*_: object) -> None:
         raise KilledError

@@ -49,7 +49,7 @@ PATHS: dict[str, Callable[[Api], str]] = {
         f"/api/agents/{api.get('/api/agents/list')['agents'][0]['id']}/knowledge"
     ),
 }
-"""Paths of the list operations that have an id in them."""
+"""Paths of the list operations with an id."""
 
 
 def home_page(api: Api) -> str:

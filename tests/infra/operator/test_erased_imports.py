@@ -25,7 +25,7 @@ PEOPLE = {
     "bob@example.com": ["And rolls?"],
     "kim@example.com": ["kim@"],
 }
-"""People of the workspace, with texts that only their records contain."""
+"""Clients of the workspace, with strings that only their records contain."""
 
 
 def erase(workspace: str, email: str) -> None:

@@ -168,7 +168,7 @@ def test_no_text_changes_in_a_spreadsheet(
 
 
 class TestTablesOfFormerExports:
-    """Their codes were not marked as text."""
+    """Their codes were not marked as strings."""
 
     @pytest.fixture
     def products(self, api: Api) -> list[dict[str, Any]]:

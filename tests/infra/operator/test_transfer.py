@@ -267,19 +267,19 @@ class TestCopy:
 
 
 def _but_for_the_slug(answers: dict[str, Any]) -> Any:
-    """Return answers without the sizes that depend on the slug and the domain."""
+    """Return responses without the sizes that depend on the slug and the domain."""
     text = json.dumps(answers, sort_keys=True, ensure_ascii=False)
     text = re.sub(r"/s/bakery(-2)?", "/s/bakery", text)
     return json.loads(re.sub(r'"htmlBytes": \d+', '"htmlBytes": 0', text))
 
 
 def ids_of(rows: dict[str, Any]) -> set[str]:
-    """Return the ids in the keys of rows, except those of accounts."""
+    """Return the ids in the keys of rows, except ids of accounts."""
     return {ulid for key in rows if "#MEMBER/" not in key for ulid in ID.findall(key)}
 
 
 def new_ids(workspace: str, copy: str) -> Callable[[str], str]:
-    """Return a function that replaces ids of the original by those of the copy."""
+    """Return a function that replaces ids of the original by ids of the copy."""
     step = int(ULID.from_str(copy)) - int(ULID.from_str(workspace))
     old = ids_of(rows_of(workspace))
     renamed_ids = {old_id: str(ULID.from_int(int(ULID.from_str(old_id)) + step)) for old_id in old}

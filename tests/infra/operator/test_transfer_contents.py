@@ -1,4 +1,4 @@
-"""The rows that an export contains, and the changes that an import makes to them."""
+"""The rows that an export contains, and the changes that an import makes to these rows."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The faults of the soak reach the service as those of DynamoDB do."""
+"""The faults of the soak reach the service as DynamoDB's faults do."""
 
 from collections.abc import Iterator
 from contextlib import suppress

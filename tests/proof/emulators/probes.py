@@ -41,7 +41,7 @@ class Table:
         )
 
     def put(self, sk: str = "a", pk: str = "p", **more: Any) -> Any:
-        """Put an item; values are texts unless they are in DynamoDB's JSON."""
+        """Put an item; values are strings unless they are in DynamoDB's JSON."""
         return self.client.put_item(TableName=TABLE, Item=item(sk, pk, **more))
 
     def get(self, sk: str = "a", **options: Any) -> Item | None:
@@ -116,7 +116,7 @@ def _keys(partition: str, sort: str) -> Sequence[Item]:
 
 
 def token_repeated(table: Table) -> str:
-    token = str(uuid4())  # DynamoDB Local remembers those of other probes.
+    token = str(uuid4())  # DynamoDB Local keeps the tokens of other probes.
     for _ in range(2):
         table.transact(add(), ClientRequestToken=token)
     return f"carried out {(table.get() or {})['n']['N']} times"

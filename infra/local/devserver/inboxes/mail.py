@@ -1,4 +1,4 @@
-"""Development pages at ``/dev/mail`` with the e-mails of ``MAIL=file``."""
+"""Development pages at ``/dev/mail`` with the messages of ``MAIL=file``."""
 
 import re
 from email import message_from_bytes, policy
@@ -17,9 +17,9 @@ from infra.local.devserver.api_gateway import LocalRoute
 
 PATH = "/dev/mail"
 SHOWN = 200
-"""Mails in the list, newest first."""
+"""Messages in the list, newest first."""
 SANDBOX = "allow-popups allow-popups-to-escape-sandbox"
-"""Sandbox of the HTML part of a mail. It may open links in a new tab."""
+"""Sandbox of the HTML part of an e-mail. Links may open links in a new tab."""
 _ROUTE = re.compile(r"([A-Za-z0-9_-]{1,200})(?:/(html|source|[0-9]{1,3}))?")
 _HTML_PART = {
     **inboxes.PAGE_HEADERS,
@@ -29,7 +29,7 @@ _HTML_PART = {
 
 
 def read(request: HttpRequest) -> HttpResponse:
-    """Return the list, a mail, its HTML part, its source, or an attachment by its number."""
+    """Return the list, an e-mail, its HTML part, its source, or an attachment by its number."""
     if request.method not in {"GET", "HEAD"}:
         raise MethodNotAllowedError("Mail is read with GET.", headers={"Allow": "GET, HEAD"})
     if settings().mail != "file":
@@ -59,7 +59,7 @@ def read(request: HttpRequest) -> HttpResponse:
 
 
 def _newest() -> list[dict[str, object]]:
-    """Return id and message of the newest mails."""
+    """Return id and message of the newest messages."""
     files = Path(settings().mail_folder).glob(f"*{SUFFIX}")
     newest = sorted(files, key=lambda file: file.stat().st_mtime_ns, reverse=True)[:SHOWN]
     return [{"id": file.stem, "headers": _headers(_parsed(file.read_bytes()))} for file in newest]

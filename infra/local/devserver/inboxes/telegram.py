@@ -87,7 +87,7 @@ class Chat:
             return list(self._updates)
 
     def webhook(self, _: dict[str, Any]) -> object:
-        """Return that there is no webhook, so that the service asks for updates."""
+        """Report that no webhook is set, so that the service asks for updates."""
         return {"url": "", "pending_update_count": len(self._updates)}
 
     def _add(self, text: str, *, is_ours: bool) -> None:
@@ -105,7 +105,7 @@ METHODS = {
 
 
 def serve(request: HttpRequest) -> HttpResponse:
-    """Answer a method of the Bot API, show the chat, or add what the developer writes."""
+    """Respond to a method of the Bot API, show the chat, or add what the developer writes."""
     if match := _METHOD.fullmatch(request.path["proxy"]):
         return _method(request, *match.groups())
     if request.path["proxy"] not in {"", BOT}:

@@ -1,6 +1,6 @@
 """A receiver of webhooks in development, at ``/dev/webhooks``.
 
-The demo has a webhook that leads to it. A page shows the requests, and whether the signature of
+The demo has a webhook with this URL. A page shows the requests, and whether the signature of
 each is right. Requests are kept until the process ends.
 """
 
@@ -27,7 +27,7 @@ KEPT = 50
 class Received(NamedTuple):
     """A request.
 
-    ``verified`` is None if the webhook's secret is not known here.
+    ``verified`` can be None, if the webhook's secret is not known here.
     """
 
     at: str
@@ -40,7 +40,7 @@ received: deque[Received] = deque(maxlen=KEPT)
 
 
 def serve(request: HttpRequest) -> HttpResponse:
-    """Take a request of a webhook, or show those that came, newest first."""
+    """Take a request of a webhook, or show the received ones, newest first."""
     match request.method:
         case "GET" | "HEAD":
             return inboxes.page("webhooks.html", received=list(reversed(received)))

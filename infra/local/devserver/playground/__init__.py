@@ -26,7 +26,7 @@ _HEADERS = {
     "require-trusted-types-for 'script'; trusted-types widget-address",
     "X-Content-Type-Options": "nosniff",
 }
-"""A strict policy. The widget must work under it."""
+"""A strict policy. The widget must work under this policy."""
 
 
 def read(request: HttpRequest) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""A running local stack, and the processes that belong to it."""
+"""A running local stack, and its processes."""
 
 import itertools
 import json
@@ -84,7 +84,7 @@ class RunningStack:
         return self
 
     def healthy(self) -> bool:
-        """Whether the service answers."""
+        """Whether the service responds."""
         try:
             return requests.get(f"{self.url}/api/health", timeout=PATIENCE).ok
         except requests.RequestException:

@@ -71,7 +71,7 @@ class EditedStack:
 
     @property
     def version(self) -> str:
-        """Return the version in the service's answer, or an empty text while it does not answer."""
+        """Return the version in the service's response, or "" while no response comes."""
         try:
             answer = requests.get(f"{self.run.url}/api/health", timeout=PATIENCE)
         except requests.RequestException:

@@ -82,7 +82,8 @@ class TestPersistence:
 
 
 def write_until_killed(run: RunningStack, pid: int) -> set[str]:
-    """Create sites in four threads and kill a process meanwhile. Return the acknowledged titles."""
+    """Create sites in four threads and kill a process during the writes. Return the acknowledged
+    titles."""
     acknowledged: set[str] = set()
     headers = {"Authorization": f"Bearer {run.key}"}
 
