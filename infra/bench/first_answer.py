@@ -142,8 +142,8 @@ class _Body(NamedTuple):
 
 def _answer(key: dict[str, Any], operation: str, request: dict[str, Any]) -> dict[str, Any]:
     """Return the response of a database with one row."""
-    key_names = request.get("Key", {})
-    stored_key = key if key and all(key[name] == key_names[name] for name in key_names) else {}
+    requested_key = request.get("Key", {})
+    stored_key = key if key and all(key[name] == requested_key[name] for name in requested_key) else {}
     if operation == "UpdateItem":
         return {"Attributes": stored_key or {"taken": {"N": "1"}}}
     if operation == "GetItem":

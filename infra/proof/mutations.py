@@ -201,11 +201,11 @@ def _prepare(folder: Path, suite: Suite) -> Path:
         "use_git_change_detection": False,
     }
     lines = [f"{name} = {json.dumps(value)}" for name, value in options.items()]
-    equivalent_changes, section, before_section = (
+    before_section, section, after_section = (
         (ROOT / "pyproject.toml").read_text().partition("[tool.mutmut]\n")
     )
     (folder / "pyproject.toml").write_text(
-        "\n".join([equivalent_changes + section.strip(), *lines, before_section])
+        "\n".join([before_section + section.strip(), *lines, after_section])
     )
     (folder / "state").write_text(state)
     return folder
@@ -222,7 +222,7 @@ def _read(mutants: Path, path: str) -> Iterator[Outcome]:
         return
     lines = file.read_text().splitlines()
     spans = json.loads(Path(f"{file}.spans").read_text())["spans"]
-    after_section, seen = equivalents(), Counter[tuple[str, str]]()
+    equivalent_changes, seen = equivalents(), Counter[tuple[str, str]]()
     codes = json.loads(Path(f"{file}.meta").read_text())["exit_code_by_key"]
     for key, code in codes.items():
         name = key.rpartition(".")[2]
@@ -242,7 +242,7 @@ def _read(mutants: Path, path: str) -> Iterator[Outcome]:
         outcome = {"module": path, "function": function, "change": change}
         outcome["outcome"] = FATES.get(code, "timed out")
         if outcome["outcome"] == SURVIVED and (
-            reason := after_section.get((path, function, change))
+            reason := equivalent_changes.get((path, function, change))
         ):
             outcome |= {"outcome": EQUIVALENT, "reason": reason}
         yield outcome

@@ -207,5 +207,5 @@ PART = Part(
 )
 
 if __name__ == "__main__":
-    differences = _against(os.environ["BASE_URL"], os.environ["API_KEY"])
-    Path(sys.argv[1]).write_text(json.dumps(differences))
+    findings = _against(os.environ["BASE_URL"], os.environ["API_KEY"])
+    Path(sys.argv[1]).write_text(json.dumps(findings))

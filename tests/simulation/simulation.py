@@ -112,7 +112,7 @@ class Simulation:
         lock = partial(SimulatedLock, schedule)
         looking = _Chains()
         forget()  # What an earlier test has left may be valid for longer than this simulation.
-        dict(JOB_HANDLERS)  # A module that is imported during a schedule would draw from the entropy.
+        dict(JOB_HANDLERS)  # A module imported during a schedule would draw from the entropy.
         with pytest.MonkeyPatch.context() as patch, clock.using(self.time):
             patch.setattr(deadline, "monotonic", lambda: schedule.now)
             patch.setattr(jobs, "monotonic", lambda: schedule.now)

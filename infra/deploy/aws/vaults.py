@@ -50,10 +50,10 @@ def ensure(account: Account, stage: str, backup_region: str, progress: Progress)
 
 def standing(account: Account, stage: str, backup_region: str) -> list[str]:
     """Return the vaults that exist, as lines for the operator."""
-    name, points = vault_name(stage), []
+    name, lines = vault_name(stage), []
     for region in filter(None, (account.region, backup_region)):
         # Describing a missing vault is answered with AccessDeniedException.
         pages = account.client("backup", region).get_paginator("list_backup_vaults").paginate()
         if any(vault["BackupVaultName"] == name for p in pages for vault in p["BackupVaultList"]):
-            points.append(f"AWS::Backup::BackupVault {name} ({region})")
-    return points
+            lines.append(f"AWS::Backup::BackupVault {name} ({region})")
+    return lines

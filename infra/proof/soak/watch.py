@@ -114,11 +114,11 @@ def require_flat(samples: list[Sample], room: Room) -> dict[str, tuple[float, fl
         BrokenPromiseError: a measure has grown by more than its room.
     """
     averages = {}
-    for name, room_left in room._asdict().items():
+    for name, limit in room._asdict().items():
         first, last = averages[name] = quarters(
             [float(getattr(sample, name)) for sample in samples]
         )
-        if last - first > room_left:
-            msg = f"{name} grew from {first:g} to {last:g}, and at most {room_left:g} more is flat"
+        if last - first > limit:
+            msg = f"{name} grew from {first:g} to {last:g}, and at most {limit:g} more is flat"
             raise BrokenPromiseError(msg)
     return averages
