@@ -143,7 +143,8 @@ class _Body(NamedTuple):
 def _answer(key: dict[str, Any], operation: str, request: dict[str, Any]) -> dict[str, Any]:
     """Return the response of a database with one row."""
     requested_key = request.get("Key", {})
-    stored_key = key if key and all(key[name] == requested_key[name] for name in requested_key) else {}
+    is_row = bool(key) and all(key[name] == requested_key[name] for name in requested_key)
+    stored_key = key if is_row else {}
     if operation == "UpdateItem":
         return {"Attributes": stored_key or {"taken": {"N": "1"}}}
     if operation == "GetItem":

@@ -27,6 +27,7 @@ CHANGES = ("Creating", "Updating", "Deleting")
 def configure(account: Account, stage: str, facts: StageFacts, folder: Path, root: Path) -> None:
     """Write the stage's config, which contains secrets, and its policies into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
+    # The config contains secrets of the stage, such as the edge's secret.
     folder.chmod(0o700)
     target = policies.Target(account.region, account.id)
     stage_config.write(folder, stage, facts, target, root)
@@ -74,6 +75,8 @@ def put(  # noqa: PLR0913  what Chalice deploys, and where
         click.ClickException: Chalice failed, or has deployed another zip than the checked one.
     """
     with progress.step("Functions and API (chalice deploy)"):
+        # Chalice would create every resource again if its record of deployed resources were
+        # missing.
         chalice_state.write(project, stage, chalice_state.existing(account, stage))
         arguments = (
             "deploy",
@@ -102,6 +105,7 @@ def _verify(account: Account, resources: list[chalice_state.Resource], project: 
     ours = base64.b64encode(hashlib.sha256(zipped.read_bytes()).digest()).decode()
     client = account.client("lambda")
     for function in chalice_state.functions(resources):
+        # Chalice packs again if any file of the copy has changed since its cached zip.
         if client.get_function_configuration(FunctionName=function)["CodeSha256"] != ours:
             msg = (
                 f"{function} does not have the zip that was checked: Chalice packed another. "
@@ -128,4 +132,5 @@ def set_addresses(
             client.update_function_configuration(
                 FunctionName=function, Environment={"Variables": variables}
             )
+            # Lambda refuses another update while one is in progress (ResourceConflictException).
             client.get_waiter("function_updated_v2").wait(FunctionName=function)

@@ -65,8 +65,10 @@ class Deployment:
                 and the next run continues from there.
         """
         source = self._source(allow_dirty=options.allow_dirty)
+        # A stage's names are the same in each region, so a second region would get a second stage.
         require_same_region(self.account, self.stage)
         self._check_choices(options.choices)
+        # The lock lies in the bucket of the data stack, so a first deployment has no lock yet.
         data = self.stack("data")
         with ExitStack() as locks:
             old_outputs = data.outputs()
@@ -110,6 +112,7 @@ class Deployment:
                 builder = package.environment(interpreter, self.root / "build", requirements)
                 code.configure_release(self.stage, facts, project, release)
             resources = self._put(builder, project, release)
+            # The release is promoted last, so that a failed rollback can be repeated.
             releases.promote(store, release)
         return self._result(release, resources, self.stack("edge").outputs() or {}, facts)
 
@@ -217,6 +220,7 @@ class Deployment:
         """Hold the lock until the end, and start no further step once it is lost."""
         lock = locks.enter_context(locked(store, break_lock=break_lock))
         self.progress.before_step = lock.check
+        # A later step of the same process holds no lock and must not be checked.
         locks.callback(setattr, self.progress, "before_step", lambda: None)
 
     def _put_backups(self, choices: Mapping[str, str], data: Mapping[str, str]) -> None:
@@ -261,6 +265,7 @@ class Deployment:
             )
             chalice_folder = built.project / ".chalice"
             code.configure(self.account, self.stage, facts, chalice_folder, self.root)
+        # The release is stored before any function runs its code, so a rollback always finds it.
         with self.progress.step("Release"):
             release = releases.keep(
                 self.store(outputs), built, source, facts.table_prefix, self.root

@@ -51,11 +51,14 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
     }
     others: list[str] = []
     with ExitStack() as locks:
+        # The lock is an object of the bucket. Without a bucket, an earlier run has deleted the
+        # code.
         if _bucket_stands(account, outputs["BucketName"]):
             deployment.lock(locks, store, break_lock=break_lock)
             others = _tables_of_others(deployment)
             second = deployment.stack("data").parameters().get("BackupRegion", "")
             others += vaults.standing(account, deployment.stage, second)
+            # The report names resources that outlive the stage, because they cost money.
             remains["kept"] += others
             _delete_stacks(deployment, "alarms")
             _delete_tenants(deployment)
@@ -157,6 +160,7 @@ def _back_up(account: Account, resources: dict[str, str], progress: Progress) ->
     """
     client, backups = account.client("dynamodb"), []
     for table in _resources_of_kind(resources, "AWS::DynamoDB::Table"):
+        # A second run backs up again, so the name has the time.
         name = f"{table}-{clock.now():%Y%m%dT%H%M%SZ}"
         with suppress(client.exceptions.TableNotFoundException):
             answer = client.create_backup(TableName=table, BackupName=name)
@@ -205,6 +209,7 @@ def _delete_bucket(account: Account, bucket: str) -> None:
                 {"Key": version["Key"], "VersionId": version["VersionId"]} for version in versions
             ]
             if objects:
+                # S3 deletes a bucket only if it has no versions and no delete markers.
                 client.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
         client.delete_bucket(Bucket=bucket)
     except ClientError as error:

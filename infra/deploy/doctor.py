@@ -199,11 +199,13 @@ def wheels(stage: str, root: Path) -> Finding:
         return Finding("wheels", ok=False, text=f"Could not be found out: {error.message}")
     machine = package.MACHINES[architecture]
     platforms = [f"manylinux2014_{machine}"]
+    # pip accepts only the named platforms, so each older glibc is named as well.
     platforms += [f"manylinux_{GLIBC[0]}_{minor}_{machine}" for minor in range(17, GLIBC[1] + 1)]
     with TemporaryDirectory() as folder:
         requirements = Path(folder, "requirements.txt")
         requirements.write_text("".join(package.shipped_requirements(root)))
         shutil.copy(root / "constraints.txt", folder)
+        # A dry run of pip resolves for Lambda's platform without a Python of that platform.
         options = ["--quiet", "--dry-run", "--ignore-installed", "--only-binary", ":all:"]
         options += [
             "--target",
@@ -236,6 +238,7 @@ def _bucket(account: Account, stage: str) -> tuple[bool, str]:
     except ClientError as error:
         if code(error) in ABSENT:
             return True, f"{name} is free"
+        # S3 responds with 403 for a bucket of another account, and also without the right to look.
         if code(error) in TAKEN:
             return False, (
                 f"The bucket {name} is another account's, or not to be seen with these "
@@ -326,6 +329,7 @@ def _principal(iam: Any, arn: str) -> str | None:  # noqa: ANN401  boto3's own
     """
     kind, _, name = arn.split(":", 5)[5].partition("/")
     if kind == "assumed-role":
+        # A session's name follows its role's name, and IAM simulates only the role.
         role: str = iam.get_role(RoleName=name.split("/")[0])["Role"]["Arn"]
         return role
     return arn if kind == "user" else None

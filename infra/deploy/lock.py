@@ -109,6 +109,7 @@ def _runs(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
+    # The process exists, but belongs to another user.
     except PermissionError:
         return True
     return True

@@ -106,6 +106,7 @@ def unpack(store: Store, release: Release, project: Path) -> None:
     archive = project.with_suffix(".tar.gz")
     store.download(KEY, release.version, archive)
     with tarfile.open(archive) as tar:
+        # The filter refuses paths outside the folder (PEP 706), even if the archive was replaced.
         tar.extractall(project, filter="data")
 
 
@@ -159,6 +160,7 @@ def previous(store: Store) -> Release:
         click.ClickException: no such release is stored.
     """
     stored_releases = list_releases(store)
+    # Ids begin with the time of the release, so they can be compared.
     older = [release for release in stored_releases[1:] if release.id < stored_releases[0].id]
     if not older:
         raise click.ClickException("There is no release before the one that runs.")

@@ -216,6 +216,7 @@ def _chat(target: Target) -> str:
         answer.encoding = "utf-8"
         events = [
             (time.monotonic() - began, json.loads(line.removeprefix("data: ")))
+            # A larger chunk would collect several events, and their times would be equal.
             for line in answer.iter_lines(chunk_size=1, decode_unicode=True)
             if line.startswith("data: ")
         ]
@@ -257,6 +258,7 @@ def _probe(target: Target) -> str:
 def _tools(target: Target) -> str:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     url, headers = f"{target.url}/api/mcp", {"Accept": "application/json, text/event-stream"}
+    # The first call has no key, because clients of MCP discover the sign-in by the refusal.
     answer = _send("POST", url, json=message, headers=headers)
     _failure(answer, {401}, {"unauthorized"})
     _challenge(target, answer)

@@ -33,6 +33,7 @@ def watch_sources() -> None:
     Call it before the service is imported, so that changes during the import count. Without
     autoreload, the function does nothing, because no worker runs.
     """
+    # Chalice sets this variable for the worker that it restarts.
     if "CHALICE_WORKER" not in os.environ:
         return
     supervisor.end_with(_parent())
@@ -54,6 +55,8 @@ def read_sources(root: Path = ROOT) -> Sources:
         for file in files:
             with suppress(OSError):  # It has just been removed, or is a dangling link of an editor.
                 stat = file.stat()
+                # Time and size are compared and not contents, because the files are read twice a
+                # second.
                 sources[str(file.relative_to(root))] = (stat.st_mtime_ns, stat.st_size)
     return sources
 

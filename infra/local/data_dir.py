@@ -100,6 +100,8 @@ def _write(path: Path, value: dict[str, Any]) -> None:
     """Replace a file atomically by one that only its owner may read."""
     temporary = path.with_suffix(".new")
     temporary.unlink(missing_ok=True)
+    # The mode is set on creation, so no other user can open the file before a chmod.
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
         json.dump(value, stream, indent=2)
+    # Readers see the old or the new file, but never a part of one.
     temporary.replace(path)

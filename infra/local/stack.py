@@ -196,6 +196,7 @@ def _start_database(folder: Path, started: ExitStack) -> OpenDatabase:
     except DynamoDBLocalMissingError as error:
         server = dynamodb.start_stand_in()
         note = f"IN MEMORY (moto's server): it will NOT survive a restart. {error}"
+    # The exit stack closes in reverse order, so the database stops after the service.
     started.callback(server.stop)
     return OpenDatabase(server.endpoint, note, server)
 
@@ -215,6 +216,7 @@ def database_by_hand(stack: LocalStack, command: int) -> OpenDatabase:
     keeper: subprocess.Popen[bytes] | None = None
     deadline = time.monotonic() + START_SECONDS
     while True:
+        # A keeper that ended without an error has found the database of another local stack.
         if keeper is not None and (status := keeper.poll()) is not None:
             if status:
                 raise SetupError("the database did not start; the reason is above.")

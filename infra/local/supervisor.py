@@ -37,7 +37,10 @@ def spawn(
     ``end_leftover``. ``output`` receives its output; the default is the terminal.
     """
     return subprocess.Popen(
+        # ``-I`` ignores PYTHONPATH and the current folder, so no module of the project is imported
+        # here.
         [sys.executable, "-I", __file__, label, *command],
+        # The pipe ends when this process dies for any reason, even by SIGKILL.
         stdin=subprocess.PIPE,
         stdout=output,
         stderr=output,
@@ -60,9 +63,11 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 def end_leftover(pid: int, label: str) -> bool:
     """Kill a process of an earlier run if its label matches, and return whether it was killed."""
+    # The system may have given the id to another process since.
     if f" {__file__} {label} " not in command_line(pid):
         return False
     try:
+        # The group contains the supervisor and its command.
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
         return False
@@ -131,6 +136,7 @@ def main() -> int:
     except KeyboardInterrupt:
         child.terminate()
         status = child.wait()
+    # Shells report the death by a signal as 128 and the signal's number.
     return status if status >= 0 else 128 - status
 
 

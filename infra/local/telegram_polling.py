@@ -53,6 +53,7 @@ def answer_updates(offset: int, wait: int = telegram.POLL_SECONDS) -> int:
     """
     for update in telegram.updates(offset, wait):
         reply = telegram_chats.receive(update)
+        # Telegram deletes the updates below the offset of the next request.
         offset = int(update["update_id"]) + 1
         if reply is not None:
             try:

@@ -179,6 +179,7 @@ def report(table: Table, refusals: Sequence[tuple[Row, str]]) -> bytes:
             for index, cell in enumerate(row.cells)
         ]
         writer.writerow([row.number, row.sku, reason, *cells])
+    # Excel reads UTF-8 only after a byte order mark.
     return out.getvalue().encode("utf-8-sig")
 
 
@@ -216,6 +217,7 @@ def number(text: str) -> Decimal:
 
 
 def _lines(text: str, delimiter: str) -> Iterator[list[str]]:
+    # Without ``newline=""``, line breaks within quoted cells would change.
     return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
 
 
@@ -225,6 +227,7 @@ def _header_of(lines: Iterable[list[str]]) -> tuple[int, list[str]]:
         first = [line for line in islice(enumerate(lines), 10 * HEADER_ROWS) if any(line[1])]
     except csv.Error:
         first = []
+    # A table may begin with a title, so the row with the most known headers is used.
     return max(first[:HEADER_ROWS], key=lambda header: _recognized(header[1]), default=(-1, []))
 
 

@@ -168,7 +168,9 @@ def _outcomes(name: str, suite: Suite, until: float) -> list[Outcome]:
         while process.poll() is None:
             time.sleep(LOOK_SECONDS)
             if time.time() > until and (folder / "mutants" / "mutmut-stats.json").exists():
-                process.send_signal(signal.SIGINT)  # mutmut has kept each result
+                # mutmut stores each result immediately, so an interrupted run continues where it
+                # ended.
+                process.send_signal(signal.SIGINT)
                 process.wait()
                 break
         else:
@@ -186,6 +188,7 @@ def _prepare(folder: Path, suite: Suite) -> Path:
     state = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(code))).hexdigest()
     if (folder / "state").exists() and (folder / "state").read_text() == state:
         return folder
+    # Results of other code or tests would count as results of this code.
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "mutants").mkdir(parents=True)
     (folder / "chalicelib").symlink_to(ROOT / "chalicelib")
@@ -238,6 +241,8 @@ def _read(mutants: Path, path: str) -> Iterator[Outcome]:
         change = " → ".join(sides)
         seen[function, change] += 1
         if seen[function, change] > 1:
+            # equivalent_mutants.toml names a change by this string, so it must be unique in the
+            # function.
             change += f" (no. {seen[function, change]})"
         outcome = {"module": path, "function": function, "change": change}
         outcome["outcome"] = FATES.get(code, "timed out")

@@ -60,9 +60,11 @@ def check_out(commit: str) -> Path:
             ["git", "archive", commit], cwd=ROOT, stdout=subprocess.PIPE
         ) as archive:
             subprocess.run(["tar", "-x", "-C", str(unfinished)], stdin=archive.stdout, check=True)
+        # The rename comes last, so that an interrupted extraction is not taken for a release.
         unfinished.rename(folder)
     if not _git("ls-tree", "--name-only", commit, str(SESSION)):
         (folder / SESSION).parent.mkdir(exist_ok=True)
+        # A release before the session existed gets the session of this checkout.
         shutil.copy(ROOT / SESSION, folder / SESSION)
     return folder
 
@@ -122,6 +124,7 @@ class Stores:
     def __init__(self, endpoint: str, folder: Path) -> None:
         self.endpoint, self.folder = endpoint, folder
         self._http = requests.Session()
+        # A proxy of the environment cannot reach the local database.
         self._http.trust_env = False
 
     def state(self) -> State:

@@ -69,6 +69,7 @@ class CountingProxy:
             def do_POST(self) -> None:
                 began = time.monotonic()
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                # One connection for each request keeps threads of the proxy independent.
                 with closing(HTTPConnection(host)) as database:
                     database.request("POST", self.path, body, dict(self.headers))
                     answer = database.getresponse()
@@ -141,6 +142,7 @@ def table() -> str:
 @contextmanager
 def _service(endpoint: str) -> Iterator[Service]:
     """Run ``make dev`` on a database with a demo of its own."""
+    # ``make dev`` needs a fixed port, so the system chooses a free one first.
     with create_server((HOST, 0)) as probe:
         port: int = probe.getsockname()[1]
     with TemporaryDirectory() as folder, Path(folder, "output").open("w+") as output:

@@ -127,10 +127,14 @@ class Stack:
                 self._refuse_losses(changes or [])
             if changes:
                 confirm(changes)
+        # Ctrl-C counts, too. An abandoned change set would remain, and a new stack would exist
+        # only for it.
         except BaseException:
             self._discard_change_set()
             raise
         if changes is not None:
+            # CloudFormation keeps events of earlier changes for 90 days, so new events are told
+            # apart by id.
             earlier_events = self._event_ids()
             self.client.execute_change_set(StackName=self.name, ChangeSetName=self._change_set)
             status = self._wait_until_stable(earlier_events)
@@ -219,6 +223,8 @@ class Stack:
             Parameters=[
                 *({"ParameterKey": k, "ParameterValue": parameters[k]} for k in parameters),
                 *(
+                    # CloudFormation would otherwise reset an omitted parameter to the template's
+                    # default.
                     {"ParameterKey": k, "UsePreviousValue": True}
                     for k in previous_parameters & template_parameters
                 ),
@@ -232,6 +238,7 @@ class Stack:
                 return list(self._changes(change_set))
             if change_set["Status"] == "FAILED":
                 reason = change_set.get("StatusReason", "")
+                # CloudFormation reports a template without changes as a failure.
                 if any(text in reason for text in NO_CHANGES):
                     return None
                 msg = f"CloudFormation does not take the stack {self.name}: {reason}"

@@ -74,6 +74,7 @@ def apply(client: Any, api: str, stage: str, about: str) -> None:  # noqa: ANN40
     client.update_stage(
         restApiId=api,
         stageName=stage,
+        # Chalice has no setting for the throttle, so the stage is patched after each deployment.
         patchOperations=[
             {"op": "replace", "path": "/*/*/throttling/rateLimit", "value": str(RATE)},
             {"op": "replace", "path": "/*/*/throttling/burstLimit", "value": str(BURST)},
@@ -134,6 +135,7 @@ def _response(answer: Answer) -> dict[str, Any]:
         **({"statusCode": str(answer.status)} if answer.status else {}),
         "responseParameters": {
             **{f"gatewayresponse.header.{name}": f"'{value}'" for name, value in headers.items()},
+            # API Gateway replaces a variable only where it is not quoted.
             "gatewayresponse.header.X-Request-Id": "context.requestId",
         },
         "responseTemplates": {"application/json": json.dumps({"data": envelope})},

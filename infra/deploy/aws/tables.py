@@ -57,6 +57,7 @@ def protect(account: Account, stage: str, prefix: str, progress: Progress) -> No
     for name, row in zip(descriptions, TABLES.values(), strict=True):
         if not descriptions[name].get("DeletionProtectionEnabled"):
             client.update_table(TableName=name, DeletionProtectionEnabled=True)
+            # DynamoDB refuses a second change while a table is UPDATING.
             client.get_waiter("table_exists").wait(TableName=name)
             progress.note(f"{name}: protected from deletion")
         if not _recoverable(client, name):

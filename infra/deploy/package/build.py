@@ -113,9 +113,11 @@ def build(
     _add_bytecode(builder, package)
     target = zipcheck.Target(builder.version, MACHINES[architecture])
     if faults := zipcheck.faults(package, target, resolved):
+        # Another name prevents a later command from deploying the refused zip.
         package.rename(out / "refused.zip")
         shutil.rmtree(project)
         raise PackageError("\n- ".join(["The zip must not be deployed:", *faults]))
+    # Chalice deploys its cached zip, so the cache must have the checked zip and not Chalice's own.
     for cached in (project / ".chalice" / "deployments").glob("*.zip"):
         shutil.copyfile(package, cached)
     return Package(package, project, builder)
@@ -178,6 +180,7 @@ def _dotted(version: tuple[int, int]) -> str:
 
 
 def _candidates(preferred: tuple[str, ...]) -> Iterator[str]:
+    # The running Python comes first, because it needs no second interpreter for packaging.
     yield sys.executable
     with suppress(subprocess.CalledProcessError):  # not found
         yield _output(str(ROOT / "infra" / "local" / "find-python"), *preferred).strip()
@@ -323,6 +326,7 @@ def _drop_unused(package: Path) -> None:
     with ZipFile(full_package) as source, ZipFile(package, "w", ZIP_DEFLATED) as slim_package:
         for entry in source.infolist():
             if is_used(entry.filename):
+                # A fixed date makes equal code an equal zip, so Lambda and Chalice see no change.
                 entry.date_time = DATED
                 slim_package.writestr(entry, trimmed(entry.filename, source.read(entry)))
     full_package.unlink()
@@ -359,6 +363,7 @@ def _run(
     # Chalice requires a region, although neither the zip nor the template contains it.
     variables["AWS_DEFAULT_REGION"] = region or variables.get("AWS_DEFAULT_REGION", "us-east-1")
     command = [python.path, *arguments]
+    # PYTHONPATH is removed above, because modules of the checkout would hide the copy's modules.
     process = subprocess.run(
         command, check=False, capture_output=True, text=True, cwd=cwd, env=variables
     )

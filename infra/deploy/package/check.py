@@ -104,6 +104,7 @@ def _layout(archive: ZipFile) -> Iterator[str]:
         if name not in names:
             yield f"{name} is missing."
     for entry in archive.infolist():
+        # The upper 16 bits hold the file mode of Unix, which Lambda applies.
         if entry.filename in RUN and ~(entry.external_attr >> 16) & ANYBODY_RUNS:
             yield f"{entry.filename} may not be run: set its right to (chmod +x) and commit that."
     for name in sorted(PRIVATE & {name.partition("/")[0] for name in names}):
@@ -122,6 +123,8 @@ def _manifest(archive: ZipFile) -> Iterator[str]:
             yield f"{package}{name} is missing: package with `make package`."
             return
     sources = {n.removeprefix(package): archive.read(n) for n in names if n.endswith(".py")}
+    # A stale manifest would hide new operations, because functions find modules only by the
+    # manifest.
     if manifest.digest_of(sources.items()).encode() not in sources[manifest.MODULE]:
         yield f"{package}{manifest.MODULE} was made from other modules than those in the zip."
 

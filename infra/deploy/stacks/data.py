@@ -118,6 +118,7 @@ def table(name: str, row: type[Row]) -> Resource:
         "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": schema["attribute_definitions"],
         "KeySchema": _hash_first(schema["key_schema"]),
+        # Daily backups by themselves would lose up to a day of bookings and payments.
         "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
         "DeletionProtectionEnabled": True,
     }
@@ -142,6 +143,8 @@ def _bucket() -> Resource:
             "Id": "FormerVersions",
             "Status": "Enabled",
             "NoncurrentVersionExpiration": {"NoncurrentDays": KEPT_DAYS},
+            # Markers of deleted objects would otherwise remain forever and slow down every
+            # listing.
             "ExpiredObjectDeleteMarker": True,
         },
         {
@@ -161,6 +164,7 @@ def _bucket() -> Resource:
         "AWS::S3::Bucket",
         BucketName=_sub("${TablePrefix}-${Stage}-${AWS::AccountId}-${AWS::Region}"),
         PublicAccessBlockConfiguration=everything,
+        # Without ACLs, the bucket's policy decides about every object.
         OwnershipControls={"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
         BucketEncryption={"ServerSideEncryptionConfiguration": [encryption]},
         VersioningConfiguration={"Status": "Enabled"},

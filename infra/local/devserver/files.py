@@ -54,6 +54,7 @@ def _wanted_range(request: HttpRequest, tag: str, size: int) -> range | None:
     first, last = match[1], match[2]
     if first:
         byte_range = range(int(first), min(int(last or size), size - 1) + 1)
+        # Such a range is invalid, so the header is ignored (RFC 9110, 14.1.1).
         if last and int(last) < int(first):
             return None
     else:

@@ -119,9 +119,11 @@ class Request(HTTPRequest):
             if (match := _HEADER_LINE.fullmatch(line)) is None:
                 msg = f"header line {number} is not Name: value, or does not end with CRLF"
                 raise ValueError(msg)
+            # The number is limited, too, because each line costs memory however short it is.
             if number > MAX_HEADERS:
                 raise MaxSizeExceeded
             name, value = match[1].title(), match[2].strip(b" \t")
+            # A comma is part of a cookie's value, so RFC 6265 separates cookies by semicolons.
             mark = b"; " if name == b"Cookie" else b", "
             headers[name] = headers[name] + mark + value if name in headers else value
         self._check(headers)
@@ -240,6 +242,7 @@ class Connection(HTTPConnection):
         stays: bool = super().communicate()  # type: ignore[no-untyped-call]
         if not stays:
             with suppress(OSError):
+                # The client sees the end of the response while its own input is still being read.
                 self.socket.shutdown(socket.SHUT_WR)
                 self.socket.settimeout(LINGER_PAUSE_SECONDS)
                 end = time.monotonic() + LINGER_SECONDS
@@ -274,6 +277,7 @@ class Server(HTTPServer):
     def process_conn(self, conn: HTTPConnection) -> None:
         """Serve a connection, which takes no thread before its first request arrives."""
         if conn.last_used is None:
+            # ``stop`` must end connections that wait in cheroot's selector.
             self._open.add(conn)
             self.put_conn(conn)
         else:

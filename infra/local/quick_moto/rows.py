@@ -49,6 +49,7 @@ def _back_up_only_what_a_transaction_names() -> None:
         old_rows = [(place, place.rows.get(place.sk)) for place in named_places if place]
         try:
             transact(backend, transact_items)
+        # A time limit of a test may interrupt the transaction with any exception.
         except BaseException:
             for place, item in old_rows:
                 put_back(place, item)
@@ -83,6 +84,7 @@ def _copy_values_that_can_change() -> None:
         old_value = original.value
         if isinstance(old_value, IMMUTABLE):
             return original
+        # The constructor would parse the value once more.
         copied_value = object.__new__(dynamo_type.DynamoType)
         copied_value.type, copied_value.value = original.type, copy.deepcopy(old_value, memo)
         return copied_value
@@ -120,6 +122,7 @@ def _copied(row: Any) -> Any:
     copied_item.hash_key, copied_item.range_key = row.hash_key, row.range_key
     copied_item.attrs = dynamo_type.LimitedSizeDict()
     for name, value in row.attrs.items():
+        # ``LimitedSizeDict`` measures the whole item with each attribute that is set.
         dict.__setitem__(copied_item.attrs, name, copy.deepcopy(value))
     return copied_item
 

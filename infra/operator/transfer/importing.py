@@ -63,12 +63,14 @@ def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[
     rewriting = _rewriting(export_file, mark)
     erased = clients.erased_ids(export_file.workspace_id)
     if rewriting.ids is not None:
+        # The list of erased records has the ids of the original workspace.
         erased = {rewriting.ids.new_id(record_id) for record_id in erased}
     restoring = Restoring(path, mark.workspace_id, rewriting, mark.slugs, Erased(erased))
     without_account = []
     if not mark.workspace_created:
         restoring.write()
         without_account = _create_workspace(export_file, mark, restoring.claims, account)
+    # A job that is due would run before its workspace exists, so jobs are written last.
     jobs = restoring.write_jobs()
     marks.end(mark)
     workspace = workspaces.get(mark.workspace_id)

@@ -129,6 +129,7 @@ class Restoring:
             writer.do(partial(object_store().put, key, body, TEXT_TYPE))
         else:  # a page's HTML: the preflight has rejected all other objects
             if self.rewriting:
+                # Links in a page contain ids and slugs, which a copy replaces.
                 body = self.rewriting.rewrite_text(body.decode()).encode()
             self._html_bytes[key] = len(body)
             writer.do(partial(object_store().put, key, body, HTML_TYPE))
@@ -180,6 +181,7 @@ class Restoring:
         is_live = line["at"] == listing.noun
         listing.set_index_keys(record)
         if not is_live:
+            # The trash is sorted by the time of deletion and not by the list's order.
             record.r = listing.trash_order(record)
         attributes = record.serialize()
         keys = {name: attributes[name] for name in ENTRY_ATTRIBUTES if name in attributes}

@@ -1,4 +1,4 @@
-"""An HTTP client that repeats calls until they are responseed, and at times hangs up before."""
+"""An HTTP client that repeats calls until a response decides them, and at times hangs up before."""
 
 import json
 import time
@@ -99,6 +99,8 @@ class Client:
             content = answer.read()
         except (OSError, HTTPException) as error:
             self._connection.close()
+            # A failed connection cannot be used again. ``http.client`` opens a new one for the
+            # next request.
             self._tally.answered(NO_ANSWER, f"no answer ({type(error).__name__})")
             return Answer(NO_ANSWER, {})
         document = json.loads(content) if content.startswith(b"{") else {}
@@ -126,7 +128,7 @@ class Client:
         return self._repeat(lambda: self.once(method, path, body, headers))
 
     def read(self, path: str) -> Answer:
-        """Repeat a read until it is responseed."""
+        """Repeat a read until a response decides."""
         return self._repeat(lambda: self.once("GET", path))
 
     def tool(self, name: str, arguments: dict[str, Any]) -> Answer:

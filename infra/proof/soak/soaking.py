@@ -86,6 +86,7 @@ class _Soak:
             "jobsDone": self._jobs_done(),
             "loggedErrors": self._logged_errors(),
         }
+        # The figures explain a failure of the checks below, so they are printed first.
         print(json.dumps(figures), file=sys.stderr)
         crashes = [
             figure for figure in figures["loggedErrors"] if any(c in figure for c in CRASHES)
