@@ -96,9 +96,7 @@ def bring_forward(stage: Stage, kind: str) -> None:
                 say(f"  {kind} of {row['sk']['S']} is due")
 
 
-def test_the_schedule_gives_back_the_money_of_a_chat_whose_function_was_killed(
-    stage: Stage, owner: Owner
-) -> None:
+def test_schedule_refunds_a_chat_whose_function_was_killed(stage: Stage, owner: Owner) -> None:
     bot, old_balance = owner.bot(), balance(stage)
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.append(stage.chat(bot, SLOWLY)))

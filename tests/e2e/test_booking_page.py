@@ -145,9 +145,7 @@ def test_the_keyboard_alone_reaches_a_day_and_a_time(home: str, open_url: Opened
         expect(page.locator("#contacts")).to_be_visible()
 
 
-def test_a_reader_in_another_zone_sees_their_own_time_beside_the_salons(
-    home: str, open_url: Opened
-) -> None:
+def test_visitor_in_another_zone_sees_both_times(home: str, open_url: Opened) -> None:
     with open_url(home, timezone_id="America/New_York") as page:
         choose_a_time(page)
         expect(page.locator(".own")).to_contain_text("By your clock:")
@@ -163,7 +161,7 @@ def embedded(page: Page) -> Frame:
     return page.frames[1]
 
 
-def test_another_sites_page_embeds_the_booking_in_a_frame_of_its_height(
+def test_embedded_booking_page_has_a_frame_of_its_height(
     home: str, site: Site, open_url: Opened
 ) -> None:
     parts = urlsplit(home)

@@ -153,7 +153,7 @@ def visit(open_url: Callable[..., Any], url: str, view: dict[str, Any], screen: 
         expect(page.get_by_text("Thank you")).to_be_visible()
 
 
-def test_a_change_of_a_page_that_was_made_meanwhile_is_compared(
+def test_concurrent_change_of_a_page_is_compared(
     workspace: Place, open_console: OpenConsole
 ) -> None:
     with open_console(**SCREENS["phone"]) as tab:

@@ -216,7 +216,7 @@ def test_a_busy_week_with_long_names_fits_the_page(
             assert sum(len(response.body()) for response in tab.responses) <= MOST_BYTES, query
 
 
-def test_a_slot_taken_meanwhile_keeps_the_form(desk: Desk, open_console: OpenConsole) -> None:
+def test_slot_taken_by_another_client_keeps_the_form(desk: Desk, open_console: OpenConsole) -> None:
     with open_console() as tab:
         page: Page = tab.page
         tab.start_session(desk.email)

@@ -88,7 +88,7 @@ def is_annas(lead: Any) -> bool:
 
 
 class TestWithScript:
-    def test_a_visitor_sees_errors_beside_the_fields_and_stays_on_the_page(
+    def test_errors_are_shown_beside_the_fields_of_the_form(
         self, form: Any, api: Api, site: Site, open_url: Opened
     ) -> None:
         site.pages["/order"] = document(form["embedHtml"])

@@ -21,7 +21,7 @@ NEW_PASSWORD = "battery staple"
 
 @pytest.mark.parametrize("has_script", [True, False], ids=["script", "no-script"])
 @pytest.mark.parametrize("screen", SCREENS)
-def test_a_new_password_is_set_by_the_link_in_a_mail(
+def test_new_password_is_set_by_the_link_in_an_e_mail(
     screen: str,
     has_script: bool,
     workspace: Place,

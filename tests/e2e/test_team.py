@@ -108,7 +108,7 @@ def test_settings_and_the_language_are_changed(
         assert tab.path == settings
 
 
-def test_a_person_who_is_signed_in_as_someone_else_signs_out_and_returns(
+def test_invited_user_with_another_account_signs_out_and_returns(
     workspace: Place, open_console: OpenConsole
 ) -> None:
     as_operator("create_account", email=INVITED, password=PASSWORD)

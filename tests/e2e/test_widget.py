@@ -293,7 +293,7 @@ class TestEmbedding:
             expect(page.locator("chat-widget")).to_have_count(1)
         assert chat.stages == ["loaded"]
 
-    def test_launchers_of_two_bots_are_stacked_and_one_chat_opens_at_a_time(
+    def test_launchers_of_two_bots_are_stacked(
         self, chat: FakeChat, site: Site, open_url: Opened
     ) -> None:
         chat.agents["other"] = {**chat.agents[AGENT], "id": "other", "name": "Второй"}

@@ -154,7 +154,7 @@ def test_a_visitor_asks_for_a_time_and_books_it(
 
 
 @SCREENS
-def test_a_visitor_books_another_time_if_the_first_one_is_sold_meanwhile(
+def test_visitor_books_another_time_if_the_first_is_sold(
     provider: OpenAiApi,
     bot: Bot,
     api: Api,

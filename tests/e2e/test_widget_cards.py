@@ -143,7 +143,7 @@ class TestConfirming:
             expect_closed(page, "Ничего не сделано.")
         assert chat.decided[0][1] == {"sessionId": "s-1", "decision": "cancel", "values": {}}
 
-    def test_a_card_asks_for_what_is_missing_and_shows_errors_beside_its_fields(
+    def test_card_requests_missing_fields_and_shows_errors(
         self, chat: FakeChat, open_page: Opened
     ) -> None:
         chat.will(proposing(action(1, NAME, CONTACT)))
@@ -302,7 +302,7 @@ class TestLifetime:
             page.clock.fast_forward(15 * 60_000)
             expect_closed(page, "Время на подтверждение вышло.")
 
-    def test_a_decision_without_an_answer_can_be_repeated_after_the_cards_end(
+    def test_decision_without_a_response_can_be_repeated(
         self, chat: FakeChat, open_page: Opened
     ) -> None:
         chat.will(proposing(action()), proposing(action(2, title="Другая")))
@@ -319,7 +319,7 @@ class TestLifetime:
             first.get_by_role("button", name="Повторить").click()
             expect(first).to_contain_text("Вы записаны")
 
-    def test_a_card_that_has_just_come_is_open_although_the_clock_is_fast(
+    def test_new_card_is_open_although_the_clock_is_fast(
         self, chat: FakeChat, open_page: Opened
     ) -> None:
         chat.will(proposing(action(minutes=-60)))

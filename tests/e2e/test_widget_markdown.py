@@ -227,7 +227,7 @@ class TestMarkdown:
          "\\" * 9000, "https://" * 1200, "<https://" * 1000, "**a** " * 1500, "*a **b " * 1300],
         ids=lambda text: text[:6],
     )  # fmt: skip
-    def test_malformed_texts_are_rendered_quickly(
+    def test_malformed_markdown_is_rendered_quickly(
         self, chat: FakeChat, open_page: Opened, text: str
     ) -> None:
         chat.will(saying(*(text[at : at + 300] for at in range(0, len(text), 300))))

@@ -58,7 +58,7 @@ def test_a_write_that_was_not_confirmed_is_repeated_with_success(small_attack: A
     assert small_attack.request_count > 1 + small_attack.pairs
 
 
-def test_an_answer_that_is_not_kept_for_a_repetition_is_found(
+def test_unstored_response_to_a_repeated_request_is_found(
     small_attack: Attack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idempotency, "find", lambda *_: None)
@@ -105,7 +105,7 @@ def test_a_key_in_the_log_is_found(small_attack: Attack, monkeypatch: pytest.Mon
     assert not any(token in problem for problem in problems)
 
 
-def test_the_text_of_an_error_in_an_answer_is_found(
+def test_error_message_in_a_response_is_found(
     small_attack: Attack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     envelope = http.envelope
@@ -119,7 +119,7 @@ def test_the_text_of_an_error_in_an_answer_is_found(
     assert any("the answer has the text of an error" in problem for problem in problems)
 
 
-def test_an_undocumented_answer_is_found(
+def test_undocumented_response_is_found(
     small_attack: Attack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http.InternalError, "code", "surprise")

@@ -15,7 +15,7 @@ def world(**ids: str) -> World:
     return World({"held": {}, "things": ids}, State({}, {}))
 
 
-def test_ids_and_secrets_are_no_difference_between_answers() -> None:
+def test_ids_and_secrets_do_not_differ_between_responses() -> None:
     one, other = world(site=new_id()), world(site=new_id())
     answers = [
         {"answer": {"id": answer.ids["things"]["site"], "page": new_id(), "key": f"svc_{new_id()}"}}
@@ -54,7 +54,7 @@ def test_a_failed_operation_fails_the_part() -> None:
         upgrade._require_no_surprise(figures(upgrade=broken))
 
 
-def test_a_known_difference_does_not_fail_the_part_and_is_named() -> None:
+def test_known_difference_is_named_and_does_not_fail() -> None:
     declared = figures()["upgrade"] | {"otherwise": {"get_spending": "-[] +[]"}}
     upgrade._require_no_surprise(figures(upgrade=declared))
     assert "get_spending" in upgrade.section(figures(upgrade=declared))
@@ -66,7 +66,7 @@ def test_a_key_that_is_not_recognized_fails_the_part() -> None:
         upgrade._require_no_surprise(figures(keys_rollback=keys))
 
 
-def test_a_clone_without_the_last_release_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clone_without_the_last_release_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def git(command: str, *_: str) -> str:
         if command == "tag":
             return ""

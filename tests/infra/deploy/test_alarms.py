@@ -132,9 +132,7 @@ class TestLines:
         handle(kinds[0]("No more."))
         assert count_lines("RefusedChats") == [1]
 
-    def test_a_rate_limited_visitor_is_not_counted_as_refused_for_money(
-        self, count_lines: Counted
-    ) -> None:
+    def test_rate_limited_visitor_is_not_refused_for_money(self, count_lines: Counted) -> None:
         handle(errors.RateLimitedError("Too many."))
         assert count_lines("RefusedChats") == []
 
@@ -187,7 +185,7 @@ class TestLines:
         assert count_lines("OldestEventJobSeconds") == [1200]
         assert count_lines("OldestJobSeconds") == []
 
-    def test_a_workspace_whose_mails_are_paused_is_counted(
+    def test_workspace_with_paused_e_mails_is_counted(
         self, count_lines: Counted, database: None, time: Time
     ) -> None:
         complaints = [complained(f"mail-{number}", "ws") for number in range(3)]

@@ -46,7 +46,7 @@ class TestPlan:
         assert RULE["Lifecycle"] == {"DeleteAfterDays": backups.COPY_DAYS}
         assert backups.COPY_DAYS <= KEPT_DAYS, "erased data is gone after that time"
 
-    def test_a_second_region_gets_a_copy_of_each_backup_if_it_is_chosen(self) -> None:
+    def test_chosen_second_region_gets_a_copy_of_each_backup(self) -> None:
         condition, (copy,), otherwise = RULE["CopyActions"]["Fn::If"]
         assert condition == "HasCopy"
         assert otherwise == {"Ref": "AWS::NoValue"}
@@ -55,7 +55,7 @@ class TestPlan:
         expected = f"arn:aws:backup:eu-west-1:{ACCOUNT}:backup-vault:{backups.vault_name('dev')}"
         assert filled_copy["DestinationBackupVaultArn"] == expected
 
-    def test_only_aws_backup_may_assume_the_role_and_the_role_outlives_the_stack(self) -> None:
+    def test_backup_role_is_for_aws_backup_and_retained(self) -> None:
         role = RESOURCES["Role"]
         (trust,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
         assert trust["Principal"] == {"Service": "backup.amazonaws.com"}
@@ -77,14 +77,14 @@ def test_failed_backups_and_failed_copies_are_reported_to_the_topic() -> None:
 
 
 @pytest.mark.parametrize("region", [REGION, "atlantis-1", "eu-west"])
-def test_a_second_region_that_is_none_or_the_first_is_refused(region: str) -> None:
+def test_invalid_backup_region_is_refused(region: str) -> None:
     expected = f"--backup-region: expected a region of AWS other than {REGION}, received {region}."
     with pytest.raises(click.ClickException, match=re.escape(expected)):
         vaults.check_region(REGION, region)
 
 
 @pytest.mark.parametrize("region", ["", "eu-west-1"])
-def test_another_region_or_none_may_be_chosen(region: str) -> None:
+def test_another_backup_region_or_none_is_accepted(region: str) -> None:
     vaults.check_region(REGION, region)
 
 

@@ -188,7 +188,7 @@ def test_missing_stack_is_created_and_existing_one_updated(status: str | None, k
     assert fake.request["ChangeSetType"] == kind
 
 
-def test_an_account_that_cloudfront_refuses_gets_advice_to_deploy_without_it() -> None:
+def test_account_refused_by_cloudfront_gets_advice() -> None:
     reason = (
         "Access denied: Your account must be verified before you can add new CloudFront resources."
     )

@@ -49,7 +49,7 @@ def hold(store: Store, **change: Any) -> None:
     store.put_if(KEY, mine | {"host": "elsewhere", "run": "another"} | change)
 
 
-def test_one_of_many_gets_the_lock(store: Store) -> None:
+def test_one_of_many_deployments_gets_the_lock(store: Store) -> None:
     all_tried, tries, entered = Event(), count(1), []
 
     def enter() -> None:
@@ -99,9 +99,7 @@ def test_the_lock_can_be_broken(store: Store) -> None:
 
 
 @pytest.mark.parametrize("now_free", [True, False])
-def test_a_process_that_lost_the_lock_stops_and_leaves_it_to_its_owner(
-    store: Store, now_free: bool
-) -> None:
+def test_process_that_lost_the_lock_stops(store: Store, now_free: bool) -> None:
     with locked(store) as lock:
         store.put_if(KEY, {"run": "another"})
         if now_free:
@@ -126,4 +124,4 @@ def test_a_lost_answer_loses_no_lock(store: Store, monkeypatch: pytest.MonkeyPat
 
 def test_one_of_many_takes_over_the_lock_of_an_ended_process(store: Store) -> None:
     hold(store, host=socket.gethostname(), pid=2**22 + 1)
-    test_one_of_many_gets_the_lock(store)
+    test_one_of_many_deployments_gets_the_lock(store)

@@ -147,7 +147,7 @@ def test_plain_chalice_packages_the_checked_zip_with_the_stages_settings(
     ).read_bytes()
 
 
-def test_two_stages_can_be_packaged_at_once_and_the_same_code_is_the_same_zip(
+def test_equal_code_packaged_for_two_stages_is_the_same_zip(
     built: package.Package,
 ) -> None:
     command = [sys.executable, "-m", "infra", "package", "--stage"]

@@ -89,7 +89,7 @@ def test_every_step_is_reported_with_its_duration(deployments: Deployments) -> N
     assert "  Add AWS::DynamoDB::Table ContentTable" in messages
 
 
-def test_functions_know_what_the_edge_made_after_the_very_first_deployment(
+def test_functions_have_the_edges_addresses_after_the_first_deployment(
     deployments: Deployments,
 ) -> None:
     assert (
@@ -178,7 +178,7 @@ def test_published_settings_contain_no_secret(deployments: Deployments) -> None:
     }
 
 
-def test_the_commands_find_the_addresses_the_secret_and_the_release_before(
+def test_commands_find_addresses_secret_and_previous_release(
     deployments: Deployments,
 ) -> None:
     deployment = deployments.aws.deployment()

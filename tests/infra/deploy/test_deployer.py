@@ -71,9 +71,7 @@ class TestCloudFormation:
         assert set(deployer.CLOUDFORMATION) == TYPES
 
     @pytest.mark.parametrize("kind", sorted(deployer.CLOUDFORMATION))
-    def test_actions_of_a_type_are_those_of_its_schema_but_for_unused_features(
-        self, kind: str
-    ) -> None:
+    def test_actions_of_a_type_are_in_its_schema(self, kind: str) -> None:
         schema_actions = {
             f"{service}:{name}"
             for service, names in deployer.CLOUDFORMATION[kind].items()
@@ -99,7 +97,7 @@ class TestPolicies:
         for document in DOCUMENTS:
             assert len(json.dumps(document, separators=(",", ":"))) <= 6_144
 
-    def test_a_longer_name_of_a_stage_fits_as_well(self) -> None:
+    def test_policies_of_a_stage_with_a_long_name_fit(self) -> None:
         target = Target("ap-northeast-3", "123456789012")
         documents = deployer.documents("a" * 16, target)
         assert (
@@ -138,7 +136,7 @@ class TestPolicies:
 
     @pytest.mark.parametrize("action", ["EnableReplication*", "DisableReplication*", "GetFunction"])
     @pytest.mark.parametrize("stack", ["edge-global", "edge-g"])
-    def test_cloudfront_may_copy_the_function_of_the_edge_even_if_its_name_is_shortened(
+    def test_cloudfront_may_copy_an_edge_function_with_a_shortened_name(
         self, stack: str, action: str
     ) -> None:
         name = f"workspace-api-dev-{stack}-ChallengeFunction-0123456789ab"

@@ -230,7 +230,7 @@ def examined(**clients: Client) -> dict[str, Finding]:
 
 
 class TestCloudFront:
-    def test_an_account_without_distributions_is_told_what_may_happen_and_what_to_do(self) -> None:
+    def test_account_without_distributions_gets_advice(self) -> None:
         empty = Client(list_distributions={"DistributionList": {"Quantity": 0}})
         finding = examined(cloudfront=empty)["cloudfront"]
         assert finding.ok is None
@@ -244,7 +244,7 @@ class TestRights:
         account._clients["iam", REGION] = iam
         return Finding("rights", *doctor._rights(account, "dev"))
 
-    def test_denied_rights_are_named_with_the_command_that_prints_the_policies(self) -> None:
+    def test_denied_rights_are_named_with_advice(self) -> None:
         finding = examined(iam=simulation("s3:PutObject", "lambda:CreateFunction"))["rights"]
         assert finding.ok is False
         assert "lambda:CreateFunction, s3:PutObject." in finding.text
@@ -254,7 +254,7 @@ class TestRights:
         finding = examined(iam=simulation(*deployer.actions()))["rights"]
         assert f"and {len(deployer.actions()) - 8} more." in finding.text
 
-    def test_a_right_that_depends_on_the_real_request_is_not_reported_as_denied(self) -> None:
+    def test_right_that_depends_on_the_request_is_not_denied(self) -> None:
         finding = examined(iam=simulation(unknown=("s3:PutObject",)))["rights"]
         assert finding.ok is True
 
@@ -320,7 +320,7 @@ class TestAccount:
             (1000, {"api_handler": 0}, {**RUNNERS, "chat-stream": 444, "api_handler": 0}),
         ],
     )
-    def test_reservations_leave_what_lambda_requires_and_half_of_the_rest_to_the_api(
+    def test_reservations_leave_enough_executions_to_the_api(
         self, free: int, reserved: dict[str, int], expected: dict[str, int]
     ) -> None:
         account = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")

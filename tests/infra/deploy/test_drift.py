@@ -77,7 +77,7 @@ class Compared:
         return lines
 
 
-def test_changed_resources_are_named_with_their_properties_and_without_values() -> None:
+def test_drift_names_properties_without_values() -> None:
     aws = Compared()
     aws.has("UPDATE_COMPLETE")
     aws.stub.add_response("detect_stack_drift", {"StackDriftDetectionId": "1"})

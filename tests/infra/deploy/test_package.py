@@ -188,7 +188,7 @@ class TestZipCheck:
         (fault,) = faults_of(tmp_path)
         assert "MiB is" in fault
 
-    def test_names_the_largest_parts(self, tmp_path: Path) -> None:
+    def test_report_names_the_largest_parts_of_the_zip(self, tmp_path: Path) -> None:
         faults_of(tmp_path)
         (name, packed, unpacked), *others = zipcheck.largest(tmp_path / "deployment.zip")
         assert (name, unpacked) == ("pydantic_core", len(shared_object()))
@@ -256,7 +256,7 @@ class TestBuild:
         with pytest.raises(package.PackageError, match=r"No wheel .* for spam==1\.0, eggs==2\.0"):
             package._chalice_package(python, tmp_path, "dev", tmp_path / "out")
 
-    def test_reports_a_missing_network(self, tmp_path: Path) -> None:
+    def test_build_reports_a_missing_network(self, tmp_path: Path) -> None:
         pip_output = (
             "Failed to establish a new connection: [Errno -3] Temporary failure in name resolution"
         )
@@ -305,7 +305,7 @@ class TestTheZip:
         assert all(Path(file).is_relative_to(task) for file in ours.values())
         assert not [n for n in loaded["files"] if n.split(".")[0] in {"site", "pip", "infra"}]
 
-    def test_holds_the_versions_that_constraints_pin(self, built: package.Package) -> None:
+    def test_zip_holds_the_versions_that_constraints_pin(self, built: package.Package) -> None:
         pins = re.findall(
             r"^([\w.-]+)==(\S+)", (package.ROOT / "constraints.txt").read_text(), re.MULTILINE
         )
@@ -324,7 +324,7 @@ class TestTheZip:
         assert "chalicelib.manifest" in loaded
         assert not [name for name in loaded if name.startswith("chalicelib.domains.")]
 
-    def test_streams_by_its_own_bootstrap_and_loads_nothing_of_the_checkout(
+    def test_zip_streams_without_the_checkout(
         self, built: package.Package, task: Path, tmp_path: Path
     ) -> None:
         handler = (tmp_path / "streaming.py").resolve()

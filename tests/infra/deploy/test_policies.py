@@ -144,7 +144,7 @@ def test_no_function_may_create_log_groups(stage: str) -> None:
     ]
 
 
-def test_scheduled_jobs_may_write_only_what_bots_know_and_read_only_what_it_is_made_of(
+def test_scheduled_jobs_may_write_only_knowledge(
     stage: str,
 ) -> None:
     def keys(action: str) -> set[str]:
@@ -171,7 +171,7 @@ def test_functions_may_wake_the_runner_of_events_for_which_lambda_polls(stage: s
         assert queue_rights == {("sqs:SendMessage", queue)} | (read if is_runner else set())
 
 
-def test_only_the_runner_of_events_sends_mails_and_from_the_senders_domain_only(stage: str) -> None:
+def test_only_the_runner_of_events_may_send_e_mails(stage: str) -> None:
     variables = {"MAIL": "ses", "MAIL_FROM": "mail@notify.example.com"}
     facts = stage_config.StageFacts(bucket="objects", variables=variables)
     config = stage_config.generate(CONFIG, stage, facts)
@@ -222,7 +222,7 @@ class TestWrite:
 class TestHosts:
     """Rights to serve customers' domains, which one function has."""
 
-    def test_cover_tenants_of_the_same_stage_only(self, stage: str) -> None:
+    def test_rights_to_tenants_cover_the_same_stage_only(self, stage: str) -> None:
         by_sid = {statement["Sid"]: statement for statement in statements(stage, "run-jobs")}
         tag = "workspace-api-stage"
         for sid in ("NewHosts", "HostTags"):
@@ -231,7 +231,7 @@ class TestHosts:
         tenants = "arn:aws:cloudfront::123456789012:distribution-tenant/*"
         assert by_sid["Hosts"]["Resource"] == [tenants]
 
-    def test_let_only_claims_on_domains_be_written(self, stage: str) -> None:
+    def test_jobs_may_write_only_claims_on_domains(self, stage: str) -> None:
         (claims,) = (
             statement
             for statement in statements(stage, "run-jobs")

@@ -63,9 +63,7 @@ def test_local_stack_passes(url: str) -> None:
     assert {name for name, check in checks.items() if check.ok is None} == UNTRIED
 
 
-def test_ai_clients_find_out_where_people_sign_in(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ai_clients_find_out_where_users_sign_in(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     findings = smoke.sign_in(url)
     assert (findings.ok, findings.why) == (True, url)
     monkeypatch.setattr(resources, "challenge", lambda *_, **__: "Bearer")
@@ -178,7 +176,7 @@ def test_unreachable_url_fails_every_check_without_a_traceback() -> None:
     }
 
 
-def test_default_answers_of_api_gateway_fail() -> None:
+def test_default_responses_of_api_gateway_fail() -> None:
     """API Gateway's default response, which contains the key, fails the check."""
     body = (
         b'{"message": "\'Bearer svc_live_0\' not a valid key=value pair in Authorization header"}'

@@ -304,7 +304,7 @@ class TestMainDistribution:
         assert key["QueryStringsConfig"] == {"QueryStringBehavior": "all"}
         assert key["CookiesConfig"] == {"CookieBehavior": "none"}
 
-    def test_answers_without_cache_control_are_not_cached(self) -> None:
+    def test_responses_without_cache_control_are_not_cached(self) -> None:
         policies = properties_by_name("edge", "AWS::CloudFront::CachePolicy").values()
         for config in (policy["CachePolicyConfig"] for policy in policies):
             assert (config["MinTTL"], config["DefaultTTL"]) == (0, 0)
@@ -326,7 +326,7 @@ class TestMainDistribution:
         assert rules["CachePolicyId"] == behaviour("Distribution", "/console")["CachePolicyId"]
         assert "POST" in rules["AllowedMethods"]
 
-    def test_only_answers_of_the_tool_server_pass_the_function_for_its_challenge(self) -> None:
+    def test_only_the_tool_server_passes_the_challenge_function(self) -> None:
         special = DISTRIBUTIONS["Distribution"]["DistributionConfig"]["CacheBehaviors"]
         passing = [path["PathPattern"] for path in special if "LambdaFunctionAssociations" in path]
         assert passing == ["/api/mcp*"]
@@ -392,7 +392,7 @@ class TestOrigins:
             "lambda:InvokeFunctionUrl",
         }
 
-    def test_stored_files_are_served_with_the_headers_that_s3_does_not_keep(self) -> None:
+    def test_stored_files_have_the_headers_that_s3_does_not_keep(self) -> None:
         policy = properties_by_name("edge", "AWS::CloudFront::ResponseHeadersPolicy")[
             "FilesHeaders"
         ]
@@ -423,7 +423,7 @@ class TestOrigins:
 
 
 class TestMail:
-    def test_reports_go_from_ses_through_the_topic_and_the_queue_to_the_runner_of_events(
+    def test_reports_of_ses_reach_the_runner_of_events(
         self,
     ) -> None:
         (destination,) = properties_by_name(
@@ -440,7 +440,7 @@ class TestMail:
         assert filled(mapping["FunctionName"], Stage="dev") == function_name("dev", "run-events")
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
-    def test_the_queue_keeps_messages_longer_than_the_function_runs_and_is_the_one_it_knows(
+    def test_queue_keeps_messages_longer_than_the_function_runs(
         self,
     ) -> None:
         (queue,) = properties_by_name("mail", "AWS::SQS::Queue").values()

@@ -86,7 +86,7 @@ def test_checked_in_config_has_no_values_of_an_account_or_a_shell(
     assert set(stage_config.DEPLOYED) == EVERYWHERE
 
 
-def test_a_stage_that_sends_by_ses_has_its_configuration_set_unless_the_config_names_one(
+def test_stage_that_sends_by_ses_has_a_configuration_set(
     stage: str,
 ) -> None:
     mail = {"MAIL": "ses", "MAIL_FROM": "mail@notify.example.com"}

@@ -59,7 +59,7 @@ class TestResponses:
         codes = {name: body["data"]["code"] for name, body in BODIES.items()}
         assert codes == {"RateLimited": "rate_limited", "Refused": "forbidden"}
 
-    def test_every_blocking_rule_responds_with_the_envelope_and_lets_any_page_read_it(self) -> None:
+    def test_every_blocking_rule_responds_with_the_envelope(self) -> None:
         all_responses = list(responses())
         assert len(all_responses) == 14
         for response in all_responses:
@@ -116,7 +116,7 @@ class TestLimits:
     def test_any_other_authorization_is_counted_as_a_visitor(self, header: str | None) -> None:
         assert self.counts_as_visitor(header)
 
-    def test_a_new_invented_key_with_each_request_is_still_limited_by_the_address(self) -> None:
+    def test_requests_with_invented_keys_are_limited_by_address(self) -> None:
         statement = limit("Address")
         assert statement["AggregateKeyType"] == "IP"
         assert "ScopeDownStatement" not in statement

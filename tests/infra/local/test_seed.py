@@ -19,7 +19,7 @@ from infra.local.seed import BATCH, FIRST_MADE_AT, records, seed
 pytestmark = pytest.mark.usefixtures("database")
 
 
-def test_the_same_seed_makes_the_same_records_and_a_longer_run_starts_with_them() -> None:
+def test_equal_seeds_make_equal_records() -> None:
     def values(count: int, number: int) -> list[dict[str, object]]:
         seeded_records = records("w", "products", count, number)
         return [record.attribute_values for record in seeded_records]

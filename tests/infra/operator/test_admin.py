@@ -166,7 +166,7 @@ class TestSetWorkspace:
         words = ("set-workspace", "--workspace", "nowhere", "--country", "DE")
         assert "nowhere" in operator.run_failing(*words)
 
-    def test_set_workspace_affects_later_phone_numbers_and_the_days_of_statistics(
+    def test_set_workspace_affects_later_phones_and_days(
         self, operator: Operator, owner: Owner, time: Time
     ) -> None:
         api, phone = owner.api(), "0170 7654321"
@@ -337,7 +337,7 @@ class TestSetPlan:
         assert Api(created_ids[0]).refused("GET", LIST).data["code"] == "plan_required"
 
 
-def test_list_of_workspaces_has_the_same_fields_for_one_that_the_operator_created(
+def test_workspaces_that_the_operator_created_are_listed_with_all_fields(
     operator: Operator, new_owner: Callable[..., Owner]
 ) -> None:
     operator.create_account("ann@example.com")

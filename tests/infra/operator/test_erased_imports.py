@@ -39,7 +39,7 @@ def remaining_texts(workspace: str, texts: list[str]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("email", PEOPLE)
-def test_a_copy_of_an_older_export_has_no_data_of_an_erased_person(
+def test_copy_of_an_older_export_has_no_data_of_an_erased_client(
     email: str, bakery: Furnished, file: Path
 ) -> None:
     erase(bakery.workspace, email)

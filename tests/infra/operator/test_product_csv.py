@@ -200,9 +200,7 @@ def test_images_may_be_on_separate_lines() -> None:
         ("sku;цена;price\na;1;2\n", "contain price"),
     ],
 )
-def test_a_table_without_an_sku_column_or_with_two_columns_of_one_field_is_refused(
-    text: str, expected: str
-) -> None:
+def test_table_with_missing_or_duplicate_columns_is_refused(text: str, expected: str) -> None:
     with pytest.raises(TableError, match=expected):
         read(text.encode(), "rubles")
 

@@ -200,7 +200,7 @@ def test_a_report_of_refused_rows_is_read_as_the_table_is(
     assert (product["price"], product["description"]) == (7, " spaced ")
 
 
-def test_deleted_product_without_an_sku_is_restored_and_can_be_deleted_again(
+def test_deleted_product_without_an_sku_is_restored(
     operator: Operator, owner: Owner, api: Api, table: Path
 ) -> None:
     product = create(api)
@@ -271,7 +271,7 @@ PRODUCT = st.fixed_dictionaries(
         st.tuples(PRODUCT, st.lists(NAME, max_size=3), st.integers(-5, 5)), max_size=6
     )
 )
-def test_exported_table_changes_nothing_here_and_creates_equal_products_elsewhere(
+def test_exported_table_creates_equal_products_in_another_workspace(
     products: list[Any], operator: Operator, new_owner: Any, table: Path
 ) -> None:
     owner, other = new_owner(), new_owner()

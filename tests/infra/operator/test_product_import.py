@@ -107,7 +107,7 @@ class TestImportProducts:
             second_import["categoriesCreated"],
         ) == (1, 1, 1)
 
-    def test_creates_missing_categories_by_their_paths_once(
+    def test_import_creates_each_missing_category_once(
         self, operator: Operator, owner: Owner, api: Api, table: Path
     ) -> None:
         create_category(api, "Чай")
@@ -300,7 +300,7 @@ class TestShopifysExport:
     def test_columns_without_a_field_are_named(self, imported: Any) -> None:
         assert "mean nothing here: Vendor, Tags, Image Position." in imported.stderr
 
-    def test_importing_it_again_creates_nothing(
+    def test_importing_a_shopify_export_again_creates_nothing(
         self, imported: Any, operator: Operator, owner: Owner, table: Path
     ) -> None:
         second_import = operator.run(*words(owner, table, "--create-categories"))

@@ -148,7 +148,7 @@ TEXT = st.text("0123456789.,-/:% eEma'\\=\"\r\nя", min_size=1, max_size=12).fil
 
 @examples(40)
 @given(texts=st.lists(TEXT, min_size=1, max_size=6), saves=st.integers(1, 2))
-def test_no_text_changes_in_a_spreadsheet(
+def test_no_string_changes_in_a_spreadsheet(
     texts: list[str], saves: int, operator: Operator, new_owner: Any, table: Path
 ) -> None:
     owner = new_owner()
@@ -213,7 +213,7 @@ class TestTablesOfFormerExports:
         assert "expected all digits" in Path(printed["report"]).read_text(encoding="utf-8-sig")
         assert full_products(api) == old_products
 
-    def test_an_edited_sku_becomes_the_products_and_a_taken_one_is_refused(
+    def test_edited_sku_is_stored_unless_it_is_taken(
         self, products: Any, operator: Operator, owner: Owner, api: Api, table: Path
     ) -> None:
         self.write(table, products, "NEW-1;A;100;", "4006381333931;B;100;", ";C;7;")

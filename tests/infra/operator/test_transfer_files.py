@@ -86,7 +86,7 @@ class TestContents:
         result = subprocess.run(command, capture_output=True, text=True, check=True)
         assert result.stdout == "Done testing\n"
 
-    def test_entries_beyond_the_limit_of_plain_zip_files_are_written_and_read(
+    def test_entries_beyond_the_limit_of_zip_32_are_read(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1000)

@@ -132,7 +132,7 @@ def test_tests_find_the_mutants_of_what_they_test(
     assert outcomes_again == outcomes
 
 
-def test_the_page_lists_survivors_and_gives_the_reason_of_equivalent_mutants(
+def test_page_lists_survivors_and_reasons_of_equivalent_mutants(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = "def f(a):\n    a(1)\n\n\ndef g(a):\n    a(2)\n"

@@ -29,7 +29,7 @@ STEPS = (
 
 class TestKilled:
     @pytest.mark.parametrize("step", STEPS)
-    def test_deployment_killed_before_any_step_is_completed_by_a_second_run(
+    def test_killed_deployment_is_completed_by_a_second_run(
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store, step: str
     ) -> None:
         stopped = aws.deployment(checkout)
@@ -278,9 +278,7 @@ def test_stopped_functions_stay_stopped(aws: Aws, deploy: Deploy, checkout: Path
     assert runs() == [None, 444, 4, 8]
 
 
-def test_backups_cover_the_tables_in_use_and_go_to_the_region_that_was_chosen(
-    aws: Aws, deploy: Deploy, store: Store
-) -> None:
+def test_backups_cover_the_tables_in_use(aws: Aws, deploy: Deploy, store: Store) -> None:
     deploy()
     backups = aws.deployment().stack("backups")
     assert backups.parameters()["BackupRegion"] == ""

@@ -23,7 +23,7 @@ def configure(checkout: Path, **variables: str) -> None:
 
 
 @pytest.mark.usefixtures("chalice")
-def test_a_stage_that_sends_by_ses_gets_the_stack_and_its_destruction_removes_it(
+def test_stage_that_sends_by_ses_gets_the_mail_stack(
     aws: Aws, deploy: Deploy, checkout: Path
 ) -> None:
     deploy()

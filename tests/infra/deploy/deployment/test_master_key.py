@@ -30,7 +30,7 @@ def secrets(aws: Aws) -> dict[str, str]:
     return {secret["Name"]: secret["ARN"] for secret in listed_secrets}
 
 
-def test_the_next_deployment_gives_an_existing_stage_a_master_key_and_keeps_its_other_secrets(
+def test_deployment_adds_a_master_key_to_an_existing_stage(
     aws: Aws, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:

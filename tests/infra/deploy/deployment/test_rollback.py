@@ -62,7 +62,7 @@ class TestRollback:
             deploy()
         assert jobs() == 2
 
-    def test_rollback_after_a_killed_deployment_restores_the_release_that_ran(
+    def test_rollback_after_a_killed_deployment(
         self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path
     ) -> None:
         deploy()

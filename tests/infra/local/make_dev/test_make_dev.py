@@ -81,7 +81,7 @@ class TestSettings:
         stack = LocalStack.from_environment()
         assert (stack.demo_language, stack.has_demo_records) == (language, True)
 
-    def test_mail_is_kept_beside_the_database_and_the_banner_names_the_pages_of_messages(
+    def test_e_mail_is_stored_and_the_banner_names_its_page(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setenv("DATA_DIR", str(tmp_path))
@@ -221,7 +221,7 @@ class TestWithoutJava:
         assert not (tmp_path / "data" / "dev.json").exists()
 
     @pytest.mark.slow
-    def test_chalice_local_without_a_port_option_serves_on_the_port_of_the_environment(
+    def test_chalice_local_without_a_port_option_uses_the_environment(
         self, start: Callable[..., RunningStack], no_java: dict[str, str]
     ) -> None:
         command = [part for part in chalice_local() if part not in {"--port", "{port}"}]
