@@ -170,7 +170,7 @@ def prepare_clone(folder: Path, variables: dict[str, str]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def emulated() -> Iterator[Stage]:
+def emulated_account() -> Iterator[Stage]:
     """An empty account on the emulator, and a clone that is not deployed yet."""
     shutil.rmtree(RUN, ignore_errors=True)
     RUN.mkdir(parents=True)
@@ -236,10 +236,10 @@ def _answers(url: str) -> bool:
 
 
 @pytest.fixture(scope="session")
-def stage(emulated: Stage) -> Stage:
+def stage(emulated_account: Stage) -> Stage:
     """The deployed stage."""
-    emulated.deploy("--no-edge")
-    return emulated
+    emulated_account.deploy("--no-edge")
+    return emulated_account
 
 
 @dataclass

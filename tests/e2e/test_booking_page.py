@@ -41,7 +41,7 @@ def salon(service: str, api: Api) -> Salon:
 
 
 @pytest.fixture
-def home(service: str, salon: Salon, owner: Owner) -> str:
+def booking_url(service: str, salon: Salon, owner: Owner) -> str:
     """The URL of the salon's booking page."""
     where = owner.workspace
     in_console(where.id, "set_booking_page", isOn=True, offer=[salon.service])
@@ -86,9 +86,9 @@ def send(page: Page, inside: Page | Frame | None = None, **fields: str) -> None:
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_a_visitor_books_on_any_screen_and_moves_and_cancels_the_booking(
-    screen: str, home: str, open_url: Opened
+    screen: str, booking_url: str, open_url: Opened
 ) -> None:
-    with open_url(home, **SCREENS[screen], **STILL) as page:
+    with open_url(booking_url, **SCREENS[screen], **STILL) as page:
         check(page, f"book-{screen}-services")
         choose_a_time(page, lambda step: check(page, f"book-{screen}-{step}"))
         send(page, name="Ada", phone="12")
@@ -114,8 +114,10 @@ def test_a_visitor_books_on_any_screen_and_moves_and_cancels_the_booking(
         assert page.get_by_role("button").count() == 0
 
 
-def test_a_visitor_books_moves_and_cancels_without_script(home: str, open_url: Opened) -> None:
-    with open_url(home, java_script_enabled=False) as page:
+def test_a_visitor_books_moves_and_cancels_without_script(
+    booking_url: str, open_url: Opened
+) -> None:
+    with open_url(booking_url, java_script_enabled=False) as page:
         choose_a_time(page)
         page.locator("#name").fill("Ada")
         page.locator("#email").fill("ada@example.com")
@@ -131,8 +133,8 @@ def test_a_visitor_books_moves_and_cancels_without_script(home: str, open_url: O
         expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is cancelled")
 
 
-def test_the_keyboard_alone_reaches_a_day_and_a_time(home: str, open_url: Opened) -> None:
-    with open_url(home) as page:
+def test_the_keyboard_alone_reaches_a_day_and_a_time(booking_url: str, open_url: Opened) -> None:
+    with open_url(booking_url) as page:
         page.locator(".cards a").first.focus()
         page.keyboard.press("Enter")
         page.locator(".cards a").first.focus()
@@ -145,11 +147,11 @@ def test_the_keyboard_alone_reaches_a_day_and_a_time(home: str, open_url: Opened
         expect(page.locator("#contacts")).to_be_visible()
 
 
-def test_visitor_in_another_zone_sees_both_times(home: str, open_url: Opened) -> None:
-    with open_url(home, timezone_id="America/New_York") as page:
+def test_visitor_in_another_zone_sees_both_times(booking_url: str, open_url: Opened) -> None:
+    with open_url(booking_url, timezone_id="America/New_York") as page:
         choose_a_time(page)
         expect(page.locator(".own")).to_contain_text("By your clock:")
-    with open_url(home, timezone_id="Europe/Moscow") as page:
+    with open_url(booking_url, timezone_id="Europe/Moscow") as page:
         choose_a_time(page)
         expect(page.locator(".own")).to_have_text("")
 
@@ -162,10 +164,10 @@ def embedded(page: Page) -> Frame:
 
 
 def test_embedded_booking_page_has_a_frame_of_its_height(
-    home: str, site: Site, open_url: Opened
+    booking_url: str, site: Site, open_url: Opened
 ) -> None:
-    parts = urlsplit(home)
-    slug = home.rpartition("/")[2]
+    parts = urlsplit(booking_url)
+    slug = booking_url.rpartition("/")[2]
     script = f'<script src="{parts.scheme}://{parts.netloc}/book.js" data-workspace="{slug}" async>'
     site.pages["/"] = (
         '<!doctype html><html lang="en"><head><title>Salon</title></head><body>'
@@ -189,9 +191,9 @@ def test_embedded_booking_page_has_a_frame_of_its_height(
 
 
 def test_a_sandboxed_page_of_a_site_embeds_the_booking(
-    home: str, service: str, api: Api, open_url: Opened
+    booking_url: str, service: str, api: Api, open_url: Opened
 ) -> None:
-    slug = home.rpartition("/")[2]
+    slug = booking_url.rpartition("/")[2]
     project = api.post("/api/projects/create", {"title": "Salon"})["project"]
     page_made = api.post("/api/pages/create", {"projectId": project["id"], "title": "Book"})["page"]
     html = (
@@ -208,7 +210,7 @@ def test_a_sandboxed_page_of_a_site_embeds_the_booking(
 
 
 @pytest.fixture
-def link(
+def booking_link(
     salon: Salon,
     time: Time,
     tmp_path: Path,
@@ -228,13 +230,13 @@ def link(
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_a_client_cancels_by_the_link_of_the_mail_on_any_screen(
-    screen: str, link: str, open_url: Opened
+    screen: str, booking_link: str, open_url: Opened
 ) -> None:
-    with open_url(link, **SCREENS[screen] | {"locale": "en-GB"}) as page:
+    with open_url(booking_link, **SCREENS[screen] | {"locale": "en-GB"}) as page:
         expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is confirmed")
         page.locator('a[href*="step=cancel"]').click()
         page.get_by_role("button").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is cancelled")
-        assert urlsplit(page.url).path == urlsplit(link).path
+        assert urlsplit(page.url).path == urlsplit(booking_link).path
         page.reload()
         expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is cancelled")

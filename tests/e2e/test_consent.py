@@ -32,7 +32,7 @@ LONG = "Application " + "Donaudampfschifffahrtsgesellschaft" * 3
 
 
 @pytest.fixture
-def hops() -> Iterator[tuple[str, list[str]]]:
+def redirecting_callback() -> Iterator[tuple[str, list[str]]]:
     """A client's callback that redirects to an app, as claude.ai's callback does.
 
     Yields its URL, and the paths that were requested.
@@ -143,9 +143,9 @@ def test_pages_on_the_way_pass_the_checks_on_any_screen(
 
 
 def test_access_is_given_to_an_address_that_redirects_further(
-    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+    workspace: Place, open_console: OpenConsole, redirecting_callback: tuple[str, list[str]]
 ) -> None:
-    url, requested = hops
+    url, requested = redirecting_callback
     with open_console() as tab:
         page = tab.page
         tab.open(request_path(tab, f"{url}/hop"))
@@ -174,9 +174,9 @@ def test_access_is_given_to_an_address_that_redirects_further(
 
 
 def test_access_is_denied_without_script(
-    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+    workspace: Place, open_console: OpenConsole, redirecting_callback: tuple[str, list[str]]
 ) -> None:
-    url, requested = hops
+    url, requested = redirecting_callback
     with open_console(java_script_enabled=False) as tab:
         tab.open(request_path(tab, f"{url}/hop"))
         sign_in(tab.page)
@@ -186,9 +186,9 @@ def test_access_is_denied_without_script(
 
 
 def test_access_is_given_on_a_second_page_without_script(
-    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+    workspace: Place, open_console: OpenConsole, redirecting_callback: tuple[str, list[str]]
 ) -> None:
-    url, requested = hops
+    url, requested = redirecting_callback
     with open_console(java_script_enabled=False) as tab:
         tab.open(request_path(tab, f"{url}/hop"))
         sign_in(tab.page)
@@ -201,10 +201,10 @@ def test_access_is_given_on_a_second_page_without_script(
 
 
 def test_a_click_for_another_page_gives_no_access(
-    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+    workspace: Place, open_console: OpenConsole, redirecting_callback: tuple[str, list[str]]
 ) -> None:
     """A page opens consent under the pointer between the two clicks of a double click."""
-    url, requested = hops
+    url, requested = redirecting_callback
     with open_console() as tab:
         page = tab.page
         tab.start_session()
@@ -248,9 +248,9 @@ def test_a_button_without_a_gesture_is_active_after_five_seconds_only(
 
 
 def test_enter_denies_access(
-    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+    workspace: Place, open_console: OpenConsole, redirecting_callback: tuple[str, list[str]]
 ) -> None:
-    url, requested = hops
+    url, requested = redirecting_callback
     with open_console() as tab:
         tab.start_session()
         tab.open(request_path(tab, f"{url}/hop"))
@@ -288,9 +288,9 @@ def test_another_account_is_chosen_on_the_way(workspace: Place, open_console: Op
 
 
 def test_the_page_opens_in_a_window_that_its_opener_can_watch(
-    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+    workspace: Place, open_console: OpenConsole, redirecting_callback: tuple[str, list[str]]
 ) -> None:
-    url, _ = hops
+    url, _ = redirecting_callback
     with open_console() as tab:
         tab.page.goto(f"{url}/opener")
         target = tab.base + request_path(tab, f"{url}/hop")
@@ -321,9 +321,9 @@ def test_the_page_is_not_shown_in_a_frame(
 
 
 def test_the_sdk_connects_with_a_click_in_the_browser(
-    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+    workspace: Place, open_console: OpenConsole, redirecting_callback: tuple[str, list[str]]
 ) -> None:
-    url, requested = hops
+    url, requested = redirecting_callback
     with open_console() as tab:
 
         def authorize(target: str) -> str:

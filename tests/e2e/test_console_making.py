@@ -32,7 +32,7 @@ MADE = [
 
 
 @pytest.fixture
-def empty(service: str) -> dict[str, Any]:
+def empty_workspace(service: str) -> dict[str, Any]:
     """A workspace without any record."""
     as_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
     created: dict[str, Any] = as_operator("create_workspace", owner=EMAIL, name="Bakery")
@@ -107,7 +107,7 @@ def make_bot(page: Page) -> None:
 def test_from_an_empty_workspace_to_a_form_and_a_bot_on_a_page(
     screen: str,
     script: bool,
-    empty: dict[str, Any],
+    empty_workspace: dict[str, Any],
     open_console: OpenConsole,
     open_url: Callable[..., Any],
 ) -> None:
@@ -129,7 +129,7 @@ def test_from_an_empty_workspace_to_a_form_and_a_bot_on_a_page(
         url = page.get_by_role("link", name="View the page").get_attribute("href")
         save_screenshot(page, f"console-making-{screen}-{'script' if script else 'plain'}")
     visit(open_url, url or "", view, screen)
-    (lead,) = in_console(empty["workspaceId"], "list_leads")["collections"]
+    (lead,) = in_console(empty_workspace["workspaceId"], "list_leads")["collections"]
     assert (lead["name"], lead["phone"]) == ("Ada", "+79991234567")
     assert lead["data"]["allergies"] == "Nuts"
 

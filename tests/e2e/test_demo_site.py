@@ -36,7 +36,7 @@ def api(
 
 
 @pytest.fixture
-def home(api: Api) -> str:
+def home_url(api: Api) -> str:
     """The URL of the demo's site, as the API returns it."""
     url: str = api.get("/api/projects/list")["projects"][0]["url"]
     return url
@@ -47,11 +47,13 @@ def follow_menu_link(page: Page, name: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_be_visible()
 
 
-def test_a_visitor_books_a_class_on_the_demo_site(api: Api, home: str, open_url: Opened) -> None:
-    with open_url(home, **DESKTOP) as page:
-        assert page.url == f"{home}/"
+def test_a_visitor_books_a_class_on_the_demo_site(
+    api: Api, home_url: str, open_url: Opened
+) -> None:
+    with open_url(home_url, **DESKTOP) as page:
+        assert page.url == f"{home_url}/"
         follow_menu_link(page, "Мастер-классы")
-        assert urlsplit(page.url).path == urlsplit(f"{home}/classes").path
+        assert urlsplit(page.url).path == urlsplit(f"{home_url}/classes").path
         page.get_by_role("link", name="Выбрать время").nth(1).click()
         booking_form = page.locator(".book")
         expect(booking_form.get_by_label("Занятие")).to_contain_text(
@@ -77,9 +79,9 @@ def test_a_visitor_books_a_class_on_the_demo_site(api: Api, home: str, open_url:
 
 
 def test_a_visitor_submits_a_form_and_chats_on_the_demo_site(
-    api: Api, home: str, open_url: Opened
+    api: Api, home_url: str, open_url: Opened
 ) -> None:
-    with open_url(home, **DESKTOP) as page:
+    with open_url(home_url, **DESKTOP) as page:
         chatting(page, "Сколько стоит бородинский хлеб?")
         expect(last(page)).to_contain_text("195")
         page.keyboard.press("Escape")
@@ -97,9 +99,9 @@ def test_a_visitor_submits_a_form_and_chats_on_the_demo_site(
 
 
 def test_a_visitor_books_and_orders_in_the_chat_of_the_demo_site(
-    api: Api, home: str, open_url: Opened
+    api: Api, home_url: str, open_url: Opened
 ) -> None:
-    with open_url(home, **PHONE) as page:
+    with open_url(home_url, **PHONE) as page:
         chatting(page, "Запишите меня на консультацию по торту")
         settled(page)
         ask(page, "Первое время. Меня зовут Ирина, 8 916 555-77-88")
@@ -125,7 +127,7 @@ def test_a_visitor_books_and_orders_in_the_chat_of_the_demo_site(
 
 @pytest.mark.parametrize("screen", [PHONE, DESKTOP], ids=["phone", "desktop"])
 def test_every_page_of_the_demo_site_fits_the_screen_and_is_accessible(
-    api: Api, home: str, open_url: Opened, screen: dict[str, Any]
+    api: Api, home_url: str, open_url: Opened, screen: dict[str, Any]
 ) -> None:
     (site,) = api.get("/api/projects/list")["projects"]
     slugs = [
@@ -134,7 +136,7 @@ def test_every_page_of_the_demo_site_fits_the_screen_and_is_accessible(
     ]
     assert len(slugs) == 5
     for slug in slugs:
-        with open_url(f"{home}/{slug}", **screen) as page:
+        with open_url(f"{home_url}/{slug}", **screen) as page:
             expect(page.locator("chat-widget .launcher")).to_be_visible()
             if slug == "classes":
                 expect(page.locator(".times label").first).to_be_visible()
@@ -150,7 +152,9 @@ def test_every_page_of_the_demo_site_fits_the_screen_and_is_accessible(
             save_screenshot(page, f"demo-{slug}-{screen['viewport']['width']}")
 
 
-def test_without_javascript_the_demo_site_explains_how_to_book(home: str, open_url: Opened) -> None:
-    with open_url(f"{home}/classes", java_script_enabled=False) as page:
+def test_without_javascript_the_demo_site_explains_how_to_book(
+    home_url: str, open_url: Opened
+) -> None:
+    with open_url(f"{home_url}/classes", java_script_enabled=False) as page:
         assert re.search("включите JavaScript или позвоните", page.content())
         expect(page.locator(".book")).to_be_hidden()

@@ -26,13 +26,13 @@ MAX_BYTES, MAX_REQUESTS = 60_000, 6
 
 
 @pytest.fixture
-def docs(service: str) -> str:
+def docs_url(service: str) -> str:
     """The URL of the reference."""
     return f"{service}/api/docs"
 
 
 @pytest.fixture
-def tab(browser: Browser) -> Callable[..., Any]:
+def open_docs(browser: Browser) -> Callable[..., Any]:
     """Return a function that opens a page in a new context. Errors in the page fail the test."""
 
     @contextmanager
@@ -53,16 +53,16 @@ def tab(browser: Browser) -> Callable[..., Any]:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_accessible_small_and_self_contained(
-    width: str, scheme: Any, docs: str, browser: Browser
+    width: str, scheme: Any, docs_url: str, browser: Browser
 ) -> None:
     context = browser.new_context(
         viewport={"width": WIDTHS[width], "height": 900}, color_scheme=scheme, locale="en-US"
     )
-    host = docs.partition("/api")[0]
+    host = docs_url.partition("/api")[0]
     for name, path in PAGES.items():
         page, responses = context.new_page(), []
         page.on("response", lambda response, responses=responses: responses.append(response))
-        page.goto(docs + path)
+        page.goto(docs_url + path)
         page.wait_for_load_state("networkidle")
         save_screenshot(page, f"reference-{name}-{width}-{scheme}")
         own_responses = [response for response in responses if not response.url.startswith("data:")]
@@ -82,8 +82,8 @@ def test_pages_are_accessible_small_and_self_contained(
 
 
 class TestSearch:
-    def test_the_search_works_with_the_keyboard_alone(self, docs: str, tab: Any) -> None:
-        with tab(docs) as page:
+    def test_the_search_works_with_the_keyboard_alone(self, docs_url: str, open_docs: Any) -> None:
+        with open_docs(docs_url) as page:
             page.keyboard.press("/")
             box = page.get_by_role("combobox")
             expect(box).to_be_focused()
@@ -98,9 +98,9 @@ class TestSearch:
             page.wait_for_url("**/api/docs/products#create_product")
 
     def test_escape_closes_the_search_and_enter_submits_it_to_the_server(
-        self, docs: str, tab: Any
+        self, docs_url: str, open_docs: Any
     ) -> None:
-        with tab(docs) as page:
+        with open_docs(docs_url) as page:
             box = page.get_by_role("combobox")
             box.fill("svc_find_lead")
             expect(page.get_by_role("option").first).to_be_visible()
@@ -112,9 +112,11 @@ class TestSearch:
                 "href", "/api/docs/crm#find_lead"
             )
 
-    def test_the_search_finds_the_same_with_and_without_script(self, docs: str, tab: Any) -> None:
+    def test_the_search_finds_the_same_with_and_without_script(
+        self, docs_url: str, open_docs: Any
+    ) -> None:
         for query in ("product", "slot", "idempotency", "svc_create", "price stock"):
-            with tab(f"{docs}?q={query}") as page:
+            with open_docs(f"{docs_url}?q={query}") as page:
                 hits = page.locator(".found a").all_inner_texts()[:12]
                 page.get_by_role("combobox").fill("")
                 page.get_by_role("combobox").fill(query)
@@ -124,9 +126,9 @@ class TestSearch:
                 )
                 assert options == hits, query
 
-    def test_a_search_text_never_runs_as_script(self, docs: str, tab: Any) -> None:
+    def test_a_search_text_never_runs_as_script(self, docs_url: str, open_docs: Any) -> None:
         attack = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}"
-        with tab(docs, bypass_csp=True) as page:
+        with open_docs(docs_url, bypass_csp=True) as page:
             page.get_by_role("combobox").fill(attack)
             page.keyboard.press("Enter")
             page.wait_for_url("**q=*")
@@ -136,8 +138,10 @@ class TestSearch:
 
 
 class TestWithoutScript:
-    def test_the_whole_reference_is_there_without_script(self, docs: str, tab: Any) -> None:
-        with tab(f"{docs}/products", java_script_enabled=False) as page:
+    def test_the_whole_reference_is_there_without_script(
+        self, docs_url: str, open_docs: Any
+    ) -> None:
+        with open_docs(f"{docs_url}/products", java_script_enabled=False) as page:
             assert page.locator("section.operation").count() >= 15
             operation = page.locator("section.operation", has=page.locator("#create_product"))
             for language in ("Python", "MCP"):
@@ -148,9 +152,9 @@ class TestWithoutScript:
             page.wait_for_url("**?q=barcode")
             assert page.locator(".found li").count() > 2
 
-    def test_the_menu_opens_on_a_phone_without_script(self, docs: str, tab: Any) -> None:
+    def test_the_menu_opens_on_a_phone_without_script(self, docs_url: str, open_docs: Any) -> None:
         small = {"width": 360, "height": 740}
-        with tab(f"{docs}/chat", java_script_enabled=False, viewport=small) as page:
+        with open_docs(f"{docs_url}/chat", java_script_enabled=False, viewport=small) as page:
             expect(page.locator("#menu")).to_be_hidden()
             page.get_by_role("link", name="Menu", exact=True).click()
             expect(page.locator("#menu")).to_be_visible()
@@ -158,14 +162,16 @@ class TestWithoutScript:
             page.get_by_role("link", name="Close menu").click()
             expect(page.locator("#menu")).to_be_hidden()
 
-    def test_the_first_tab_stop_skips_to_the_content(self, docs: str, tab: Any) -> None:
-        with tab(f"{docs}/errors", java_script_enabled=False) as page:
+    def test_the_first_tab_stop_skips_to_the_content(self, docs_url: str, open_docs: Any) -> None:
+        with open_docs(f"{docs_url}/errors", java_script_enabled=False) as page:
             page.keyboard.press("Tab")
             assert page.locator(":focus").inner_text() == "Skip to content"
 
 
-def test_code_can_be_copied_and_the_language_is_remembered(docs: str, tab: Any) -> None:
-    with tab(f"{docs}/products", permissions=["clipboard-read", "clipboard-write"]) as page:
+def test_code_can_be_copied_and_the_language_is_remembered(docs_url: str, open_docs: Any) -> None:
+    with open_docs(
+        f"{docs_url}/products", permissions=["clipboard-read", "clipboard-write"]
+    ) as page:
         operation = page.locator("section.operation", has=page.locator("#list_products"))
         operation.get_by_text("Python", exact=True).click()
         operation.get_by_role("button", name="Copy Python: List products").click()
@@ -174,13 +180,13 @@ def test_code_can_be_copied_and_the_language_is_remembered(docs: str, tab: Any) 
         assert "/api/products/list" in copied
         other = page.locator("section.operation", has=page.locator("#get_product"))
         expect(other.locator('[data-language="Python"]')).to_have_attribute("open", "")
-        page.goto(f"{docs}/bookings")
+        page.goto(f"{docs_url}/bookings")
         first = page.locator('.sample[data-language="Python"]').first
         expect(first).to_have_attribute("open", "")
 
 
-def test_print_leaves_out_what_is_only_useful_on_a_screen(docs: str, tab: Any) -> None:
-    with tab(f"{docs}/chat") as page:
+def test_print_leaves_out_what_is_only_useful_on_a_screen(docs_url: str, open_docs: Any) -> None:
+    with open_docs(f"{docs_url}/chat") as page:
         page.emulate_media(media="print")
         expect(page.locator("#menu")).to_be_hidden()
         expect(page.locator(".copy").first).to_be_hidden()
@@ -188,8 +194,8 @@ def test_print_leaves_out_what_is_only_useful_on_a_screen(docs: str, tab: Any) -
         page.pdf(path="build/e2e/reference.pdf")
 
 
-def test_the_blog_links_to_the_reference(service: str, tab: Any) -> None:
-    with tab(f"{service}/blog") as page:
+def test_the_blog_links_to_the_reference(service: str, open_docs: Any) -> None:
+    with open_docs(f"{service}/blog") as page:
         page.get_by_role("link", name="API", exact=True).click()
         page.wait_for_url("**/api/docs")
         expect(page.locator("h1")).to_have_text("API reference")

@@ -26,7 +26,7 @@ class Shop:
 
 
 @pytest.fixture
-def shop(
+def webhook_receiver(
     service: str, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
 ) -> Iterator[Shop]:
     """A receiver on this machine, which webhooks may reach as under make dev."""
@@ -64,14 +64,14 @@ def send_what_is_due() -> None:
 
 
 def test_a_test_event_is_received_and_seen_in_the_list(
-    shop: Shop, workspace: Place, open_console: OpenConsole
+    webhook_receiver: Shop, workspace: Place, open_console: OpenConsole
 ) -> None:
     with open_console() as tab:
         page = tab.page
         tab.start_session()
         page.get_by_role("link", name="Webhooks").click()
         page.get_by_role("link", name="Add webhook").click()
-        page.get_by_label("URL of your server").fill(shop.url)
+        page.get_by_label("URL of your server").fill(webhook_receiver.url)
         expect(page.get_by_label("A booking is made")).to_be_hidden()
         page.get_by_label("Only these events").check()
         page.get_by_label("A booking is made").check()
@@ -88,8 +88,8 @@ def test_a_test_event_is_received_and_seen_in_the_list(
         page.get_by_role("link", name="Refresh").click()
         expect(page.get_by_text("delivered", exact=True)).to_have_count(1)
         expect(page.get_by_text("Beginning of the reply")).to_have_count(0)
-        expect(page.get_by_role("heading", level=1)).to_have_text(shop.url)
-    ((headers, body),) = shop.requests
+        expect(page.get_by_role("heading", level=1)).to_have_text(webhook_receiver.url)
+    ((headers, body),) = webhook_receiver.requests
     Webhook(secret).verify(body, headers)
     assert json.loads(body)["type"] == "webhook.test"
 
@@ -97,7 +97,7 @@ def test_a_test_event_is_received_and_seen_in_the_list(
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("language", ["en", "ru"])
 def test_a_webhook_is_managed_without_script(
-    screen: str, language: str, shop: Shop, workspace: Place, open_console: OpenConsole
+    screen: str, language: str, webhook_receiver: Shop, workspace: Place, open_console: OpenConsole
 ) -> None:
     options = {**SCREENS[screen], "locale": language, "java_script_enabled": False}
     with open_console(**options) as tab:
@@ -115,14 +115,14 @@ def test_a_webhook_is_managed_without_script(
         expect(page.locator("#url-error")).to_be_visible()
         expect(page.locator('[value="lead.created"]')).to_be_checked()
         save("error")
-        page.locator("#url").fill(shop.url)
+        page.locator("#url").fill(webhook_receiver.url)
         page.locator("main button").click()
         secret = page.locator("#secret").inner_text()
         save("secret")
         page.locator("main .button").click()
         save("new")
         for status in (200, 500):
-            shop.status = status
+            webhook_receiver.status = status
             page.locator('[action$="/test"] button').click()
             send_what_is_due()
         page.locator("main section .head .button").click()
@@ -131,7 +131,7 @@ def test_a_webhook_is_managed_without_script(
         for reply in page.locator(".rows summary").all():
             reply.click()
         save("deliveries")
-        shop.status = 200
+        webhook_receiver.status = 200
         page.locator('[form="again"]').first.click()
         send_what_is_due()
         page.locator("main section .head .button").click()

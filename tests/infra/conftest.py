@@ -410,7 +410,7 @@ def workspace(operator: Operator) -> str:
 
 
 @pytest.fixture
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No database to connect to."""
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     for name in ("AWS_ENDPOINT_URL_DYNAMODB", "DYNAMODB_ENDPOINT"):

@@ -22,25 +22,34 @@ stack and region        parameters and outputs
                         Outputs: RoleArn, the role of AWS Backup, also for restorations.
 ``chat``                Parameters: Stage.
                         Outputs: ChatFunctionUrl, the URL of the chat's function. With an edge, the
-function responds with 403 without the secret. ``events``              Parameters: Stage. Outputs:
-QueueUrl, the queue whose messages wake the function that sends events. ``EVENTS_QUEUE_URL`` has it
-before the stack exists. ``mail``                Parameters: Stage. Only a stage with ``MAIL=ses``
-has this stack. Outputs: ConfigurationSet, with which SES reports on messages; TopicArn, to which it
-reports, for a configuration set of the operator's own. ``edge-global``         Parameters: Stage;
-optional: Domain, HostedZoneId, SitesDomain, (always us-east-1)      SitesHostedZoneId. Without a
-hosted zone, the domain's owner must create the DNS record that the stack's events name. The stack
-waits for the record. Outputs: WebAclArn; ChallengeFunctionArn, with its version; CertificateArn
-with a Domain; SitesCertificateArn with a SitesDomain. ``edge``                Parameters: Stage,
-ApiId, ApiStage, ChatFunctionUrl, BucketName, EdgeSecret (its value; NoEcho), EdgeSecretVersion (the
-value's id in Secrets Manager); optional: WebAclArn, ChallengeFunctionArn, Domain, CertificateArn,
-HostedZoneId, SitesDomain, SitesCertificateArn, SitesHostedZoneId. Outputs: BaseUrl, for
-``PUBLIC_URL``; DistributionId; DistributionDomain, the target of the Domain's record;
-SitesDistributionDomain, the target of the record of ``*.<SitesDomain>``, with a SitesDomain;
-SiteHostsSetting, for ``SITE_HOSTS``; EdgeSecretVersion, as given: the secret that the edge sends.
+                        function responds with 403 without the secret.
+``events``              Parameters: Stage.
+                        Outputs: QueueUrl, the queue whose messages wake the function that sends
+                        events. ``EVENTS_QUEUE_URL`` has it before the stack exists.
+``mail``                Parameters: Stage. Only a stage with ``MAIL=ses`` has this stack.
+                        Outputs: ConfigurationSet, with which SES reports on messages; TopicArn,
+                        to which SES reports, for a configuration set of the operator's own.
+``edge-global``         Parameters: Stage; optional: Domain, HostedZoneId, SitesDomain,
+(always us-east-1)      SitesHostedZoneId. Without a hosted zone, the domain's owner must
+                        create the DNS record that the stack's events name. The stack waits
+                        for the record.
+                        Outputs: WebAclArn; ChallengeFunctionArn, with its version; CertificateArn
+                        with a Domain; SitesCertificateArn with a SitesDomain.
+``edge``                Parameters: Stage, ApiId, ApiStage, ChatFunctionUrl, BucketName,
+                        EdgeSecret (its value; NoEcho), EdgeSecretVersion (the value's id in
+                        Secrets Manager); optional: WebAclArn, ChallengeFunctionArn,
+                        Domain, CertificateArn, HostedZoneId, SitesDomain,
+                        SitesCertificateArn, SitesHostedZoneId.
+                        Outputs: BaseUrl, for ``PUBLIC_URL``; DistributionId; DistributionDomain,
+                        the target of the Domain's record; SitesDistributionDomain, the target
+                        of the record of ``*.<SitesDomain>``, with a SitesDomain;
+                        SiteHostsSetting, for ``SITE_HOSTS``; EdgeSecretVersion, as given: the
+                        secret that the edge sends.
 ``alarms``              Parameters: Stage, ApiStage; TablePrefix ("workspace"); ApiName
-("workspace-api"); optional: AlarmEmail (AWS asks it to confirm), MonthlyBudget (USD; of the whole
-account). Outputs: TopicArn. ======================
-=======================================================================
+                        ("workspace-api"); optional: AlarmEmail (AWS asks it to confirm),
+                        MonthlyBudget (USD; of the whole account).
+                        Outputs: TopicArn.
+======================  =======================================================================
 
 ``data`` and ``backups`` are deleted only together with the data of the stage.
 """

@@ -22,12 +22,12 @@ FUNCTION = {"AWS_LAMBDA_FUNCTION_NAME": "workspace-api-dev"}
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> package.Package:
+def built_zip(tmp_path_factory: pytest.TempPathFactory) -> package.Package:
     """The zip of the stage dev."""
     return package.build("dev", tmp_path_factory.mktemp("package"))
 
 
 @pytest.fixture(scope="session")
-def task(built: package.Package, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unpacked_zip(built_zip: package.Package, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The zip, unpacked as Lambda does, with its file modes."""
-    return unpack(built.zip, tmp_path_factory.mktemp("task"))
+    return unpack(built_zip.zip, tmp_path_factory.mktemp("task"))

@@ -148,7 +148,7 @@ def test_plain_chalice_packages_the_checked_zip_with_the_stages_settings(
 
 
 def test_equal_code_packaged_for_two_stages_is_the_same_zip(
-    built: package.Package,
+    built_zip: package.Package,
 ) -> None:
     command = [sys.executable, "-m", "infra", "package", "--stage"]
     running = {
@@ -164,7 +164,9 @@ def test_equal_code_packaged_for_two_stages_is_the_same_zip(
             "APIHandler"
         ]
         assert function["Properties"]["Environment"]["Variables"]["STAGE"] == stage
-        assert (package.output_of(stage) / "deployment.zip").read_bytes() == built.zip.read_bytes()
+        assert (
+            package.output_of(stage) / "deployment.zip"
+        ).read_bytes() == built_zip.zip.read_bytes()
 
 
 def test_a_rollback_puts_a_deleted_application_back(deployments: Deployments) -> None:

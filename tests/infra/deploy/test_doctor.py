@@ -392,7 +392,7 @@ def test_machine_is_examined_without_credentials(
 
 class TestSignInOfClients:
     @pytest.fixture
-    def finding(self, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def sign_in_finding(self, monkeypatch: pytest.MonkeyPatch) -> Any:
         """Return a function that returns the finding for a stage with a base URL."""
 
         def finding(url: str, why: str = "", *, ok: bool = True) -> doctor.Finding:
@@ -404,16 +404,18 @@ class TestSignInOfClients:
 
         return finding
 
-    def test_a_stage_that_is_not_deployed_or_has_no_edge_is_not_asked(self, finding: Any) -> None:
-        assert finding("").ok is None
-        no_edge = finding("https://x.execute-api.eu-central-1.amazonaws.com/prod", ok=False)
+    def test_a_stage_that_is_not_deployed_or_has_no_edge_is_not_asked(
+        self, sign_in_finding: Any
+    ) -> None:
+        assert sign_in_finding("").ok is None
+        no_edge = sign_in_finding("https://x.execute-api.eu-central-1.amazonaws.com/prod", ok=False)
         assert no_edge.ok is None
         assert "Without an edge" in no_edge.text
 
-    def test_a_stage_whose_documents_lead_to_it_passes(self, finding: Any) -> None:
-        assert finding("https://api.example.com", "https://api.example.com").ok
+    def test_a_stage_whose_documents_lead_to_it_passes(self, sign_in_finding: Any) -> None:
+        assert sign_in_finding("https://api.example.com", "https://api.example.com").ok
 
-    def test_a_stage_without_its_challenge_fails_with_advice(self, finding: Any) -> None:
-        sign_in = finding("https://api.example.com", "expected resource_metadata", ok=False)
+    def test_a_stage_without_its_challenge_fails_with_advice(self, sign_in_finding: Any) -> None:
+        sign_in = sign_in_finding("https://api.example.com", "expected resource_metadata", ok=False)
         assert sign_in.ok is False
         assert "expected resource_metadata. Deploy again" in sign_in.text

@@ -68,8 +68,8 @@ def stage(
     world: World,  # noqa: F811  the fixture
     txt_records: Records,
     endpoint: str,  # noqa: F811  the fixture
-    task: Path,
-    built: package.Package,
+    unpacked_zip: Path,
+    built_zip: package.Package,
     reload_settings: Callable[[], None],
 ) -> Iterator[Stage]:
     """A stage that uses AWS for objects, e-mail and hosts."""
@@ -89,16 +89,23 @@ def stage(
     shared = {"STAGE": "test", "RATE_LIMIT_SCALE": "1000", "AWS_ENDPOINT_URL": endpoint}
     variables = {**ENVIRONMENT, **FUNCTION, **AS_ON_AWS, **shared}
     # The environment's own Python would let its child processes import installed packages.
-    python = str(Path(built.python.path).resolve())
+    python = str(Path(built_zip.python.path).resolve())
     yield Stage(
-        world, SesInbox(Path()), txt_records, endpoint, task, python, variables, reload_settings
+        world,
+        SesInbox(Path()),
+        txt_records,
+        endpoint,
+        unpacked_zip,
+        python,
+        variables,
+        reload_settings,
     )
     mails.reset()
     s3_backends[DEFAULT_ACCOUNT_ID]["aws"].reset()
 
 
-def test_every_kind_of_job_in_the_zip_has_a_row_here(task: Path) -> None:
-    packed = runpy.run_path(str(task / "chalicelib" / "manifest.py"))["MANIFEST"]
+def test_every_kind_of_job_in_the_zip_has_a_row_here(unpacked_zip: Path) -> None:
+    packed = runpy.run_path(str(unpacked_zip / "chalicelib" / "manifest.py"))["MANIFEST"]
     assert Manifest(*packed).jobs.keys() == ROWS.keys()
 
 

@@ -153,7 +153,7 @@ def test_a_stage_that_does_not_send_by_ses_is_not_asked_for_it(
 
 class TestTelegram:
     @pytest.fixture
-    def webhook(self, telegram: FakeTelegram, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def webhook_finding(self, telegram: FakeTelegram, monkeypatch: pytest.MonkeyPatch) -> Any:
         """Return a function that returns the finding for a token of the stage's bot."""
 
         class DataStack:
@@ -174,25 +174,27 @@ class TestTelegram:
 
         return webhook
 
-    def test_a_stage_without_a_bot_needs_no_webhook(self, webhook: Any) -> None:
-        assert webhook("").ok is None
+    def test_a_stage_without_a_bot_needs_no_webhook(self, webhook_finding: Any) -> None:
+        assert webhook_finding("").ok is None
 
     def test_a_webhook_that_is_not_the_stages_fails_with_the_command(
-        self, webhook: Any, telegram: FakeTelegram
+        self, webhook_finding: Any, telegram: FakeTelegram
     ) -> None:
-        finding = webhook()
+        finding = webhook_finding()
         assert finding.ok is False
         assert "admin --stage prod telegram-webhook --set" in finding.text
 
-    def test_a_registered_webhook_passes(self, webhook: Any, telegram: FakeTelegram) -> None:
+    def test_a_registered_webhook_passes(
+        self, webhook_finding: Any, telegram: FakeTelegram
+    ) -> None:
         telegram.webhook = {"url": "https://api.example.com/api/telegram/webhook"}
-        assert webhook().ok is True
+        assert webhook_finding().ok is True
         telegram.error, telegram.pending = "Wrong response: 403", [{}, {}, {}]
-        finding = webhook()
+        finding = webhook_finding()
         assert finding.ok is None
         assert "Wrong response: 403), and 3 wait" in finding.text
 
-    def test_a_refused_token_is_noted_without_the_token(self, webhook: Any) -> None:
-        finding = webhook("1:other")
+    def test_a_refused_token_is_noted_without_the_token(self, webhook_finding: Any) -> None:
+        finding = webhook_finding("1:other")
         assert finding.ok is None
         assert "1:other" not in finding.text

@@ -283,10 +283,10 @@ NO_AWS = {**ENVIRONMENT, **FUNCTION, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
 
 
 @pytest.fixture(scope="module")
-def function(built: package.Package, task: Path) -> Iterator[Lambda]:
+def function(built_zip: package.Package, unpacked_zip: Path) -> Iterator[Lambda]:
     """The function of all routes. This test has no AWS. ``make test-deployed`` runs the function on
     one."""
-    with Lambda(task, built.python.path, NO_AWS) as running:
+    with Lambda(unpacked_zip, built_zip.python.path, NO_AWS) as running:
         yield running
 
 
@@ -305,27 +305,27 @@ class TestTheZip:
         assert all(Path(file).is_relative_to(task) for file in ours.values())
         assert not [n for n in loaded["files"] if n.split(".")[0] in {"site", "pip", "infra"}]
 
-    def test_zip_holds_the_versions_that_constraints_pin(self, built: package.Package) -> None:
+    def test_zip_holds_the_versions_that_constraints_pin(self, built_zip: package.Package) -> None:
         pins = re.findall(
             r"^([\w.-]+)==(\S+)", (package.ROOT / "constraints.txt").read_text(), re.MULTILINE
         )
-        with zipfile.ZipFile(built.zip) as archive:
+        with zipfile.ZipFile(built_zip.zip) as archive:
             folders = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
         shipped = [folder.removesuffix(".dist-info").split("-") for folder in folders]
         assert len(shipped) > 10
         assert {(zipcheck.normalised(name), version) for name, version in shipped} <= set(pins)
 
-    def test_zip_imports_no_domain_before_its_first_call(self, built: package.Package) -> None:
-        with zipfile.ZipFile(built.zip) as archive, tempfile.TemporaryDirectory() as folder:
+    def test_zip_imports_no_domain_before_its_first_call(self, built_zip: package.Package) -> None:
+        with zipfile.ZipFile(built_zip.zip) as archive, tempfile.TemporaryDirectory() as folder:
             archive.extractall(folder)
-            with Lambda(Path(folder), built.python.path, NO_AWS) as function:
+            with Lambda(Path(folder), built_zip.python.path, NO_AWS) as function:
                 function.call("GET", "/api/openapi.json")
                 loaded = function.run("", {})["files"]
         assert "chalicelib.manifest" in loaded
         assert not [name for name in loaded if name.startswith("chalicelib.domains.")]
 
     def test_zip_streams_without_the_checkout(
-        self, built: package.Package, task: Path, tmp_path: Path
+        self, built_zip: package.Package, unpacked_zip: Path, tmp_path: Path
     ) -> None:
         handler = (tmp_path / "streaming.py").resolve()
         shutil.copy(package.ROOT / "tests" / "fakes" / "streaming_handlers.py", handler)
@@ -336,7 +336,9 @@ class TestTheZip:
             "PYTHONNOUSERSITE": "1",
         }
         with lambda_runtime_api.function(
-            task / "stream_bootstrap", variables, python=str(Path(built.python.path).resolve())
+            unpacked_zip / "stream_bootstrap",
+            variables,
+            python=str(Path(built_zip.python.path).resolve()),
         ) as running:
 
             def attempt(every: float) -> list[tuple[float, bytes]]:
@@ -351,17 +353,17 @@ class TestTheZip:
         packed = ("chalicelib", "pydantic")
         ours = {n: f for n, f in files.items() if f and n.partition(".")[0] in packed}
         assert len(ours) > 20
-        assert all(Path(file).is_relative_to(task) for file in ours.values())
+        assert all(Path(file).is_relative_to(unpacked_zip) for file in ours.values())
         assert not [f for f in files.values() if f and Path(f).is_relative_to(package.ROOT)]
 
-    def test_the_template_sets_runtime_and_limits(self, built: package.Package) -> None:
-        template = json.loads((built.zip.parent / "sam.json").read_text())
+    def test_the_template_sets_runtime_and_limits(self, built_zip: package.Package) -> None:
+        template = json.loads((built_zip.zip.parent / "sam.json").read_text())
         functions = {
             name: resource["Properties"]
             for name, resource in template["Resources"].items()
             if resource["Type"] == "AWS::Serverless::Function"
         }
-        runtime = "python{}.{}".format(*built.python.version)
+        runtime = "python{}.{}".format(*built_zip.python.version)
         assert {f["Runtime"] for f in functions.values()} == {runtime}
         assert functions["APIHandler"]["Timeout"] == 29
         assert functions["RunJobs"]["Timeout"] == 300
@@ -374,8 +376,8 @@ class TestTheZip:
         assert not any("AWS_LAMBDA_EXEC_WRAPPER" in path for path in others)
 
     def test_chalice_takes_the_checked_zip_again(
-        self, built: package.Package, tmp_path: Path
+        self, built_zip: package.Package, tmp_path: Path
     ) -> None:
         package_command = ("package", "--stage", "dev", str(tmp_path / "again"))
-        package.chalice(built.python, built.project, *package_command)
-        assert (tmp_path / "again" / "deployment.zip").read_bytes() == built.zip.read_bytes()
+        package.chalice(built_zip.python, built_zip.project, *package_command)
+        assert (tmp_path / "again" / "deployment.zip").read_bytes() == built_zip.zip.read_bytes()

@@ -22,7 +22,7 @@ TEST = "tests/test_bread.py::test_is_baked"
 
 
 @pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[Use, str]:
+def recorded_calls(monkeypatch: pytest.MonkeyPatch) -> dict[Use, str]:
     """The calls recorded during the test, separate from the suite's record."""
     uses: dict[Use, str] = {}
     monkeypatch.setattr(aws_calls, "USES", uses)
@@ -34,62 +34,64 @@ def functions_in(uses: dict[Use, str]) -> set[str]:
 
 
 class TestRecording:
-    def test_requests_are_recorded_for_the_api(self, api: Api, recorded: dict[Use, str]) -> None:
+    def test_requests_are_recorded_for_the_api(
+        self, api: Api, recorded_calls: dict[Use, str]
+    ) -> None:
         api.get("/api/workspaces/list")
-        assert functions_in(recorded) == {API}
+        assert functions_in(recorded_calls) == {API}
         test = "TestRecording::test_requests_are_recorded_for_the_api"
-        assert recorded[Use(API, READ)] == f"tests/infra/deploy/test_policy_check.py::{test}"
+        assert recorded_calls[Use(API, READ)] == f"tests/infra/deploy/test_policy_check.py::{test}"
 
     def test_operator_calls_are_recorded_for_no_function(
-        self, owner: Owner, recorded: dict[Use, str]
+        self, owner: Owner, recorded_calls: dict[Use, str]
     ) -> None:
         with entered(API):
             as_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
-        assert not recorded
+        assert not recorded_calls
 
     def test_scheduled_jobs_are_recorded_for_the_job_function(
-        self, owner: Owner, recorded: dict[Use, str]
+        self, owner: Owner, recorded_calls: dict[Use, str]
     ) -> None:
         schedules.run_jobs()
-        assert functions_in(recorded) == {JOBS}
+        assert functions_in(recorded_calls) == {JOBS}
 
     def test_jobs_of_events_are_recorded_for_their_own_function(
-        self, owner: Owner, recorded: dict[Use, str]
+        self, owner: Owner, recorded_calls: dict[Use, str]
     ) -> None:
         schedules.run_event_jobs()
-        assert functions_in(recorded) == {EVENTS}
+        assert functions_in(recorded_calls) == {EVENTS}
 
     def test_chat_is_recorded_for_its_function_to_the_last_event(
-        self, owner: Owner, recorded: dict[Use, str]
+        self, owner: Owner, recorded_calls: dict[Use, str]
     ) -> None:
         bot = new_bot(owner)
-        recorded.clear()
+        recorded_calls.clear()
         ask(bot, "What do you bake?")
-        assert functions_in(recorded) == {CHAT}
-        assert Use(CHAT, Gateway(aws_calls.MODELS)) in recorded
+        assert functions_in(recorded_calls) == {CHAT}
+        assert Use(CHAT, Gateway(aws_calls.MODELS)) in recorded_calls
 
     def test_threads_are_recorded_for_the_function_that_starts_them(
-        self, recorded: dict[Use, str]
+        self, recorded_calls: dict[Use, str]
     ) -> None:
         with entered(API):
             reader = Thread(target=lambda: object_store().get("files/1/a.png"))
             reader.start()
         reader.join()
-        assert set(recorded) == {Use(API, Gateway("objects.get", "files/-"))}
+        assert set(recorded_calls) == {Use(API, Gateway("objects.get", "files/-"))}
 
     def test_objects_are_recorded_by_the_common_part_of_their_keys(
-        self, recorded: dict[Use, str]
+        self, recorded_calls: dict[Use, str]
     ) -> None:
         with entered(JOBS):
             object_store().delete_under("01M8/sites/01M9/pages/")
-        assert set(recorded) == {Use(JOBS, Gateway("objects.delete_under", "-/sites/-"))}
+        assert set(recorded_calls) == {Use(JOBS, Gateway("objects.delete_under", "-/sites/-"))}
 
     @pytest.mark.usefixtures("database")
-    def test_presigned_upload_needs_the_right_to_put(self, recorded: dict[Use, str]) -> None:
+    def test_presigned_upload_needs_the_right_to_put(self, recorded_calls: dict[Use, str]) -> None:
         with entered(API):
             S3Store("bucket").upload_request("01M8/uploads/01M9", 5, 60)
         put = Right("s3:PutObject", "arn:aws:s3:::objects/{object}")
-        assert set(recorded) == {Use("objects.upload_request", put)}
+        assert set(recorded_calls) == {Use("objects.upload_request", put)}
 
 
 class TestRights:
@@ -236,15 +238,15 @@ class TestWholeRun:
 
 class TestPolicyCheck:
     @pytest.fixture
-    def finish(self, recorded: dict[Use, str]) -> Callable[..., tuple[int, list[str]]]:
+    def finish_run(self, recorded_calls: dict[Use, str]) -> Callable[..., tuple[int, list[str]]]:
         """End a run in which a worker recorded calls, and return its status and its report."""
 
         def end(uses: dict[Use, str], status: int = 0, run: Any = None) -> tuple[int, list[str]]:
-            recorded.update(uses)
+            recorded_calls.update(uses)
             worker = config()
             worker.workeroutput = {}
             PolicyCheck().pytest_sessionfinish(SimpleNamespace(config=worker), 0)  # type: ignore[arg-type]
-            recorded.clear()
+            recorded_calls.clear()
             check, lines = PolicyCheck(), list[str]()
             check.pytest_testnodedown(worker)
             session: Any = SimpleNamespace(config=run or config(), exitstatus=status)
@@ -256,17 +258,19 @@ class TestPolicyCheck:
         return end
 
     def test_missing_right_fails_the_run(
-        self, finish: Callable[..., tuple[int, list[str]]]
+        self, finish_run: Callable[..., tuple[int, list[str]]]
     ) -> None:
         audit = Right("dynamodb:DeleteItem", TABLES + "workspace-test-audit")
-        status, (lines,) = finish({Use(JOBS, audit): TEST}, run=config(keyword="bread"))
+        status, (lines,) = finish_run({Use(JOBS, audit): TEST}, run=config(keyword="bread"))
         assert status == pytest.ExitCode.TESTS_FAILED
         assert audit.resource in lines
 
     def test_unused_right_fails_a_whole_run(
-        self, finish: Callable[..., tuple[int, list[str]]]
+        self, finish_run: Callable[..., tuple[int, list[str]]]
     ) -> None:
-        status, lines = finish({Use(API, READ): TEST, Use(API, Gateway("objects.get", "x")): TEST})
+        status, lines = finish_run(
+            {Use(API, READ): TEST, Use(API, Gateway("objects.get", "x")): TEST}
+        )
         assert status == pytest.ExitCode.TESTS_FAILED
         assert not any(
             READ.action in line and READ.resource in line for line in lines if API in line
@@ -274,12 +278,12 @@ class TestPolicyCheck:
         assert any(line.startswith(CHAT) for line in lines)
 
     def test_unused_right_is_not_reported_for_a_part_of_the_suite(
-        self, finish: Callable[..., tuple[int, list[str]]]
+        self, finish_run: Callable[..., tuple[int, list[str]]]
     ) -> None:
-        assert finish({Use(API, READ): TEST}, run=config(keyword="bread")) == (0, [])
+        assert finish_run({Use(API, READ): TEST}, run=config(keyword="bread")) == (0, [])
 
     def test_unused_right_is_not_reported_after_a_failure(
-        self, finish: Callable[..., tuple[int, list[str]]]
+        self, finish_run: Callable[..., tuple[int, list[str]]]
     ) -> None:
         failed = int(pytest.ExitCode.TESTS_FAILED)
-        assert finish({Use(API, READ): TEST}, failed) == (failed, [])
+        assert finish_run({Use(API, READ): TEST}, failed) == (failed, [])

@@ -46,7 +46,9 @@ def server(_server: Callable[[], None]) -> Iterator[LocalServer]:
 
 
 @pytest.fixture
-def url(server: LocalServer, monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator[str]:
+def service_url(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch, database: None
+) -> Iterator[str]:
     """The URL of the whole service, as ``make dev`` serves it."""
     url = f"http://127.0.0.1:{server.port}"
     local_settings = replace(settings_module.settings(), public_url=url)
@@ -57,27 +59,29 @@ def url(server: LocalServer, monkeypatch: pytest.MonkeyPatch, database: None) ->
     reference._response.cache_clear()
 
 
-def test_local_stack_passes(url: str) -> None:
-    checks = outcomes(Target(url))
+def test_local_stack_passes(service_url: str) -> None:
+    checks = outcomes(Target(service_url))
     assert failed(checks) == {}
     assert {name for name, check in checks.items() if check.ok is None} == UNTRIED
 
 
-def test_ai_clients_find_out_where_users_sign_in(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    findings = smoke.sign_in(url)
-    assert (findings.ok, findings.why) == (True, url)
+def test_ai_clients_find_out_where_users_sign_in(
+    service_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    findings = smoke.sign_in(service_url)
+    assert (findings.ok, findings.why) == (True, service_url)
     monkeypatch.setattr(resources, "challenge", lambda *_, **__: "Bearer")
-    findings = smoke.sign_in(url)
+    findings = smoke.sign_in(service_url)
     assert findings.ok is False
-    assert findings.why.startswith(f'expected resource_metadata="{url}/.well-known/')
-    assert Target(url).origins == (), "a stage without an edge has a renamed header"
-    assert failed(outcomes(Target(url))) == {}
+    assert findings.why.startswith(f'expected resource_metadata="{service_url}/.well-known/')
+    assert Target(service_url).origins == (), "a stage without an edge has a renamed header"
+    assert failed(outcomes(Target(service_url))) == {}
 
 
 def test_the_challenge_is_checked_with_a_key_as_well(
-    url: str, monkeypatch: pytest.MonkeyPatch, new_owner: Callable[..., Owner]
+    service_url: str, monkeypatch: pytest.MonkeyPatch, new_owner: Callable[..., Owner]
 ) -> None:
-    target = Target(url, key=new_owner().token(), origins=(url,))
+    target = Target(service_url, key=new_owner().token(), origins=(service_url,))
     (outcome,) = smoke.run(target, ["tools/list"])
     assert (outcome.ok, outcome.why.endswith(" tools")) == (True, True)
     monkeypatch.setattr(resources, "challenge", lambda *_, **__: "Bearer")
@@ -85,22 +89,24 @@ def test_the_challenge_is_checked_with_a_key_as_well(
     assert (outcome.ok, outcome.why[:29]) == (False, 'expected resource_metadata="h')
 
 
-def test_tools_and_a_bot_are_checked_with_a_key(url: str, new_owner: Callable[..., Owner]) -> None:
+def test_tools_and_a_bot_are_checked_with_a_key(
+    service_url: str, new_owner: Callable[..., Owner]
+) -> None:
     owner = new_owner()
     bot = {"name": "Baker", "systemPrompt": "You sell bread.", "model": "gpt-4o-mini"}
     agent = owner.api().post("/api/agents/create", bot)["agent"]["id"]
-    checks = outcomes(Target(url, key=owner.token(), agent=agent))
+    checks = outcomes(Target(service_url, key=owner.token(), agent=agent))
     assert checks["tools/list"].ok
     assert checks["tools/list"].why.endswith(" tools")
     # Nobody has paid for this bot.
     assert "429" in failed(checks)["chat: answer streams"]
 
 
-def test_the_smoke_test_checks_a_page_of_a_site(url: str, api: Api, things: Things) -> None:
-    page = f"{url}/s/bakery/"
-    assert "status 200" in failed(outcomes(Target(url, site_page=page)))["site page"]
+def test_the_smoke_test_checks_a_page_of_a_site(service_url: str, api: Api, things: Things) -> None:
+    page = f"{service_url}/s/bakery/"
+    assert "status 200" in failed(outcomes(Target(service_url, site_page=page)))["site page"]
     api.post("/api/pages/save-html", {"id": things.home, "html": "<p>Bread"})
-    check = outcomes(Target(url, site_page=page))["site page"]
+    check = outcomes(Target(service_url, site_page=page))["site page"]
     assert (check.ok, check.why) == (True, "")
 
 
@@ -239,21 +245,28 @@ def test_answer_that_is_no_stream_fails(
         assert says in failed(outcomes(Target(url, agent="a")))["chat: answer streams"]
 
 
-def test_origin_that_answers_without_the_secret_fails(url: str) -> None:
-    assert "expected status 403" in failed(outcomes(Target(url, origins=(url,))))["origins refuse"]
+def test_origin_that_answers_without_the_secret_fails(service_url: str) -> None:
+    assert (
+        "expected status 403"
+        in failed(outcomes(Target(service_url, origins=(service_url,))))["origins refuse"]
+    )
 
 
-def test_origin_that_requires_the_secret_passes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_origin_that_requires_the_secret_passes(
+    service_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     secret = replace(settings_module.settings(), edge_secret="of the edge")
     monkeypatch.setattr(edge, "settings", lambda: secret)
-    assert outcomes(Target(url, origins=(url,)))["origins refuse"].ok
+    assert outcomes(Target(service_url, origins=(service_url,)))["origins refuse"].ok
 
 
-def test_base_url_of_the_functions_must_match(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_base_url_of_the_functions_must_match(
+    service_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.undo()
     reference._response.cache_clear()
-    why = failed(outcomes(Target(url)))["openapi.json"]
-    assert why == f"expected it to name {url}; came 'http://127.0.0.1:8000'"
+    why = failed(outcomes(Target(service_url)))["openapi.json"]
+    assert why == f"expected it to name {service_url}; came 'http://127.0.0.1:8000'"
 
 
 def test_the_command_prints_a_table_and_json_and_fails() -> None:

@@ -23,7 +23,7 @@ def loaded(content: bytes) -> Any:
 
 
 @pytest.fixture(scope="module")
-def trimmed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trimmed_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of botocore's data as the zip contains it."""
     folder = tmp_path_factory.mktemp("zip")
     for path in (LIBRARIES / "botocore" / "data").rglob("*.json*"):
@@ -72,10 +72,10 @@ class TestWhatIsLeftOut:
 
 
 class TestTrimmed:
-    def test_trimmed_description_lacks_only_its_texts(self, trimmed: Path) -> None:
+    def test_trimmed_description_lacks_only_its_texts(self, trimmed_data: Path) -> None:
         for service in unused.SERVICES:
-            for path in (trimmed / service).rglob("service-2.json.gz"):
-                original = LIBRARIES / "botocore" / "data" / path.relative_to(trimmed)
+            for path in (trimmed_data / service).rglob("service-2.json.gz"):
+                original = LIBRARIES / "botocore" / "data" / path.relative_to(trimmed_data)
                 assert drop_documentation(loaded(original.read_bytes())) == loaded(
                     path.read_bytes()
                 )
@@ -83,15 +83,15 @@ class TestTrimmed:
 
     @pytest.mark.parametrize("service", sorted(unused.SERVICES))
     def test_clients_have_the_same_endpoint_in_every_region(
-        self, trimmed: Path, service: str
+        self, trimmed_data: Path, service: str
     ) -> None:
-        original, brief = session(LIBRARIES / "botocore" / "data"), session(trimmed)
+        original, brief = session(LIBRARIES / "botocore" / "data"), session(trimmed_data)
         for region in REGIONS:
             assert place(brief, service, region) == place(original, service, region)
 
     @pytest.mark.parametrize("service", sorted(unused.SERVICES))
-    def test_clients_send_the_same_requests(self, trimmed: Path, service: str) -> None:
-        original, brief = session(LIBRARIES / "botocore" / "data"), session(trimmed)
+    def test_clients_send_the_same_requests(self, trimmed_data: Path, service: str) -> None:
+        original, brief = session(LIBRARIES / "botocore" / "data"), session(trimmed_data)
         assert sent_request(brief, service) == sent_request(original, service)
 
     def test_the_same_data_makes_the_same_bytes(self) -> None:

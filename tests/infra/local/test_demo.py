@@ -68,7 +68,7 @@ def seeded(data: DataDir) -> Api:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_bakery(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the bakery smaller, with some records of each type."""
     load_bakery, site = bakery.load, pages.load
 
@@ -82,7 +82,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def api(small: None, data: DataDir, snapshots: Snapshots) -> Api:
+def api(small_bakery: None, data: DataDir, snapshots: Snapshots) -> Api:
     """The API with the demo key, after the demo was seeded with a small bakery."""
 
     def make() -> dict[str, Any]:
@@ -158,7 +158,7 @@ def everything_shown(api: Api) -> dict[str, Any]:
 
 
 def test_every_list_has_records(
-    small: None, data: DataDir, monkeypatch: pytest.MonkeyPatch
+    small_bakery: None, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "settings", lambda: replace(settings(), demo_balance=1000))
     api = seeded(data)
@@ -254,7 +254,7 @@ def test_the_staff_has_a_week_of_hours_and_bookable_services(api: Api) -> None:
 
 
 def test_the_demo_has_a_public_bot_with_money(
-    small: None,
+    small_bakery: None,
     data: DataDir,
     reload_settings: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
@@ -338,7 +338,7 @@ class Killed(BaseException):
 @pytest.mark.slow
 def test_seeding_continues_after_a_kill_between_any_two_steps(
     every: int,
-    small: None,
+    small_bakery: None,
     data: DataDir,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -403,7 +403,9 @@ def test_a_database_with_other_data_is_left_alone(data: DataDir) -> None:
     assert not data.demo
 
 
-def test_a_demo_without_records_gets_them_at_a_later_start(small: None, data: DataDir) -> None:
+def test_a_demo_without_records_gets_them_at_a_later_start(
+    small_bakery: None, data: DataDir
+) -> None:
     key = seed(data, records=False)
     assert not sites(Api(key))
     assert seed(data) == key

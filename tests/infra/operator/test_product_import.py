@@ -259,7 +259,9 @@ tin,Old tin,,Mill,,,false,Title,Default Title,,,,2,99.5,,,,,archived
 
 class TestShopifysExport:
     @pytest.fixture
-    def imported(self, operator: Operator, owner: Owner, table: Path, image_server: Server) -> Any:
+    def import_output(
+        self, operator: Operator, owner: Owner, table: Path, image_server: Server
+    ) -> Any:
         """The printed result of importing an export, and its messages."""
         text = SHOPIFY.format(photo=f"{IMAGE_SERVER}/1.png", other=f"{IMAGE_SERVER}/2.png")
         table.write_text(text, encoding="utf-8")
@@ -268,7 +270,7 @@ class TestShopifysExport:
         return result
 
     def test_each_variant_becomes_a_product_named_after_its_options(
-        self, imported: Any, api: Api
+        self, import_output: Any, api: Api
     ) -> None:
         products = {product["sku"]: product for product in list_products(api)}
         assert {sku: product["name"] for sku, product in products.items()} == {
@@ -283,7 +285,7 @@ class TestShopifysExport:
         assert len(red["images"]) == 2
         assert red["categoryId"] == products["mug-Blue-S"]["categoryId"] is not None
 
-    def test_drafts_and_archived_products_are_inactive(self, imported: Any, api: Api) -> None:
+    def test_drafts_and_archived_products_are_inactive(self, import_output: Any, api: Api) -> None:
         statuses = {product["sku"]: product["status"] for product in list_products(api)}
         assert statuses == {
             "MUG-R": "active",
@@ -292,16 +294,18 @@ class TestShopifysExport:
             "tin": "inactive",
         }
 
-    def test_a_negative_stock_is_imported_as_0_with_a_note(self, imported: Any, api: Api) -> None:
+    def test_a_negative_stock_is_imported_as_0_with_a_note(
+        self, import_output: Any, api: Api
+    ) -> None:
         stocks = {product["sku"]: product["stock"] for product in list_products(api)}
         assert (stocks["mug-Blue-S"], stocks["TEA"], stocks["tin"]) == (0, None, 2)
-        assert "Row 3 (mug-Blue-S): stock: -3 is read as 0" in imported.stderr
+        assert "Row 3 (mug-Blue-S): stock: -3 is read as 0" in import_output.stderr
 
-    def test_columns_without_a_field_are_named(self, imported: Any) -> None:
-        assert "mean nothing here: Vendor, Tags, Image Position." in imported.stderr
+    def test_columns_without_a_field_are_named(self, import_output: Any) -> None:
+        assert "mean nothing here: Vendor, Tags, Image Position." in import_output.stderr
 
     def test_importing_a_shopify_export_again_creates_nothing(
-        self, imported: Any, operator: Operator, owner: Owner, table: Path
+        self, import_output: Any, operator: Operator, owner: Owner, table: Path
     ) -> None:
         second_import = operator.run(*words(owner, table, "--create-categories"))
         assert (

@@ -45,13 +45,13 @@ load_all()
 class TestRoundTrip:
     @pytest.mark.store
     def test_imported_workspace_equals_the_exported_one(
-        self, bakery: Furnished, file: Path, empty: Callable[[], None], tmp_path: Path
+        self, bakery: Furnished, export_file: Path, empty: Callable[[], None], tmp_path: Path
     ) -> None:
         workspace = bakery.workspace
         rows, stored_objects = rows_of(workspace), objects()
         counts = {noun: counters.read_all(workspace, noun) for noun in NOUNS}
         in_an_empty_place(empty, bakery.owner_email)
-        printed = run("import", str(file))
+        printed = run("import", str(export_file))
         assert printed["workspaceId"] == workspace
         assert printed["membersWithoutAccount"] == ["mate@example.com"]
         assert bakery.reads == bakery.answers
@@ -67,10 +67,10 @@ class TestRoundTrip:
         assert len(unused_keys) == 1, "the announced upload, besides versions of pages"
         second_export = tmp_path / "again.zip"
         run("export", "--workspace", workspace, "--out", str(second_export))
-        assert read_whole(second_export) == read_whole(file)
+        assert read_whole(second_export) == read_whole(export_file)
 
     def test_every_row_of_a_workspace_is_exported_or_listed_as_excluded(
-        self, bakery: Furnished, file: Path
+        self, bakery: Furnished, export_file: Path
     ) -> None:
         excluded = re.compile(
             r"COUNT#|CALENDAR#|USAGE|FILE#USE#|[A-Z_]+#(BY|TEXT|VERSION|[a-z_]+_id)\b"
@@ -82,10 +82,10 @@ class TestRoundTrip:
             assert kind or excluded.match(at) or is_behind(key, bakery.workspace), (table, at)
 
     def test_imported_workspace_can_be_used(
-        self, bakery: Furnished, file: Path, empty: Callable[[], None], time: Time
+        self, bakery: Furnished, export_file: Path, empty: Callable[[], None], time: Time
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
-        run("import", str(file))
+        run("import", str(export_file))
         workspace, t = bakery.workspace, bakery.things
         api = Owner(workspaces.get(workspace)).api()
         assert api.get("/api/workspaces/list")["activeWorkspaceId"] == workspace
@@ -121,10 +121,10 @@ class TestRoundTrip:
         assert (site.domain.state, site.active_host) == ("verified", None)
 
     def test_imported_bookings_lapse_and_dialogs_expire(
-        self, bakery: Furnished, file: Path, empty: Callable[[], None], time: Time
+        self, bakery: Furnished, export_file: Path, empty: Callable[[], None], time: Time
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
-        run("import", str(file))
+        run("import", str(export_file))
         time.pass_by(hours=1)
         assert jobs.run(JOB_HANDLERS)[booking.LAPSE] == 1
         held_booking = as_key(bakery.workspace, "get_booking", id=bakery.held_booking)["booking"]
@@ -137,10 +137,10 @@ class TestRoundTrip:
 
     @pytest.mark.parametrize("ids", ["keep", "new"])
     def test_imported_bots_find_what_they_know_after_a_minute(
-        self, bakery: Furnished, file: Path, empty: Callable[[], None], time: Time, ids: str
+        self, bakery: Furnished, export_file: Path, empty: Callable[[], None], time: Time, ids: str
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
-        workspace = run("import", str(file), "--ids", ids)["workspaceId"]
+        workspace = run("import", str(export_file), "--ids", ids)["workspaceId"]
         (bot,) = AGENTS.latest(workspace, 1)
         assert search.find(workspace, bot.id, "Do you deliver bread?", 1) == []
         time.pass_by(minutes=1)
@@ -149,12 +149,12 @@ class TestRoundTrip:
         assert (passage.title, passage.text) == ("Delivery", "We deliver bread.")
 
     def test_members_with_accounts_are_imported(
-        self, bakery: Furnished, file: Path, empty: Callable[[], None]
+        self, bakery: Furnished, export_file: Path, empty: Callable[[], None]
     ) -> None:
         in_an_empty_place(empty, "new@example.com")
         account = as_operator("create_account", email="mate@example.com", password="long enough")
-        assert "owner" in run_failing("import", str(file))
-        printed = run("import", str(file), "--owner", "new@example.com")
+        assert "owner" in run_failing("import", str(export_file))
+        printed = run("import", str(export_file), "--owner", "new@example.com")
         assert (printed["owner"], printed["membersWithoutAccount"]) == ("new@example.com", [])
         joined = workspaces.membership(account["accountId"], bakery.workspace)
         assert joined is not None
@@ -211,9 +211,9 @@ class TestRoundTrip:
 
 class TestCopy:
     @pytest.mark.store
-    def test_copy_has_its_own_ids(self, bakery: Furnished, file: Path) -> None:
+    def test_copy_has_its_own_ids(self, bakery: Furnished, export_file: Path) -> None:
         old_rows, old_objects = rows_of(bakery.workspace), objects()
-        printed = run("import", str(file), "--ids", "new")
+        printed = run("import", str(export_file), "--ids", "new")
         copy = printed["workspaceId"]
         assert copy != bakery.workspace
         assert printed["slugsChanged"] == {"bakery": "bakery-2"}
@@ -240,9 +240,9 @@ class TestCopy:
         assert object_store().get(url) is not None
 
     def test_copy_returns_the_same_data_as_the_original(
-        self, bakery: Furnished, file: Path
+        self, bakery: Furnished, export_file: Path
     ) -> None:
-        copy = run("import", str(file), "--ids", "new")["workspaceId"]
+        copy = run("import", str(export_file), "--ids", "new")["workspaceId"]
         ids = new_ids(bakery.workspace, copy)
         things = Things(**{name: ids(value) for name, value in vars(bakery.things).items()})
         answers = reads(copy, things, ids(bakery.salon_service))
@@ -251,8 +251,10 @@ class TestCopy:
             del documents["list_sites"], documents["all sites"]  # the slug, and no domain
         assert _but_for_the_slug(answers) == _but_for_the_slug(expected)
 
-    def test_forms_and_bots_work_in_original_and_copy(self, bakery: Furnished, file: Path) -> None:
-        copy = run("import", str(file), "--ids", "new")["workspaceId"]
+    def test_forms_and_bots_work_in_original_and_copy(
+        self, bakery: Furnished, export_file: Path
+    ) -> None:
+        copy = run("import", str(export_file), "--ids", "new")["workspaceId"]
         ids = new_ids(bakery.workspace, copy)
         for form in (bakery.things.form, ids(bakery.things.form)):
             submit(form, name="Both", email="both@example.com")
@@ -260,8 +262,8 @@ class TestCopy:
             leads = as_key(workspace, "list_leads", search="both")
             assert leads["total"] == 1
 
-    def test_second_copy_has_other_ids(self, bakery: Furnished, file: Path) -> None:
-        copies = [run("import", str(file), "--ids", "new") for _ in range(2)]
+    def test_second_copy_has_other_ids(self, bakery: Furnished, export_file: Path) -> None:
+        copies = [run("import", str(export_file), "--ids", "new") for _ in range(2)]
         assert copies[0]["workspaceId"] != copies[1]["workspaceId"]
         assert copies[1]["slugsChanged"] == {"bakery": "bakery-3"}
 

@@ -46,9 +46,9 @@ load_all()
 
 class TestContents:
     def test_every_kind_of_rows_is_an_entry_of_json_lines(
-        self, bakery: Furnished, file: Path
+        self, bakery: Furnished, export_file: Path
     ) -> None:
-        entries = entries_of(file)
+        entries = entries_of(export_file)
         manifest = json.loads(entries.pop("manifest.json"))
         rows = {name: body for name, body in entries.items() if name.endswith(".jsonl")}
         lines = {
@@ -66,8 +66,10 @@ class TestContents:
         assert {line["at"] for line in lines[PRODUCTS]} == {"PRODUCT"}
         assert manifest["workspaceId"] == bakery.workspace
 
-    def test_every_object_is_an_entry_and_every_entry_has_its_checksum(self, file: Path) -> None:
-        entries = entries_of(file)
+    def test_every_object_is_an_entry_and_every_entry_has_its_checksum(
+        self, export_file: Path
+    ) -> None:
+        entries = entries_of(export_file)
         manifest = json.loads(entries.pop("manifest.json"))
         assert manifest["files"] == {
             name: hashlib.sha256(body).hexdigest() for name, body in entries.items()
@@ -81,8 +83,8 @@ class TestContents:
         assert exported.items() <= stored_objects.items()
         assert len(exported) == manifest["counts"]["objects"] > 0
 
-    def test_an_export_is_a_whole_zip_file_to_other_tools(self, file: Path) -> None:
-        command = (sys.executable, "-m", "zipfile", "--test", str(file))
+    def test_an_export_is_a_whole_zip_file_to_other_tools(self, export_file: Path) -> None:
+        command = (sys.executable, "-m", "zipfile", "--test", str(export_file))
         result = subprocess.run(command, capture_output=True, text=True, check=True)
         assert result.stdout == "Done testing\n"
 
@@ -108,11 +110,13 @@ class TestContents:
 
 class TestVersion1:
     @pytest.fixture
-    def place(self, empty: Callable[[], None], time: Time, connected: None) -> None:
+    def empty_database(self, empty: Callable[[], None], time: Time, connected: None) -> None:
         """An empty database with the account of the file's owner."""
         in_an_empty_place(empty, "owner0@example.com")
 
-    def test_a_file_of_version_1_is_imported_whole(self, place: None, tmp_path: Path) -> None:
+    def test_a_file_of_version_1_is_imported_whole(
+        self, empty_database: None, tmp_path: Path
+    ) -> None:
         workspace = run("import", str(VERSION_1))["workspaceId"]
         second_export = tmp_path / "again.zip"
         run("export", "--workspace", workspace, "--out", str(second_export))
@@ -120,7 +124,7 @@ class TestVersion1:
         assert sorted(old, key=repr) == sorted(new, key=repr)
         assert len(old) > 50
 
-    def test_a_file_of_version_1_is_imported_as_a_copy(self, place: None) -> None:
+    def test_a_file_of_version_1_is_imported_as_a_copy(self, empty_database: None) -> None:
         ids = [run("import", str(VERSION_1), "--ids", "new")["workspaceId"] for _ in range(2)]
         assert ids[0] != ids[1]
         assert len(all_rows()) > 100
@@ -141,7 +145,7 @@ class TestVersion1:
         ],
     )
     def test_a_damaged_file_of_version_1_writes_nothing(
-        self, damage: Callable[[bytes], bytes], says: str, place: None, tmp_path: Path
+        self, damage: Callable[[bytes], bytes], says: str, empty_database: None, tmp_path: Path
     ) -> None:
         file = tmp_path / "damaged.jsonl.gz"
         file.write_bytes(damage(VERSION_1.read_bytes()))
@@ -163,13 +167,20 @@ def _drop_line(data: bytes, number: int) -> bytes:
 
 
 class TestRefusals:
-    def test_existing_workspace_is_not_overwritten(self, bakery: Furnished, file: Path) -> None:
+    def test_existing_workspace_is_not_overwritten(
+        self, bakery: Furnished, export_file: Path
+    ) -> None:
         old_rows = all_rows()
-        assert "--ids new" in run_failing("import", str(file))
+        assert "--ids new" in run_failing("import", str(export_file))
         assert all_rows() == old_rows
 
     def test_all_claims_of_other_workspaces_are_named(
-        self, bakery: Furnished, file: Path, empty: Callable[[], None], api: Api, owner: Owner
+        self,
+        bakery: Furnished,
+        export_file: Path,
+        empty: Callable[[], None],
+        api: Api,
+        owner: Owner,
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
         workspace = as_operator("create_workspace", owner=bakery.owner_email, name="Workspace")
@@ -177,7 +188,7 @@ class TestRefusals:
             "/api/projects/create", {"title": "Bakery"}
         )
         old_rows, old_objects = all_rows(), objects()
-        line = run_failing("import", str(file))
+        line = run_failing("import", str(export_file))
         assert 'workspace slug "workspace"' in line
         assert 'site slug "bakery"' in line
         assert (all_rows(), objects()) == (old_rows, old_objects)
@@ -185,7 +196,7 @@ class TestRefusals:
     def test_file_of_another_stage_requires_the_ids_option(
         self,
         bakery: Furnished,
-        file: Path,
+        export_file: Path,
         empty: Callable[[], None],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -196,11 +207,11 @@ class TestRefusals:
         for module in (importing,):
             monkeypatch.setattr(module, "settings", lambda: there)
         old_rows = all_rows()
-        line = run_failing("import", str(file))
+        line = run_failing("import", str(export_file))
         assert "stage test" in line
         assert "--ids new" in line
         assert all_rows() == old_rows
-        assert run("import", str(file), "--ids", "keep")["workspaceId"] == bakery.workspace
+        assert run("import", str(export_file), "--ids", "keep")["workspaceId"] == bakery.workspace
         (page,) = (body.decode() for body in objects().values() if b"<form" in body)
         assert "127.0.0.1" not in page
         assert f"https://svc.example/api/public/forms/{bakery.things.form}/submit" in page
@@ -240,41 +251,45 @@ class TestRefusals:
         damage: Callable[[bytes], bytes],
         says: str,
         bakery: Furnished,
-        file: Path,
+        export_file: Path,
         empty: Callable[[], None],
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
-        file.write_bytes(damage(file.read_bytes()))
+        export_file.write_bytes(damage(export_file.read_bytes()))
         old_rows = all_rows()
-        assert says in run_failing("import", str(file))
+        assert says in run_failing("import", str(export_file))
         assert (all_rows(), kept()) == (old_rows, set())
 
     def test_two_records_with_one_unique_value_are_refused(
-        self, bakery: Furnished, file: Path, empty: Callable[[], None]
+        self, bakery: Furnished, export_file: Path, empty: Callable[[], None]
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
-        entries = entries_of(file)
+        entries = entries_of(export_file)
         loaf = entries[PRODUCTS].splitlines()[0]
         twin = json.loads(loaf)
         *sort_key_start, last = twin["item"]["sk"]["S"]
         twin["item"]["sk"]["S"] = "".join(sort_key_start) + ("Y" if last == "Z" else "Z")
-        file.write_bytes(packed(entries | {PRODUCTS: loaf + b"\n" + json.dumps(twin).encode()}))
+        export_file.write_bytes(
+            packed(entries | {PRODUCTS: loaf + b"\n" + json.dumps(twin).encode()})
+        )
         old_rows = all_rows()
-        assert "same sku" in run_failing("import", str(file))
+        assert "same sku" in run_failing("import", str(export_file))
         assert all_rows() == old_rows
 
-    def test_ids_of_another_format_cannot_be_replaced(self, bakery: Furnished, file: Path) -> None:
+    def test_ids_of_another_format_cannot_be_replaced(
+        self, bakery: Furnished, export_file: Path
+    ) -> None:
         change = changed(PRODUCTS, lambda line: line["item"].update(sk={"S": "seeded-1"}))
-        file.write_bytes(change(file.read_bytes()))
+        export_file.write_bytes(change(export_file.read_bytes()))
         old_rows = all_rows()
-        assert "'seeded-1' is no id" in run_failing("import", str(file), "--ids", "new")
+        assert "'seeded-1' is no id" in run_failing("import", str(export_file), "--ids", "new")
         assert all_rows() == old_rows
 
-    def test_existing_file_is_not_overwritten(self, bakery: Furnished, file: Path) -> None:
-        old_bytes = file.read_bytes()
-        words = ("export", "--workspace", bakery.workspace, "--out", str(file))
+    def test_existing_file_is_not_overwritten(self, bakery: Furnished, export_file: Path) -> None:
+        old_bytes = export_file.read_bytes()
+        words = ("export", "--workspace", bakery.workspace, "--out", str(export_file))
         assert "already exists" in run_failing(*words)
-        assert file.read_bytes() == old_bytes
+        assert export_file.read_bytes() == old_bytes
 
     def test_an_unknown_workspace_leaves_no_file(self, connected: None, tmp_path: Path) -> None:
         path = tmp_path / "x.zip"
@@ -296,13 +311,13 @@ class TestRefusals:
         run("export", "--workspace", bakery.workspace, "--out", str(path))
         assert [path.name for path in tmp_path.iterdir()] == ["x.zip"]
 
-    def test_only_its_owner_may_read_the_file(self, file: Path) -> None:
-        assert file.stat().st_mode & 0o777 == 0o600
+    def test_only_its_owner_may_read_the_file(self, export_file: Path) -> None:
+        assert export_file.stat().st_mode & 0o777 == 0o600
 
     def test_no_secret_of_an_account_or_a_key_is_in_the_file(
-        self, bakery: Furnished, api: Api, file: Path
+        self, bakery: Furnished, api: Api, export_file: Path
     ) -> None:
-        text = b"".join(entries_of(file).values()).decode(errors="replace")
+        text = b"".join(entries_of(export_file).values()).decode(errors="replace")
         assert "password" not in text
         assert str(api.token) not in text
         key = next(key for key in all_rows() if key.startswith("identity/KEY#"))

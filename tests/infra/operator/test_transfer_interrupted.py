@@ -46,7 +46,7 @@ class TestInterrupted:
         where: str,
         ids: str,
         bakery: Furnished,
-        file: Path,
+        export_file: Path,
         empty: Callable[[], None],
         monkeypatch: pytest.MonkeyPatch,
         tmp_path: Path,
@@ -54,8 +54,8 @@ class TestInterrupted:
         in_an_empty_place(empty, bakery.owner_email)
         with monkeypatch.context() as patched:
             _kill(patched, where)
-            run_failing("import", str(file), "--ids", ids)
-        printed = run("import", str(file), "--ids", ids)
+            run_failing("import", str(export_file), "--ids", ids)
+        printed = run("import", str(export_file), "--ids", ids)
         assert printed["resumed"] is True
         workspace = printed["workspaceId"]
         twice = dict(rows_of(workspace))
@@ -63,43 +63,43 @@ class TestInterrupted:
         empty()
         as_operator("create_account", email=bakery.owner_email, password="long enough")
         if ids == "keep":
-            run("import", str(file))
+            run("import", str(export_file))
             assert comparable(rows_of(workspace), workspace) == comparable(twice, workspace)
             assert sorted(job.job_id for job in jobs.read_workspace_jobs(workspace)) == scheduled
         else:
-            once = run("import", str(file), "--ids", "new")["workspaceId"]
+            once = run("import", str(export_file), "--ids", "new")["workspaceId"]
             assert len(comparable(rows_of(once), once)) == len(comparable(twice, workspace))
         assert not [key for key in all_rows() if "IMPORT#" in key]
 
     def test_import_of_another_file_is_refused_until_the_first_is_complete(
         self,
         bakery: Furnished,
-        file: Path,
+        export_file: Path,
         empty: Callable[[], None],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
         with monkeypatch.context() as patched:
             _kill(patched, "late")
-            run_failing("import", str(file))
-        other = file.with_name("other.zip")
-        other.write_bytes(packed(entries_of(file) | {"rows/jobs.jsonl": b""}))
+            run_failing("import", str(export_file))
+        other = export_file.with_name("other.zip")
+        other.write_bytes(packed(entries_of(export_file) | {"rows/jobs.jsonl": b""}))
         old_rows = all_rows()
         assert "interrupted" in run_failing("import", str(other))
         assert all_rows() == old_rows
-        run("import", str(file))
+        run("import", str(export_file))
 
     def test_partly_imported_workspace_is_not_accessible(
         self,
         bakery: Furnished,
-        file: Path,
+        export_file: Path,
         empty: Callable[[], None],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
         with monkeypatch.context() as patched:
             _kill(patched, "workspace")
-            run_failing("import", str(file))
+            run_failing("import", str(export_file))
         with pytest.raises(NotFoundError):
             submit(bakery.things.form, name="A", email="a@example.com")
         assert "No workspace" in run_failing(
@@ -109,7 +109,7 @@ class TestInterrupted:
     def test_unprocessed_rows_are_sent_again(
         self,
         bakery: Furnished,
-        file: Path,
+        export_file: Path,
         empty: Callable[[], None],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -132,7 +132,7 @@ class TestInterrupted:
 
         monkeypatch.setattr(batch_writes.retry, "sleep", lambda _: None)
         monkeypatch.setattr(client, "batch_write_item", partly)
-        run("import", str(file))
+        run("import", str(export_file))
         assert comparable(rows_of(bakery.workspace), bakery.workspace) == rows
 
 

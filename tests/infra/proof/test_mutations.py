@@ -19,7 +19,7 @@ MODULE = "module.py"
 
 
 @pytest.fixture(autouse=True)
-def ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def our_mutmut(monkeypatch: pytest.MonkeyPatch) -> None:
     """mutmut with our changes, until the end of the test."""
     monkeypatch.setattr(
         mutators_of_mutmut, "mutation_operators", mutators_of_mutmut.mutation_operators

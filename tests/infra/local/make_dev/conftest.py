@@ -9,7 +9,7 @@ from tests.infra.local.make_dev.helpers import DEV, ROOT, RunningStack
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., RunningStack]]:
+def start_stack(tmp_path: Path) -> Iterator[Callable[..., RunningStack]]:
     """Return a function that starts local stacks in one data folder.
 
     All are ended after the test.

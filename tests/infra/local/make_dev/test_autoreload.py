@@ -91,89 +91,89 @@ class EditedStack:
         pytest.param("DynamoDB Local", marks=pytest.mark.dynamodb),
     ]
 )
-def edited(
-    start: Callable[..., RunningStack],
+def edited_stack(
+    start_stack: Callable[..., RunningStack],
     clone: Path,
     no_java: dict[str, str],
     request: pytest.FixtureRequest,
 ) -> EditedStack:
     """``chalice local`` in a copy of the checkout, on either database."""
     keeps_data = request.param == "DynamoDB Local"
-    return EditedStack(start, clone, keeps_data=keeps_data, **({} if keeps_data else no_java))
+    return EditedStack(start_stack, clone, keeps_data=keeps_data, **({} if keeps_data else no_java))
 
 
 class TestAutoreload:
     """``chalice local`` with Chalice's default, which restarts when a file changes."""
 
     def test_writes_to_the_database_and_outside_the_sources_do_not_restart(
-        self, edited: EditedStack
+        self, edited_stack: EditedStack
     ) -> None:
-        restarts, worker = edited.restarts, edited.run.pids
+        restarts, worker = edited_stack.restarts, edited_stack.run.pids
         writes = 0
         end = time.monotonic() + 5 * autoreload.LOOK_SECONDS
         while time.monotonic() < end or writes < 20:
             writes += 1
-            edited.run.call("POST", "/api/projects/create", json={"title": f"Site {writes}"})
+            edited_stack.run.call("POST", "/api/projects/create", json={"title": f"Site {writes}"})
             for place in (".git/index", "build/x", "tests/test_x.py", "infra/__pycache__/x.pyc"):
-                path = edited.folder / place
+                path = edited_stack.folder / place
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(str(writes))
-        assert len(edited.run.titles()) == writes
-        assert (edited.restarts, edited.run.pids) == (restarts, worker)
+        assert len(edited_stack.run.titles()) == writes
+        assert (edited_stack.restarts, edited_stack.run.pids) == (restarts, worker)
 
-    def test_an_edit_is_served_with_the_same_database(self, edited: EditedStack) -> None:
-        edited.run.call("POST", "/api/projects/create", json={"title": "Before the edit"})
-        old_pids = edited.run.pids
+    def test_an_edit_is_served_with_the_same_database(self, edited_stack: EditedStack) -> None:
+        edited_stack.run.call("POST", "/api/projects/create", json={"title": "Before the edit"})
+        old_pids = edited_stack.run.pids
         for version in ("edited once", "edited twice"):
-            edited.edit(f'VERSION = "{version}"')
-            wait_for(lambda version=version: edited.version == version)
-        assert edited.run.titles() == {"Before the edit"}
-        assert edited.run.pids == old_pids
-        os.killpg(edited.run.process.pid, signal.SIGINT)  # Ctrl-C as a terminal sends it
-        assert edited.run.process.wait(PATIENCE) == 0
-        wait_for(lambda: processes_of(edited.run.data) == [])
-        assert not (edited.run.data / "dev.json").exists()
+            edited_stack.edit(f'VERSION = "{version}"')
+            wait_for(lambda version=version: edited_stack.version == version)
+        assert edited_stack.run.titles() == {"Before the edit"}
+        assert edited_stack.run.pids == old_pids
+        os.killpg(edited_stack.run.process.pid, signal.SIGINT)  # Ctrl-C as a terminal sends it
+        assert edited_stack.run.process.wait(PATIENCE) == 0
+        wait_for(lambda: processes_of(edited_stack.run.data) == [])
+        assert not (edited_stack.run.data / "dev.json").exists()
 
     def test_an_edit_that_cannot_be_imported_is_shown_and_fixed_by_the_next(
-        self, edited: EditedStack
+        self, edited_stack: EditedStack
     ) -> None:
-        edited.run.call("POST", "/api/projects/create", json={"title": "Before the mistake"})
-        edited.edit("VERSION = ")
-        wait_for(lambda: "SyntaxError" in edited.run.output)
-        assert edited.run.process.poll() is None
-        edited.edit('VERSION = "mended"')
-        wait_for(lambda: edited.version == "mended")
-        assert edited.run.titles() == {"Before the mistake"}
+        edited_stack.run.call("POST", "/api/projects/create", json={"title": "Before the mistake"})
+        edited_stack.edit("VERSION = ")
+        wait_for(lambda: "SyntaxError" in edited_stack.run.output)
+        assert edited_stack.run.process.poll() is None
+        edited_stack.edit('VERSION = "mended"')
+        wait_for(lambda: edited_stack.version == "mended")
+        assert edited_stack.run.titles() == {"Before the mistake"}
 
     @pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
     @pytest.mark.parametrize("victim", ["command", "worker", "keeper", "database"])
-    def test_no_process_is_left_after_a_kill(self, edited: EditedStack, victim: str) -> None:
+    def test_no_process_is_left_after_a_kill(self, edited_stack: EditedStack, victim: str) -> None:
         pids = {
-            "command": edited.run.process.pid,
-            "worker": worker_of(edited.run),
-            "keeper": edited.run.pids["stand"],
-            "database": edited.run.pids["database"],
+            "command": edited_stack.run.process.pid,
+            "worker": worker_of(edited_stack.run),
+            "keeper": edited_stack.run.pids["stand"],
+            "database": edited_stack.run.pids["database"],
         }
-        edited.run.call("POST", "/api/projects/create", json={"title": "Before the kill"})
-        kept_titles = {"Before the kill"} if edited.keeps_data else set()
+        edited_stack.run.call("POST", "/api/projects/create", json={"title": "Before the kill"})
+        kept_titles = {"Before the kill"} if edited_stack.keeps_data else set()
         os.kill(pids[victim], signal.SIGKILL)
         if victim in {"keeper", "database"}:
             # The service continues without a database. An edit starts one.
-            wait_for(lambda: pids["keeper"] not in processes(edited.run.data))
-            edited.edit('VERSION = "edited"')
-            wait_for(lambda: edited.version == "edited")
-            assert edited.run.titles() == kept_titles
-            edited.run.stop()
-        edited.run.process.wait(PATIENCE)
-        wait_for(lambda: processes_of(edited.run.data) == [])
-        assert edited.starts().titles() == kept_titles
+            wait_for(lambda: pids["keeper"] not in processes(edited_stack.run.data))
+            edited_stack.edit('VERSION = "edited"')
+            wait_for(lambda: edited_stack.version == "edited")
+            assert edited_stack.run.titles() == kept_titles
+            edited_stack.run.stop()
+        edited_stack.run.process.wait(PATIENCE)
+        wait_for(lambda: processes_of(edited_stack.run.data) == [])
+        assert edited_stack.starts().titles() == kept_titles
 
     @pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
     @pytest.mark.slow
     def test_a_worker_whose_command_is_killed_at_once_ends(
-        self, start: Callable[..., RunningStack], no_java: dict[str, str]
+        self, start_stack: Callable[..., RunningStack], no_java: dict[str, str]
     ) -> None:
-        run = start(chalice_local(), **no_java)
+        run = start_stack(chalice_local(), **no_java)
         wait_for(lambda: len(processes_of(run.data)) > 1)
         os.kill(run.process.pid, signal.SIGKILL)
         run.process.wait(PATIENCE)

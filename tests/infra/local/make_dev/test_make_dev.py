@@ -142,39 +142,39 @@ class TestDataDir:
 
 
 class TestRefusals:
-    def test_a_taken_port_is_refused(self, start: Callable[..., RunningStack]) -> None:
+    def test_a_taken_port_is_refused(self, start_stack: Callable[..., RunningStack]) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
-            run = start(PORT=str(port))
+            run = start_stack(PORT=str(port))
             assert run.process.wait(PATIENCE) == 1
         assert f"make dev: Port {port} cannot be used: another program is using it" in run.output
         assert "PORT=8001 make dev" in run.output
 
     def test_a_data_folder_in_use_is_refused(
-        self, start: Callable[..., RunningStack], tmp_path: Path
+        self, start_stack: Callable[..., RunningStack], tmp_path: Path
     ) -> None:
         data = DataDir(tmp_path / "data")
         lock = data.try_lock()
         assert lock
         with lock:
             data.run = {"endpoint": "http://127.0.0.1:1", "port": 8765, "pids": {}}
-            run = start()
+            run = start_stack()
             assert run.process.wait(PATIENCE) == 1
         assert f"Another local stack (http://127.0.0.1:8765) is using {data.path}" in run.output
         assert data.run["port"] == 8765, "the living stand's file is left alone"
 
     def test_a_data_folder_that_cannot_be_written_is_refused(
-        self, start: Callable[..., RunningStack], tmp_path: Path
+        self, start_stack: Callable[..., RunningStack], tmp_path: Path
     ) -> None:
         (tmp_path / "data").touch()
-        run = start()
+        run = start_stack()
         assert run.process.wait(PATIENCE) == 1
         assert re.search(r"make dev: The data folder .*/data cannot be written", run.output)
 
     def test_an_endpoint_that_does_not_answer_is_refused(
-        self, start: Callable[..., RunningStack]
+        self, start_stack: Callable[..., RunningStack]
     ) -> None:
-        run = start(DYNAMODB_ENDPOINT="http://127.0.0.1:9")
+        run = start_stack(DYNAMODB_ENDPOINT="http://127.0.0.1:9")
         assert run.process.wait(PATIENCE) == 1
         assert "No DynamoDB answers at DYNAMODB_ENDPOINT=http://127.0.0.1:9. Start it" in run.output
 
@@ -184,9 +184,9 @@ class TestWithoutJava:
 
     @pytest.mark.slow
     def test_the_stack_serves_and_warns_that_data_is_not_kept(
-        self, start: Callable[..., RunningStack], no_java: dict[str, str], tmp_path: Path
+        self, start_stack: Callable[..., RunningStack], no_java: dict[str, str], tmp_path: Path
     ) -> None:
-        run = start(**no_java, DEMO="en").wait_until_ready()
+        run = start_stack(**no_java, DEMO="en").wait_until_ready()
         assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.output
         assert run.titles() == {bakery.load("en").site}
         for command in re.findall(r"^    (curl (?:.*\\\n)?.*)$", run.output, re.MULTILINE):
@@ -208,12 +208,12 @@ class TestWithoutJava:
     @pytest.mark.parametrize("options", [[], ["--no-autoreload"], ["--stage", "prod"]])
     def test_chalice_local_starts_a_database(
         self,
-        start: Callable[..., RunningStack],
+        start_stack: Callable[..., RunningStack],
         no_java: dict[str, str],
         tmp_path: Path,
         options: list[str],
     ) -> None:
-        run = start(chalice_local(*options), **no_java, DEMO="en").wait_until_ready()
+        run = start_stack(chalice_local(*options), **no_java, DEMO="en").wait_until_ready()
         assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.output
         assert run.titles() == {bakery.load("en").site}
         run.stop()
@@ -222,17 +222,17 @@ class TestWithoutJava:
 
     @pytest.mark.slow
     def test_chalice_local_without_a_port_option_uses_the_environment(
-        self, start: Callable[..., RunningStack], no_java: dict[str, str]
+        self, start_stack: Callable[..., RunningStack], no_java: dict[str, str]
     ) -> None:
         command = [part for part in chalice_local() if part not in {"--port", "{port}"}]
-        run = start(command, **no_java, DEMO="en").wait_until_ready()
+        run = start_stack(command, **no_java, DEMO="en").wait_until_ready()
         assert run.titles() == {bakery.load("en").site}
 
     @pytest.mark.slow
     def test_a_process_that_ends_by_itself_ends_the_rest(
-        self, start: Callable[..., RunningStack], no_java: dict[str, str], tmp_path: Path
+        self, start_stack: Callable[..., RunningStack], no_java: dict[str, str], tmp_path: Path
     ) -> None:
-        run = start(**no_java).wait_until_ready()
+        run = start_stack(**no_java).wait_until_ready()
         os.kill(run.pids["database"], signal.SIGKILL)
         assert run.process.wait(PATIENCE) == 1
         assert "make dev: The database ended by itself" in run.output

@@ -27,31 +27,34 @@ pytestmark = pytest.mark.timeout(3 * PATIENCE)
 class TestPersistence:
     @pytest.mark.parametrize("victim", ["stand", "make", "server", "database"])
     def test_every_acknowledged_write_survives_a_kill(
-        self, start: Callable[..., RunningStack], tmp_path: Path, victim: str
+        self, start_stack: Callable[..., RunningStack], tmp_path: Path, victim: str
     ) -> None:
         makefile = tmp_path / "Makefile"
         makefile.write_text(f"dev:\n\t@exec {' '.join(DEV)}\n")
-        run = start(["make", "--file", str(makefile), "dev"]).wait_until_ready()
+        run = start_stack(["make", "--file", str(makefile), "dev"]).wait_until_ready()
         key = run.key
         pid = run.process.pid if victim == "make" else run.pids[victim]
         acknowledged = write_until_killed(run, pid)
 
         wait_for(lambda: processes_of(tmp_path / "data") == [])
-        second_run = start().wait_until_ready()
+        second_run = start_stack().wait_until_ready()
         assert second_run.key == key
         assert acknowledged <= second_run.titles()
 
     def test_ctrl_c_ends_everything_and_the_next_start_has_the_data(
-        self, start: Callable[..., RunningStack], tmp_path: Path
+        self, start_stack: Callable[..., RunningStack], tmp_path: Path
     ) -> None:
-        run = start(DEMO="en").wait_until_ready()
+        run = start_stack(DEMO="en").wait_until_ready()
         run.call("POST", "/api/projects/create", json={"title": "Kept"})
         assert run.stop(signal.SIGINT) == 0
         assert processes_of(tmp_path / "data") == []
-        assert start(DEMO="en").wait_until_ready().titles() == {bakery.load("en").site, "Kept"}
+        assert start_stack(DEMO="en").wait_until_ready().titles() == {
+            bakery.load("en").site,
+            "Kept",
+        }
 
-    def test_two_stacks_run_side_by_side(self, start: Callable[..., RunningStack]) -> None:
-        one, other = start(data="one"), start(data="other")
+    def test_two_stacks_run_side_by_side(self, start_stack: Callable[..., RunningStack]) -> None:
+        one, other = start_stack(data="one"), start_stack(data="other")
         for run in (one, other):
             run.wait_until_ready()
         one.call("POST", "/api/projects/create", json={"title": "Only here"})
@@ -60,10 +63,10 @@ class TestPersistence:
         assert one.key != other.key
 
     def test_chalice_local_shares_the_database_of_a_running_stack(
-        self, start: Callable[..., RunningStack]
+        self, start_stack: Callable[..., RunningStack]
     ) -> None:
-        run = start().wait_until_ready()
-        by_its_side = start(chalice_local()).wait_until_ready()
+        run = start_stack().wait_until_ready()
+        by_its_side = start_stack(chalice_local()).wait_until_ready()
         assert by_its_side.key == run.key
         by_its_side.call("POST", "/api/projects/create", json={"title": "Seen by both"})
         assert run.titles() == {"Seen by both"}
@@ -71,11 +74,11 @@ class TestPersistence:
         assert run.titles() == {"Seen by both"}
 
     def test_a_given_endpoint_is_used_and_left_running(
-        self, start: Callable[..., RunningStack]
+        self, start_stack: Callable[..., RunningStack]
     ) -> None:
-        run = start(data="one").wait_until_ready()
+        run = start_stack(data="one").wait_until_ready()
         endpoint = json.loads((run.data / "dev.json").read_text())["endpoint"]
-        guest = start(data="other", DYNAMODB_ENDPOINT=endpoint).wait_until_ready()
+        guest = start_stack(data="other", DYNAMODB_ENDPOINT=endpoint).wait_until_ready()
         assert f"in the database at {endpoint}" in guest.output
         assert guest.stop() == 0
         assert run.titles() == set()
