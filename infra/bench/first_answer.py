@@ -75,10 +75,10 @@ def _chat() -> None:
         raise RuntimeError(reply)
 
 
-def _event(method: str, path: str, data: Any, kind: str, token: str) -> dict[str, Any]:  # noqa: ANN401  JSON
+def _event(method: str, path: str, payload: Any, kind: str, token: str) -> dict[str, Any]:  # noqa: ANN401  JSON
     """Return an API Gateway (REST) event."""
     if path == "/api/mcp":
-        data = {"jsonrpc": "2.0", "id": 1, "method": kind, "params": data}
+        payload = {"jsonrpc": "2.0", "id": 1, "method": kind, "params": payload}
     about = {"httpMethod": method, "resourcePath": path, "identity": {"sourceIp": "192.0.2.1"}}
     return {
         "requestContext": {**about, "requestId": "bench"},
@@ -87,7 +87,7 @@ def _event(method: str, path: str, data: Any, kind: str, token: str) -> dict[str
         "pathParameters": None,
         "multiValueQueryStringParameters": None,
         "stageVariables": None,
-        "body": data and json.dumps(data),
+        "body": payload and json.dumps(payload),
         "isBase64Encoded": False,
     }
 

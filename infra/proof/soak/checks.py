@@ -71,7 +71,7 @@ def check_ledger(
             and kinds[1:] in ([ledger.SETTLE], [ledger.EMPTY], [ledger.RELEASE]),
             f"request {request_id} has the entries {', '.join(kinds)}",
         )
-    credited = sum(entry.amount for entry in entries if entry.kind == ledger.TOPUP)
+    credited = sum(topup.amount for topup in entries if topup.kind == ledger.TOPUP)
     require(credited == topped_up, f"{topped_up} kopecks were paid, and {credited} credited")
     spent = sum(charged.values())
     require(
