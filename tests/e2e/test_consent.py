@@ -170,7 +170,7 @@ def test_access_is_given_to_an_address_that_redirects_further(
         page.get_by_role("link", name="Disconnect: Claude").click()
         save_screenshot(page, "console-app-disconnect-desktop-light")
         page.get_by_role("button", name="Disconnect “Claude”").click()
-        expect(page.get_by_role("status")).to_have_text("The app is disconnected.")
+        expect(page.get_by_role("status")).to_have_text("App disconnected.")
 
 
 def test_access_is_denied_without_script(

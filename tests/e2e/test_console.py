@@ -120,12 +120,12 @@ def test_a_key_is_made_copied_used_and_revoked(workspace: Place, open_console: O
         save_screenshot(page, "console-key-made-desktop-light")
         api = Api(token)
         assert api.get("/api/projects/list")["projects"]
-        page.get_by_role("link", name="Done, back to the keys").click()
+        page.get_by_role("link", name="Done, back to keys").click()
         assert token not in page.content()
         page.get_by_role("link", name="Revoke: Laptop").click()
         expect(page.get_by_role("heading", name="Revoke key “Laptop”?")).to_be_visible()
         page.get_by_role("button", name="Revoke key “Laptop”").click()
-        expect(page.get_by_role("status")).to_have_text("The key is revoked.")
+        expect(page.get_by_role("status")).to_have_text("Key revoked.")
         assert api.call("GET", "/api/projects/list").status == 401
         page.go_back()
         page.go_back()
@@ -236,7 +236,7 @@ def test_keys_are_created_and_revoked_without_script(
         token = page.locator("#token").inner_text()
         assert Api(token).get("/api/projects/list")["projects"]
         assert page.locator("button.copy").first.is_hidden()
-        page.get_by_role("link", name="Done, back to the keys").click()
+        page.get_by_role("link", name="Done, back to keys").click()
         page.get_by_role("link", name="Revoke: Plain").click()
         page.get_by_role("button", name="Revoke key “Plain”").click()
         assert live_keys(workspace, "Plain") == 0
@@ -280,24 +280,24 @@ def test_a_bot_has_at_most_five_keys_and_takes_limits(
             if number == 2:
                 assert findings(page) == []
                 save_screenshot(page, "console-bot-key-made-desktop-light")
-            page.get_by_role("link", name="Done, back to the keys").click()
+            page.get_by_role("link", name="Done, back to keys").click()
         expect(page.get_by_text("The bot has 5 keys, which is the limit")).to_be_visible()
         expect(page.get_by_role("button", name="Create bot key")).to_have_count(0)
         assert findings(page) == []
         page.get_by_role("link", name="Delete: Site 3").click()
         page.get_by_role("button", name="Delete key “Site 3”").click()
-        expect(page.get_by_role("status")).to_have_text("The bot key is deleted.")
+        expect(page.get_by_role("status")).to_have_text("Bot key deleted.")
         expect(page.get_by_role("button", name="Create bot key")).to_be_visible()
         page.get_by_role("link", name="Limits").click()
-        page.get_by_label("A day, ₽").fill("1 234,50 ₽")
-        page.get_by_label("A month, ₽").fill("ten")
+        page.get_by_label("Per day, ₽").fill("1 234,50 ₽")
+        page.get_by_label("Per month, ₽").fill("ten")
         page.get_by_role("button", name="Save limits").click()
         expect(page.locator("#monthly-error")).to_be_visible()
-        expect(page.get_by_label("A day, ₽")).to_have_value("1 234,50 ₽")
-        page.get_by_label("A month, ₽").fill("")
+        expect(page.get_by_label("Per day, ₽")).to_have_value("1 234,50 ₽")
+        page.get_by_label("Per month, ₽").fill("")
         page.get_by_role("button", name="Save limits").click()
         expect(page.get_by_role("status")).to_have_text("Limits saved.")
-        expect(page.get_by_label("A day, ₽")).to_have_value("1234.50")
+        expect(page.get_by_label("Per day, ₽")).to_have_value("1234.50")
         tab.errors = [error for error in tab.errors if "400" not in error]
 
 
@@ -337,7 +337,7 @@ def test_an_owner_adds_and_deletes_knowledge(workspace: Place, open_console: Ope
             expect(page.get_by_role("link", name=f"Delete: My {kind}")).to_have_count(1)
         page.get_by_role("link", name="Delete: My text").click()
         page.get_by_role("button", name="Delete source “My text”").click()
-        expect(page.get_by_role("status")).to_have_text("The source is deleted.")
+        expect(page.get_by_role("status")).to_have_text("Source deleted.")
 
 
 def test_the_test_chat_is_streamed(

@@ -31,8 +31,8 @@ def test_a_client_is_found_changed_and_erased(
         in_console(
             workspace.workspace_id, "update_client", id=workspace.client, name="Theirs", tags=[]
         )
-        page.get_by_role("button", name="Save the client").click()
-        expect(page.get_by_text("Somebody changed this")).to_be_visible()
+        page.get_by_role("button", name="Save client").click()
+        expect(page.get_by_text("Someone changed this")).to_be_visible()
         assert all("409" in error for error in tab.errors)
         tab.errors.clear()
         expect(page.get_by_text("Now: Theirs")).to_be_visible()
@@ -40,12 +40,12 @@ def test_a_client_is_found_changed_and_erased(
         if script:
             assert findings(page) == []
         save_screenshot(page, f"console-client-conflict-{screen}-light")
-        page.get_by_role("button", name="Save the client").dblclick()
-        expect(page.get_by_role("status")).to_have_text("The client is saved.")
+        page.get_by_role("button", name="Save client").dblclick()
+        expect(page.get_by_role("status")).to_have_text("Client saved.")
         page.get_by_role("link", name="Erase data").click()
         expect(page.get_by_role("heading", name="Erase the data of Ivan?")).to_be_visible()
         page.get_by_role("button", name="Erase the data of Ivan").dblclick()
-        expect(page.get_by_role("heading", name="The data is erased")).to_be_visible()
+        expect(page.get_by_role("heading", name="Data erased")).to_be_visible()
         if script:
             assert findings(page) == []
         save_screenshot(page, f"console-client-erased-{screen}-light")

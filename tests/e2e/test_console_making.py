@@ -59,13 +59,13 @@ def make_form(page: Page) -> None:
     page.get_by_role("link", name="Create a form").click()
     page.get_by_label("Book a visit").check()
     page.get_by_role("button", name="Create a form").click()
-    expect(page.get_by_role("status")).to_contain_text("The form is created.")
+    expect(page.get_by_role("status")).to_contain_text("Form created.")
     page.get_by_role("button", name="Add a field").click()
     expect(page.get_by_role("status")).to_have_text("The changes are not saved yet.")
     page.get_by_label("Label").last.fill("Allergies")
     page.get_by_role("button", name="Move up: new field").click()
     page.get_by_label("Title").fill("Order a cake")
-    page.get_by_role("button", name="Save the form").last.click()
+    page.get_by_role("button", name="Save form").last.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Order a cake")
     assert page.locator('[name="name"]').nth(6).get_attribute("value") == "allergies"
 
@@ -77,18 +77,18 @@ def make_site(page: Page) -> None:
     page.get_by_role("button", name="Create a site").click()
     page.get_by_label("Title of the page").fill("Cakes to order")
     page.get_by_role("button", name="Create a page").click()
-    expect(page.get_by_role("status")).to_contain_text("visitors see it already")
+    expect(page.get_by_role("status")).to_contain_text("Visitors can see it already")
     html = page.get_by_label("HTML", exact=True)
     text = html.input_value()
     html.fill(text.replace("</main>", "<p>Ready in two days.</p>\n</main>"))
-    page.get_by_role("button", name="Save the page").click()
-    expect(page.get_by_role("status")).to_contain_text("The page is saved.")
+    page.get_by_role("button", name="Save page").click()
+    expect(page.get_by_role("status")).to_contain_text("Page saved.")
 
 
 def place(page: Page) -> None:
     page.get_by_role("link", name="Embed").click()
-    page.get_by_role("button", name="Place it").click()
-    expect(page.get_by_role("status")).to_contain_text("Done: the page has it.")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("Done: the code is on the page.")
     expect(page.get_by_role("heading", name="Earlier versions")).to_be_visible()
 
 
@@ -99,7 +99,7 @@ def make_bot(page: Page) -> None:
     page.get_by_label("What the bot should know").fill("You answer for a bakery.")
     page.get_by_label("Model", exact=True).select_option("demo")
     page.get_by_role("button", name="Create a bot").click()
-    expect(page.get_by_role("status")).to_contain_text("The bot is created.")
+    expect(page.get_by_role("status")).to_contain_text("Bot created.")
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
@@ -126,7 +126,7 @@ def test_from_an_empty_workspace_to_a_form_and_a_bot_on_a_page(
         place(page)
         make_bot(page)
         place(page)
-        url = page.get_by_role("link", name="View the page").get_attribute("href")
+        url = page.get_by_role("link", name="View page").get_attribute("href")
         save_screenshot(page, f"console-making-{screen}-{'script' if script else 'plain'}")
     visit(open_url, url or "", view, screen)
     (lead,) = in_console(empty_workspace["workspaceId"], "list_leads")["collections"]

@@ -42,7 +42,7 @@ TEXTS = {
         "move": "Перенести",
         "do_move": "Перенести запись",
         "moved": "Запись перенесена.",
-        "no_show": "Не пришёл",
+        "no_show": "Отметить неявку",
         "no_show_done": "Неявка отмечена.",
         "cancel": "Отменить…",
         "do_cancel": "Отменить запись",
@@ -58,15 +58,15 @@ TEXTS = {
         "name": "Name",
         "book": "Book",
         "move": "Move",
-        "do_move": "Move the booking",
-        "moved": "The booking is moved.",
-        "no_show": "No-show",
-        "no_show_done": "The no-show is recorded.",
+        "do_move": "Move booking",
+        "moved": "Booking moved.",
+        "no_show": "Mark as a no-show",
+        "no_show_done": "Marked as a no-show.",
         "cancel": "Cancel…",
-        "do_cancel": "Cancel the booking",
+        "do_cancel": "Cancel booking",
         "reason": "Reason",
-        "cancelled": "The booking is cancelled.",
-        "made": "The booking is made.",
+        "cancelled": "Booking cancelled.",
+        "made": "Booking made.",
     },
 }
 
@@ -231,6 +231,6 @@ def test_slot_taken_by_another_client_keeps_the_form(desk: Desk, open_console: O
         check(tab, "taken", "desktop")
         page.get_by_text("Mon 18 Jan, 16:00").click()
         page.get_by_role("button", name="Book", exact=True).click()
-        expect(page.get_by_role("status")).to_have_text("The booking is made.")
+        expect(page.get_by_role("status")).to_have_text("Booking made.")
         tab.errors = [error for error in tab.errors if "409" not in error]
     assert desk.statuses() == {"Faster": "confirmed", "Walk-in": "confirmed"}

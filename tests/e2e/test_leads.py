@@ -43,14 +43,14 @@ def texts(screen: str) -> dict[str, str]:
     english = {
         "leads": "Leads",
         "next": "In progress",
-        "saved": "The lead is saved.",
-        "status": "The status is changed.",
+        "saved": "Lead saved.",
+        "status": "Status changed.",
         "notes": "Notes",
         "tags": "Tags",
-        "save": "Save the lead",
+        "save": "Save lead",
         "export": "Download CSV",
         "dialogs": "Dialogs",
-        "found": "Name, contact or words of the lead",
+        "found": "Name, contact or words in the lead",
         "show": "Show",
     }
     return russian if screen == "phone" else english

@@ -80,14 +80,14 @@ def test_a_test_event_is_received_and_seen_in_the_list(
         secret = page.locator("#secret").inner_text()
         assert findings(page) == []
         save_screenshot(page, "console-webhook-secret-desktop-light")
-        page.get_by_role("link", name="Done, to the webhook").click()
+        page.get_by_role("link", name="Done, go to the webhook").click()
         assert secret not in page.content()
-        page.get_by_role("button", name="Send test event").dblclick()
+        page.get_by_role("button", name="Send a test event").dblclick()
         expect(page.get_by_text("waiting", exact=True)).to_have_count(1)
         send_what_is_due()
         page.get_by_role("link", name="Refresh").click()
         expect(page.get_by_text("delivered", exact=True)).to_have_count(1)
-        expect(page.get_by_text("Beginning of the reply")).to_have_count(0)
+        expect(page.get_by_text("Beginning of the response")).to_have_count(0)
         expect(page.get_by_role("heading", level=1)).to_have_text(webhook_receiver.url)
     ((headers, body),) = webhook_receiver.requests
     Webhook(secret).verify(body, headers)

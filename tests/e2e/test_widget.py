@@ -424,7 +424,7 @@ class TestEmbedding:
         )
         with open_page(options) as page:
             expect(page.get_by_role("dialog", name="Help & more")).to_be_visible()
-            expect(page.get_by_role("button", name="Close the chat")).to_have_count(2)
+            expect(page.get_by_role("button", name="Close chat")).to_have_count(2)
             expect(field(page)).not_to_be_focused()
             box = launcher(page).bounding_box()
             assert box is not None

@@ -38,7 +38,7 @@ from tests.fakes.chat_server import (
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 DETAILS = {"Когда": "пятница, 27 ноября 2026, 10:00 (Europe/Moscow)", "С кем": "Анна"}
-CONTACT = {"name": "contact", "label": "Телефон или e-mail", "type": "text"}
+CONTACT = {"name": "contact", "label": "Телефон или эл. почта", "type": "text"}
 NAME = {"name": "name", "label": "Имя", "type": "text"}
 ICS = "https://api.example.com/api/public/bookings/x.ics"
 BOOKED = Decision(
@@ -71,7 +71,7 @@ def action(
         "title": "Запись: Стрижка",
         "details": [{"label": label, "value": value} for label, value in DETAILS.items()],
         "fields": [{"required": True, "options": [], **field} for field in fields],
-        "note": "Время не занято, пока вы не подтвердите.",
+        "note": "Время не забронировано, пока вы не подтвердите.",
         "consent": {"text": "Подтверждая, вы соглашаетесь.", "url": "https://shop.example/privacy"},
         "confirm": "Записаться",
         "cancel": "Нет, спасибо",
@@ -107,7 +107,7 @@ class TestConfirming:
         with open_page() as page:
             chatting(page)
             expect(card(page).get_by_role("definition")).to_have_text([*DETAILS.values()])
-            expect(card(page)).to_contain_text("Время не занято")
+            expect(card(page)).to_contain_text("Время не забронировано")
             expect(card(page).get_by_role("link", name="Политика")).to_have_attribute(
                 "href", "https://shop.example/privacy"
             )

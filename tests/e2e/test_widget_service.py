@@ -62,10 +62,10 @@ def test_a_visitor_who_leaves_contacts_becomes_the_owners_lead(
         expect(page.locator("chat-widget .note")).to_have_count(0)
         page.get_by_role("button", name="Оставить контакты").click()
         page.get_by_label("Имя").fill("Анна")
-        page.get_by_label("Телефон или e-mail").fill("8 999 123-45-67")
+        page.get_by_label("Телефон или эл. почта").fill("8 999 123-45-67")
         page.keyboard.press("Enter")
         settled(page)
-        expect(page.locator("chat-widget .note")).to_have_text("Ваши контакты переданы.")
+        expect(page.locator("chat-widget .note")).to_have_text("Ваши контакты отправлены.")
         save_screenshot(page, "widget-service")
     (dialog,) = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"]
     assert (dialog["channel"], dialog["messagesCount"]) == ("widget", 6)
@@ -149,7 +149,7 @@ def test_the_playground_shows_the_widget_under_a_strict_policy(
 def test_the_playground_asks_for_a_bot(service: str, open_url: Opened) -> None:
     with open_url(f"{service}/playground", viewport={"width": 360, "height": 740}) as page:
         page.get_by_label("Bot id").fill('"><script>alert(1)</script>')
-        page.get_by_label("Page is read").select_option("rtl")
+        page.get_by_label("Text direction").select_option("rtl")
         save_screenshot(page, "playground-phone")
         with page.expect_console_message(lambda message: "no such bot" in message.text):
             page.get_by_role("button", name="Show").click()

@@ -81,7 +81,7 @@ class TestContacts:
             expect(leave).to_have_count(0)
             ask(page)
             leave.click()
-            name, reach = page.get_by_label("Имя"), page.get_by_label("Телефон или e-mail")
+            name, reach = page.get_by_label("Имя"), page.get_by_label("Телефон или эл. почта")
             expect(name).to_be_focused()
             expect(page.get_by_role("link", name="Политика")).to_have_attribute(
                 "href", "https://bakery.example/privacy"
@@ -96,7 +96,7 @@ class TestContacts:
             reach.fill("8 999 123-45-67")
             page.get_by_role("button", name="Отправить").click()
             expect(last(page)).to_contain_text("Спасибо, Анна!")
-            expect(last(page).locator(".note")).to_have_text("Ваши контакты переданы.")
+            expect(last(page).locator(".note")).to_have_text("Ваши контакты отправлены.")
             expect(field(page)).to_be_focused()
             expect(leave).to_have_count(0)
         body = chat.questions[1].body

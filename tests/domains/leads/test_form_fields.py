@@ -168,12 +168,12 @@ class TestRefusals:
             ("date", "0000-01-01", "2030-01-31"),
             ("checkbox", {"a": 1}, "tick"),
             ("consent", 2, "tick"),
-            ("text", ["a"], "enter a text"),
-            ("text", {"a": "b"}, "enter a text"),
-            ("text", True, "enter a text"),
-            ("text", "a" * (MAX_TEXT + 1), "1000 characters at most, and these are 1001"),
-            ("text", 10**30, "30 characters at most, and these are 31+"),
-            ("textarea", "a" * (MAX_TEXTAREA + 1), "10000 characters at most"),
+            ("text", ["a"], "enter some text"),
+            ("text", {"a": "b"}, "enter some text"),
+            ("text", True, "enter some text"),
+            ("text", "a" * (MAX_TEXT + 1), "at most 1000 characters, instead of 1001"),
+            ("text", 10**30, "at most 30 characters, instead of 31+"),
+            ("textarea", "a" * (MAX_TEXTAREA + 1), "at most 10000 characters"),
         ],
     )
     def test_a_refusal_names_the_expected_value(self, kind: str, value: Any, says: str) -> None:
@@ -193,13 +193,15 @@ class TestRefusals:
         ]
         _, errors = validate(fields, {"email": "x"}, "ru")
         failure = rejection(fields, errors, "ru")
-        assert failure.message == "Форма не отправлена. Проверьте: Почта, Имя."
+        assert failure.message == "Форма не отправлена. Проверьте поля: Почта, Имя."
         assert [error.field for error in failure.errors] == ["email", "name"]
 
     def test_an_error_elsewhere_appears_with_its_message(self) -> None:
         error = FieldError("items", "the product is sold out.")
         failure = rejection([], [error], "en")
-        assert failure.message.endswith("Please check: items: the product is sold out.")
+        assert failure.message.endswith(
+            "Please check these fields: items: the product is sold out."
+        )
 
     def test_overlong_address_is_refused_before_parsing(
         self, monkeypatch: pytest.MonkeyPatch
@@ -207,7 +209,7 @@ class TestRefusals:
         """The library takes a second to read 200 KB."""
         parsed: list[str] = []
         monkeypatch.setattr(emails, "find_email", parsed.append)
-        assert "1000 characters at most" in refusal("email", f"{'a' * 200_000}@example.com")
+        assert "at most 1000 characters" in refusal("email", f"{'a' * 200_000}@example.com")
         assert parsed == []
 
     def test_a_long_list_of_options_is_cut(self) -> None:

@@ -11,8 +11,8 @@ from tests.fakes.telegram import update
 PATH = "/api/telegram/webhook"
 LINKED = "This chat now receives messages"
 WRONG = "This code is wrong"
-STOPPED = "This chat receives no more messages"
-HELP = "open the console"
+STOPPED = "This chat no longer receives messages"
+HELP = "create a code for Telegram in the console"
 _updates = itertools.count(100)
 """Telegram numbers updates in order. Tests give lower ids to earlier updates."""
 

@@ -257,7 +257,7 @@ class TestPage:
         page = BookingPage.opened(owner, salon)
         answer = page.send(DAYS[5], email=EVE)
         assert answer.status == 202
-        assert "Please check your mail" in text(answer)
+        assert "Please check your e-mail" in text(answer)
         assert follow(link(inbox)).status == 303
         assert EVE in clients_of(salon)
 
@@ -265,7 +265,7 @@ class TestPage:
         page = BookingPage.opened(owner, salon)
         answer = page.send(DAYS[5], email="", phone="+7 916 123-45-67")
         assert answer.status == 429
-        assert "Give your e-mail address" in text(answer)
+        assert "Enter your e-mail address" in text(answer)
 
 
 class TestProposals:
@@ -296,7 +296,7 @@ class TestProposals:
         answer = visitor.call("POST", *confirmation)
         assert answer.status == 202
         assert (answer.data["state"], answer.data["confirmByMail"]) == ("awaiting_mail", True)
-        assert "check your mail" in answer.data["message"]
+        assert "check your e-mail" in answer.data["message"]
         assert visitor.call("POST", *confirmation).data == answer.data
         assert self.state(api, bot) == "awaiting_mail"
         assert follow(link(inbox, "grace@example.com")).status == 303

@@ -53,10 +53,10 @@ def test_events_and_status_select_the_email(
     ("kind", "title", "part"),
     [
         ("confirmed", "Booking confirmed", "Your booking at “Bakery” is confirmed."),
-        ("pending", "Booking waits for payment", "“Bakery” holds the time for you."),
-        ("moved", "Booking changed", "Your booking at “Bakery” has another time"),
+        ("pending", "Booking awaiting payment", "“Bakery” has reserved this time for you."),
+        ("moved", "Booking changed", "Your booking at “Bakery” has a new time"),
         ("cancelled", "Booking cancelled", "Your booking at “Bakery” is cancelled."),
-        ("reminder", "Booking reminder", "“Bakery” expects you soon."),
+        ("reminder", "Booking reminder", "Your booking at “Bakery” is coming up."),
     ],
 )
 def test_email_has_the_title_of_its_kind_and_the_facts(kind: Kind, title: str, part: str) -> None:
@@ -66,8 +66,8 @@ def test_email_has_the_title_of_its_kind_and_the_facts(kind: Kind, title: str, p
     for text in (
         part,
         "Time: Wednesday, 20 January 2027, 14:30 (Asia/Kolkata, UTC+05:30)",
-        "Show, move or cancel the booking: https://link.example",
-        "this address was given with a booking at “Bakery”",
+        "View, move or cancel the booking: https://link.example",
+        "this address was entered for a booking at “Bakery”",
     ):
         assert text in mail.text
     assert "https://" not in client_mails.mail("en", kind, FACTS._replace(page_url=None)).text

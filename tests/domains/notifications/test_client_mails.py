@@ -116,11 +116,11 @@ def test_unpaid_hold_is_reported_as_unpaid_then_cancelled(
     api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
     book(salon, NOON)
     run_until_idle()
-    assert subjects_to(inbox) == ["Booking waits for payment: Haircut, 03.03 13:00"]
+    assert subjects_to(inbox) == ["Booking awaiting payment: Haircut, 03.03 13:00"]
     time.pass_by(minutes=31)
     run_jobs()
     run_until_idle()
-    assert subjects_to(inbox)[0] == "Booking cancelled: Haircut, 03.03 13:00"
+    assert "Booking cancelled: Haircut, 03.03 13:00" in subjects_to(inbox)
     assert len(mails_to(inbox)) == 2
 
 

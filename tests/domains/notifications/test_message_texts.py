@@ -103,7 +103,7 @@ MANAGER = [("account", "Account", "bob@example.com"), ("role", "Role", "manager"
             "A webhook was switched off",
             [
                 ("url", "URL", "https://receiver.example"),
-                ("reason", "Reason", "The receiver answered that it is gone (410)."),
+                ("reason", "Reason", "The receiver responded that the URL no longer exists (410)."),
             ],
             "webhooks/w1",
         ),
@@ -118,7 +118,7 @@ MANAGER = [("account", "Account", "bob@example.com"), ("role", "Role", "manager"
             "balance",
             {"kopecks": 10_000},
             "The balance is low: 100.00 ₽",
-            [("left", "Left", "100.00 ₽")],
+            [("left", "Remaining", "100.00 ₽")],
             "balance",
         ),
         (
@@ -136,7 +136,7 @@ MANAGER = [("account", "Account", "bob@example.com"), ("role", "Role", "manager"
         ("key_revoked", KEY, "API key revoked: Laptop", KEY_FACTS, "keys"),
         ("member_added", MEMBER, "Member added: Bob", MANAGER, None),
         ("member_removed", {**MEMBER, "role": None}, "Member removed: Bob", MANAGER[:1], None),
-        ("member_role", MEMBER, "Role of a member changed: Bob", MANAGER, None),
+        ("member_role", MEMBER, "Member role changed: Bob", MANAGER, None),
     ],
 )
 def test_a_message_has_the_facts_of_its_record(
@@ -268,7 +268,7 @@ def test_email_has_all_facts_and_a_link_to_the_console() -> None:
         "Account: bob@example.com",
         f"Open the console: {CONSOLE}/keys\n",
         "new API keys in the workspace “Bakery”",
-        "Unsubscribe from these mails: https://u.example",
+        "Unsubscribe from these e-mails: https://u.example",
         f"Notification settings: {CONSOLE}/notifications",
     ):
         assert part in mail.text

@@ -90,7 +90,7 @@ class TestSearch:
 
     def test_the_number_of_results_is_shown(self) -> None:
         html = get("/api/docs?q=a").body.decode()
-        (count,) = re.findall(r"(\d+) for “a”; the first 40 are shown", html)
+        (count,) = re.findall(r"(\d+) results for “a”; the first 40 are shown", html)
         assert int(count) > len(self.search("a")) == 40
 
     def test_a_result_contains_every_word_of_the_query(self) -> None:

@@ -209,7 +209,7 @@ class TestTwoPeople:
         boss.post(f"{page}/erase")
         answer = boss.post(page, form | {"name": "Countess"})
         assert answer.status == 409
-        assert "this person&#39;s data was erased" in answer.body.decode()
+        assert "This client&#39;s data was erased" in answer.body.decode()
         assert b"Countess" not in answer.body
         assert stored(owner, ada["id"]).name is None
 
@@ -230,7 +230,7 @@ class TestErase:
         submit(form, **ADA, idempotency_key="k")
         answer = boss.post(f"{path}/{ada['id']}/erase")
         assert answer.status == 200
-        for words in ("1 client record", "2 leads", "1 stored answer"):
+        for words in ("1 client record", "2 leads", "1 stored response"):
             assert words in text(answer)
         assert b"Ada" not in answer.body
         assert stored(owner, ada["id"]).is_nobody
@@ -240,8 +240,8 @@ class TestErase:
     def test_an_erasure_sent_twice_does_no_harm(self, ada: Any, boss: Person, path: str) -> None:
         page = f"{path}/{ada['id']}/erase"
         assert [boss.post(page).status for _ in "12"] == [200, 200]
-        assert "Only the counts remain" in text(boss.get(page))
-        assert "Only the counts remain" in text(boss.get(f"{path}/{ada['id']}"))
+        assert "Only the counts are kept" in text(boss.get(page))
+        assert "Only the counts are kept" in text(boss.get(f"{path}/{ada['id']}"))
         assert b"<textarea" not in boss.get(f"{path}/{ada['id']}").body
 
     def test_an_erasure_that_takes_too_long_is_continued_by_the_next_click(
@@ -269,7 +269,7 @@ class TestErase:
         eve = client_of(api, submit(form, name="Eve", email="eve@example.com"))["id"]
         submit(form, name="Eve", email="eve@example.com", phone=ADA["phone"])
         page = boss.get(f"{path}/{eve}/erase")
-        assert "Perhaps the same person" in text(page)
+        assert "Possibly the same person" in text(page)
         assert f'href="{path}/{ada["id"]}"' in text(page)
-        assert "Perhaps the same person" in text(boss.post(f"{path}/{eve}/erase"))
+        assert "Possibly the same person" in text(boss.post(f"{path}/{eve}/erase"))
         assert stored(owner, ada["id"]).name == "Ada"

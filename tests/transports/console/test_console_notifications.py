@@ -67,8 +67,8 @@ def test_a_chat_is_linked_by_a_code_and_unlinked(telegram: FakeTelegram, world: 
 @pytest.mark.parametrize(
     ("made", "suppressed", "paused"),
     [
-        (bounced, "Mail to your address came back", "too many of them came back"),
-        (complained, "spam at your address", "people reported them as spam"),
+        (bounced, "An e-mail to your address bounced", "too many of them bounced"),
+        (complained, "reported as spam", "recipients reported them as spam"),
     ],
 )
 def test_the_page_names_suppressed_addresses_and_paused_mails_to_visitors(
@@ -92,12 +92,12 @@ def test_the_page_names_suppressed_addresses_and_paused_mails_to_visitors(
 
 def test_the_page_says_how_many_mails_to_clients_were_withheld_and_why(world: World) -> None:
     member, path = world.person("member"), f"{world.here.path}/notifications"
-    assert "withheld" not in member.get(path).body.decode()
+    assert "not sent today" not in member.get(path).body.decode()
     for number, reason in enumerate(("by_address", "by_address", "by_plan")):
         note_withheld(world.here.workspace_id, f"mail-{number}", reason)
     html = member.get(path).body.decode()
-    assert "2 mails were withheld today, because their addresses" in html
-    assert "1 mail was withheld today, because all mails of the plan" in html
+    assert "2 e-mails were not sent today, because their addresses" in html
+    assert "1 e-mail was not sent today, because the plan" in html
 
 
 def note_withheld(workspace_id: str, mail_id: str, reason: Any) -> None:

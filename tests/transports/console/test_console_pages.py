@@ -289,7 +289,7 @@ class TestFilteredAuditLog:
             boss.post(path, {"daily": str(amount)})
         monkeypatch.setattr(audit, "MAX_SCANNED", 3)
         page, visited = boss.get(f"{here}?actor=operator"), []
-        while b"<strong>the service&#39;s operator" not in page.body:
+        while b"<strong>the operator of the service" not in page.body:
             assert b"Nothing found." not in page.body
             (older,) = re.findall(r'href="(\?before=[^"]+)"', page.body.decode())
             visited.append(older)
@@ -321,3 +321,20 @@ def test_a_search_of_bots_is_visible_and_can_be_removed(world: World) -> None:
 def test_a_session_is_named_after_its_browser(mark: str, name: str) -> None:
     system = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 "
     assert account.browser_name(system + mark) == name
+
+
+COMMANDS = [
+    *("booking-page", "bookings", "bookings/new", "bots", "clients", "dialogs", "forms", "keys"),
+    *("leads", "services", "sites", "staff"),
+]
+"""Pages that show a command while the workspace has no records for them."""
+
+
+def test_commands_on_empty_pages_are_marked_as_for_programs(world: World) -> None:
+    as_operator("create_workspace", owner="boss@example.com", name="Empty", slug="empty")
+    boss = world.person("boss")
+    for path in COMMANDS:
+        page = boss.get(f"/console/w/empty/{path}").body.decode()
+        label, command, _ = re.split(r'<div class="code"><pre[^>]*><code>(curl )', page)
+        assert command == "curl ", path
+        assert label.rstrip().endswith('<p class="muted">For programs:</p>'), path

@@ -62,7 +62,7 @@ class TestSession:
                 assert parameters == (
                     {"next": world.here.path_of(route)} if ROUTES[route].get else {}
                 )
-                message = b"You are signed out" if out else b"check whether it was accepted"
+                message = b"You are signed out" if out else b"check whether it was saved"
                 assert message in visitor.get(answer.headers["Location"]).body
                 assert visitor.token == token
         if not ROUTES[route].guest:

@@ -45,7 +45,7 @@ def test_a_form_is_kept_through_signing_in_and_then_takes_effect(route: str, wor
     fields = boss.marked(path, world.here.filled(FORMS[route]))
     kept = send_after_the_session_has_ended(boss, path, fields)
     assert kept.status == 403
-    assert b"nothing you typed is lost" in kept.body
+    assert b"What you typed is still here" in kept.body
     before = stored()
     shown = sign_in_again(boss, kept)
     assert shown.status == 200

@@ -151,7 +151,7 @@ class TestEnumeration:
             page = person.get(answer.headers["Location"])
             told.append((answer.status, answer.headers["Location"], page.status, page.body))
         assert len(set(told)) == 1
-        assert b"the mail is on its way" in told[0][3]
+        assert b"we have sent an e-mail" in told[0][3]
         run_until_idle()
         assert [each["To"] for each in inbox.mails] == [OWNER]
 
@@ -282,7 +282,7 @@ class TestLink:
         person = Person(OWNER, sessions[0])
         answer = use(path, person=person)
         assert answer.headers["Location"] == "/console/sign-in?done=password_reset"
-        assert "The new password is set" in text(person.get(answer.headers["Location"]))
+        assert "Your new password is set" in text(person.get(answer.headers["Location"]))
         assert not any(map(lives, sessions))
         assert person.start_session().status == 401
         assert person.start_session(NEW_PASSWORD).status == 303
@@ -429,7 +429,7 @@ class TestPages:
         reload_settings()
         for path in ("/console/sign-in", FORGOT):
             page = text(Person("").get(path))
-            assert "operator can set a new one" in page
+            assert "operator of the service can set a new one" in page
         assert request().status == 503
         assert not list(jobs.read_workspace_jobs("platform"))
 

@@ -112,7 +112,7 @@ class TestTelegram:
 @pytest.mark.usefixtures("on_real_time")  # with which the verifying library compares
 class TestWebhooks:
     @pytest.mark.parametrize(
-        ("body", "shown"), [(BODY, "The signature is right"), (b"{", "The signature is wrong")]
+        ("body", "shown"), [(BODY, "The signature is valid"), (b"{", "The signature is not valid")]
     )
     def test_a_request_is_shown_with_its_signature(
         self, url: str, secret: str, body: bytes, shown: str

@@ -50,7 +50,7 @@ def get(server: LocalServer, path: str, method: str = "GET") -> WireReply:
 
 
 def test_mails_are_listed_newest_first(folder: Path, local_server: LocalServer) -> None:
-    assert "No mail yet" in get(local_server, "/dev/mail").body.decode()
+    assert "No e-mails yet" in get(local_server, "/dev/mail").body.decode()
     for number, name in enumerate(("b", "c", "a")):
         send(name, f"Mail {name}")
         os.utime(folder / f"{name}.eml", (number, number))

@@ -66,7 +66,7 @@ class TestSignIn:
         visitor, asked = Person("boss@example.com"), path()
         page = visitor.get(asked)
         assert page.status == 200
-        assert b"An app asks for access" in page.body
+        assert b"An app requests access" in page.body
         (next_path,) = re.findall(r'name="next" value="([^"]*)"', page.body.decode())
         fields = {"email": visitor.email, "password": PASSWORD}
         fields["next"] = next_path.replace("&amp;", "&").replace("&#39;", "'")
@@ -75,7 +75,7 @@ class TestSignIn:
         answer = visitor.post("/console/sign-in", fields)
         assert answer.status == 303
         consent = visitor.get(answer.headers["Location"])
-        assert "“Claude” asks for access" in consent.body.decode()
+        assert "“Claude” requests access" in consent.body.decode()
         for each in (page, wrong, answer, consent):
             assert each.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
             assert "form-action" not in each.headers["Content-Security-Policy"]
@@ -93,7 +93,7 @@ class TestSignIn:
         answer = boss.post("/console/sign-out", {"next": form[1].replace("&amp;", "&")})
         assert answer.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
         again = boss.get(answer.headers["Location"])
-        assert b"An app asks for access" in again.body
+        assert b"An app requests access" in again.body
 
     @pytest.mark.parametrize(
         "next_path",
@@ -142,7 +142,7 @@ class TestPage:
     def test_page_shows_who_asks_and_where_access_goes(self, world: World) -> None:
         html = world.person("boss").get(path()).body.decode()
         assert "client.example" in html
-        assert "The app chose its name itself" in html
+        assert "The app chose this name itself" in html
         assert "a program on this computer" not in html
 
     @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ class TestPage:
         visitor.start_session()
         html = visitor.get(asked).body.decode()
         assert "chat.example.com" in html
-        assert "The app chose its name itself" not in html
+        assert "The app chose this name itself" not in html
         code = returned(allow(visitor, asked, world.here.slug))["code"]
         made = content(send_form("token", **exchange_form(code, client_id=DOCUMENT)))
         assert made["token_type"] == "Bearer"
@@ -202,7 +202,7 @@ class TestPage:
             also["slug"]: "required",
             free["slug"]: "disabled",
         }
-        assert b"Apps can be connected on the Business plan" in answer.body
+        assert b"Connecting apps requires the Business plan" in answer.body
 
     def test_a_plain_member_can_only_deny(self, world: World) -> None:
         member = world.person("member")
@@ -284,7 +284,7 @@ class TestPage:
         monkeypatch.setattr(connections, "MAX_LIVE", 0)
         answer = allow(world.person("boss"), path(), world.here.slug)
         assert answer.status == 409
-        assert b"as many connected apps as possible" in answer.body
+        assert b"The maximum number of apps" in answer.body
         assert ticked(answer.body) == set(REQUEST["scope"].split())
 
 
@@ -330,7 +330,7 @@ class TestDecision:
         time.pass_by(hours=13)
         answer = allow(boss, path(), world.here.slug)
         assert (answer.status, "Location" in answer.headers) == (200, False)
-        assert b"An app asks for access" in answer.body
+        assert b"An app requests access" in answer.body
 
     def test_the_query_of_a_registered_address_is_kept(self, world: World) -> None:
         uri = "https://client.example/callback?tenant=1"

@@ -140,7 +140,7 @@ class TestIndex:
         assert titles(tagged) == [f"Post {n:02}" for n in range(10, -1, -2)]
         assert "Posts tagged “even”" in tagged
         assert "6 posts" in tagged
-        assert "No post has this tag." in page("/blog?tag=%3Cb%3E")
+        assert "No posts have this tag." in page("/blog?tag=%3Cb%3E")
 
     def test_a_cover_has_a_thumbnail_for_small_sizes(self, api: Api) -> None:
         content = base64.b64encode(photo(size=(800, 400))).decode()

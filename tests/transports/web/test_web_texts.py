@@ -98,12 +98,12 @@ def test_any_language_header_selects_a_language(header: str) -> None:
 @pytest.mark.parametrize(
     ("n", "russian", "english"),
     [
-        (0, "0 записей", "0 posts"),
-        (1, "1 запись", "1 post"),
-        (3, "3 записи", "3 posts"),
-        (11, "11 записей", "11 posts"),
-        (21, "21 запись", "21 posts"),
-        (1234, "1\xa0234 записи", "1,234 posts"),
+        (0, "0 статей", "0 posts"),
+        (1, "1 статья", "1 post"),
+        (3, "3 статьи", "3 posts"),
+        (11, "11 статей", "11 posts"),
+        (21, "21 статья", "21 posts"),
+        (1234, "1\xa0234 статьи", "1,234 posts"),
     ],
 )
 def test_plurals_follow_the_rules_of_the_language(n: int, russian: str, english: str) -> None:

@@ -95,11 +95,11 @@ class TestBookings:
             "1. Friday, 27 November 2026, 10:00 (Анна)",
             "2. Friday, 27 November 2026, 11:00 (Анна)",
             "3. Friday, 27 November 2026, 12:00 (Анна)",
-            "Please tell me your name and phone number, too. Which time suits you?",
+            "Please also tell me your name and phone number. Which time suits you?",
         ]
         assert visitor.called == ["find_free_times"]
         said = visitor.send("the second one, I am Ada, +7 495 123-45-67")
-        assert said.endswith("Until then nothing is booked.")
+        assert said.endswith("Nothing is booked until then.")
         assert visitor.called == ["propose_booking"]
         assert visitor.confirm()["state"] == "done"
         assert booking(api) == ("2026-11-27T08:00", "Ada", "+74951234567")
@@ -126,7 +126,7 @@ class TestBookings:
         self, visitor: Visitor, haircut: str
     ) -> None:
         assert visitor.send("Book me tomorrow at 10").split("\n")[1:3] == [
-            "There is no free time then. The next one:",
+            "There are no free times on those days. The next one:",
             "1. Friday, 27 November 2026, 10:00 (Анна)",
         ]
         assert visitor.cards == []
@@ -168,13 +168,13 @@ class TestBookings:
     ) -> None:
         visitor = Visitor(bot, api, features=[])
         said = visitor.send("Book me a haircut on Friday at 10")
-        assert said.endswith("10:00 (Анна)\nI cannot book it in this chat.")
+        assert said.endswith("10:00 (Анна)\nI cannot book this in the chat.")
         assert visitor.called == ["find_free_times"]
 
     @pytest.mark.parametrize(
         ("change", "answer"),
         [
-            ({"requirePayment": True}, "This service has to be paid when it is booked."),
+            ({"requirePayment": True}, "This service must be paid when you book it."),
             ({"status": "inactive"}, "Usual booking hours:"),
         ],
     )
@@ -191,7 +191,7 @@ class TestBookings:
 class TestOrders:
     def test_a_visitor_orders(self, visitor: Visitor, api: Api) -> None:
         said = visitor.send("Order 2 rye breads please, I am Ada, +7 495 123-45-67")
-        assert said.endswith("Until then nothing is ordered.")
+        assert said.endswith("Nothing is ordered until then.")
         done = visitor.confirm()
         lead = api.get(f"/api/forms/collection/{done['orderId']}")["lead"]
         assert [(each["name"], each["quantity"]) for each in lead["data"]["items"]] == [
@@ -219,9 +219,9 @@ class TestPeople:
     @pytest.mark.parametrize(
         ("message", "asks", "done"),
         [
-            ("can I talk to a person", "How can a person reach you", "I have asked a person"),
+            ("can I talk to a person", "How can we reach you", "I have notified the team"),
             ("Позовите, пожалуйста, человека", "Как с вами связаться", "Вопрос передан"),
-            ("I want to cancel my booking", "How can a person reach you", "I have asked a person"),
+            ("I want to cancel my booking", "How can we reach you", "I have notified the team"),
         ],
     )
     def test_a_person_is_requested_after_a_contact(

@@ -48,8 +48,8 @@ def test_the_page_is_off_at_first_and_its_link_says_so(
     boss: Person, path: str, services: list[str]
 ) -> None:
     shown = text(boss.get(path))
-    assert "The link works once the page is on." in shown
-    assert "Open the page" not in shown
+    assert "The link works when the page is on." in shown
+    assert "Open page" not in shown
     assert "checked" not in shown
 
 
@@ -60,7 +60,7 @@ def test_a_manager_switches_the_page_on_and_visitors_see_the_chosen_services(
     answer = boss.post(path, form)
     assert (answer.status, answer.headers["Location"]) == (303, f"{path}?done=booking_page_saved")
     shown = boss.get(f"{path}?done=booking_page_saved")
-    assert "The booking page was saved." in text(shown)
+    assert "Booking page saved." in text(shown)
     assert value_of(shown, "phone") == PHONE
     assert f"/book/{owner.workspace.slug}" in text(shown)
     assert f'book.js" data-workspace="{owner.workspace.slug}"' in text(shown)
@@ -113,7 +113,7 @@ def test_a_page_offers_a_limited_number_of_services(
     monkeypatch.setattr(booking_page, "MAX_OFFERED", 2)
     answer = boss.post(path, fields(services, services, isOn="1"))
     assert answer.status == 409
-    assert "at most 100 services" in text(answer)
+    assert "up to 100 services" in text(answer)
     boss.post(path, fields(services, services[:2], isOn="1"))
     owner.api().post("/api/services/delete", {"id": services[0]})
     boss.post(path, fields(services[1:], services[1:], isOn="1"))

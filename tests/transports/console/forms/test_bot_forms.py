@@ -36,7 +36,7 @@ class TestBotKeys:
         assert sixth.status == 409
         assert "5 keys, which is the limit" in text(sixth)
         listed = boss.get(keys)
-        assert "5 of at most 5" in text(listed)
+        assert "5 of 5" in text(listed)
         assert 'name="name"' not in text(listed)
         kept = [text(each) for each in (again, sixth, listed)] + logged.lines
         kept.append(json.dumps(all_rows(), default=str))

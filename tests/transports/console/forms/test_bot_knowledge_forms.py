@@ -39,8 +39,8 @@ def test_a_text_that_is_sent_twice_is_added_once(world: World) -> None:
     assert (source["title"], source["kind"], source["status"]) == ("Delivery", "text", "ready")
     answer = boss.get(answer.headers["Location"])
     page = text(answer)
-    assert "The text is added." in page
-    assert "2 of at most 100 sources" in page
+    assert "Text added." in page
+    assert "2 of 100 sources" in page
     titles = re.findall(r'<strong><span class="name" title="([^"]*)', answer.body.decode())
     assert titles[0] == "Delivery", "the newest source comes first"
 
@@ -125,11 +125,11 @@ def test_a_full_bot_takes_no_more_sources(world: World, monkeypatch: pytest.Monk
     boss, path = world.person("boss"), path_of(world)
     monkeypatch.setattr(quotas, "MAX_SOURCES", 1)
     page = text(boss.get(path))
-    assert "Delete one first" in page
+    assert "Delete a source first" in page
     assert "?add=" not in page
     answer = boss.post(path, {"kind": "text", "title": "More", "text": "More."})
     assert answer.status == 409
-    assert "Delete one first" in text(answer)
+    assert "Delete a source first" in text(answer)
     assert sources_of(world) == []
 
 
@@ -161,7 +161,7 @@ def test_a_source_is_deleted_after_a_confirmation(world: World) -> None:
     assert boss.post(confirmation).headers["Location"] == done
     for again in (boss.get(confirmation), boss.post(confirmation)):
         assert again.headers["Location"] == done
-    assert "The source is deleted." in text(boss.get(done))
+    assert "Source deleted." in text(boss.get(done))
     found = in_console(world.here.workspace_id, "list_knowledge", id=world.here.bot)
     assert found["sources"] == []
 

@@ -51,7 +51,7 @@ class TestCreating:
         first, second = boss.post(path, FORM), boss.post(path, FORM)
         assert first.status == second.status == 303
         assert first.headers["Location"] == second.headers["Location"]
-        assert "The bot is created" in text(boss.get(first.headers["Location"]))
+        assert "Bot created" in text(boss.get(first.headers["Location"]))
         made, *others = bots(world)
         assert len(others) == before
         bot = in_console(world.here.workspace_id, "get_agent", id=made["id"])["agent"]
@@ -67,7 +67,7 @@ class TestCreating:
         assert answer.status == 400
         assert "1 to 100" in error_beside(answer, "name")
         assert "how the bot should answer" in error_beside(answer, "systemPrompt", "textarea")
-        assert "one a line" in error_beside(answer, "allowedOrigins", "textarea")
+        assert "one per line" in error_beside(answer, "allowedOrigins", "textarea")
         assert ">\nbakery</textarea>" in text(answer)
         assert 'name="isActive" checked' in text(answer)
         assert len(bots(world)) == 1
@@ -76,12 +76,12 @@ class TestCreating:
         monkeypatch.setattr("chalicelib.domains.bots.operations.bots.MAX_AGENTS", 1)
         answer = world.person("boss").post(f"{world.here.path}/bots", FORM)
         assert answer.status == 409
-        assert "the most it can have" in text(answer)
+        assert "which is the limit" in text(answer)
         assert value_of(answer, "name") == "Anna"
 
     def test_models_have_their_price_in_words(self, world: World) -> None:
         page = text(world.person("boss").get(f"{world.here.path}/bots/new"))
-        assert "demo: for trying out, about 360 ₽ per 1,000 answers" in page
+        assert "demo: for testing, about 360 ₽ per 1,000 answers" in page
 
 
 class TestSettings:
@@ -97,7 +97,7 @@ class TestSettings:
         assert boss.post(path, FORM | {"isActive": ""}).status == 303
         bot = bot_of(world)
         assert (bot["isActive"], bot["isPrivate"], bot["welcomeMessage"]) == (False, False, None)
-        assert "The bot is switched off" in text(boss.get(path))
+        assert "The bot is off" in text(boss.get(path))
 
     def test_a_model_outside_the_list_stays_chosen(self, world: World) -> None:
         bot = AGENTS.require(world.here.workspace_id, world.here.bot)

@@ -138,7 +138,7 @@ class TestTranscript:
         said = [(USER, "One"), (ASSISTANT, "Two"), (USER, "Three")]
         dialog = new_dialog(world, *said, handover_at=at, handover_reason="Angry visitor")
         page = text(world.person("member").get(f"{world.here.path}/dialogs/{dialog}"))
-        mark = page.index("Here the bot asked for a person")
+        mark = page.index("The bot asked for a person here")
         assert page.index("Two<") < mark < page.index("Three<")
         assert "Angry visitor" in page
 

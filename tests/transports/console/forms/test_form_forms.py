@@ -116,19 +116,19 @@ class TestEditing:
         assert "Enter a title" in error_beside(answer, "title")
         assert "https" in error_beside(answer, "redirectUrl")
         assert "Enter a label" in error_beside(answer, "label-0")
-        assert "options, one a line" in error_beside(answer, "options-1", "textarea")
+        assert "options, one per line" in error_beside(answer, "options-1", "textarea")
         assert value_of(answer, "redirectUrl") == "http://bakery.example"
         assert form_of(world) == before
 
     def test_a_form_needs_a_field(self, world: World) -> None:
         answer = world.person("boss").post(path_of(world), {"title": "Empty"})
         assert answer.status == 400
-        assert '<a href="#add">A form has 1 to 30 fields' in text(answer)
+        assert '<a href="#add">A form needs 1 to 30 fields' in text(answer)
 
     def test_a_member_reads_the_fields_and_sees_no_button(self, world: World) -> None:
         page = text(world.person("member").get(path_of(world)))
         assert "phone number" in page
-        assert "Save the form" not in page
+        assert "Save form" not in page
 
 
 class TestEmbedding:
@@ -174,7 +174,7 @@ class TestDeleting:
         submit(world.here.form, phone="+7 999 123 45 67")
         page = text(boss.get(path))
         assert "visitors see that the form no longer works" in page
-        assert "2 leads stay." in page
+        assert "2 leads are kept." in page
         for _ in range(2):
             assert (
                 boss.post(path).headers["Location"] == f"{world.here.path}/forms?done=form_deleted"

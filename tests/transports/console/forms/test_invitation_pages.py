@@ -11,7 +11,7 @@ from tests.factories.people import stored
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
 IVY = "ivy@example.com"
-GONE = "This invitation does not work"
+GONE = "This invitation no longer works"
 
 
 def path_of(token: str) -> str:
@@ -155,7 +155,7 @@ def test_a_stolen_link_gives_nothing_to_another_account(world: World) -> None:
     before = stored()
     answer = thief.post(path, new_person() | {"password": "stolen password"})
     assert answer.status == 409
-    assert "This address has an account" in text(answer)
+    assert "There is an account with this address" in text(answer)
     assert stored() == before
 
 
@@ -211,7 +211,7 @@ def test_the_address_of_a_member_is_refused_beside_the_form(world: World) -> Non
     boss, path = world.person("boss"), f"{world.here.path}/members"
     answer = boss.post(path, {"email": "Member@example.com", "role": "member"})
     assert answer.status == 409
-    assert "is a member already" in text(answer)
+    assert "is already a member" in text(answer)
     assert value_of(answer, "email") == "Member@example.com"
     answer = boss.post(path, {"email": "nobody", "role": "member"})
     assert "anna@example.com" in error_beside(answer, "email")

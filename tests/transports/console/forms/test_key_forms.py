@@ -52,7 +52,7 @@ class TestKeys:
         key_id = revoke[1].split("/")[-2]
         pages.append(boss.post(revoke[1]))
         pages.append(boss.get(pages[-1].headers["Location"]))
-        assert "The key is revoked" in text(pages[-1])
+        assert "Key revoked" in text(pages[-1])
         secret = token.removeprefix("svc_live_")[:20]
         kept = [*(page.body.decode() for page in pages), *logged.lines]
         kept.append(json.dumps(all_rows(), default=str))
@@ -103,7 +103,7 @@ class TestKeys:
 
     def test_times_show_the_offset_of_the_workspaces_zone(self, world: World) -> None:
         boss, keys = world.person("boss"), f"{world.here.path}/keys"
-        assert "To the end of that day (Asia/Vladivostok)" in text(boss.get(f"{keys}/new"))
+        assert "Works until the end of this day (Asia/Vladivostok)" in text(boss.get(f"{keys}/new"))
         year = clock.now().year + 1
         boss.post(keys, KEY | {"expires": f"{year}-01-15"})
         pattern = r">15 Jan {}, {}:59</time>\s*<span[^>]*data-offset=\"{}\"[^>]*>UTC\+{}</span>"

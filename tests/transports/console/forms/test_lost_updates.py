@@ -284,7 +284,7 @@ def test_a_field_that_both_changed_is_shown_and_the_next_save_decides(
     before = update.stored(world)
     answer = boss.post(path, fields)
     assert answer.status == 409
-    assert "Somebody changed this while you were typing." in text(answer)
+    assert "Someone changed this while you were typing." in text(answer)
     assert re.search("<dt>[^<]+</dt><dd>Now: [^<]+<br>You typed: [^<]+<", text(answer))
     assert update.stored(world) == before
     again = opened(answer)

@@ -19,7 +19,8 @@ REASONS = [reason for reason in Reason.__args__ if reason != "unproved"]  # type
 
 @pytest.mark.parametrize("reason", REASONS)
 @pytest.mark.parametrize(
-    ("state", "shown"), [("withheld", "was not told."), ("waiting", "has not been told yet.")]
+    ("state", "shown"),
+    [("withheld", "was not notified."), ("waiting", "has not been notified yet.")],
 )
 def test_a_booking_says_that_its_client_was_not_told_and_why(
     world: World, reason: str, state: str, shown: str
@@ -44,9 +45,9 @@ def test_the_list_of_invitations_says_what_became_of_the_mail(world: World) -> N
     row = invitations.find(token)
     assert row
     for state, reason, shown in [
-        ("waiting", "by_address", "The mail waits."),
-        ("withheld", "by_bounce", "The link was not mailed"),
-        ("sent", None, "The link was mailed."),
+        ("waiting", "by_address", "The e-mail is waiting to be sent."),
+        ("withheld", "by_bounce", "The e-mail was not sent"),
+        ("sent", None, "The link was sent by e-mail."),
     ]:
         invitations.note_mail(row, state, reason)
         assert shown in text(boss.get(f"{world.here.path}/members"))
@@ -62,7 +63,7 @@ def test_a_person_proves_the_address_by_the_mailed_link_after_signing_in(world: 
     assert "Your address is not confirmed" in text(boss.get("/console/account"))
     assert other.post(path).status == 404
     assert not accounts.get(account.id).is_proved
-    assert "Confirm the address" in text(boss.get(path))
+    assert "Confirm address" in text(boss.get(path))
     assert not accounts.get(account.id).is_proved
     assert boss.post(path).headers["Location"] == "/console/account?done=email_proved"
     assert accounts.get(account.id).is_proved

@@ -88,7 +88,7 @@ class TestLeaving:
     def test_leaving_asks_first_and_then_ends_the_access(self, world: World) -> None:
         member = world.person("member")
         page = text(member.get(f"/console/account?leave={world.here.slug}"))
-        assert "You lose access at once" in page
+        assert "You lose access immediately" in page
         assert role_of(world, "member") == "member"
         answer = member.post("/console/account", {"leave": world.here.slug})
         assert answer.headers["Location"] == "/console/account?done=workspace_left"

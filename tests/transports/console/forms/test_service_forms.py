@@ -159,15 +159,15 @@ def test_a_service_says_what_it_lacks_with_a_link_that_fixes_it(
     assert hours in shown()
     rule = {"weekdays": ["mon", "sun"], "start": "09:00", "end": "09:30"}
     make(owner, "set_availability", resourceId=staff, rules=[rule])
-    assert "longer than any opening hours" in shown()
+    assert "longer than the opening hours" in shown()
     assert hours in shown()
     make(owner, "set_availability", resourceId=staff, rules=[rule | {"end": "18:00"}])
     assert "It can be booked" in shown()
     assert ", 09:00" in shown()
     make(owner, "update_resource", id=staff, status="inactive")
-    assert "its staff is switched off" in shown()
+    assert "its staff is off" in shown()
     make(owner, "update_service", id=service, status="inactive")
-    assert "booking is switched off" in shown()
+    assert "booking is off" in shown()
 
 
 def test_images_that_could_not_be_taken_are_named(
@@ -178,7 +178,7 @@ def test_images_that_could_not_be_taken_are_named(
     fields = {"name": "A", "durationMin": "30", "newImages": bad, "once": "1"}
     answer = boss.post(path, fields)
     assert answer.status == 200
-    assert "1 image could not be taken" in text(answer)
+    assert "1 image could not be downloaded" in text(answer)
     assert bad in text(answer)
     (made,) = listed(owner)
     assert f'action="{path}/{made["id"]}"' in text(answer)

@@ -49,7 +49,7 @@ class TestCreating:
         made = [boss.post(sites_of(world), {"title": "Bakery", "once": "1"}) for _ in range(2)]
         (next_page,) = {each.headers["Location"] for each in made}
         assert [each["title"] for each in sites(world)].count("Bakery") == 1
-        assert "Now its first page" in text(boss.get(next_page))
+        assert "Now create its first page" in text(boss.get(next_page))
         path = next_page.partition("?")[0]
         made = [boss.post(path, {"title": HOSTILE, "once": "2"}) for _ in range(2)]
         (editor,) = {each.headers["Location"] for each in made}
@@ -135,7 +135,7 @@ class TestSettings:
         url = "/" + sites(world)[0]["url"].split("/", 3)[3] + "/"
         assert boss.post(path, {"title": "Shop"}).headers["Location"] == f"{path}?done=site_saved"
         assert Api(None).call("GET", url).status == 404
-        assert "View the site" not in text(boss.get(path))
+        assert "View site" not in text(boss.get(path))
         boss.post(path, {"title": "Shop", "active": "on"})
         assert Api(None).call("GET", url).status == 200
         assert value_of(boss.get(path), "title") == "Shop"

@@ -130,8 +130,8 @@ class TestStaff:
         boss.token = owner.start_session()
         store_booking(owner.workspace.id, staff, datetime(2027, 1, 20, 9, tzinfo=UTC))
         asked = text(boss.get(f"{path}/{staff}/delete"))
-        assert "1 upcoming booking stays" in asked
-        assert "Nobody else provides these services" in asked
+        assert "1 upcoming booking is kept" in asked
+        assert "No one else provides these services" in asked
         assert "20 Jan 2027, 12:00" in asked
         for _ in range(2):
             answer = boss.post(f"{path}/{staff}/delete")
@@ -144,7 +144,7 @@ class TestWeek:
         self, owner: Owner, boss: Person, staff: str, hours: str
     ) -> None:
         page = text(boss.get(hours))
-        assert "Below is a suggestion" in page
+        assert "This is a suggestion" in page
         assert page.count('value="09:00"') == 5
         assert rules(owner, staff) == {}
 
@@ -359,6 +359,6 @@ class TestTimeOff:
         boss.post(hours, week(opened=opened(boss.get(hours)), wed="14:00-18:00"))
         shown = text(boss.get(hours))
         assert "1 booking at a closed time" in shown
-        assert "outside hours" in shown
+        assert "outside opening hours" in shown
         boss.post(f"{path}/{staff}/time-off", {"startAt": "2027-01-20", "once": "1"})
         assert "time off" in text(boss.get(f"{path}/{staff}/time-off"))

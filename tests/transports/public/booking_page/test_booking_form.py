@@ -76,15 +76,15 @@ def test_a_sent_form_with_other_contacts_says_that_it_has_booked_already(
     page.send(once="the-same")
     again = page.send(once="the-same", name="Ada")
     assert again.status == 409
-    assert "This form has booked a time already." in text(again)
+    assert "You have already booked a time with this form." in text(again)
     assert len(page.bookings) == 1
 
 
 @pytest.mark.parametrize(
     ("sent", "field", "message"),
     [
-        ({"name": "  "}, "name", "Enter your name"),
-        ({"name": "A" * 201}, "name", "Enter your name"),
+        ({"name": "  "}, "name", "Enter a name"),
+        ({"name": "A" * 201}, "name", "Enter a name"),
         ({"email": ""}, "phone", "Enter a phone number or an e-mail address."),
         ({"email": "grace@"}, "email", "Enter an e-mail address"),
         ({"email": "", "phone": "12"}, "phone", "Enter a phone number such as"),
@@ -166,7 +166,7 @@ class TestRobots:
     def test_a_form_that_was_filled_in_too_fast_is_shown_again(self, page: BookingPage) -> None:
         answer = page.send(_elapsed="900")
         assert answer.status == 429
-        assert "That was very fast." in text(answer)
+        assert "The form was sent too quickly." in text(answer)
         assert "Retry-After" in answer.headers
         assert value_of(answer, "name") == "Grace"
         assert page.bookings == []

@@ -191,7 +191,7 @@ class TestAccess:
         else:
             page.set(withdraw=[service])
         assert page.get().status == 404
-        assert "No services can be booked online" in text(page.get(page.home))
+        assert "Online booking is not available" in text(page.get(page.home))
 
     def test_services_of_a_suspended_site_are_not_offered(self, api: Api, owner: Owner) -> None:
         site = api.post("/api/projects/create", {"title": "Site"})["project"]["id"]

@@ -137,7 +137,7 @@ def test_cancelling_asks_first(path: str, page: BookingPage) -> None:
         assert "Your booking is cancelled" in text(open_link(path, step=step))
     refused = move(path, TEN)
     assert refused.status == 409
-    assert "This booking cannot be moved any more." in text(refused)
+    assert "This booking can no longer be moved." in text(refused)
 
 
 def test_a_form_without_an_action_changes_nothing(path: str, page: BookingPage) -> None:
@@ -191,7 +191,7 @@ def test_a_booking_that_has_begun_cannot_be_moved(path: str, page: BookingPage, 
     assert not links(open_link(path), step="move")
     refused = move(path, "2027-03-04T10:00:00Z")
     assert refused.status == 409
-    assert "This booking has already begun" in text(refused)
+    assert "This booking has already started" in text(refused)
     assert start_of(page) == "2027-03-03T12:00:00.000Z"
 
 
@@ -199,7 +199,7 @@ def test_a_client_moves_a_booking_at_most_five_times(path: str, page: BookingPag
     for number in range(5):
         assert f"{5 - number} more time" in text(open_link(path)) or number == 4
         assert move(path, (TEN, ELEVEN)[number % 2]).status == 200
-    assert "This booking cannot be moved any more." in text(open_link(path))
+    assert "This booking can no longer be moved." in text(open_link(path))
     refused = move(path, NOON)
     assert refused.status == 409
     assert start_of(page) == "2027-03-03T10:00:00.000Z"

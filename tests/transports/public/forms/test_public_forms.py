@@ -113,7 +113,7 @@ class TestErrors:
     def test_every_wrong_field_is_named_in_the_forms_language(self, form: Any) -> None:
         answer = post(form, {"email": "anna@", "day": "завтра"})
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
-        assert answer.data["message"] == "Форма не отправлена. Проверьте: Имя, Почта, Дата."
+        assert answer.data["message"] == "Форма не отправлена. Проверьте поля: Имя, Почта, Дата."
         assert [error["field"] for error in answer.data["errors"]] == ["name", "email", "day"]
         assert answer.data["errors"][0]["message"] == "Заполните это поле."
 
@@ -122,7 +122,7 @@ class TestErrors:
             "/api/forms/create", {"title": "Order", "fields": [FIELDS[0] | {"label": "Name"}]}
         )
         answer = post(made["form"], {})
-        assert answer.data["message"] == "The form was not sent. Please check: Name."
+        assert answer.data["message"] == "The form was not sent. Please check these fields: Name."
 
     def test_errors_in_a_cart_are_explained(self, form: Any) -> None:
         answer = post(form, ANNA | {"items": [{"productId": "none"}]})
@@ -231,7 +231,7 @@ class TestWithoutScript:
         )
         assert answer.status == 400
         html = self.page(answer)
-        assert "Форма не отправлена. Проверьте: Почта." in html
+        assert "Форма не отправлена. Проверьте поля: Почта." in html
         assert 'value="&lt;b&gt;Анна"' in html
         assert 'value="anna@"' in html
         assert 'name="_page" value="https://a.example"' in html
@@ -239,7 +239,7 @@ class TestWithoutScript:
         assert leads(api) == []
 
     @pytest.mark.parametrize(
-        ("accepted", "text"), [("ru-RU,ru;q=0.9", "больше не принимает"), ("de", "any more")]
+        ("accepted", "text"), [("ru-RU,ru;q=0.9", "больше не принимает"), ("de", "no longer")]
     )
     def test_a_deleted_form_shows_a_message_in_the_visitors_language(
         self, database: None, accepted: str, text: str
@@ -304,7 +304,7 @@ class TestRefusals:
         monkeypatch.setattr(limits, "take", fail)
         answer = post(form, ANNA)
         assert (answer.status, answer.data["code"]) == (503, "unavailable")
-        assert answer.data["message"].startswith("Не получилось отправить")
+        assert answer.data["message"].startswith("Форму не удалось отправить")
 
 
 class TestReference:
