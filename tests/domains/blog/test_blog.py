@@ -184,7 +184,7 @@ class TestSlugs:
         change(api, post, slug="three")
         assert reading.find("one") == reading.find("two") == ("three",)
         answer = api.refused("GET", "/api/blog/one")
-        assert 'it is now "three"' in answer.data["message"]
+        assert 'has changed to "three"' in answer.data["message"]
         change(api, post, status="draft")
         assert reading.find("one") is None
 

@@ -196,8 +196,8 @@ class TestUpload:
     def test_another_content_type_is_refused_with_a_hint_at_forms(self, api: Api) -> None:
         answer = api.refused("POST", UPLOAD, b"hello", **{"Content-Type": "text/plain"})
         assert answer.status == 415
-        assert answer.data["message"].endswith(
-            "Send JSON, as Content-Type: application/json, or a form, as multipart/form-data."
+        assert answer.data["message"] == (
+            'Content-Type: expected application/json or multipart/form-data, received "text/plain".'
         )
         answer = api.refused("POST", ANNOUNCE, b"hello", **{"Content-Type": "text/plain"})
         assert "form" not in answer.data["message"]

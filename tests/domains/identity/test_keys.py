@@ -149,7 +149,7 @@ class TestCreateKey:
     ) -> None:
         poor = new_owner(plan)
         rows_before = all_rows()
-        with pytest.raises(PlanRequiredError, match=f"is on {plan}. Upgrade") as caught:
+        with pytest.raises(PlanRequiredError, match=f"has the plan {plan}. Upgrade") as caught:
             make(poor)
         assert (caught.value.status, caught.value.code) == (403, "plan_required")
         assert all_rows() == rows_before

@@ -121,7 +121,7 @@ def test_failed_refresh_keeps_the_former_text_with_a_note(bot: Bot, net: Interne
     bot.run_jobs(hours=25)
     refreshed = bot.source(source["id"])
     assert (refreshed["status"], refreshed["chars"]) == ("ready", len("Bread"))
-    assert "answered with status 404" in refreshed["error"]
+    assert "expected status 200" in refreshed["error"]
     assert "still answers from the text that was read before" in refreshed["error"]
     assert bot.finds("bread") == ["Page"]
 
@@ -146,7 +146,7 @@ def test_page_is_not_read_after_7_failures_in_a_row(bot: Bot, net: Internet) -> 
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
-        ("10.0.0.1", "expected a URL on the public internet"),
+        ("10.0.0.1", "expected a host on the public internet"),
         (None, "does not exist; check the spelling"),
     ],
 )
@@ -168,7 +168,7 @@ def test_redirect_to_an_internal_address_is_refused(bot: Bot, net: Internet) -> 
     bot.run_jobs()
     refreshed = bot.source(source["id"])
     assert refreshed["status"] == "failed"
-    assert "expected a URL on the public internet" in refreshed["error"]
+    assert "expected a host on the public internet" in refreshed["error"]
     assert len(net.connections) == 1
 
 

@@ -171,8 +171,8 @@ class TestRefusals:
             ("text", ["a"], "enter some text"),
             ("text", {"a": "b"}, "enter some text"),
             ("text", True, "enter some text"),
-            ("text", "a" * (MAX_TEXT + 1), "at most 1000 characters, instead of 1001"),
-            ("text", 10**30, "at most 30 characters, instead of 31+"),
+            ("text", "a" * (MAX_TEXT + 1), "Enter at most 1000 characters. This text has 1001."),
+            ("text", 10**30, "Enter at most 30 characters. This text has 31+."),
             ("textarea", "a" * (MAX_TEXTAREA + 1), "at most 10000 characters"),
         ],
     )

@@ -50,7 +50,7 @@ class TestConsent:
         failed, answer = api.tool("svc_list_products")
         assert failed
         message = answer["data"]["message"]
-        assert "lacks the scope products:read" in message
+        assert "does not have the scope products:read" in message
         assert "Connected apps" in message
         assert "key" not in message
 

@@ -92,7 +92,7 @@ def test_the_longest_id_that_is_issued_is_readable() -> None:
 
     longest = next(length for length in count(700) if len(issue(length)) == 1_500)
     assert registration.read(issue(longest)).name == "x"
-    with pytest.raises(OAuthError, match="1,500 bytes at most"):
+    with pytest.raises(OAuthError, match="1,500 bytes together"):
         issue(longest + 1)
 
 

@@ -50,7 +50,7 @@ def test_a_host_name_is_normalized(entered: str, name: str | None) -> None:
         ("full host name", ["localhost", "com", "рф", "localhost。"]),
         ("public suffix", ["co.uk", "github.io", "CO。UK。"]),
         (
-            "belongs to the platform",
+            "a name of the platform",
             [
                 "platform.example",
                 "Shop.Sites.Example",

@@ -54,7 +54,7 @@ def register(metadata: object) -> dict[str, Any]:
     client_id = _encode(client_name, uris)
     if len(client_id) > MAX_ID:
         too_long = (
-            f"expected shorter redirect_uris and client_name, together about {MAX_ID:,} bytes"
+            f"expected redirect_uris and client_name of at most about {MAX_ID:,} bytes together"
         )
         raise _invalid(too_long)
     return {

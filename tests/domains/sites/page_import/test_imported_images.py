@@ -68,7 +68,7 @@ class TestDeadHosts:
         answer = import_page(api, site, html=images(*dead[:40], *alive, *gone))
         assert answer["imported"]["images"] == 5
         assert list(reasons(answer)) == [*dead[:40], *gone]
-        assert all("does not accept" in reasons(answer)[url] for url in dead[:40])
+        assert all("refused or closed" in reasons(answer)[url] for url in dead[:40])
         port = 443 if scheme == "https" else 80
         assert net.connections.count(("8.8.8.8", port)) == 1
         assert net.lookups.count("gone.example.com") == 1
@@ -177,11 +177,11 @@ class TestImages:
             "/page.png": page("<html>"),
         }
         bad = {
-            f"{IMAGE_SERVER}/none.png": "status 404",
+            f"{IMAGE_SERVER}/none.png": "received 404",
             f"{IMAGE_SERVER}/svg.png": "SVG",
             f"{IMAGE_SERVER}/cut.png": "damaged",
             f"{IMAGE_SERVER}/page.png": "web page",
-            "http://nobody.example.com/x.png": "no host",
+            "http://nobody.example.com/x.png": "does not exist",
             "http://169.254.169.254/x.png": "public internet",
             "http://inside.example.com/x.png": "public internet",
         }
