@@ -117,7 +117,7 @@ class Connection:
         assert self.line() == b"\r\n"
         return content
 
-    def at_end(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the server has closed the connection without sending more."""
         return self.stream.read(1) == b""
 
@@ -163,16 +163,16 @@ def serving(app: Chalice, *routes: LocalRoute) -> Iterator[LocalServer]:
     # Chalice replaces the class of each served app with this class, and changes its bases.
     bases = chalice.local.CustomLocalChalice.__bases__
     devserver.install(routes)
-    made = chalice.local.create_local_server(app, CONFIG, "127.0.0.1", 0)
-    assert isinstance(made, devserver.DevServer)
-    made.server.expiration_interval = 0.02  # How soon the server notices that it has to stop.
-    made.server.prepare()
-    thread = Thread(target=made.server.serve, name="local-server")
+    server = chalice.local.create_local_server(app, CONFIG, "127.0.0.1", 0)
+    assert isinstance(server, devserver.DevServer)
+    server.server.expiration_interval = 0.02  # How soon the server notices that it has to stop.
+    server.server.prepare()
+    thread = Thread(target=server.server.serve, name="local-server")
     thread.start()
     try:
-        yield LocalServer(made.server)
+        yield LocalServer(server.server)
     finally:
-        made.shutdown()
+        server.shutdown()
         thread.join()
         app.__class__ = original_class
         chalice.local.CustomLocalChalice.__bases__ = bases
@@ -194,12 +194,12 @@ def world(database: None, snapshots: Snapshots) -> World:
         with clock.using(
             lambda: datetime(2026, 1, 1, tzinfo=UTC)
         ):  # The records are older than the time that any test sets.
-            made = World.made()
+            world = World.made()
         with clock.using(run_clock.now):
-            return made.with_sessions()
+            return world.with_sessions()
 
-    made: World = snapshots.once("console", make)
-    return replace(made, tokens=dict(made.tokens))
+    world: World = snapshots.once("console", make)
+    return replace(world, tokens=dict(world.tokens))
 
 
 @pytest.fixture
@@ -235,6 +235,6 @@ def logged() -> Iterator[Records]:
     """The log of the service during the test, instead of standard error."""
     records = Records()
     logger = logging.getLogger("chalicelib")
-    before, logger.handlers[:] = list(logger.handlers), [records]
+    handlers_before, logger.handlers[:] = list(logger.handlers), [records]
     yield records
-    logger.handlers[:] = before
+    logger.handlers[:] = handlers_before

@@ -10,5 +10,7 @@ RESERVE = 20
 
 def test_the_routes_leave_room_below_api_gateways_quota_of_resources() -> None:
     parts = [path.strip("/").split("/") for path in app.routes]
-    resources = {tuple(each[:end]) for each in parts for end in range(1, len(each) + 1)}
+    resources = {
+        tuple(path_parts[:end]) for path_parts in parts for end in range(1, len(path_parts) + 1)
+    }
     assert len(resources) <= MAX_RESOURCES - RESERVE

@@ -92,9 +92,9 @@ class TestWithTheSecret:
         assert api.call("POST", "/api/pages/save-html", body, BEHIND).status == 200
         host = {"X-Forwarded-Host": "Bakery.sites.example"}
         assert call("GET", "/s/bakery", BEHIND | host).status == 200
-        own = {"Host": "bakery.sites.example", "X-Forwarded-Host": "other.sites.example"}
-        assert call("GET", "/s/bakery", BEHIND | own).status == 404
-        assert call("GET", "/s/bakery", BEHIND | {"Host": own["Host"]}).status == 404
+        headers = {"Host": "bakery.sites.example", "X-Forwarded-Host": "other.sites.example"}
+        assert call("GET", "/s/bakery", BEHIND | headers).status == 404
+        assert call("GET", "/s/bakery", BEHIND | {"Host": headers["Host"]}).status == 404
 
 
 class TestWhileTheSecretIsReplaced:

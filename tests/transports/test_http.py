@@ -30,8 +30,8 @@ from tests.transports.conftest import WireReply, serving
 
 def get(response: HttpResponse, method: str = "GET", **headers: str) -> HttpResponse:
     """Answer a request that has these headers with this response."""
-    sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    return handle(HttpRequest(method, "/page", sent), lambda _: response)
+    sent_headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return handle(HttpRequest(method, "/page", sent_headers), lambda _: response)
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/html; charset=utf-8", "text/calendar"])
@@ -54,12 +54,12 @@ class TestCaching:
     @pytest.mark.parametrize("known", ['"a"', 'W/"a"', '"b", W/"a"', '"b","a"', "*", ' W/"a" '])
     @pytest.mark.parametrize("method", ["GET", "HEAD"])
     def test_a_cached_answer_is_304(self, tag: str, known: str, method: str) -> None:
-        kept = {"ETag": tag, "Cache-Control": "max-age=60", "Vary": "Accept"}
-        page = HttpResponse(200, b"page", {**kept, "Content-Type": HTML_TYPE})
+        cache_headers = {"ETag": tag, "Cache-Control": "max-age=60", "Vary": "Accept"}
+        page = HttpResponse(200, b"page", {**cache_headers, "Content-Type": HTML_TYPE})
         reply = get(page, method, if_none_match=known)
         assert (reply.status, reply.body) == (304, b"")
-        sent = {**kept, "Vary": "Accept, Accept-Encoding"}
-        assert dict(reply.headers) == {**sent, "X-Request-Id": reply.headers["X-Request-Id"]}
+        headers = {**cache_headers, "Vary": "Accept, Accept-Encoding"}
+        assert dict(reply.headers) == {**headers, "X-Request-Id": reply.headers["X-Request-Id"]}
 
     @pytest.mark.parametrize("known", ["", "a", '"b"', '"b", W/"ab"', '"a', "W/a"])
     def test_a_changed_answer_is_sent_again(self, known: str) -> None:
@@ -168,8 +168,8 @@ class TestLambdaAndLocal:
 
     def test_html_is_sent_once(self, send_request: Callable[..., WireReply]) -> None:
         tag = send_request(b"/page").header("ETag") or ""
-        again = send_request(b"/page", b"If-None-Match: W/" + tag.encode() + b"\r\n")
-        assert (again.status, again.body, again.header("ETag")) == (304, b"", tag)
+        revalidated = send_request(b"/page", b"If-None-Match: W/" + tag.encode() + b"\r\n")
+        assert (revalidated.status, revalidated.body, revalidated.header("ETag")) == (304, b"", tag)
 
     def test_a_stream_arrives_whole(self, send_request: Callable[..., WireReply]) -> None:
         assert send_request(b"/stream").body == b"1 2 3 "

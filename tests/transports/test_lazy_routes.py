@@ -23,7 +23,7 @@ def signature(lazy: Lazy[Any, Any]) -> tuple[tuple[Any, ...], Any]:
     return tuple(parameters), result
 
 
-@pytest.mark.parametrize("handler", HANDLERS, ids=lambda each: each.target)
+@pytest.mark.parametrize("handler", HANDLERS, ids=lambda handler: handler.target)
 def test_a_handler_takes_a_request_and_returns_a_response(handler: Lazy[Any, Any]) -> None:
     assert signature(handler) == ((HttpRequest,), HttpResponse)
 

@@ -84,11 +84,11 @@ def body(
 
 def client_hello() -> bytes:
     """Return the first message of a browser that tries https://."""
-    sent = ssl.MemoryBIO()
-    tls = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), sent, server_hostname="x")
+    hello = ssl.MemoryBIO()
+    tls = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), hello, server_hostname="x")
     with suppress(ssl.SSLWantReadError):
         tls.do_handshake()
-    return sent.read()
+    return hello.read()
 
 
 CASES = [
@@ -356,9 +356,9 @@ def _quiet(logged: Records, capfd: pytest.CaptureFixture[str]) -> Iterator[None]
     yield
     assert logged.errors == []
     assert SECRET.decode() not in "".join(logged.lines)
-    written = "".join(capfd.readouterr())
-    assert "Traceback" not in written
-    assert SECRET.decode() not in written
+    output = "".join(capfd.readouterr())
+    assert "Traceback" not in output
+    assert SECRET.decode() not in output
 
 
 BY_NAME = {case.name: case for case in CASES}
@@ -369,14 +369,16 @@ def test_every_request_is_answered_in_the_envelope(
     name: str, local_server: LocalServer, request: pytest.FixtureRequest
 ) -> None:
     case = BY_NAME[name]
-    sent = case.request
-    if TOKEN in sent:
-        sent = sent.replace(TOKEN, str(request.getfixturevalue("api").token).encode())
+    wire_request = case.request
+    if TOKEN in wire_request:
+        wire_request = wire_request.replace(
+            TOKEN, str(request.getfixturevalue("api").token).encode()
+        )
     with local_server.connect() as connection:
-        connection.send(sent)
+        connection.send(wire_request)
         if case.end_input:
             connection.end_input()
-        method = sent.partition(b" ")[0].decode("latin-1")
+        method = wire_request.partition(b" ")[0].decode("latin-1")
         reply = connection.reply(to=method)
     assert reply.status in case.statuses, reply.body
     assert re.fullmatch(r"[0-9a-f-]{36}", reply.header("X-Request-Id") or "")

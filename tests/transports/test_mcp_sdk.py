@@ -142,10 +142,10 @@ class TestWithAKey:
         async def use(client: Client) -> Any:
             return await client.list_tools()
 
-        listed = sdk.run(owner.token(), use)
-        assert [tool.name for tool in listed.tools] == admitted()
-        assert listed.next_cursor is None
-        for tool in listed.tools:
+        listing = sdk.run(owner.token(), use)
+        assert [tool.name for tool in listing.tools] == admitted()
+        assert listing.next_cursor is None
+        for tool in listing.tools:
             assert tool.description
             assert tool.title
             assert tool.input_schema["type"] == "object"
@@ -165,32 +165,32 @@ class TestWithAKey:
         token = owner.token()
         if by == "header":
             headers = {"X-MCP-Toolsets": "pages", "X-MCP-Readonly": "true"}
-            listed = sdk.run(token, names, **headers)
+            tool_names = sdk.run(token, names, **headers)
         else:
-            listed = sdk.run(token, names, query="?toolsets=pages&readonly=true")
+            tool_names = sdk.run(token, names, query="?toolsets=pages&readonly=true")
         reads = {o.tool for o in REGISTRY.select(Audience.KEY) if o.tool and o.read_only}
-        assert listed == [name for name in admitted("pages:read") if name in reads]
+        assert tool_names == [name for name in admitted("pages:read") if name in reads]
 
     def test_records_are_written_and_read(self, sdk: Sdk, owner: Owner) -> None:
         async def use(client: Client) -> tuple[CallToolResult, CallToolResult]:
-            made = await client.call_tool("svc_create_site", {"title": "Пекарня 🥐"})
-            return made, await client.call_tool("svc_list_sites", {"search": "пек"})
+            created = await client.call_tool("svc_create_site", {"title": "Пекарня 🥐"})
+            return created, await client.call_tool("svc_list_sites", {"search": "пек"})
 
-        made, found = sdk.run(owner.token(), use)
-        assert (made.is_error, found.is_error) == (False, False)
-        site = text(made)["data"]["project"]
+        created, found_site = sdk.run(owner.token(), use)
+        assert (created.is_error, found_site.is_error) == (False, False)
+        site = text(created)["data"]["project"]
         assert site["title"] == "Пекарня 🥐"
-        assert [one["id"] for one in text(found)["data"]["projects"]] == [site["id"]]
-        rest = owner.api().get("/api/projects/list")["projects"]
-        assert [one["id"] for one in rest] == [site["id"]]
+        assert [one["id"] for one in text(found_site)["data"]["projects"]] == [site["id"]]
+        rest_projects = owner.api().get("/api/projects/list")["projects"]
+        assert [one["id"] for one in rest_projects] == [site["id"]]
 
     def test_concurrent_calls_each_get_their_own_answer(self, sdk: Sdk, owner: Owner) -> None:
         async def use(client: Client) -> list[CallToolResult]:
             calls = (client.call_tool("svc_create_site", {"title": f"Site {n}"}) for n in range(12))
             return list(await asyncio.gather(*calls))
 
-        made = sdk.run(owner.token(), use)
-        assert [text(one)["data"]["project"]["title"] for one in made] == [
+        created_sites = sdk.run(owner.token(), use)
+        assert [text(one)["data"]["project"]["title"] for one in created_sites] == [
             f"Site {n}" for n in range(12)
         ]
 
@@ -199,10 +199,10 @@ class TestWithAKey:
 
         async def use(client: Client) -> tuple[CallToolResult, CallToolResult]:
             site = text(await client.call_tool("svc_create_site", {"title": "Big"}))["data"]
-            made = await client.call_tool(
+            created = await client.call_tool(
                 "svc_create_page", {"projectId": site["project"]["id"], "title": "Big"}
             )
-            page = {"id": text(made)["data"]["page"]["id"]}
+            page = {"id": text(created)["data"]["page"]["id"]}
             saved = await client.call_tool("svc_save_page_html", {**page, "html": html})
             return saved, await client.call_tool("svc_get_page", page)
 
@@ -221,7 +221,7 @@ class TestWithAKey:
                 bodies.append((len(response.request.content), len(await response.aread())))
 
         async def use(client: Client) -> tuple[CallToolResult, CallToolResult]:
-            page = {"id": made["id"], "ifVersion": made["version"]}
+            page = {"id": new_page["id"], "ifVersion": new_page["version"]}
             edits = [
                 {"find": "<h1>Bread</h1>", "replace": "<h1>Хлеб</h1>"},
                 {"find": "240 ₽", "replace": "250 ₽", "all": True},
@@ -232,17 +232,17 @@ class TestWithAKey:
 
         api = owner.api()
         site = api.post("/api/projects/create", {"title": "Big"})["project"]["id"]
-        made = api.post("/api/pages/create", {"projectId": site, "title": "Big"})["page"]
-        made = api.post("/api/pages/save-html", {"id": made["id"], "html": html})["page"]
-        assert made["htmlBytes"] > 549_000
+        new_page = api.post("/api/pages/create", {"projectId": site, "title": "Big"})["page"]
+        new_page = api.post("/api/pages/save-html", {"id": new_page["id"], "html": html})["page"]
+        assert new_page["htmlBytes"] > 549_000
         saved, repeated = sdk.run(owner.token(), use, on_response=weigh)
         assert saved.is_error is False, text(saved)
         assert "html" not in text(saved)["data"]["page"]
         assert text(repeated)["data"]["code"] == "version_conflict"
         edited = html.replace("Bread", "Хлеб").replace("240 ₽", "250 ₽")
-        assert api.get(f"/api/pages/{made['id']}")["page"]["html"] == edited
-        (sent, received), _ = bodies
-        assert (sent < 500, received < 900) == (True, True), (sent, received)
+        assert api.get(f"/api/pages/{new_page['id']}")["page"]["html"] == edited
+        (sent_bytes, received), _ = bodies
+        assert (sent_bytes < 500, received < 900) == (True, True), (sent_bytes, received)
 
     def test_a_lead_goes_from_a_form_to_a_status(self, sdk: Sdk, owner: Owner) -> None:
         """The sequence of calls from the README."""
@@ -257,11 +257,11 @@ class TestWithAKey:
             form = (await call("svc_create_form", title="Order", fields=fields))["form"]
             assert form["id"] in form["submitUrl"]
             lead = await asyncio.to_thread(submit, form["id"], name="Ada", phone="8(495)1234567")
-            listed = await call("svc_list_leads", status="new")
-            assert [each["id"] for each in listed["collections"]] == [lead]
-            found = await call("svc_find_lead", phone="+7 495 123 45 67")
-            assert [each["id"] for each in found["leads"]] == [lead]
-            assert found["client"]["leadsCount"] == 1
+            listing = await call("svc_list_leads", status="new")
+            assert [lead["id"] for lead in listing["collections"]] == [lead]
+            found_leads = await call("svc_find_lead", phone="+7 495 123 45 67")
+            assert [lead["id"] for lead in found_leads["leads"]] == [lead]
+            assert found_leads["client"]["leadsCount"] == 1
             await call("svc_set_lead_status", id=lead, status="completed")
             stats = await call("svc_crm_stats")
             assert (stats["byStatus"]["completed"], stats["conversion"]) == (1, 1.0)
@@ -280,33 +280,35 @@ class TestWithAKey:
                 return text(result)["data"]
 
             async def slots(**arguments: Any) -> Any:
-                found = await call("svc_get_available_slots", serviceId=service, **arguments)
-                return [slot["startLocal"] for slot in found["slots"]]
+                slots = await call("svc_get_available_slots", serviceId=service, **arguments)
+                return [slot["startLocal"] for slot in slots["slots"]]
 
-            made = await call("svc_create_service", name="Haircut", durationMin=60, price=150_000)
-            service = made["service"]["id"]
-            made = await call("svc_create_resource", name="Anna", timezone="Europe/Moscow")
-            master = made["resource"]["id"]
+            created = await call(
+                "svc_create_service", name="Haircut", durationMin=60, price=150_000
+            )
+            service = created["service"]["id"]
+            created = await call("svc_create_resource", name="Anna", timezone="Europe/Moscow")
+            master = created["resource"]["id"]
             await call("svc_update_service", id=service, resourceIds=[master])
             rules = [{"weekdays": ["fri", "sat"], "start": "10:00", "end": "18:00"}]
             await call("svc_set_availability", resourceId=master, rules=rules)
             after_two = {"from": f"{friday}T14:00", "to": f"{friday}"}
-            offered = await slots(resourceId=master, **after_two)
-            assert offered[0] == f"{friday}T14:00:00+03:00"
+            offered_slots = await slots(resourceId=master, **after_two)
+            assert offered_slots[0] == f"{friday}T14:00:00+03:00"
             who = {"name": "Ada", "phone": "8 916 123-45-67"}
             booked = await call(
-                "svc_create_booking", serviceId=service, startAt=offered[0], client=who
+                "svc_create_booking", serviceId=service, startAt=offered_slots[0], client=who
             )
             booking = booked["booking"]["id"]
-            assert offered[0] not in await slots(resourceId=master, **after_two)
+            assert offered_slots[0] not in await slots(resourceId=master, **after_two)
             later = await slots(bookingId=booking, **{"from": f"{saturday}", "to": f"{saturday}"})
-            moved = await call(
+            moved_booking = await call(
                 "svc_set_booking_status", id=booking, status="confirmed", startAt=later[-1]
             )
-            assert moved["booking"]["startLocal"] == f"{saturday}T17:00:00+03:00"
+            assert moved_booking["booking"]["startLocal"] == f"{saturday}T17:00:00+03:00"
             await call("svc_set_booking_status", id=booking, status="cancelled", reason="Ill")
-            found = await call("svc_list_bookings", q="8916", status="cancelled")
-            assert [each["id"] for each in found["bookings"]] == [booking]
+            listing = await call("svc_list_bookings", q="8916", status="cancelled")
+            assert [booking["id"] for booking in listing["bookings"]] == [booking]
 
         sdk.run(owner.token(), use)
 
@@ -370,7 +372,7 @@ def test_the_instructions_name_tools_that_the_key_hides(sdk: Sdk, owner: Owner) 
 class TestRefused:
     """A refusal is an error at once, never a wait."""
 
-    def refused(self, sdk: Sdk, token: str | None) -> None:
+    def assert_refused(self, sdk: Sdk, token: str | None) -> None:
         with pytest.raises(Exception) as failure:  # noqa: PT011  the cause is looked at below
             sdk.run(token, names)
         cause = first_cause(failure.value)
@@ -381,18 +383,18 @@ class TestRefused:
     def test_a_client_without_a_valid_key_is_refused(
         self, sdk: Sdk, token: str | None, database: None
     ) -> None:
-        self.refused(sdk, token)
+        self.assert_refused(sdk, token)
 
     def test_a_client_with_a_revoked_key_is_refused(self, sdk: Sdk, owner: Owner) -> None:
-        made = as_operator(
+        key = as_operator(
             "create_key", workspaceId=owner.workspace.id, name="test", scopes=["*:read"]
         )
-        token = made["token"]
+        token = key["token"]
         assert sdk.run(token, names)
-        as_operator("revoke_key", id=made["keyId"])
-        self.refused(sdk, token)
+        as_operator("revoke_key", id=key["keyId"])
+        self.assert_refused(sdk, token)
 
     def test_a_client_below_business_is_refused(self, sdk: Sdk, owner: Owner) -> None:
         token = owner.token()
         as_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
-        self.refused(sdk, token)
+        self.assert_refused(sdk, token)

@@ -41,46 +41,46 @@ odd = pytest.mark.parametrize(
 )
 public_operations = pytest.mark.parametrize(
     "operation",
-    [each for each in REGISTRY.select(Audience.PUBLIC) if each.path],
+    [operation for operation in REGISTRY.select(Audience.PUBLIC) if operation.path],
     ids=lambda operation: operation.name,
 )
 
 
-def with_each_text_replaced(value: Any, text: str) -> Iterator[Any]:
+def replace_each_text(value: Any, text: str) -> Iterator[Any]:
     """Yield copies of a JSON value, each with another of its texts replaced."""
     match value:
         case str():
             yield text
         case dict():
             for name, inner in value.items():
-                yield from (value | {name: new} for new in with_each_text_replaced(inner, text))
+                yield from (value | {name: new} for new in replace_each_text(inner, text))
         case list():
             for place, inner in enumerate(value):
-                for new in with_each_text_replaced(inner, text):
+                for new in replace_each_text(inner, text):
                     yield [*value[:place], new, *value[place + 1 :]]
 
 
 def odd_inputs(operation: Operation, things: Things, text: str) -> Iterator[dict[str, Any]]:
     """Yield valid inputs with one text replaced, or one more."""
     valid = example(operation, things)
-    yield from with_each_text_replaced(valid, text)
+    yield from replace_each_text(valid, text)
     for name in operation.input_schema["properties"].keys() - valid.keys():
         yield {**valid, name: text}
 
 
-def in_path(path: str, value: str, *names: str) -> str:
+def put_in_path(path: str, value: str, *names: str) -> str:
     for name in names:
         path = path.replace(f"{{{name}}}", quote(value, safe="") or "%20")
     return path
 
 
 def send(api: Api, operation: Operation, arguments: dict[str, Any], **headers: str) -> Answer:
-    path, rest = operation.path, dict(arguments)
+    path, arguments_left = operation.path, dict(arguments)
     for name in operation.path_parameters:
-        path = in_path(path, str(rest.pop(name)), name)
+        path = put_in_path(path, str(arguments_left.pop(name)), name)
     if operation.reads_query:
-        return api.call(operation.method, f"{path}?{urlencode(rest)}", headers=headers)
-    return api.call(operation.method, path, rest, headers)
+        return api.call(operation.method, f"{path}?{urlencode(arguments_left)}", headers=headers)
+    return api.call(operation.method, path, arguments_left, headers)
 
 
 @odd
@@ -99,18 +99,18 @@ def test_an_odd_value_does_not_break_a_public_route(
 def test_a_visit_of_a_site_with_a_long_id_is_refused_as_invalid_input(
     name: str | None, things: Things
 ) -> None:
-    sent = {"projectId": things.site, "pageId": things.page}
-    sent |= dict.fromkeys(sent if name is None else [name], LONG)
+    visit = {"projectId": things.site, "pageId": things.page}
+    visit |= dict.fromkeys(visit if name is None else [name], LONG)
     browser = {"User-Agent": "Mozilla/5.0 Firefox/150.0"}
-    answer = Api(None).refused("POST", "/api/public/hit", sent, **browser)
+    answer = Api(None).refused("POST", "/api/public/hit", visit, **browser)
     assert (answer.status, answer.data["code"]) == (400, "validation_error")
 
 
 @pytest.mark.store
 def test_a_form_with_a_long_id_is_not_found(things: Things) -> None:
     path = f"/api/public/forms/{LONG}/submit"
-    for sent in ({"name": "Ada"}, {"name": "Ada", "_hp": "filled"}):
-        answer = Api(None).refused("POST", path, sent)
+    for fields in ({"name": "Ada"}, {"name": "Ada", "_hp": "filled"}):
+        answer = Api(None).refused("POST", path, fields)
         assert answer.status in {400, 404}
 
 
@@ -118,7 +118,7 @@ def test_a_form_with_a_long_id_is_not_found(things: Things) -> None:
 @pytest.mark.parametrize("path", PAGES)
 def test_an_odd_path_or_query_does_not_break_a_page(path: str, value: str, things: Things) -> None:
     assert things
-    place = in_path(path, value, "site", "page", "slug", "section", "name")
+    place = put_in_path(path, value, "site", "page", "slug", "section", "name")
     query = urlencode(dict.fromkeys(("tag", "page", "q", "lang"), value))
     for method in ("GET", "HEAD"):
         answer = Api(None).call(method, f"{place}?{query}", headers={"Accept-Language": value})
@@ -136,8 +136,8 @@ def test_a_page_of_a_site_with_a_long_slug_is_not_found(things: Things, api: Api
 @pytest.fixture
 def visitor(owner: Owner, things: Things, snapshots: Snapshots) -> Person:
     """The owner in the console. All tests use the same session."""
-    made: Person = snapshots.once(f"session of {owner.workspace.id}", lambda: person(owner))
-    return replace(made)
+    session: Person = snapshots.once(f"session of {owner.workspace.id}", lambda: person(owner))
+    return replace(session)
 
 
 @odd
@@ -145,9 +145,9 @@ def visitor(owner: Owner, things: Things, snapshots: Snapshots) -> Person:
 def test_an_odd_path_or_query_does_not_break_a_page_of_the_console(
     path: str, value: str, owner: Owner, things: Things, visitor: Person
 ) -> None:
-    own = path.replace("{workspace}", owner.workspace.slug)
-    for known in {path, own, own.replace("{id}", things.agent)}:
-        place = in_path(known, value, "workspace", "id", "key")
+    own_path = path.replace("{workspace}", owner.workspace.slug)
+    for known in {path, own_path, own_path.replace("{id}", things.agent)}:
+        place = put_in_path(known, value, "workspace", "id", "key")
         query = urlencode(dict.fromkeys(("q", "next", "done", "after"), value))
         for url in (place, f"{place}?{query}"):
             assert visitor.get(url).status < 500
@@ -158,7 +158,7 @@ def test_an_odd_path_or_query_does_not_break_a_page_of_the_console(
 @odd
 @pytest.mark.parametrize(
     "operation",
-    [each for each in REGISTRY.select(Audience.KEY) if each.path_parameters],
+    [operation for operation in REGISTRY.select(Audience.KEY) if operation.path_parameters],
     ids=lambda operation: operation.name,
 )
 def test_an_odd_id_in_a_path_is_refused(

@@ -38,9 +38,9 @@ def get(path: str) -> Answer:
 
 def stray(answer: Answer) -> list[str]:
     """Return the paths of a page's attributes that are outside of the base URL."""
-    found = PATHS.findall(answer.body.decode())
-    assert found, (answer.status, answer.headers, answer.body)
-    return [path for path in found if not path.startswith("/dev/")]
+    paths = PATHS.findall(answer.body.decode())
+    assert paths, (answer.status, answer.headers, answer.body)
+    return [path for path in paths if not path.startswith("/dev/")]
 
 
 @sweep_of_pages

@@ -22,12 +22,12 @@ def test_pages_need_no_key_and_are_cached_for_a_minute(path: str) -> None:
     answer = get(path)
     assert answer.status == 200
     assert answer.headers["Cache-Control"] == "public, max-age=60"
-    again = get(path, if_none_match=answer.headers["ETag"])
-    assert (again.status, again.body) == (304, b"")
+    revalidated = get(path, if_none_match=answer.headers["ETag"])
+    assert (revalidated.status, revalidated.body) == (304, b"")
     head = get(path, "HEAD")
     assert (head.status, head.headers["ETag"]) == (200, answer.headers["ETag"])
-    refused = Api(None).refused("POST", path, {})
-    assert (refused.status, refused.headers["Allow"]) == (405, "GET, HEAD")
+    refusal = Api(None).refused("POST", path, {})
+    assert (refusal.status, refusal.headers["Allow"]) == (405, "GET, HEAD")
 
 
 def test_a_page_loads_only_the_script_of_the_reference() -> None:

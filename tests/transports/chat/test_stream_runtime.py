@@ -57,11 +57,11 @@ def invoke(function: Function, request_body: dict[str, Any], **options: Any) -> 
 
 def test_an_answer_has_its_status_and_headers_followed_by_its_body(running: Function) -> None:
     invocation = invoke(running, {"text": "Ёж 🦔"}, query="a=1&a=2&b=")
-    start, done = events_of(invocation)
+    start, done_event = events_of(invocation)
     assert (start["text"], start["query"]) == ("Ёж 🦔", {"a": ["1", "2"], "b": [""]})
     assert start["id"] == invocation.event["requestContext"]["requestId"]
     assert start["trace"] == f"Root=1-{invocation.id}"
-    assert done == {"type": "done"}
+    assert done_event == {"type": "done"}
     assert invocation.prelude["statusCode"] == 200
     headers = invocation.prelude["headers"]
     assert headers["Content-Type"] == "text/event-stream; charset=utf-8"
@@ -84,9 +84,9 @@ def test_chunks_are_sent_as_they_are_made(running: Function) -> None:
         pieces = list(invocation.pieces())
         assert [piece.count(b"data: ") for piece in pieces] == [1] * 6
         arrivals = [at for at, _ in invocation.arrived[-6:]]
-        made = [json.loads(piece.removeprefix(b"data: "))["at"] for piece in pieces[1:5]]
+        times = [json.loads(piece.removeprefix(b"data: "))["at"] for piece in pieces[1:5]]
         # Each chunk has arrived before the next one is made.
-        following = [made[1], *made[1:]]
+        following = [times[1], *times[1:]]
         return all(this < later for this, later in zip(arrivals[:4], following, strict=True))
 
     stretched(attempt, 0.3, bool)
@@ -94,8 +94,8 @@ def test_chunks_are_sent_as_they_are_made(running: Function) -> None:
 
 def test_one_process_answers_many_times(running: Function) -> None:
     answers = [events_of(invoke(running, {"pieces": n}))[0] for n in range(3)]
-    assert len({each["pid"] for each in answers}) == 1
-    assert [each["started"] - answers[0]["started"] for each in answers] == [0, 1, 2]
+    assert len({answer["pid"] for answer in answers}) == 1
+    assert [answer["started"] - answers[0]["started"] for answer in answers] == [0, 1, 2]
 
 
 def test_a_base64_body_is_decoded(running: Function) -> None:

@@ -1,4 +1,4 @@
-"""The log of the streaming function: each line that its process writes to stderr is JSON."""
+"""Each line that the streaming function writes to stderr is JSON."""
 
 import json
 import subprocess
@@ -23,12 +23,12 @@ def function() -> Iterator[Function]:
         yield running
 
 
-def logged(function: Function, asked: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
+def logged(function: Function, arguments: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
     """Return what the function logs while it answers an event, and until it takes the next."""
-    before = len(function.log())
-    for body in (asked, {}):
-        function.invoke(event(json.dumps(body)), **(options if body is asked else {})).body()
-    return function.log()[before:-1]
+    lines_before = len(function.log())
+    for body in (arguments, {}):
+        function.invoke(event(json.dumps(body)), **(options if body is arguments else {})).body()
+    return function.log()[lines_before:-1]
 
 
 def test_a_request_is_one_line(function: Function) -> None:
@@ -37,16 +37,16 @@ def test_a_request_is_one_line(function: Function) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "message", "error"),
+    ("arguments", "message", "error"),
     [
         ({"crash": True}, "a handler crashed", "the secret reason"),
         ({"pieces": 3, "break": 1}, "a stream failed before its end", "the secret reason"),
     ],
 )
 def test_a_failure_is_one_error_line_that_the_alarm_counts(
-    function: Function, asked: dict[str, Any], message: str, error: str
+    function: Function, arguments: dict[str, Any], message: str, error: str
 ) -> None:
-    lines = {line["message"]: line for line in logged(function, asked)}
+    lines = {line["message"]: line for line in logged(function, arguments)}
     assert set(lines) == {"request", message}
     assert error in lines[message]["exception"]
     assert lines[message]["logger"].startswith("chalicelib.")
@@ -54,16 +54,16 @@ def test_a_failure_is_one_error_line_that_the_alarm_counts(
 
 
 def test_an_invalid_event_is_an_error_line(function: Function) -> None:
-    before = len(function.log())
+    lines_before = len(function.log())
     function.invoke({"Records": []}).body()
-    (line,) = function.log()[before:]
+    (line,) = function.log()[lines_before:]
     assert (line["level"], line["logger"]) == ("error", LOOP)
     assert "KeyError" in line["exception"]
 
 
 def test_a_response_that_lambda_stops_reading_is_a_warning(function: Function) -> None:
-    asked = {"pieces": 10_000, "every": 0.001}
-    _, line = logged(function, asked, hang_up_after=3)
+    arguments = {"pieces": 10_000, "every": 0.001}
+    _, line = logged(function, arguments, hang_up_after=3)
     assert (line["level"], line["logger"]) == ("warning", LOOP)
     assert line["message"] == "the response was not sent to its end"
 
@@ -84,8 +84,8 @@ def test_a_response_that_lambda_stops_reading_is_a_warning(function: Function) -
 def test_what_others_write_to_stderr_is_json(
     function: Function, kind: str, level: str | None, text: str
 ) -> None:
-    *lines, request = logged(function, {"noise": [kind]})
-    assert request["message"] == "request"
+    *lines, arguments = logged(function, {"noise": [kind]})
+    assert arguments["message"] == "request"
     assert {line["level"] for line in lines} == ({level} if level else set())
     assert text in " ".join(f"{line['message']} {line.get('exception')}" for line in lines)
 
@@ -102,10 +102,10 @@ def test_a_lost_runtime_api_ends_the_process_with_an_error_line() -> None:
 def test_the_log_needs_no_library() -> None:
     """A broken library fails the start of the function, and the log must report it."""
     code = "import sys; sys.path.insert(0, sys.argv[1]); import chalicelib.core.logs; print(1)"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code, str(ROOT)],
         check=True,
         capture_output=True,
         text=True,
     )
-    assert (done.stdout, done.stderr) == ("1\n", "")
+    assert (process.stdout, process.stderr) == ("1\n", "")

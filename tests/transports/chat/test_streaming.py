@@ -106,17 +106,17 @@ def test_a_stream_ends_when_the_server_stops(streaming: Stream) -> None:
 
 
 def test_head_returns_the_headers_and_starts_no_stream(streaming: Stream) -> None:
-    made = []
+    produced = []
 
     def pieces() -> Iterator[bytes]:
-        made.append("a piece")
+        produced.append("a piece")
         yield b"a"
 
     with streaming(pieces) as server, server.connect() as connection:
         connection.send(STREAM.replace(b"GET", b"HEAD"))
         assert b"text/event-stream" in head(connection)
-        assert connection.at_end()
-    assert made == []
+        assert connection.has_ended()
+    assert produced == []
 
 
 @pytest.mark.parametrize("error", [RuntimeError("hush"), NotFoundError("hush")])
@@ -131,7 +131,7 @@ def test_a_stream_that_breaks_is_cut_off_without_an_end_marker(
         connection.send(STREAM)
         head(connection)
         assert connection.chunk() == b"a"
-        assert connection.at_end()
+        assert connection.has_ended()
     assert len(logged.errors) == 1
 
 
@@ -163,15 +163,17 @@ class TestChat:
                 assert json.loads(connection.chunk().removeprefix(b"data: "))["ip"] == "127.0.0.1"
                 received_at, in_time = 0.0, []
                 for _ in range(3):
-                    made = json.loads(connection.chunk().removeprefix(b"data: "))["at"]
-                    in_time.append(received_at < made)  # The previous piece has arrived by then.
+                    created_at = json.loads(connection.chunk().removeprefix(b"data: "))["at"]
+                    in_time.append(
+                        received_at < created_at
+                    )  # The previous piece has arrived by then.
                     received_at = time.monotonic()
             return in_time
 
         stretched(attempt, 0.2, all)
 
     @pytest.mark.parametrize(
-        ("sent", "status"),
+        ("sent_bytes", "status"),
         [
             (request(b"OPTIONS"), 204),
             (request(b"GET"), 405),
@@ -181,9 +183,9 @@ class TestChat:
         ],
     )
     def test_every_answer_of_the_chat_is_readable_from_any_origin(
-        self, sent: bytes, status: int, chatting: LocalServer
+        self, sent_bytes: bytes, status: int, chatting: LocalServer
     ) -> None:
-        reply = chatting.request(sent)
+        reply = chatting.request(sent_bytes)
         assert reply.status == status
         assert reply.header("Access-Control-Allow-Origin") == "*"
         if status != 204:

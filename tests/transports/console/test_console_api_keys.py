@@ -19,7 +19,7 @@ class TestApiKeys:
         self, route: str, world: World, boss: Person
     ) -> None:
         path, key = world.here.path_of(route), world.here.token
-        before = stored()
+        rows_before = stored()
         headers: list[dict[str, str]] = [
             {"Authorization": f"Bearer {key}"},
             {"Authorization": f"bearer   {key}"},
@@ -37,9 +37,9 @@ class TestApiKeys:
         answers.append(boss.post(path, {**form, "name": key}))
         for answer in answers:
             assert answer.status == 403, answer
-        for answer in filter(lambda each: each.body, answers):
+        for answer in filter(lambda answer: answer.body, answers):
             assert (answer.data["status"], answer.data["code"]) == (False, "forbidden")
-        assert stored() == before
+        assert stored() == rows_before
 
     @pytest.mark.parametrize("method", METHODS)
     @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ class TestApiKeys:
         assert b"svc_live_prod" in boss.get(f"{world.here.path}/keys?q=svc_live_").body
 
     def test_a_masked_key_may_be_searched_for(self, world: World) -> None:
-        shown = f"svc_live_…{world.here.token[-4:]}"
+        masked_token = f"svc_live_…{world.here.token[-4:]}"
         boss = world.person("boss")
-        found = boss.get(f"{world.here.path}/keys?q={quote(shown)}")
-        assert found.status == 200
-        assert shown in found.body.decode()
+        search_page = boss.get(f"{world.here.path}/keys?q={quote(masked_token)}")
+        assert search_page.status == 200
+        assert masked_token in search_page.body.decode()

@@ -20,8 +20,8 @@ ADA = {"name": "Ada", "email": "ada@example.com", "phone": "84951234567"}
 
 @pytest.fixture
 def form(api: Api) -> str:
-    made: str = api.post("/api/forms/create", FORM)["form"]["id"]
-    return made
+    form_id: str = api.post("/api/forms/create", FORM)["form"]["id"]
+    return form_id
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def client_of(api: Api, lead_id: str) -> Any:
     return api.get(f"/api/clients/{lead['clientId']}")["client"]
 
 
-def stored(owner: Owner, client_id: str) -> ClientRow:
+def read_client(owner: Owner, client_id: str) -> ClientRow:
     row = CLIENTS.find(owner.workspace.id, client_id)
     assert row is not None
     return row
@@ -134,10 +134,10 @@ class TestOneClient:
 
     def test_a_form_saves_all_fields(self, ada: Any, boss: Person, path: str, owner: Owner) -> None:
         page = f"{path}/{ada['id']}"
-        typed = {"name": "Countess", "phone": "", "tags": " vip, ,rye ", "notes": "a\r\nb"}
-        answer = boss.post(page, opened(boss, page) | typed)
+        fields = {"name": "Countess", "phone": "", "tags": " vip, ,rye ", "notes": "a\r\nb"}
+        answer = boss.post(page, opened(boss, page) | fields)
         assert answer.headers["Location"] == f"{page}?done=client_saved"
-        row = stored(owner, ada["id"])
+        row = read_client(owner, ada["id"])
         assert (row.name, row.phone, row.email) == ("Countess", None, "ada@example.com")
         assert (list(row.tags), row.notes) == (["vip", "rye"], "a\nb")
 
@@ -146,11 +146,14 @@ class TestOneClient:
     ) -> None:
         phone = "+74951234567 доб. 12"
         api.post("/api/clients/update", {"id": ada["id"], "phone": phone, "notes": "<&\n\n"})
-        before = stored(owner, ada["id"])
+        client_before = read_client(owner, ada["id"])
         page = f"{path}/{ada['id']}"
         assert boss.post(page, opened(boss, page)).status == 303
-        after = stored(owner, ada["id"])
-        assert (after.phone, after.notes) == (before.phone, before.notes)
+        client_after = read_client(owner, ada["id"])
+        assert (client_after.phone, client_after.notes) == (
+            client_before.phone,
+            client_before.notes,
+        )
 
     @pytest.mark.parametrize(
         ("field", "value"),
@@ -170,7 +173,7 @@ class TestOneClient:
         assert answer.status == 400
         assert error_beside(answer, field)
         assert value_of(answer, field) == value
-        assert stored(owner, ada["id"]).name == "Ada"
+        assert read_client(owner, ada["id"]).name == "Ada"
 
     def test_a_client_keeps_a_name_or_a_contact(self, ada: Any, boss: Person, path: str) -> None:
         page = f"{path}/{ada['id']}"
@@ -199,7 +202,7 @@ class TestTwoPeople:
         form = opened(boss, page) | {"name": "Countess"}
         answers = [boss.post(page, form) for _ in "12"]
         assert {answer.headers["Location"] for answer in answers} == {f"{page}?done=client_saved"}
-        assert stored(owner, ada["id"]).name == "Countess"
+        assert read_client(owner, ada["id"]).name == "Countess"
 
     def test_a_client_erased_meanwhile_stays_erased(
         self, ada: Any, boss: Person, path: str, owner: Owner
@@ -211,7 +214,7 @@ class TestTwoPeople:
         assert answer.status == 409
         assert "This client&#39;s data was erased" in answer.body.decode()
         assert b"Countess" not in answer.body
-        assert stored(owner, ada["id"]).name is None
+        assert read_client(owner, ada["id"]).name is None
 
 
 class TestErase:
@@ -222,7 +225,7 @@ class TestErase:
         assert "Erase the data of Ada?" in page
         for words in ("1 client record", "1 lead", "ada@example.com", "+74951234567"):
             assert words in page
-        assert stored(owner, ada["id"]).name == "Ada"
+        assert read_client(owner, ada["id"]).name == "Ada"
 
     def test_an_erasure_shows_what_was_removed(
         self, api: Api, ada: Any, form: str, boss: Person, path: str, owner: Owner
@@ -233,7 +236,7 @@ class TestErase:
         for words in ("1 client record", "2 leads", "1 stored response"):
             assert words in text(answer)
         assert b"Ada" not in answer.body
-        assert stored(owner, ada["id"]).is_nobody
+        assert read_client(owner, ada["id"]).is_nobody
         assert "ada@example.com" not in str(api.get("/api/forms/collection-list"))
         assert names(boss, path) == ["Erased client"]
 
@@ -259,9 +262,9 @@ class TestErase:
             patched.setattr(erasure, "deadline", clock)
             answer = boss.post(page)
         assert "Press the button again" in text(boss.get(answer.headers["Location"]))
-        assert not stored(owner, ada["id"]).is_nobody
+        assert not read_client(owner, ada["id"]).is_nobody
         assert boss.post(page).status == 200
-        assert stored(owner, ada["id"]).is_nobody
+        assert read_client(owner, ada["id"]).is_nobody
 
     def test_a_client_who_shares_a_contact_is_shown_and_kept(
         self, api: Api, form: str, ada: Any, boss: Person, path: str, owner: Owner
@@ -272,4 +275,4 @@ class TestErase:
         assert "Possibly the same person" in text(page)
         assert f'href="{path}/{ada["id"]}"' in text(page)
         assert "Possibly the same person" in text(boss.post(f"{path}/{eve}/erase"))
-        assert stored(owner, ada["id"]).name == "Ada"
+        assert read_client(owner, ada["id"]).name == "Ada"

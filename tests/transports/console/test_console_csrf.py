@@ -17,7 +17,7 @@ def test_every_form_is_covered() -> None:
     assert set(FORMS) == set(SENT)
 
 
-def refused(answer: Answer) -> bool:
+def is_refused(answer: Answer) -> bool:
     return answer.status == 403 and b"out of date" in answer.body
 
 
@@ -27,10 +27,14 @@ class TestForms:
         self, route: str, world: World
     ) -> None:
         boss, other = world.person("boss"), world.person("boss")
-        path, fields, before = world.here.path_of(route), world.here.filled(FORMS[route]), stored()
+        path, fields, rows_before = (
+            world.here.path_of(route),
+            world.here.filled(FORMS[route]),
+            stored(),
+        )
         right = boss.csrf
         for csrf in ("", "0" * 64, right[:-1], right.upper(), other.csrf, access.csrf_token("")):
-            assert refused(boss.post(path, fields, csrf))
+            assert is_refused(boss.post(path, fields, csrf))
         for foreign in (
             {"origin": "https://evil.example"},
             {"origin": "null"},
@@ -40,11 +44,11 @@ class TestForms:
             {"sec_fetch_site": "same-site"},
             {"origin": "http://x", "host": "y"},
         ):
-            assert refused(boss.post(path, fields, **foreign)), foreign
+            assert is_refused(boss.post(path, fields, **foreign)), foreign
         body = "&".join(f"a{number}=" for number in range(MAX_FIELDS)) + f"&csrf={right}"
-        assert refused(boss.request("POST", path, body.encode()))
+        assert is_refused(boss.request("POST", path, body.encode()))
         assert boss.post(path, {**fields, "much": "x" * ROUTES[route].max_bytes}).status == 413
-        assert stored() == before
+        assert stored() == rows_before
 
     @every_form
     def test_forms_with_the_right_token_are_accepted(
@@ -58,17 +62,17 @@ class TestForms:
         fields = world.here.filled(FORMS[route]) | (
             {"id": other.session_id} if "id" in world.here.filled(FORMS[route]) else {}
         )
-        before = stored()
+        rows_before = stored()
         origin = {"origin": "http://localhost:8000", "host": "localhost:8000"}
         answer = boss.post(
             world.here.path_of(route), fields, **origin, sec_fetch_site="same-origin"
         )
         assert answer.status in {200, 303}, answer.body
-        assert stored() != before
+        assert stored() != rows_before
 
     def test_the_sign_in_form_requires_the_token_of_its_page(self, world: World) -> None:
         attacker = Person("boss@example.com")
         attacker.get("/console/sign-in")
         victim = Person("boss@example.com")
-        assert refused(victim.post("/console/sign-in", FORMS["/console/sign-in"], attacker.csrf))
+        assert is_refused(victim.post("/console/sign-in", FORMS["/console/sign-in"], attacker.csrf))
         assert victim.token == ""

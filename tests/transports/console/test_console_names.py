@@ -96,8 +96,8 @@ class TestAuditLog:
         for number in range(30):
             api.post("/api/projects/create", {"title": f"Site {number}"})
         with metering() as usage:
-            found = in_console(owner.workspace.id, "list_audit_log", limit=100)
-        assert len(found["entries"]) > 30
+            audit_log = in_console(owner.workspace.id, "list_audit_log", limit=100)
+        assert len(audit_log["entries"]) > 30
         assert len(usage.calls) <= 5
 
 
@@ -107,9 +107,9 @@ class TestVersions:
         page = api.post("/api/pages/create", {"projectId": site, "title": "Home"})["page"]["id"]
         for html_text in ("<p>1</p>", "<p>2</p>"):
             api.post("/api/pages/save-html", {"id": page, "html": html_text})
-        shown = text(boss.get(f"{path}/sites/{site}/pages/{page}"))
-        assert "key “test”" in shown
-        assert 'title="key:' in shown
+        page_text = text(boss.get(f"{path}/sites/{site}/pages/{page}"))
+        assert "key “test”" in page_text
+        assert 'title="key:' in page_text
 
     def test_names_of_savers_are_for_managers(self, world: World) -> None:
         here = world.here

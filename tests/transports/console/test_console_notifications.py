@@ -21,13 +21,15 @@ pytestmark = pytest.mark.usefixtures("database")
 
 def choices(world: World, name: str, membership: str) -> Any:
     """Return the choices of a person, by kind."""
-    shown = in_console(
+    notifications = in_console(
         world.here.workspace_id,
         "get_notifications",
         account_id=accounts.require_by_email(f"{name}@example.com").id,
         membership=membership,
     )
-    return {each.pop("kind"): each for each in shown["choices"]} | {"language": shown["language"]}
+    return {choice.pop("kind"): choice for choice in notifications["choices"]} | {
+        "language": notifications["language"]
+    }
 
 
 def test_a_member_chooses_kinds_channels_and_the_language(world: World) -> None:
@@ -37,14 +39,14 @@ def test_a_member_chooses_kinds_channels_and_the_language(world: World) -> None:
     assert re.findall(r'name="mail" value="(\w+)"', html) == kinds
     assert html.count('type="checkbox" name=') == 2 * len(kinds)
     assert " checked" not in html
-    sent = [("mail", "lead"), ("mail", "booking"), ("telegram", "booking"), ("language", "en")]
-    answer = member.post(path, sent)
+    fields = [("mail", "lead"), ("mail", "booking"), ("telegram", "booking"), ("language", "en")]
+    answer = member.post(path, fields)
     assert answer.status == 303
-    stored = choices(world, "member", "member")
-    assert stored["lead"] == {"mail": True, "telegram": False}
-    assert stored["booking"] == {"mail": True, "telegram": True}
-    assert stored["order"] == {"mail": False, "telegram": False}
-    assert stored["language"] == "en"
+    stored_choices = choices(world, "member", "member")
+    assert stored_choices["lead"] == {"mail": True, "telegram": False}
+    assert stored_choices["booking"] == {"mail": True, "telegram": True}
+    assert stored_choices["order"] == {"mail": False, "telegram": False}
+    assert stored_choices["language"] == "en"
     assert member.get(path).body.decode().count(" checked") == 3
 
 
@@ -65,23 +67,23 @@ def test_a_chat_is_linked_by_a_code_and_unlinked(telegram: FakeTelegram, world: 
 
 
 @pytest.mark.parametrize(
-    ("made", "suppressed", "paused"),
+    ("make_event", "suppressed", "paused"),
     [
         (bounced, "An e-mail to your address bounced", "too many of them bounced"),
         (complained, "reported as spam", "recipients reported them as spam"),
     ],
 )
 def test_the_page_names_suppressed_addresses_and_paused_mails_to_visitors(
-    world: World, made: Any, suppressed: str, paused: str
+    world: World, make_event: Any, suppressed: str, paused: str
 ) -> None:
     member, path = world.person("member"), f"{world.here.path}/notifications"
     html = member.get(path).body.decode()
     assert suppressed not in html
     assert paused not in html
     numbers, workspace = range(50), world.here.workspace_id
-    schedules.run_events(batch(*(sent(f"m-{each}", workspace) for each in numbers)))
-    schedules.run_events(batch(*(made(f"m-{each}", workspace) for each in numbers)))
-    schedules.run_events(batch(made("own", recipient="member@example.com")))
+    schedules.run_events(batch(*(sent(f"m-{number}", workspace) for number in numbers)))
+    schedules.run_events(batch(*(make_event(f"m-{number}", workspace) for number in numbers)))
+    schedules.run_events(batch(make_event("own", recipient="member@example.com")))
     html = member.get(path).body.decode()
     assert suppressed in html
     assert paused in html

@@ -42,13 +42,13 @@ def paths_of_strangers(route: str, world: World) -> Iterator[tuple[str, str]]:
     """
     foreign = world.there.path_of(route)
     yield foreign, foreign.replace(world.there.slug, "never")
-    own, theirs = world.here.values_of(route), world.there.values_of(route)
+    own_ids, theirs = world.here.values_of(route), world.there.values_of(route)
     variables = [name for name in re.findall(r"{(\w+)}", route) if name != "workspace"]
     for known in range(len(variables)):
         others = variables[known:]
         yield (
-            route.format(**own | {name: theirs[name] for name in others}),
-            route.format(**own | {name: new_id() for name in others}),
+            route.format(**own_ids | {name: theirs[name] for name in others}),
+            route.format(**own_ids | {name: new_id() for name in others}),
         )
 
 
@@ -109,7 +109,7 @@ class TestPages:
         assert b'class="empty"' in page.body
 
     def test_submitted_values_are_shown_as_text(self, world: World) -> None:
-        boss, here, typed = world.person("boss"), world.here.path, quote(HOSTILE, safe="")
+        boss, here, typed_value = world.person("boss"), world.here.path, quote(HOSTILE, safe="")
         bot = f"{here}/bots/{world.here.bot}"
         answers = [
             Person("x").start_session(email=HOSTILE),
@@ -117,15 +117,21 @@ class TestPages:
             boss.post(f"{here}/keys", {"name": HOSTILE, "preset": HOSTILE}),
             boss.post(f"{bot}/keys", {"name": HOSTILE * 9}),
             boss.post(f"{bot}/limits", {"daily": HOSTILE, "weekly": HOSTILE}),
-            boss.get(f"{here}/keys?q={typed}"),
-            boss.get(f"{here}/audit?actor={typed}&from={typed}&to={typed}&before={typed}"),
-            boss.get(f"{here}/balance?before={typed}"),
-            boss.get(f"{here}/keys?done={typed}"),
-            boss.get(f"{here}/leads?q={typed}&status={typed}&form={typed}&tag={typed}"),
-            boss.get(f"{here}/leads?from={typed}&to={typed}&page={typed}"),
+            boss.get(f"{here}/keys?q={typed_value}"),
+            boss.get(
+                f"{here}/audit?actor={typed_value}&from={typed_value}&to={typed_value}&before={typed_value}"
+            ),
+            boss.get(f"{here}/balance?before={typed_value}"),
+            boss.get(f"{here}/keys?done={typed_value}"),
+            boss.get(
+                f"{here}/leads?q={typed_value}&status={typed_value}&form={typed_value}&tag={typed_value}"
+            ),
+            boss.get(f"{here}/leads?from={typed_value}&to={typed_value}&page={typed_value}"),
             boss.post(f"{here}/leads", {"q": HOSTILE, "status": HOSTILE}),
             boss.post(f"{here}/leads/{world.here.lead}", {"notes": HOSTILE, "email": HOSTILE}),
-            boss.get(f"{here}/dialogs?q={typed}&bot={typed}&channel={typed}&lead={typed}"),
+            boss.get(
+                f"{here}/dialogs?q={typed_value}&bot={typed_value}&channel={typed_value}&lead={typed_value}"
+            ),
         ]
         for answer in answers:
             assert answer.status < 500
@@ -185,16 +191,16 @@ class TestAccess:
         self, route: str, name: str, world: World
     ) -> None:
         person, path = world.person(name), world.here.path_of(route)
-        before = stored()
+        rows_before = stored()
         answer = person.post(path, world.here.filled(FORMS[route]))
         if may(name, ROUTES[route].posts):
             assert answer.status in {200, 303}
-            assert stored() != before
+            assert stored() != rows_before
             return
         assert answer.status == 403
         assert b"does not allow this" in answer.body
         assert answer.headers["Content-Type"].startswith("text/html")
-        assert stored() == before
+        assert stored() == rows_before
 
     @pytest.mark.parametrize("name", ["boss", "manager", "member"])
     @sweep("route", PAGES_OF_WORKSPACES)
@@ -203,13 +209,13 @@ class TestAccess:
     ) -> None:
         answer = people[name].get(world.here.path_of(route))
         assert answer.status in ({200, 303} if may(name, ROUTES[route].shows) else {403})
-        offered = set(re.findall('action="([^"]*)"', answer.body.decode()))
-        refused = {
-            world.here.path_of(each)
-            for each, page in ROUTES.items()
+        offered_paths = set(re.findall('action="([^"]*)"', answer.body.decode()))
+        refused_paths = {
+            world.here.path_of(route)
+            for route, page in ROUTES.items()
             if page.posts and not may(name, page.posts)
         }
-        assert not offered & refused
+        assert not offered_paths & refused_paths
 
     @pytest.mark.parametrize("name", ["boss", "manager", "member"])
     def test_the_menu_leads_to_pages_that_a_person_may_open(self, name: str, world: World) -> None:
@@ -217,25 +223,25 @@ class TestAccess:
         html = person.get(world.here.path).body.decode()
         links = set(re.findall(f'href="({world.here.path}[^"]*)"', html))
         assert links
-        assert {person.get(each).status for each in links} <= {200, 303}
+        assert {person.get(link).status for link in links} <= {200, 303}
 
     @sweep("route", ROUTES_OF_WORKSPACES)
     def test_a_strangers_workspace_looks_like_an_unknown_one(
         self, route: str, world: World, boss: Person
     ) -> None:
-        before = stored()
+        rows_before = stored()
         for foreign, never in paths_of_strangers(route, world):
             for method in ("get", "post"):
                 if not getattr(ROUTES[route], method):
                     continue
                 arguments = [world.here.filled(FORMS[route])] if method == "post" else []
                 existing, unknown = (
-                    getattr(boss, method)(each, *arguments) for each in (foreign, never)
+                    getattr(boss, method)(path, *arguments) for path in (foreign, never)
                 )
                 assert existing.status == unknown.status
                 assert existing.status in {303, 404}  # 303: as for a record that is deleted
                 assert existing.body == unknown.body
-        assert stored() == before
+        assert stored() == rows_before
 
     def test_access_ends_with_the_membership_at_once(self, world: World) -> None:
         manager, path = world.person("manager"), f"{world.here.path}/keys"

@@ -47,7 +47,7 @@ class TestSession:
     def test_a_form_without_a_session_leads_to_sign_in(self, route: str, world: World) -> None:
         visitor = Person("boss@example.com")
         visitor.get("/console/sign-in")
-        token, before = visitor.token, stored()
+        token, rows_before = visitor.token, stored()
         for csrf in ("", visitor.csrf):
             answer = visitor.post(world.here.path_of(route), world.here.filled(FORMS[route]), csrf)
             if csrf and route.startswith(WORKSPACE):  # kept: see test_kept_forms.py
@@ -66,7 +66,7 @@ class TestSession:
                 assert message in visitor.get(answer.headers["Location"]).body
                 assert visitor.token == token
         if not ROUTES[route].guest:
-            assert stored() == before
+            assert stored() == rows_before
 
     @pytest.mark.parametrize(
         "cookie",
@@ -100,11 +100,11 @@ class TestSession:
 
     def test_signing_in_again_ends_the_old_session(self, world: World) -> None:
         boss = world.person("boss")
-        before = boss.token
+        token_before = boss.token
         assert boss.post("/console/sign-in", FORMS["/console/sign-in"]).status == 303
-        assert boss.token != before
+        assert boss.token != token_before
         assert lives(boss.token)
-        assert not lives(before)
+        assert not lives(token_before)
         assert boss.get("/console/sign-in").headers["Location"] == PREFIX
 
     def test_the_cookie_is_for_this_host_and_hidden_from_scripts(self, world: World) -> None:
@@ -138,15 +138,19 @@ class TestSession:
         nobody = boss.post("/console/account/sessions", {"id": ""})
         assert (nobody.status, lives(token)) == (400, True)
         assert boss.post("/console/account/sign-out").status == 303
-        assert [lives(each) for each in (token, other.token, member.token)] == [False, False, True]
+        assert [lives(token) for token in (token, other.token, member.token)] == [
+            False,
+            False,
+            True,
+        ]
 
     def test_sessions_of_other_people_cannot_be_ended(self, world: World) -> None:
         boss, member = world.person("boss"), world.person("member")
         theirs = console_sessions.find(member.token)
         assert theirs
         answers = [
-            boss.post("/console/account/sessions", {"id": each})
-            for each in (theirs.session_id, new_id())
+            boss.post("/console/account/sessions", {"id": session_id})
+            for session_id in (theirs.session_id, new_id())
         ]
         assert [answer.status for answer in answers] == [303, 303]
         assert answers[0].headers["Location"] == answers[1].headers["Location"]
@@ -157,7 +161,7 @@ class TestSession:
         theirs = console_sessions.find(other.token)
         assert theirs
         ended = [boss.post("/console/account/sessions", {"id": theirs.session_id}) for _ in "12"]
-        assert {each.headers["Location"] for each in ended} == {
+        assert {answer.headers["Location"] for answer in ended} == {
             "/console/account?done=session_ended"
         }
         tabs = [Person("boss@example.com", boss.token) for _ in range(4)]
@@ -167,11 +171,11 @@ class TestSession:
 
     def test_a_session_is_replaced_when_the_password_changes(self, world: World) -> None:
         boss, other = world.person("boss"), world.person("boss")
-        before = boss.token
+        token_before = boss.token
         answer = boss.post("/console/account/password", FORMS["/console/account/password"])
         assert answer.headers["Location"] == "/console/account?done=password_changed"
         assert lives(boss.token)
-        assert not lives(before)
+        assert not lives(token_before)
         assert not lives(other.token)
         assert b"Password changed" in boss.get(answer.headers["Location"]).body
 
@@ -182,9 +186,11 @@ class TestSession:
         answers = run_concurrently(3, lambda tab: tabs[tab].post("/console/account/password", form))
         led = {answer.headers["Location"] for answer in answers}
         assert led <= {"/console/account?done=password_changed", OVER}
-        changed = [tab for tab, each in zip(tabs, answers, strict=True) if "changed" in str(each)]
-        assert changed
-        assert all(lives(tab.token) for tab in changed)
+        changed_tabs = [
+            tab for tab, answer in zip(tabs, answers, strict=True) if "changed" in str(answer)
+        ]
+        assert changed_tabs
+        assert all(lives(tab.token) for tab in changed_tabs)
 
     def test_a_password_change_requires_the_current_password(self, world: World) -> None:
         boss, other = world.person("boss"), world.person("boss")

@@ -35,8 +35,8 @@ def edge(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -
 @pytest.fixture(autouse=True)
 def owner(database: None) -> str:
     """The id of the owner's account."""
-    made: str = as_operator("create_account", email=OWNER, password=PASSWORD)["accountId"]
-    return made
+    account_id: str = as_operator("create_account", email=OWNER, password=PASSWORD)["accountId"]
+    return account_id
 
 
 @dataclass
@@ -66,8 +66,8 @@ def known_browser(email: str = OWNER, ip: str = "198.51.100.1") -> Browser:
 def attack(email: str = OWNER, addresses: int = 5) -> list[int]:
     """Send ten wrong passwords from each of some addresses, and one more."""
     guessers = [Browser(email, ip=f"203.0.113.{number}") for number in range(addresses)]
-    told = [guesser.sign_in("a guess") for guesser in guessers for _ in range(10)]
-    return [*told, Browser(email, ip="203.0.113.200").sign_in("a guess")]
+    statuses = [guesser.sign_in("a guess") for guesser in guessers for _ in range(10)]
+    return [*statuses, Browser(email, ip="203.0.113.200").sign_in("a guess")]
 
 
 class TestAttack:
@@ -104,8 +104,8 @@ class TestAttack:
             as_operator("create_account", email=email, password=PASSWORD)
         known = [known_browser(email) for email in members]
         guest = Browser("x@example.com")
-        told = [guest.sign_in("a guess", f"x{number}@example.com") for number in range(91)]
-        assert told == [401] * 90 + [429]
+        statuses = [guest.sign_in("a guess", f"x{number}@example.com") for number in range(91)]
+        assert statuses == [401] * 90 + [429]
         assert [browser.sign_in() for browser in known] == [303] * 10
 
 
@@ -151,8 +151,8 @@ class TestLimitsOfDevices:
         """Whoever had the password could collect devices."""
         collected = [known_browser() for _ in range(6)]
         time.pass_by(hours=1)
-        told = [device.sign_in("a guess") for device in collected for _ in range(10)]
-        assert told == [401] * 50 + [429] * 10
+        statuses = [device.sign_in("a guess") for device in collected for _ in range(10)]
+        assert statuses == [401] * 50 + [429] * 10
 
     def test_a_device_of_another_account_counts_as_unknown(self) -> None:
         as_operator("create_account", email="eve@example.com", password=PASSWORD)
@@ -202,12 +202,14 @@ class TestCookie:
     def test_it_is_checked_as_often_for_an_address_without_an_account(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        known, checked = known_browser(), []
+        known, checked_passwords = known_browser(), []
         derived = devices.derived_token
-        monkeypatch.setattr(devices, "derived_token", lambda of: checked.append(of) or derived(of))
+        monkeypatch.setattr(
+            devices, "derived_token", lambda of: checked_passwords.append(of) or derived(of)
+        )
         for email in (OWNER, "nobody@example.com"):
             assert known.sign_in("a guess", email) == 401
-        assert len(checked) == 2
+        assert len(checked_passwords) == 2
 
     def test_it_gives_no_access(self) -> None:
         known = known_browser()

@@ -35,24 +35,24 @@ KINDS = ["services", "staff", "forms", "webhooks", "knowledge", "keys"]
 def test_an_id_that_was_never_here_is_not_said_to_be_deleted(
     kind: str, foreign: bool, world: World
 ) -> None:
-    (path,) = (each for each in ids(world.here) if kind in each)
-    other = next(value for each, value in ids(world.there).items() if kind in each)
-    boss, before = world.person("boss"), len(all_rows())
+    (path,) = (path for path in ids(world.here) if kind in path)
+    other = next(value for path, value in ids(world.there).items() if kind in path)
+    boss, count_before = world.person("boss"), len(all_rows())
     target = f"{world.here.path}/{path.format(id=other if foreign else new_id())}"
     for answer in (boss.get(target), boss.post(target)):
         assert answer.status == 404
         assert "Location" not in answer.headers
-    assert len(all_rows()) == before
+    assert len(all_rows()) == count_before
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_second_click_is_answered_like_the_first(kind: str, world: World) -> None:
-    path, own = next(each for each in ids(world.here).items() if kind in each[0])
-    boss, target = world.person("boss"), f"{world.here.path}/{path.format(id=own)}"
+    path, own_id = next(pair for pair in ids(world.here).items() if kind in pair[0])
+    boss, target = world.person("boss"), f"{world.here.path}/{path.format(id=own_id)}"
     first = boss.post(target)
     assert first.status == 303
-    for again in (boss.post(target), boss.get(target)):
-        assert again.headers["Location"] == first.headers["Location"]
+    for response in (boss.post(target), boss.get(target)):
+        assert response.headers["Location"] == first.headers["Location"]
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,6 @@ def test_a_second_click_is_answered_like_the_first(kind: str, world: World) -> N
 def test_a_button_with_an_id_that_was_never_here_does_nothing(
     page: str, field: str, world: World
 ) -> None:
-    boss, before = world.person("boss"), len(all_rows())
+    boss, count_before = world.person("boss"), len(all_rows())
     assert boss.post(f"{world.here.path}/{page}", {field: new_id()}).status == 404
-    assert len(all_rows()) == before
+    assert len(all_rows()) == count_before

@@ -17,10 +17,10 @@ NAME = f"Laptop {HOSTILE}\r\nsecond line"
 
 def fields_of(answer: Answer) -> list[tuple[str, str]]:
     """Return the hidden fields of the form on a page."""
-    found = re.findall(
+    fields = re.findall(
         r'<input type="hidden" name="([^"]*)" value="([^"]*)">', answer.body.decode()
     )
-    return [(unescape(name), unescape(value)) for name, value in found]
+    return [(unescape(name), unescape(value)) for name, value in fields]
 
 
 def sign_in_again(person: Person, answer: Answer, password: str = PASSWORD) -> Answer:
@@ -43,30 +43,30 @@ def send_after_the_session_has_ended(person: Person, path: str, fields: Fields) 
 def test_a_form_is_kept_through_signing_in_and_then_takes_effect(route: str, world: World) -> None:
     boss, path = world.person("boss"), world.here.path_of(route)
     fields = boss.marked(path, world.here.filled(FORMS[route]))
-    kept = send_after_the_session_has_ended(boss, path, fields)
-    assert kept.status == 403
-    assert b"What you typed is still here" in kept.body
-    before = stored()
-    shown = sign_in_again(boss, kept)
-    assert shown.status == 200
-    assert f'action="{path}"' in shown.body.decode()
-    changed = {name for name, row in stored().items() if before.get(name) != row}
-    assert all(re.match("(identity|audit)/", name) for name in changed)  # only the new session
-    sent = fields_of(shown)
-    assert [field for field in sent if field[0] != "csrf"] == fields
-    body = urlencode(sent).encode()
+    kept_form = send_after_the_session_has_ended(boss, path, fields)
+    assert kept_form.status == 403
+    assert b"What you typed is still here" in kept_form.body
+    rows_before = stored()
+    shown_page = sign_in_again(boss, kept_form)
+    assert shown_page.status == 200
+    assert f'action="{path}"' in shown_page.body.decode()
+    changed_rows = {name for name, row in stored().items() if rows_before.get(name) != row}
+    assert all(re.match("(identity|audit)/", name) for name in changed_rows)  # only the new session
+    shown_fields = fields_of(shown_page)
+    assert [field for field in shown_fields if field[0] != "csrf"] == fields
+    body = urlencode(shown_fields).encode()
     form = "application/x-www-form-urlencoded"
     assert boss.request("POST", path, body, content_type=form).status in {200, 303}
 
 
 def test_kept_values_are_shown_as_text_and_sent_unchanged(world: World) -> None:
     boss, path = world.person("boss"), f"{world.here.path}/keys"
-    kept = send_after_the_session_has_ended(boss, path, {"name": NAME, "once": "1"})
-    failed = sign_in_again(boss, kept, password="wrong password")
+    kept_form = send_after_the_session_has_ended(boss, path, {"name": NAME, "once": "1"})
+    failed = sign_in_again(boss, kept_form, password="wrong password")
     assert failed.status == 401
-    shown = sign_in_again(boss, failed)
-    assert ("name", NAME) in fields_of(shown)
-    for answer in (kept, failed, shown):
+    shown_page = sign_in_again(boss, failed)
+    assert ("name", NAME) in fields_of(shown_page)
+    for answer in (kept_form, failed, shown_page):
         assert b"<img" not in answer.body
 
 

@@ -98,19 +98,19 @@ class TestAttack:
         """Three of five an hour: an invitation is mailed all the same, and the links work."""
         for number in range(9):
             assert request(person=Browser("", ip=f"203.0.113.{number}")).status == 303
-        found = links(inbox)
-        assert len(found) == 3
+        reset_links = links(inbox)
+        assert len(reset_links) == 3
         as_operator("create_account", email="boss@example.com", password=PASSWORD)
         home = as_operator("create_workspace", owner="boss@example.com", name="Bakery")
         invite(home["workspaceId"], OWNER)
         run_until_idle()
-        assert [each["To"] for each in inbox.mails].count(OWNER) == 4
-        assert use(found[0]).status == 303
+        assert [mail["To"] for mail in inbox.mails].count(OWNER) == 4
+        assert use(reset_links[0]).status == 303
 
     @pytest.mark.usefixtures("edge")
     def test_a_visitor_makes_ten_requests_in_fifteen_minutes(self, time: Time) -> None:
-        told = [request(f"a{number}@example.com").status for number in range(11)]
-        assert told == [303] * 10 + [429]
+        statuses = [request(f"a{number}@example.com").status for number in range(11)]
+        assert statuses == [303] * 10 + [429]
         time.pass_by(minutes=15)
         assert request().status == 303
 
@@ -133,8 +133,8 @@ class TestAttack:
     @pytest.mark.usefixtures("edge")
     def test_tokens_are_guessed_ten_times_in_fifteen_minutes(self, inbox: Inbox) -> None:
         path = mailed_link(inbox)
-        told = [use(f"/console/reset-password/{number:043}").status for number in range(10)]
-        assert told == [404] * 10
+        statuses = [use(f"/console/reset-password/{number:043}").status for number in range(10)]
+        assert statuses == [404] * 10
         assert use(path).status == 429
         assert use(path, person=Browser("", ip="192.0.2.1")).status == 303
 
@@ -144,16 +144,16 @@ class TestEnumeration:
         as_operator("create_account", email="off@example.com", password=PASSWORD)
         as_operator("disable_account", email="off@example.com")
         unproved("new@example.com")
-        told = []
+        pages = []
         for email in (OWNER, NOBODY, "off@example.com", "new@example.com"):
             person = Person("", "A" * 43)
             answer = person.post(FORGOT, {"email": email})
             page = person.get(answer.headers["Location"])
-            told.append((answer.status, answer.headers["Location"], page.status, page.body))
-        assert len(set(told)) == 1
-        assert b"we have sent an e-mail" in told[0][3]
+            pages.append((answer.status, answer.headers["Location"], page.status, page.body))
+        assert len(set(pages)) == 1
+        assert b"we have sent an e-mail" in pages[0][3]
         run_until_idle()
-        assert [each["To"] for each in inbox.mails] == [OWNER]
+        assert [mail["To"] for mail in inbox.mails] == [OWNER]
 
     def test_every_address_takes_the_same_requests_to_the_database(self, inbox: Inbox) -> None:
         def cost(email: str) -> tuple[Any, ...]:
@@ -209,12 +209,12 @@ class TestMail:
         request(person=Person(""), accept_language="ru")
         run_until_idle()
         assert inbox.subjects == ["Set a new password", "Новый пароль"]
-        for each in inbox.mails:
-            plain, page = text_of(each), text_of(each, "html")
+        for message in inbox.mails:
+            plain, page = text_of(message), text_of(message, "html")
             (link,) = re.findall(r"http://\S+", plain)
             assert re.findall(r'(?:href|src)="([^"]+)"', page) == [link]
             assert OWNER in plain
-            assert each["To"] == OWNER
+            assert message["To"] == OWNER
 
     def test_the_accounts_language_wins(self, inbox: Inbox) -> None:
         account = accounts.require_by_email(OWNER)
@@ -235,15 +235,13 @@ class TestMail:
     ) -> None:
         request()
         (job,) = [
-            each
-            for each in jobs.read_workspace_jobs("platform")
-            if each.kind == MAIL_PASSWORD_RESET
+            job for job in jobs.read_workspace_jobs("platform") if job.kind == MAIL_PASSWORD_RESET
         ]
-        sent: list[str] = []
-        monkeypatch.setattr(mail, "send", lambda each: sent.append(each.id))
+        sent_ids: list[str] = []
+        monkeypatch.setattr(mail, "send", lambda mail: sent_ids.append(mail.id))
         for _ in range(2):
             JOB_HANDLERS[MAIL_PASSWORD_RESET](job)
-        assert len(sent) == 1
+        assert len(sent_ids) == 1
 
     def test_a_job_that_comes_too_late_mails_nothing(self, inbox: Inbox, time: Time) -> None:
         request()
@@ -262,15 +260,15 @@ class TestMail:
         run_until_idle()
         title = {"en": "Your password was changed", "ru": "Пароль изменён"}[language]
         assert inbox.subjects == [title] * 3
-        for each in inbox.mails:
-            assert NEW_PASSWORD not in text_of(each)
-            assert f"{FORGOT}\r\n" in text_of(each)
+        for message in inbox.mails:
+            assert NEW_PASSWORD not in text_of(message)
+            assert f"{FORGOT}\r\n" in text_of(message)
 
     def test_a_disabled_account_is_told_nothing(self, inbox: Inbox) -> None:
         as_operator("set_password", email=OWNER, password=NEW_PASSWORD)
         as_operator("disable_account", email=OWNER)
         (job,) = [
-            each for each in jobs.read_workspace_jobs("platform") if each.kind == MAIL_PASSWORD_SET
+            job for job in jobs.read_workspace_jobs("platform") if job.kind == MAIL_PASSWORD_SET
         ]
         JOB_HANDLERS[MAIL_PASSWORD_SET](job)
         assert inbox.mails == []
@@ -298,9 +296,9 @@ class TestLink:
     def test_it_works_once(self, inbox: Inbox) -> None:
         path = mailed_link(inbox)
         use(path)
-        again = use(path, "another password")
-        assert again.status == 404
-        assert GONE in text(again)
+        second_use = use(path, "another password")
+        assert second_use.status == 404
+        assert GONE in text(second_use)
         assert GONE in text(Person("").get(path))
         assert begun(OWNER, NEW_PASSWORD)
 
@@ -338,8 +336,8 @@ class TestLink:
     @pytest.mark.store
     def test_it_works_once_at_the_same_moment(self, inbox: Inbox) -> None:
         path = mailed_link(inbox)
-        told = run_concurrently(6, lambda n: use(path, f"password {n}").status)
-        assert sorted(told) == [303] + [404] * 5
+        statuses = run_concurrently(6, lambda n: use(path, f"password {n}").status)
+        assert sorted(statuses) == [303] + [404] * 5
         assert sum(can_sign_in(f"password {n}") for n in range(6)) == 1
 
     @pytest.mark.parametrize("end", [True, False])
@@ -390,25 +388,25 @@ class TestPages:
     )
     def test_they_are_in_both_languages(self, language: str, words: str, inbox: Inbox) -> None:
         path = mailed_link(inbox)
-        for each in (FORGOT, path, f"{FORGOT}?done=reset_requested"):
-            page = Person("").get(f"{each}{'&' if '?' in each else '?'}lang={language}")
+        for url in (FORGOT, path, f"{FORGOT}?done=reset_requested"):
+            page = Person("").get(f"{url}{'&' if '?' in url else '?'}lang={language}")
             assert f'<html lang="{language}"' in text(page)
         assert words in text(Person("").get(path, accept_language=language))
         person = Person("")
         person.get(f"{FORGOT}?lang={language}")
-        sent = person.post(FORGOT, {"email": OWNER, "lang": language})
-        assert sent.headers["Location"].endswith(f"&lang={language}")
+        response = person.post(FORGOT, {"email": OWNER, "lang": language})
+        assert response.headers["Location"].endswith(f"&lang={language}")
 
     def test_the_links_page_leaks_its_path_to_nobody(self, inbox: Inbox) -> None:
         path = mailed_link(inbox)
         page, gone = Person("").get(path), Person("").get(f"/console/reset-password/{'A' * 43}")
-        for each in (page, gone):
-            assert each.headers["Referrer-Policy"] == "strict-origin"
-            assert each.headers["Cache-Control"] == "no-store"
-            policy = each.headers["Content-Security-Policy"]
+        for response in (page, gone):
+            assert response.headers["Referrer-Policy"] == "strict-origin"
+            assert response.headers["Cache-Control"] == "no-store"
+            policy = response.headers["Content-Security-Policy"]
             assert "default-src 'none'" in policy
             assert "//" not in policy
-            assert not re.search(r'(?:src|href|action)="(?:https?:)?//', each.body.decode())
+            assert not re.search(r'(?:src|href|action)="(?:https?:)?//', response.body.decode())
 
     def test_a_form_of_another_site_sets_no_password(self, inbox: Inbox) -> None:
         path, person = mailed_link(inbox), Person("")

@@ -40,8 +40,8 @@ def test_another_text_is_no_length_of_time(text: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 @given(minutes=st.integers(0, 60_000))
 def test_a_length_is_shown_as_it_is_read(language: str, minutes: int) -> None:
-    shown = typed_values.length(language, minutes)  # type: ignore[arg-type]  # a language
-    assert typed_values.minutes("x", shown) == minutes
+    shown_length = typed_values.length(language, minutes)  # type: ignore[arg-type]  # a language
+    assert typed_values.minutes("x", shown_length) == minutes
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,10 @@ def bot(url: str, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[],
 @pytest.fixture
 def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The secret of the demo's webhook."""
-    made = webhook_secret(b"key", "workspace", "webhook", 1)
+    new_secret = webhook_secret(b"key", "workspace", "webhook", 1)
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
-    DataDir(tmp_path).demo = {"webhookSecret": made}
-    return made
+    DataDir(tmp_path).demo = {"webhookSecret": new_secret}
+    return new_secret
 
 
 def send_webhook(url: str, secret: str, body: bytes = BODY) -> int:
@@ -68,16 +68,16 @@ class TestTelegram:
         assert "Новая заявка &lt;b&gt;" in page(url, telegram.PATH)
 
     def test_what_a_developer_writes_is_an_update_until_it_is_confirmed(self, url: str) -> None:
-        sent = requests.post(url + telegram.PATH, {"text": "/start abc"}, timeout=10)
-        assert "/start abc" in sent.text
+        response = requests.post(url + telegram.PATH, {"text": "/start abc"}, timeout=10)
+        assert "/start abc" in response.text
         (update,) = gateway.updates(0, wait=0)
         assert update["message"]["text"] == "/start abc"
         assert update["message"]["chat"]["id"] == telegram.CHAT["id"]
         assert gateway.updates(update["update_id"] + 1, wait=0) == []
 
     def test_the_link_to_the_bot_fills_in_its_code(self, url: str) -> None:
-        shown = page(url, f"{telegram.PATH}/{gateway.bot_name()}", start='abc"')
-        assert 'value="/start abc&#34;"' in shown
+        shown_page = page(url, f"{telegram.PATH}/{gateway.bot_name()}", start='abc"')
+        assert 'value="/start abc&#34;"' in shown_page
 
     def test_an_empty_message_is_not_sent(self, url: str) -> None:
         requests.post(url + telegram.PATH, {"text": " "}, timeout=10)
@@ -112,13 +112,14 @@ class TestTelegram:
 @pytest.mark.usefixtures("on_real_time")  # with which the verifying library compares
 class TestWebhooks:
     @pytest.mark.parametrize(
-        ("body", "shown"), [(BODY, "The signature is valid"), (b"{", "The signature is not valid")]
+        ("body", "shown_body"),
+        [(BODY, "The signature is valid"), (b"{", "The signature is not valid")],
     )
     def test_a_request_is_shown_with_its_signature(
-        self, url: str, secret: str, body: bytes, shown: str
+        self, url: str, secret: str, body: bytes, shown_body: str
     ) -> None:
         assert send_webhook(url, secret, body) == 204
-        assert shown in page(url, webhooks.PATH)
+        assert shown_body in page(url, webhooks.PATH)
 
     def test_values_of_visitors_are_text(self, url: str, secret: str) -> None:
         send_webhook(url, secret)

@@ -18,5 +18,5 @@ def modern(api: Api) -> Client:
 
 @pytest.fixture(params=["handshake", "modern"])
 def client(request: pytest.FixtureRequest) -> Client:
-    chosen: Client = request.getfixturevalue(request.param)
-    return chosen
+    chosen_client: Client = request.getfixturevalue(request.param)
+    return chosen_client

@@ -202,8 +202,8 @@ class TestCalls:
         answer = client.request("tools/call", {"name": "svc_list_sites", "arguments": {"size": 5}})
         result = rpc(answer)["result"]
         assert result["isError"] is False
-        rest = api.call("GET", "/api/projects/list?size=5").body.decode()
-        assert result["content"] == [{"type": "text", "text": rest}]
+        rest_body = api.call("GET", "/api/projects/list?size=5").body.decode()
+        assert result["content"] == [{"type": "text", "text": rest_body}]
 
     @pytest.mark.parametrize("arguments", [None, {}])
     def test_arguments_may_be_omitted_or_null(self, client: Client, arguments: Any) -> None:
@@ -251,10 +251,10 @@ class TestCalls:
         arguments = {"title": "Bakery", "idempotencyKey": "k"}
         params = {"name": "svc_create_site", "arguments": arguments}
         texts = {rpc(client.request("tools/call", params))["result"]["content"][0]["text"]}
-        rest = api.call(
+        rest_response = api.call(
             "POST", "/api/projects/create", {"title": "Bakery"}, {"Idempotency-Key": "k"}
         )
-        assert texts == {rest.body.decode()}
+        assert texts == {rest_response.body.decode()}
         assert api.get("/api/projects/list")["pagination"]["total"] == 1
 
     def test_unknown_arguments_are_ignored_and_named(self, client: Client) -> None:
@@ -302,11 +302,13 @@ class TestBatches:
         ]
         answer = api.call("POST", "/api/mcp", batch, headers)
         assert answer.status == 200
-        made, listed, unknown, ping, *broken = json.loads(answer.body)
-        assert [made["id"], listed["id"], unknown["id"], ping["id"]] == [1, 2, 3, "ä"]
-        assert "Loaf" in listed["result"]["content"][0]["text"]
+        created, listing, unknown, ping, *broken = json.loads(answer.body)
+        assert [created["id"], listing["id"], unknown["id"], ping["id"]] == [1, 2, 3, "ä"]
+        assert "Loaf" in listing["result"]["content"][0]["text"]
         assert (unknown["error"]["code"], ping["result"]) == (-32602, {})
-        assert [(each["id"], each["error"]["code"]) for each in broken] == [(None, -32600)] * 2
+        assert [(answer["id"], answer["error"]["code"]) for answer in broken] == [
+            (None, -32600)
+        ] * 2
 
     def test_a_batch_of_notifications_has_no_answer(self, api: Api) -> None:
         message = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
@@ -328,8 +330,8 @@ class TestBatches:
     def test_another_batch_is_refused_whole(
         self, batch: list[Any], headers: dict[str, str], api: Api
     ) -> None:
-        made = call_of("svc_create_product", 7, name="Never", price=1)
-        answer = api.call("POST", "/api/mcp", [*batch, made] if batch else batch, headers)
+        call = call_of("svc_create_product", 7, name="Never", price=1)
+        answer = api.call("POST", "/api/mcp", [*batch, call] if batch else batch, headers)
         assert error(answer) == (400, -32600)
         assert rpc(answer)["id"] is None
         assert api.get("/api/products/list")["products"] == []
@@ -342,7 +344,7 @@ class TestBatches:
         batch = [call_of("svc_ai_fill_product", number, name="Loaf") for number in range(20)]
         answers = json.loads(api.call("POST", "/api/mcp", batch).body)
         failed = [
-            each for each in answers if "rate_limited" in each["result"]["content"][0]["text"]
+            answer for answer in answers if "rate_limited" in answer["result"]["content"][0]["text"]
         ]
         assert 0 < len(failed) < 20
 
@@ -353,7 +355,7 @@ class TestBatches:
         batch = [{"jsonrpc": "2.0", "id": number, "method": "tools/list"} for number in range(4)]
         answer = api.call("POST", "/api/mcp", [*batch, PING])
         *lists, ping = json.loads(answer.body)
-        assert ["error" in each for each in lists] == [False, True, True, True]
+        assert ["error" in page for page in lists] == [False, True, True, True]
         assert (lists[1]["id"], lists[1]["error"]["code"], ping["result"]) == (1, -32603, {})
         assert len(answer.body) < 100_000
 
@@ -368,17 +370,17 @@ class TestTexts:
         return answer["data"]
 
     def test_numbers_and_flags_are_read(self, api: Api) -> None:
-        made = self.data(api, "svc_create_product", name="2", price=100, stock=" 7 ", sku="5")
-        product = made["product"]
+        created = self.data(api, "svc_create_product", name="2", price=100, stock=" 7 ", sku="5")
+        product = created["product"]
         assert (product["name"], product["stock"], product["sku"]) == ("2", 7, "5")
         update = {"id": product["id"], "stockDelta": "-2", "name": "true"}
-        changed = self.data(api, "svc_update_product", **update)["product"]
-        assert (changed["stock"], changed["name"]) == (5, "true")
+        updated = self.data(api, "svc_update_product", **update)["product"]
+        assert (updated["stock"], updated["name"]) == (5, "true")
         cleared = {"id": product["id"], "stock": "null", "sku": "null"}
-        changed = self.data(api, "svc_update_product", **cleared)["product"]
-        assert (changed["stock"], changed["sku"]) == (None, "null")
-        listed = self.data(api, "svc_list_products", size="2.0", page="1", inStock="True")
-        assert [each["id"] for each in listed["products"]] == [product["id"]]
+        updated = self.data(api, "svc_update_product", **cleared)["product"]
+        assert (updated["stock"], updated["sku"]) == (None, "null")
+        listing = self.data(api, "svc_list_products", size="2.0", page="1", inStock="True")
+        assert [product["id"] for product in listing["products"]] == [product["id"]]
         deletion = {"ids": f'["{product["id"]}"]', "action": "delete", "confirm": "true"}
         assert self.data(api, "svc_bulk_products", **deletion)["summary"]["ok"] == 1
 
@@ -387,17 +389,17 @@ class TestTexts:
             {"name": "email", "type": "email", "required": "true"},
             {"name": "note", "label": "[1]"},
         ]
-        sent = {"title": '{"a": 1}', "fields": json.dumps([fields[0], json.dumps(fields[1])])}
-        form = self.data(api, "svc_create_form", **sent)["form"]
+        arguments = {"title": '{"a": 1}', "fields": json.dumps([fields[0], json.dumps(fields[1])])}
+        form = self.data(api, "svc_create_form", **arguments)["form"]
         assert form["title"] == '{"a": 1}'
-        assert [each["name"] for each in form["fields"]] == ["email", "note"]
+        assert [field["name"] for field in form["fields"]] == ["email", "note"]
         assert form["fields"][1]["label"] == "[1]"
         assert form["fields"][0]["required"] is True
         site = self.data(api, "svc_create_site", title="Bakery")["project"]["id"]
         page = self.data(api, "svc_create_page", projectId=site, title="Home")["page"]["id"]
         design = {"id": page, "designSystem": '{"size": "2", "deep": {"a": [1]}}'}
-        changed = self.data(api, "svc_update_page", **design)["page"]
-        assert changed["designSystem"] == {"size": "2", "deep": {"a": [1]}}
+        updated = self.data(api, "svc_update_page", **design)["page"]
+        assert updated["designSystem"] == {"size": "2", "deep": {"a": [1]}}
         edits = {"id": page, "edits": '[{"find": "a", "replace": "[]", "all": "false"}]'}
         self.data(api, "svc_save_page_html", id=page, html="a")
         assert self.data(api, "svc_save_page_html", **edits)["page"]["html"] == "[]"
@@ -436,23 +438,23 @@ class TestTexts:
     ) -> None:
         failed, answer = api.tool(tool, **arguments)
         assert failed
-        assert [each["field"] for each in answer["data"]["errors"]] == [field]
+        assert [error["field"] for error in answer["data"]["errors"]] == [field]
         assert answer["httpStatus"] == 400
 
     def test_a_percentage_and_a_stock_of_a_bulk_change_are_read(self, api: Api) -> None:
-        made = self.data(api, "svc_create_product", name="Loaf", price=100)["product"]["id"]
-        for action, value, after in (("setStock", "5", 5), ("changePricePercent", "10.0", 110)):
-            change = {"ids": [made], "action": action, "value": value}
-            assert self.data(api, "svc_bulk_products", **change)["results"][0]["after"] == after
+        product_id = self.data(api, "svc_create_product", name="Loaf", price=100)["product"]["id"]
+        for action, value, new_value in (("setStock", "5", 5), ("changePricePercent", "10.0", 110)):
+            change = {"ids": [product_id], "action": action, "value": value}
+            assert self.data(api, "svc_bulk_products", **change)["results"][0]["after"] == new_value
 
     def test_rest_reads_json_by_its_own_types(self, api: Api) -> None:
         body = {"name": "Loaf", "price": 100, "stock": "7"}
         assert api.refused("POST", "/api/products/create", body).status == 400
 
     def test_a_text_and_its_value_are_the_same_to_an_idempotency_key(self, api: Api) -> None:
-        sent = {"name": "Loaf", "price": 100, "idempotencyKey": "k"}
+        arguments = {"name": "Loaf", "price": 100, "idempotencyKey": "k"}
         ids = {
-            self.data(api, "svc_create_product", stock=stock, **sent)["product"]["id"]
+            self.data(api, "svc_create_product", stock=stock, **arguments)["product"]["id"]
             for stock in (7, "7")
         }
         assert len(ids) == 1

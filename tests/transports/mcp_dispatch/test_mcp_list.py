@@ -72,7 +72,7 @@ class TestList:
         assert "Hidden" not in instructions
 
     @pytest.mark.parametrize(
-        ("header", "parameter", "value", "shown", "hidden"),
+        ("header", "parameter", "value", "tool_names", "hidden"),
         [
             ("X-MCP-Toolsets", "toolsets", "pages", "svc_get_page", "svc_list_sites"),
             ("X-MCP-Toolsets", "toolsets", "pages, projects", "svc_list_sites", None),
@@ -96,12 +96,12 @@ class TestList:
         header: str,
         parameter: str,
         value: str,
-        shown: str,
+        tool_names: str,
         hidden: str | None,
     ) -> None:
         by_header = self.names(handshake, {header: value})
         assert by_header == self.names(handshake, query=f"?{parameter}={value.replace(' ', '')}")
-        assert shown in by_header
+        assert tool_names in by_header
         assert hidden not in by_header
         if "exclude" not in parameter:
             assert "svc_list_workspaces" in by_header

@@ -68,17 +68,19 @@ class TestOrigins:
         os.environ["ALLOWED_ORIGINS"] = f"https://other.example {self.APP}"
         reload_settings()
 
-    def request(self, origin: str, method: str = "POST", sent: str = "authorization") -> Answer:
+    def request(
+        self, origin: str, method: str = "POST", allowed_headers: str = "authorization"
+    ) -> Answer:
         """Send a preflight as a browser does, without the key."""
         headers = {
             "Origin": origin,
             "Access-Control-Request-Method": method,
-            "Access-Control-Request-Headers": sent,
+            "Access-Control-Request-Headers": allowed_headers,
         }
         return Api(None).call("OPTIONS", "/api/mcp", headers=headers)
 
     @staticmethod
-    def listed(answer: Answer, header: str) -> set[str]:
+    def header_names(answer: Answer, header: str) -> set[str]:
         return {name.strip().lower() for name in answer.headers[header].split(",")}
 
     @pytest.mark.parametrize("origin", [APP, "https://other.example", "http://localhost:8001"])
@@ -87,8 +89,12 @@ class TestOrigins:
         assert (answer.status, answer.body) == (204, b"")
         assert answer.headers["Access-Control-Allow-Origin"] == origin
         assert "Access-Control-Allow-Credentials" not in answer.headers
-        assert self.listed(answer, "Access-Control-Allow-Methods") >= {"post", "get", "delete"}
-        assert self.listed(answer, "Access-Control-Allow-Headers") >= {
+        assert self.header_names(answer, "Access-Control-Allow-Methods") >= {
+            "post",
+            "get",
+            "delete",
+        }
+        assert self.header_names(answer, "Access-Control-Allow-Headers") >= {
             *("authorization", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"),
             *("x-mcp-toolsets", "x-mcp-tools", "x-mcp-exclude-tools", "x-mcp-readonly"),
             *("mcp-session-id", "last-event-id"),
@@ -107,25 +113,25 @@ class TestOrigins:
             assert not [name for name in answer.headers if name.startswith("Access-Control")]
 
     def test_an_admitted_origin_may_read_every_answer(self, api: Api, owner: Owner) -> None:
-        sent = {"Origin": self.APP}
+        headers = {"Origin": self.APP}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         start = owner.api()
         answers = {
-            200: api.call("POST", "/api/mcp", message, sent),
-            202: api.call("POST", "/api/mcp", {"jsonrpc": "2.0", "method": "x"}, sent),
-            400: api.call("POST", "/api/mcp", b"{", sent),
-            401: Api("wrong").call("POST", "/api/mcp", message, sent),
-            405: api.call("GET", "/api/mcp", headers=sent),
-            413: api.call("POST", "/api/mcp", b" " * 5_000_001, sent),
+            200: api.call("POST", "/api/mcp", message, headers),
+            202: api.call("POST", "/api/mcp", {"jsonrpc": "2.0", "method": "x"}, headers),
+            400: api.call("POST", "/api/mcp", b"{", headers),
+            401: Api("wrong").call("POST", "/api/mcp", message, headers),
+            405: api.call("GET", "/api/mcp", headers=headers),
+            413: api.call("POST", "/api/mcp", b" " * 5_000_001, headers),
         }
         as_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
-        answers[403] = start.call("POST", "/api/mcp", message, sent)
+        answers[403] = start.call("POST", "/api/mcp", message, headers)
         for status, answer in answers.items():
             assert answer.status == status
             assert answer.headers["Access-Control-Allow-Origin"] == self.APP
             assert answer.headers["Vary"] == "Accept-Encoding, Origin"
-            shown = self.listed(answer, "Access-Control-Expose-Headers")
-            assert {"x-request-id", "retry-after", "www-authenticate"} <= shown
+            exposed_headers = self.header_names(answer, "Access-Control-Expose-Headers")
+            assert {"x-request-id", "retry-after", "www-authenticate"} <= exposed_headers
 
     def test_programs_need_no_origin(self, api: Api) -> None:
         for answer in (
@@ -162,14 +168,14 @@ class TestOtherBaseUrls:
     @staticmethod
     def statuses(api: Api, origin: str) -> tuple[int, int]:
         """Return the statuses of a preflight and of a call, which must allow the origin alike."""
-        asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-        preflight = Api(None).call("OPTIONS", "/api/mcp", headers=asked)
+        headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+        preflight = Api(None).call("OPTIONS", "/api/mcp", headers=headers)
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         answer = api.call("POST", "/api/mcp", message, {"Origin": origin})
-        for each in (preflight, answer):
-            allowed = origin if each.status < 300 else None
-            assert each.headers.get("Access-Control-Allow-Origin") == allowed
-            assert "Access-Control-Allow-Credentials" not in each.headers
+        for response in (preflight, answer):
+            allowed = origin if response.status < 300 else None
+            assert response.headers.get("Access-Control-Allow-Origin") == allowed
+            assert "Access-Control-Allow-Credentials" not in response.headers
         return preflight.status, answer.status
 
     @pytest.mark.parametrize("origin", CLIENT_ORIGINS)
@@ -192,10 +198,15 @@ class TestOtherBaseUrls:
     def test_a_server_in_a_local_network_serves_its_own_and_loopback_origins(
         self, api: Api, configure: Callable[..., None]
     ) -> None:
-        own = "http://192.168.0.5:8000"
-        configure(PUBLIC_URL=own, ALLOWED_ORIGINS="https://chatgpt.com")
-        served = {own, "http://localhost:6274", "https://chatgpt.com"}
-        for origin in (*CLIENT_ORIGINS, own, "http://192.168.0.5", "http://192.168.0.6:8000"):
+        own_origin = "http://192.168.0.5:8000"
+        configure(PUBLIC_URL=own_origin, ALLOWED_ORIGINS="https://chatgpt.com")
+        served = {own_origin, "http://localhost:6274", "https://chatgpt.com"}
+        for origin in (
+            *CLIENT_ORIGINS,
+            own_origin,
+            "http://192.168.0.5",
+            "http://192.168.0.6:8000",
+        ):
             expected = (204, 200) if origin in served else (403, 403)
             assert self.statuses(api, origin) == expected, origin
 

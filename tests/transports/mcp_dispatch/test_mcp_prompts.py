@@ -27,46 +27,48 @@ def get(client: Client, name: Any, arguments: Any = None) -> dict[str, Any]:
     return rpc(client.request("prompts/get", params))
 
 
-def text(found: dict[str, Any]) -> str:
-    (message,) = found["result"]["messages"]
+def text(response: dict[str, Any]) -> str:
+    (message,) = response["result"]["messages"]
     assert message["role"] == "user"
     assert message["content"]["type"] == "text"
-    shown: str = message["content"]["text"]
-    return shown
+    prompt_text: str = message["content"]["text"]
+    return prompt_text
 
 
 class TestList:
     def test_the_prompts_of_owners_are_listed(self, client: Client) -> None:
-        found = rpc(client.request("prompts/list"))["result"]["prompts"]
-        assert [each["name"] for each in found] == NAMES
-        for each in found:
-            assert set(each) == {"name", "title", "description", "arguments"}
-            assert each["title"]
-            assert all(set(a) == {"name", "description", "required"} for a in each["arguments"])
+        prompts_list = rpc(client.request("prompts/list"))["result"]["prompts"]
+        assert [prompt["name"] for prompt in prompts_list] == NAMES
+        for prompt in prompts_list:
+            assert set(prompt) == {"name", "title", "description", "arguments"}
+            assert prompt["title"]
+            assert all(set(a) == {"name", "description", "required"} for a in prompt["arguments"])
 
     def test_a_prompt_is_listed_only_if_all_its_tools_are(self, owner: Owner) -> None:
         client = Client(owner.api("crm:read"), modern=False)
-        found = rpc(client.request("prompts/list"))["result"]["prompts"]
-        assert [each["name"] for each in found] == ["new_leads"]
+        prompts_list = rpc(client.request("prompts/list"))["result"]["prompts"]
+        assert [prompt["name"] for prompt in prompts_list] == ["new_leads"]
 
     def test_a_connection_that_hides_tools_hides_their_prompts(self, client: Client) -> None:
         headers: dict[str, str | None] = {"X-MCP-Readonly": "true"}
-        found = rpc(client.request("prompts/list", headers=headers))["result"]["prompts"]
-        names = {each["name"] for each in found}
+        prompts_list = rpc(client.request("prompts/list", headers=headers))["result"]["prompts"]
+        names = {prompt["name"] for prompt in prompts_list}
         assert names == {"todays_bookings", "new_leads", "week_in_figures"}
 
     @pytest.mark.parametrize("prompt", prompts.PROMPTS.values(), ids=prompts.PROMPTS)
     def test_a_prompt_names_tools_and_arguments_that_exist(self, prompt: prompts.Prompt) -> None:
         assert set(prompt.tools) <= set(tools.entries_by_tool())
-        values = {each.name: "x" for each in prompt.arguments}
+        values = {argument.name: "x" for argument in prompt.arguments}
         assert prompt.text.format_map(values) != prompt.text or not values
 
 
 class TestGet:
     def test_arguments_become_part_of_the_text(self, client: Client) -> None:
-        shown = text(get(client, "change_page", {"page": "Contacts", "change": "New phone {x}."}))
-        assert "“Contacts”" in shown
-        assert "New phone {x}." in shown
+        prompt_text = text(
+            get(client, "change_page", {"page": "Contacts", "change": "New phone {x}."})
+        )
+        assert "“Contacts”" in prompt_text
+        assert "New phone {x}." in prompt_text
 
     def test_optional_arguments_have_defaults(self, client: Client) -> None:
         assert "bookings of today" in text(get(client, "todays_bookings"))
@@ -127,15 +129,15 @@ class TestInstructions:
 
     def test_without_any_scope_they_still_name_every_missing_one(self) -> None:
         principal = ApiKeyPrincipal(key_id="k", plan="business")
-        shown = tools.instructions(principal, tools.Selection())
-        assert "services:write" in shown
-        assert not shown.endswith("…")
+        instructions = tools.instructions(principal, tools.Selection())
+        assert "services:write" in instructions
+        assert not instructions.endswith("…")
 
 
 class TestIcon:
     def test_the_icon_is_where_the_server_info_says(self, handshake: Client) -> None:
-        asked = {"protocolVersion": "2025-11-25"}
-        info = rpc(handshake.request("initialize", asked))["result"]["serverInfo"]
+        arguments = {"protocolVersion": "2025-11-25"}
+        info = rpc(handshake.request("initialize", arguments))["result"]["serverInfo"]
         (icon,) = info["icons"]
         path = icon["src"].removeprefix("http://127.0.0.1:8000")
         answer = Api(None).call("GET", path)
@@ -145,5 +147,5 @@ class TestIcon:
 
     def test_results_other_than_the_first_do_not_repeat_it(self, modern: Client) -> None:
         meta = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
-        found = rpc(modern.request("tools/list", {"_meta": meta}))["result"]["_meta"]
-        assert "icons" not in found[SERVER_INFO_KEY]
+        result_meta = rpc(modern.request("tools/list", {"_meta": meta}))["result"]["_meta"]
+        assert "icons" not in result_meta[SERVER_INFO_KEY]

@@ -34,14 +34,14 @@ def ticked(html: bytes) -> set[str]:
     return set(re.findall(r'name="scopes" value="([a-z:]+)" checked', html.decode()))
 
 
-def offered(html: bytes) -> set[str]:
+def offered_scopes(html: bytes) -> set[str]:
     return set(re.findall(r'name="scopes" value="([a-z:]+)"', html.decode()))
 
 
 def radios(html: bytes) -> dict[str, str]:
     """Return the attributes of each workspace's radio button, by slug."""
-    found = re.findall(r'name="workspace" value="([^"]+)"([^>]*)>', html.decode())
-    return {slug: attributes.strip() for slug, attributes in found}
+    inputs = re.findall(r'name="workspace" value="([^"]+)"([^>]*)>', html.decode())
+    return {slug: attributes.strip() for slug, attributes in inputs}
 
 
 def reported(answer: Answer) -> tuple[str, dict[str, str]]:
@@ -49,9 +49,11 @@ def reported(answer: Answer) -> tuple[str, dict[str, str]]:
     assert answer.status == 400
     assert "Location" not in answer.headers
     assert b"The app cannot be connected" in answer.body
-    found = re.search(r'<a [^>]*href="([^"]+)"><svg.*</svg>Back to the app', answer.body.decode())
-    assert found
-    link = unescape(found[1])
+    back_link = re.search(
+        r'<a [^>]*href="([^"]+)"><svg.*</svg>Back to the app', answer.body.decode()
+    )
+    assert back_link
+    link = unescape(back_link[1])
     return link, dict(parse_qsl(urlsplit(link).query, strict_parsing=True))
 
 
@@ -63,8 +65,8 @@ def review(person: Person, world: World) -> Answer:
 
 class TestSignIn:
     def test_signing_in_leads_back_to_consent(self, world: World) -> None:
-        visitor, asked = Person("boss@example.com"), path()
-        page = visitor.get(asked)
+        visitor, consent_path = Person("boss@example.com"), path()
+        page = visitor.get(consent_path)
         assert page.status == 200
         assert b"An app requests access" in page.body
         (next_path,) = re.findall(r'name="next" value="([^"]*)"', page.body.decode())
@@ -76,12 +78,12 @@ class TestSignIn:
         assert answer.status == 303
         consent = visitor.get(answer.headers["Location"])
         assert "“Claude” requests access" in consent.body.decode()
-        for each in (page, wrong, answer, consent):
-            assert each.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
-            assert "form-action" not in each.headers["Content-Security-Policy"]
-            assert "frame-ancestors 'none'" in each.headers["Content-Security-Policy"]
-            assert each.headers["X-Frame-Options"] == "DENY"
-            assert each.headers["Cache-Control"] == "no-store"
+        for response in (page, wrong, answer, consent):
+            assert response.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
+            assert "form-action" not in response.headers["Content-Security-Policy"]
+            assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
+            assert response.headers["X-Frame-Options"] == "DENY"
+            assert response.headers["Cache-Control"] == "no-store"
 
     def test_consent_with_another_account_begins_by_signing_out(self, world: World) -> None:
         boss = world.person("boss")
@@ -92,8 +94,8 @@ class TestSignIn:
         assert form
         answer = boss.post("/console/sign-out", {"next": form[1].replace("&amp;", "&")})
         assert answer.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
-        again = boss.get(answer.headers["Location"])
-        assert b"An app requests access" in again.body
+        sign_in_page = boss.get(answer.headers["Location"])
+        assert b"An app requests access" in sign_in_page.body
 
     @pytest.mark.parametrize(
         "next_path",
@@ -121,12 +123,12 @@ class TestSignIn:
         assert signed_out.headers["Location"] == "/console/sign-in?done=signed_out"
 
     def test_a_request_of_nearly_eight_kilobytes_survives_signing_in(self, world: World) -> None:
-        visitor, asked = Person("boss@example.com"), path(state="ü" * 1_200)
-        assert len(asked) > 7_000
-        assert visitor.get(asked).status == 200
-        answer = visitor.start_session(next=asked)
-        assert answer.headers["Location"] == asked
-        assert returned(allow(visitor, asked, world.here.slug))["state"] == "ü" * 1_200
+        visitor, consent_path = Person("boss@example.com"), path(state="ü" * 1_200)
+        assert len(consent_path) > 7_000
+        assert visitor.get(consent_path).status == 200
+        answer = visitor.start_session(next=consent_path)
+        assert answer.headers["Location"] == consent_path
+        assert returned(allow(visitor, consent_path, world.here.slug))["state"] == "ü" * 1_200
 
     def test_a_longer_request_is_refused(self, world: World) -> None:
         page = Person("boss@example.com").get(path(state="ü" * 1_400))
@@ -146,7 +148,7 @@ class TestPage:
         assert "a program on this computer" not in html
 
     @pytest.mark.parametrize(
-        ("uri", "shown", "warning"),
+        ("uri", "shown_name", "warning"),
         [
             ("http://127.0.0.1:3118/callback", "127.0.0.1", "a program on this computer"),
             ("http://localhost/callback", "localhost", "a program on this computer"),
@@ -154,38 +156,40 @@ class TestPage:
         ],
     )
     def test_page_warns_of_programs_on_the_device(
-        self, uri: str, shown: str, warning: str, world: World
+        self, uri: str, shown_name: str, warning: str, world: World
     ) -> None:
         metadata = {"client_name": "Tool", "redirect_uris": [uri]}
-        asked = path(client_id=registration.register(metadata)["client_id"], redirect_uri=uri)
+        consent_path = path(
+            client_id=registration.register(metadata)["client_id"], redirect_uri=uri
+        )
         boss = world.person("boss")
-        html = boss.get(asked).body.decode()
-        assert f"<code>{shown}</code>" in html
+        html = boss.get(consent_path).body.decode()
+        assert f"<code>{shown_name}</code>" in html
         assert warning in html
-        answer = allow(boss, asked, world.here.slug)
+        answer = allow(boss, consent_path, world.here.slug)
         assert answer.headers["Location"].startswith(f"{uri}?code=wsac_")
 
     def test_a_client_with_a_document_is_shown_by_its_host(
         self, net: Internet, world: World
     ) -> None:
         server = net.serve(DOCUMENT, document())
-        asked = path(client_id=DOCUMENT)
+        consent_path = path(client_id=DOCUMENT)
         visitor = Person("boss@example.com")
-        visitor.get(asked)
+        visitor.get(consent_path)
         assert server.requests == []
         visitor.start_session()
-        html = visitor.get(asked).body.decode()
+        html = visitor.get(consent_path).body.decode()
         assert "chat.example.com" in html
         assert "The app chose this name itself" not in html
-        code = returned(allow(visitor, asked, world.here.slug))["code"]
-        made = content(send_form("token", **exchange_form(code, client_id=DOCUMENT)))
-        assert made["token_type"] == "Bearer"
+        code = returned(allow(visitor, consent_path, world.here.slug))["code"]
+        tokens = content(send_form("token", **exchange_form(code, client_id=DOCUMENT)))
+        assert tokens["token_type"] == "Bearer"
         assert len(server.requests) == 1
 
     def test_hostile_names_are_shown_as_text(self, world: World) -> None:
         metadata = {"client_name": HOSTILE[:100], "redirect_uris": [REDIRECT_URI]}
-        asked = path(client_id=registration.register(metadata)["client_id"], state=HOSTILE)
-        answer = world.person("boss").get(asked)
+        consent_path = path(client_id=registration.register(metadata)["client_id"], state=HOSTILE)
+        answer = world.person("boss").get(consent_path)
         assert answer.status == 200
         assert b"<img" not in answer.body
         assert b"<script>alert" not in answer.body
@@ -216,22 +220,24 @@ class TestPage:
     def test_boxes_offer_what_the_client_asks_for(self, world: World) -> None:
         boss = world.person("boss")
         html = boss.get(path(scope="crm:read crm:write agents:write blog:read claudeai")).body
-        assert offered(html) == {"crm:read", "crm:write", "agents:write"}
+        assert offered_scopes(html) == {"crm:read", "crm:write", "agents:write"}
         assert ticked(html) == {"crm:read"}
         everything = boss.get(path(scope=None)).body
-        assert len(offered(everything)) == 16
-        assert ticked(everything) == {each for each in offered(everything) if ":read" in each}
+        assert len(offered_scopes(everything)) == 16
+        assert ticked(everything) == {
+            scope for scope in offered_scopes(everything) if ":read" in scope
+        }
         assert ticked(boss.get(path(scope="agents:write")).body) == set()
-        assert len(offered(boss.get(path(scope="*:read *:write")).body)) == 16
+        assert len(offered_scopes(boss.get(path(scope="*:read *:write")).body)) == 16
 
     def test_rights_that_the_app_has_already_are_ticked(self, world: World) -> None:
-        boss, asked = world.person("boss"), "crm:read crm:write products:write"
+        boss, asked_scopes = world.person("boss"), "crm:read crm:write products:write"
         code = returned(allow(boss, path(), world.here.slug, "crm:write"))["code"]
         send_form("token", **exchange_form(code))
-        assert ticked(boss.get(path(scope=asked)).body) == {"crm:read", "crm:write"}
-        assert ticked(world.person("manager").get(path(scope=asked)).body) == {"crm:read"}
+        assert ticked(boss.get(path(scope=asked_scopes)).body) == {"crm:read", "crm:write"}
+        assert ticked(world.person("manager").get(path(scope=asked_scopes)).body) == {"crm:read"}
         other = registration.register({"redirect_uris": [REDIRECT_URI], "client_name": "Other"})
-        page = boss.get(path(scope=asked, client_id=other["client_id"]))
+        page = boss.get(path(scope=asked_scopes, client_id=other["client_id"]))
         assert ticked(page.body) == {"crm:read"}
 
     def test_enter_denies(self, world: World) -> None:
@@ -243,16 +249,16 @@ class TestPage:
             assert 'name="decision" value="deny"' in first[0]
 
     def test_without_script_a_second_page_asks_again(self, world: World) -> None:
-        boss, before = world.person("boss"), len(all_rows())
+        boss, count_before = world.person("boss"), len(all_rows())
         page = review(boss, world)
         assert page.status == 200
-        assert len(all_rows()) == before
+        assert len(all_rows()) == count_before
         assert b"Nothing is allowed yet." in page.body
         assert b"Leads and clients: read" in page.body
         hidden = re.findall(
             r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.body.decode()
         )
-        fields = [each for each in hidden if each[0] in {"workspace", "scopes", "review"}]
+        fields = [field for field in hidden if field[0] in {"workspace", "scopes", "review"}]
         assert fields == [("workspace", world.here.slug), ("scopes", "crm:read")]
         got = returned(boss.post(path(), [*fields, ("decision", "allow")]))
         assert content(send_form("token", **exchange_form(got["code"])))["scope"] == "crm:read"
@@ -312,10 +318,10 @@ class TestDecision:
         assert {send_form("token", **exchange_form(code)).status for code in codes} == {200}
 
     def test_another_persons_workspace_cannot_be_chosen(self, world: World) -> None:
-        boss, before = world.person("boss"), len(all_rows())
+        boss, count_before = world.person("boss"), len(all_rows())
         answer = allow(boss, path(), world.there.slug)
         assert answer.status == 400
-        assert len(all_rows()) == before
+        assert len(all_rows()) == count_before
 
     @pytest.mark.parametrize("csrf", ["", "0" * 64])
     def test_a_form_of_another_site_is_refused(self, csrf: str, world: World) -> None:
@@ -335,8 +341,10 @@ class TestDecision:
     def test_the_query_of_a_registered_address_is_kept(self, world: World) -> None:
         uri = "https://client.example/callback?tenant=1"
         metadata = {"client_name": "Tool", "redirect_uris": [uri]}
-        asked = path(client_id=registration.register(metadata)["client_id"], redirect_uri=None)
-        got = returned(allow(world.person("boss"), asked, world.here.slug))
+        consent_path = path(
+            client_id=registration.register(metadata)["client_id"], redirect_uri=None
+        )
+        got = returned(allow(world.person("boss"), consent_path, world.here.slug))
         assert got["tenant"] == "1"
         assert "code" in got
 
@@ -379,14 +387,14 @@ class TestFaultyRequests:
         self, scope: str, world: World
     ) -> None:
         boss = world.person("boss")
-        shown = boss.get(path(scope=scope)).body.decode()
-        assert 'value="projects:read"' in shown
-        assert 'value="projects:write"' not in shown
+        page = boss.get(path(scope=scope)).body.decode()
+        assert 'value="projects:read"' in page
+        assert 'value="projects:write"' not in page
         got = returned(
             allow(boss, path(scope=scope), world.here.slug, "projects:read", "crm:write")
         )
-        made = content(send_form("token", **exchange_form(got["code"])))
-        assert made["scope"] == "projects:read"
+        tokens = content(send_form("token", **exchange_form(got["code"])))
+        assert tokens["scope"] == "projects:read"
 
     @pytest.mark.parametrize(
         ("changes", "error"),
@@ -450,7 +458,7 @@ class TestFaultyRequests:
         as_operator("create_workspace", owner="a@example.com", name="Blog")
         admin = Person("a@example.com")
         admin.start_session()
-        assert offered(admin.get(path(scope="blog:write")).body) == {"blog:write"}
+        assert offered_scopes(admin.get(path(scope="blog:write")).body) == {"blog:write"}
 
     def test_an_api_key_gives_no_access_to_the_page(self, world: World) -> None:
         boss = world.person("boss")

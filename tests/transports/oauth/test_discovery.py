@@ -22,8 +22,8 @@ def document(path: str) -> dict[str, Any]:
     answer = Api(None).call("GET", path)
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "application/json"
-    found: dict[str, Any] = json.loads(answer.body)
-    return found
+    metadata: dict[str, Any] = json.loads(answer.body)
+    return metadata
 
 
 def refused_call(authorization: str | None = None) -> Answer:
@@ -34,35 +34,37 @@ def refused_call(authorization: str | None = None) -> Answer:
 class TestMetadata:
     @pytest.mark.parametrize("path", [RESOURCE, f"{RESOURCE}/api/mcp"])
     def test_the_tool_server_names_its_authorization_server(self, path: str) -> None:
-        found = document(path)
-        assert found["resource"] == f"{BASE}/api/mcp"
-        assert found["authorization_servers"] == [BASE]
-        assert found["bearer_methods_supported"] == ["header"]
-        assert found["resource_name"] == SERVICE
-        assert Api(None).call("GET", urlsplit(found["resource_documentation"]).path).status == 200
+        metadata = document(path)
+        assert metadata["resource"] == f"{BASE}/api/mcp"
+        assert metadata["authorization_servers"] == [BASE]
+        assert metadata["bearer_methods_supported"] == ["header"]
+        assert metadata["resource_name"] == SERVICE
+        assert (
+            Api(None).call("GET", urlsplit(metadata["resource_documentation"]).path).status == 200
+        )
 
     def test_the_authorization_server_names_its_endpoints(self) -> None:
-        found = document(SERVER)
-        assert found["issuer"] == BASE
-        endpoints = {name: url for name, url in found.items() if name.endswith("_endpoint")}
+        metadata = document(SERVER)
+        assert metadata["issuer"] == BASE
+        endpoints = {name: url for name, url in metadata.items() if name.endswith("_endpoint")}
         assert endpoints == {
             "authorization_endpoint": f"{BASE}/oauth/authorize",
             "token_endpoint": f"{BASE}/oauth/token",
             "registration_endpoint": f"{BASE}/oauth/register",
             "revocation_endpoint": f"{BASE}/oauth/revoke",
         }
-        assert found["code_challenge_methods_supported"] == ["S256"]
-        assert found["grant_types_supported"] == ["authorization_code", "refresh_token"]
-        assert found["response_types_supported"] == ["code"]
-        assert found["response_modes_supported"] == ["query"]
+        assert metadata["code_challenge_methods_supported"] == ["S256"]
+        assert metadata["grant_types_supported"] == ["authorization_code", "refresh_token"]
+        assert metadata["response_types_supported"] == ["code"]
+        assert metadata["response_modes_supported"] == ["query"]
         signing = "endpoint_auth_signing_alg_values_supported"
-        assert found[f"revocation_{signing}"] == found[f"token_{signing}"] != []
+        assert metadata[f"revocation_{signing}"] == metadata[f"token_{signing}"] != []
         for endpoint in ("token", "revocation"):
-            methods = found[f"{endpoint}_endpoint_auth_methods_supported"]
+            methods = metadata[f"{endpoint}_endpoint_auth_methods_supported"]
             assert methods == ["none", "private_key_jwt"]
-        assert found["client_id_metadata_document_supported"] is True
-        assert found["authorization_response_iss_parameter_supported"] is True
-        assert Api(None).call("GET", urlsplit(found["service_documentation"]).path).status == 200
+        assert metadata["client_id_metadata_document_supported"] is True
+        assert metadata["authorization_response_iss_parameter_supported"] is True
+        assert Api(None).call("GET", urlsplit(metadata["service_documentation"]).path).status == 200
 
     def test_the_scopes_are_those_of_all_areas_but_the_blog(self) -> None:
         scopes = document(SERVER)["scopes_supported"]
@@ -85,11 +87,11 @@ class TestMetadata:
         host = {"Host": f"{name}:8000"}
         base = f"http://{name.lower()}:8000"
         for path in (RESOURCE, f"{RESOURCE}/api/mcp", SERVER):
-            found = json.loads(Api(None).call("GET", path, headers=host).body)
-            urls = [text for text in found.values() if str(text).startswith("http")]
+            metadata = json.loads(Api(None).call("GET", path, headers=host).body)
+            urls = [text for text in metadata.values() if str(text).startswith("http")]
             assert urls
             assert all(url.startswith(f"{base}/") or url == base for url in urls)
-            assert found.get("authorization_servers", [base]) == [base]
+            assert metadata.get("authorization_servers", [base]) == [base]
         challenge = Api(None).call("POST", "/api/mcp", b"{}", host).headers["WWW-Authenticate"]
         assert f'resource_metadata="{base}{RESOURCE}/api/mcp"' in challenge
 
@@ -114,12 +116,12 @@ class TestMetadata:
         os.environ["PUBLIC_URL"] = "https://a1.execute-api.eu-central-1.amazonaws.com/dev"
         reload_settings()
         assert document("/.well-known/openid-configuration") == document(SERVER)
-        found = document(SERVER)
-        assert found["issuer"].endswith("/dev")
+        metadata = document(SERVER)
+        assert metadata["issuer"].endswith("/dev")
         # The official TypeScript SDK refuses a document of OpenID Connect without these.
         needed = ("subject_types_supported", "id_token_signing_alg_values_supported")
-        assert [found[name] for name in needed] == [[], []]
-        assert found["jwks_uri"] == f"{found['issuer']}/.well-known/jwks.json"
+        assert [metadata[name] for name in needed] == [[], []]
+        assert metadata["jwks_uri"] == f"{metadata['issuer']}/.well-known/jwks.json"
         assert document("/.well-known/jwks.json") == {"keys": []}
 
     def test_the_metadata_follows_the_public_url(self, reload_settings: Callable[[], None]) -> None:

@@ -57,8 +57,8 @@ def test_the_sdk_connects_and_calls_tools_within_the_granted_scopes(
     assert failed.is_error
     assert "Connected apps" in failed.content[0].text
     assert app.asked == 1
-    before = app.storage.tokens
-    app.storage.tokens = before.model_copy(update={"access_token": "wsat_x"})
+    tokens_before = app.storage.tokens
+    app.storage.tokens = tokens_before.model_copy(update={"access_token": "wsat_x"})
     assert not app.call_tool("svc_list_sites").is_error
 
 
@@ -66,7 +66,7 @@ def test_the_sdk_asks_again_after_the_person_disconnected_it(server_url: str, wo
     boss = world.person("boss")
     app = SdkApp(server_url, REDIRECT_URI, browser(boss, world))
     app.call_tool("svc_list_products")
-    *_, made = connections.live(world.here.workspace_id)
-    boss.post(f"{world.here.path}/apps/{made.id}/disconnect")
+    *_, connection = connections.live(world.here.workspace_id)
+    boss.post(f"{world.here.path}/apps/{connection.id}/disconnect")
     assert not app.call_tool("svc_list_products").is_error
     assert app.asked == 2

@@ -55,30 +55,30 @@ class TestTokens:
             "no-cache",
         )
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
-        made = content(answer)
-        assert made.pop("access_token").startswith(tokens.ACCESS_PREFIX)
-        assert made.pop("refresh_token").startswith(tokens.REFRESH_PREFIX)
-        assert made == {
+        token_pair = content(answer)
+        assert token_pair.pop("access_token").startswith(tokens.ACCESS_PREFIX)
+        assert token_pair.pop("refresh_token").startswith(tokens.REFRESH_PREFIX)
+        assert token_pair == {
             "token_type": "Bearer",
             "expires_in": 3600,
             "scope": "projects:read crm:read crm:write",
         }
 
     def test_tokens_are_refreshed_and_narrowed(self, owner: Owner) -> None:
-        made = connected(owner)
-        answer = refresh(made["refresh_token"], scope="crm:read unknown")
+        tokens = connected(owner)
+        answer = refresh(tokens["refresh_token"], scope="crm:read unknown")
         assert content(answer)["scope"] == "crm:read"
         assert works(content(answer)["access_token"])
-        after = refresh(content(answer)["refresh_token"], resource=f"{BASE}/api/mcp")
-        assert content(after)["scope"] == "projects:read crm:read crm:write"
+        refreshed = refresh(content(answer)["refresh_token"], resource=f"{BASE}/api/mcp")
+        assert content(refreshed)["scope"] == "projects:read crm:read crm:write"
 
     def test_a_second_use_of_a_code_ends_what_the_first_gave(self, owner: Owner) -> None:
         form = exchange_form(code_of(owner))
-        made = content(send_form("token", **form))
-        assert works(made["access_token"])
+        tokens = content(send_form("token", **form))
+        assert works(tokens["access_token"])
         answer = send_form("token", **form)
         assert (answer.status, error_of(answer)) == (400, "invalid_grant")
-        assert not works(made["access_token"])
+        assert not works(tokens["access_token"])
 
     def test_a_code_lives_for_a_minute(self, owner: Owner, time: Time) -> None:
         code = code_of(owner)
@@ -186,10 +186,10 @@ class TestAssertions:
     ) -> None:
         form = self.form(owner, client_assertion=assertion(audience))
         del form["client_id"]  # The assertion names it, too.
-        made = content(send_form("token", **form))
-        assert works(made["access_token"])
-        again = {"client_assertion_type": BEARER, "client_assertion": assertion(audience)}
-        assert refresh(made["refresh_token"], client_id=DOCUMENT, **again).status == 200
+        tokens = content(send_form("token", **form))
+        assert works(tokens["access_token"])
+        second_proof = {"client_assertion_type": BEARER, "client_assertion": assertion(audience)}
+        assert refresh(tokens["refresh_token"], client_id=DOCUMENT, **second_proof).status == 200
 
     @pytest.mark.parametrize(
         "changes",
@@ -236,12 +236,12 @@ def assertion(audience: str) -> str:
 class TestRevocation:
     @pytest.mark.parametrize("name", ["access_token", "refresh_token"])
     def test_either_token_ends_the_connection(self, name: str, owner: Owner) -> None:
-        made = connected(owner)
-        answer = send_form("revoke", token=made[name], client_id=CLIENT, token_type_hint="x")
+        tokens = connected(owner)
+        answer = send_form("revoke", token=tokens[name], client_id=CLIENT, token_type_hint="x")
         assert answer.status == 200
-        assert not works(made["access_token"])
-        assert error_of(refresh(made["refresh_token"])) == "invalid_grant"
-        assert send_form("revoke", token=made[name], client_id=CLIENT).status == 200
+        assert not works(tokens["access_token"])
+        assert error_of(refresh(tokens["refresh_token"])) == "invalid_grant"
+        assert send_form("revoke", token=tokens[name], client_id=CLIENT).status == 200
 
     def test_an_unknown_token_is_no_error(self, owner: Owner) -> None:
         for token in ("x", forged("01" * 13, tokens.ACCESS_PREFIX)):
@@ -252,11 +252,11 @@ class TestRevocation:
         assert error_of(send_form("revoke", token="x")) == "invalid_client"
 
     def test_another_client_cannot_revoke_a_token(self, owner: Owner) -> None:
-        made = connected(owner)
+        tokens = connected(owner)
         other = content(register({"redirect_uris": [REDIRECT_URI], "client_name": "Other"}))
-        answer = send_form("revoke", token=made["access_token"], client_id=other["client_id"])
+        answer = send_form("revoke", token=tokens["access_token"], client_id=other["client_id"])
         assert error_of(answer) == "invalid_grant"
-        assert works(made["access_token"])
+        assert works(tokens["access_token"])
 
 
 def register(metadata: Any, **headers: str) -> Answer:

@@ -34,10 +34,10 @@ def test_any_page_may_load_the_script_and_caches_may_store_it(name: str) -> None
 @every_script
 def test_a_cached_script_is_304(name: str) -> None:
     tag = Api(None).call("GET", f"/{name}.js").headers["ETag"]
-    again = Api(None).call("GET", f"/{name}.js", headers={"If-None-Match": f"W/{tag}"})
-    assert (again.status, again.body) == (304, b"")
-    assert again.headers["Access-Control-Allow-Origin"] == "*"
-    assert again.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    revalidated = Api(None).call("GET", f"/{name}.js", headers={"If-None-Match": f"W/{tag}"})
+    assert (revalidated.status, revalidated.body) == (304, b"")
+    assert revalidated.headers["Access-Control-Allow-Origin"] == "*"
+    assert revalidated.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
 
 
 @every_script

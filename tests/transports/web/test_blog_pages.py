@@ -80,8 +80,8 @@ class TestPost:
         answer = get("/blog/bread")
         assert answer.headers["Cache-Control"] == "public, max-age=60"
         assert answer.headers["Vary"] == "Accept-Language, Accept-Encoding"
-        again = get("/blog/bread", if_none_match=answer.headers["ETag"])
-        assert (again.status, again.body) == (304, b"")
+        revalidated = get("/blog/bread", if_none_match=answer.headers["ETag"])
+        assert (revalidated.status, revalidated.body) == (304, b"")
         head = get("/blog/bread", "HEAD")
         assert (head.status, head.headers["ETag"]) == (200, answer.headers["ETag"])
         policy = answer.headers["Content-Security-Policy"]
@@ -147,9 +147,9 @@ class TestIndex:
         file = api.post("/api/files/upload", {"name": "a.jpg", "content": content})["file"]
         body = {"title": "Bread", "status": "published", "coverImage": file["url"]}
         cover = api.post("/api/admin/blog/create", body)["post"]["coverImage"]
-        (found,) = re.findall('<img src="([^"]+)" srcset="([^"]+)" sizes', page("/blog"))
-        small, large = found[1].split(", ")
-        assert found[0] == cover
+        (image,) = re.findall('<img src="([^"]+)" srcset="([^"]+)" sizes', page("/blog"))
+        small, large = image[1].split(", ")
+        assert image[0] == cover
         assert large == f"{cover} 800w"
         assert re.fullmatch(r"http.*/files/.*/thumbnail/a\.jpg 400w", small)
         html = page("/blog/bread")
@@ -163,18 +163,18 @@ class TestIndex:
         url = 'https://images.example.com/a.png?x=1&y="<b>'
         body = {"title": "Bread", "status": "published", "coverImage": url}
         api.post("/api/admin/blog/create", body)
-        shown = "https://images.example.com/a.png?x=1&amp;y=&#34;&lt;b&gt;"
-        assert f'<img src="{shown}" alt="" decoding="async"' in page("/blog")
+        original_url = "https://images.example.com/a.png?x=1&amp;y=&#34;&lt;b&gt;"
+        assert f'<img src="{original_url}" alt="" decoding="async"' in page("/blog")
         answer = get("/blog/bread")
         html = answer.body.decode()
-        assert f'<meta property="og:image" content="{shown}">' in html
+        assert f'<meta property="og:image" content="{original_url}">' in html
         assert "og:image:width" not in html
         assert '<meta name="twitter:card" content="summary_large_image">' in html
-        assert f'<img class="cover" src="{shown}" alt="" fetchpriority="high"' in html
+        assert f'<img class="cover" src="{original_url}" alt="" fetchpriority="high"' in html
         assert 'referrerpolicy="no-referrer"' in html
         assert "img-src 'self' https: data:" in answer.headers["Content-Security-Policy"]
-        (listed,) = Api(None).get("/api/blog/list")["posts"]
-        assert listed["coverImage"] == url
+        (listed_post,) = Api(None).get("/api/blog/list")["posts"]
+        assert listed_post["coverImage"] == url
 
     @pytest.mark.parametrize("number", ["0", "-1", "x", "1e3", "99999999999", "٣"])
     def test_an_invalid_page_number_is_not_found(self, number: str, database: None) -> None:
@@ -194,8 +194,8 @@ class TestFeeds:
         assert item.findtext("pubDate") == "Fri, 15 Jan 2027 12:00:00 +0000"
         assert channel.findtext("title") == "Workspace Automation API: Блог"
         assert get("/blog/rss.xml", if_none_match=answer.headers["ETag"]).status == 200
-        again = {"accept_language": "ru", "if_none_match": answer.headers["ETag"]}
-        assert get("/blog/rss.xml", **again).status == 304
+        headers = {"accept_language": "ru", "if_none_match": answer.headers["ETag"]}
+        assert get("/blog/rss.xml", **headers).status == 304
 
     def test_characters_that_xml_cannot_contain_are_left_out(self, publish: Any) -> None:
         publish("Odd", content="a\x0bb\x00c \ufffe")
@@ -206,8 +206,8 @@ class TestFeeds:
         publish("Two")
         create_post(title="Draft")
         root = ET.fromstring(get("/sitemap.xml").body)  # noqa: S314  generated here
-        found = [url[0].text for url in root]
-        assert found == [f"{BASE}/blog", f"{BASE}/blog/two", f"{BASE}/blog/one"]
+        urls = [url[0].text for url in root]
+        assert urls == [f"{BASE}/blog", f"{BASE}/blog/two", f"{BASE}/blog/one"]
         assert f"Sitemap: {BASE}/sitemap.xml" in get("/robots.txt").body.decode()
 
 

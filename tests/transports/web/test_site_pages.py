@@ -101,8 +101,8 @@ def test_a_home_page_ends_with_a_slash_and_other_pages_do_not(bakery: Things) ->
 
 def test_an_empty_page_shows_a_message(api: Api, things: Things) -> None:
     assert "This page is not ready yet" in get("/s/bakery").body.decode()
-    made = api.post("/api/projects/create", {"title": "Empty"})["project"]
-    assert "This page is not ready yet" in get(f"/s/{made['slug']}").body.decode()
+    site = api.post("/api/projects/create", {"title": "Empty"})["project"]
+    assert "This page is not ready yet" in get(f"/s/{site['slug']}").body.decode()
 
 
 class TestNotFoundPage:
@@ -110,9 +110,9 @@ class TestNotFoundPage:
         self, api: Api, bakery: Things
     ) -> None:
         page = {"projectId": bakery.site, "title": "Lost?", "slug": "404"}
-        made = api.post("/api/pages/create", page)["page"]["id"]
+        page_id = api.post("/api/pages/create", page)["page"]["id"]
         assert "На главную" in get("/s/bakery/none", accept_language="ru").body.decode()
-        api.post("/api/pages/save-html", {"id": made, "html": "<h1>Lost?</h1>"})
+        api.post("/api/pages/save-html", {"id": page_id, "html": "<h1>Lost?</h1>"})
         for path in ("none", "404"):
             answer = get(f"/s/bakery/{path}")
             assert answer.status == 404
@@ -163,9 +163,9 @@ class TestFilesForSearchEngines:
     def test_the_sitemap_has_the_pages_with_html(self, api: Api, bakery: Things) -> None:
         for slug in ("404", "empty"):
             page = {"projectId": bakery.site, "title": slug, "slug": slug}
-            made = api.post("/api/pages/create", page)["page"]["id"]
+            page_id = api.post("/api/pages/create", page)["page"]["id"]
             if slug == "404":
-                api.post("/api/pages/save-html", {"id": made, "html": "<h1>Lost?</h1>"})
+                api.post("/api/pages/save-html", {"id": page_id, "html": "<h1>Lost?</h1>"})
         answer = get("/s/bakery/sitemap.xml")
         assert answer.headers["Content-Type"] == "application/xml; charset=utf-8"
         base = "http://127.0.0.1:8000/s/bakery"

@@ -120,7 +120,7 @@ def test_money_dates_and_times_have_the_local_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("zone", "month", "shown"),
+    ("zone", "month", "offset"),
     [
         ("UTC", 1, "UTC"),
         ("Europe/Moscow", 1, "UTC+3"),
@@ -130,9 +130,9 @@ def test_money_dates_and_times_have_the_local_format() -> None:
         ("America/St_Johns", 1, "UTC\u22123:30"),
     ],
 )
-def test_an_offset_is_that_of_the_moment_in_its_zone(zone: str, month: int, shown: str) -> None:
+def test_an_offset_is_that_of_the_moment_in_its_zone(zone: str, month: int, offset: str) -> None:
     moment = datetime(2026, month, 15, 12, tzinfo=UTC)
-    assert texts.zone(texts.offset(moment, zone)) == shown
+    assert texts.zone(texts.offset(moment, zone)) == offset
 
 
 @pytest.mark.parametrize(

@@ -79,12 +79,12 @@ def test_links_to_the_hosts_of_prompt_passages_sites_and_service_are_kept(
     api.post(f"/api/agents/{bot.id}/knowledge", {"title": "Delivery", "text": text})
     time.pass_by(seconds=10)
     run_jobs()
-    said = (
+    reply = (
         "[a](https://prices.example/x) https://rye.example/shop https://delivery.example/a "
         f"{settings().public_url}/s/bakery"
     )
-    script(f"{said} https://x.example", END)
-    assert ask(bot, "Delivery of bread?").text == f"{said} [link removed]"
+    script(f"{reply} https://x.example", END)
+    assert ask(bot, "Delivery of bread?").text == f"{reply} [link removed]"
     assert "delivery.example" not in ask(bot, "Hello").text
 
 
@@ -110,8 +110,8 @@ def test_text_before_a_possible_link_is_sent_while_the_model_still_writes(
     assert model.waiting.wait(10)
     assert list(read_events(b"".join(events)))[-1]["content"] == "Our prices are here: "
     goes_on.set()
-    *_, last, done = read_events(b"".join(body))
-    assert (last["content"], done["type"]) == ("prices", "done")
+    *_, last, done_event = read_events(b"".join(body))
+    assert (last["content"], done_event["type"]) == ("prices", "done")
 
 
 @pytest.mark.parametrize("end", ["end", "failure"])
@@ -126,7 +126,7 @@ def test_the_owner_pays_for_what_the_model_has_written(
     assert reply.text == "See [link removed]."
     output = count_tokens(f"See {address}.") if end == "failure" else 300
     available, reserved = bot.money
-    least = cost(Prices(IN, OUT), TokenUsage(10 if end == "end" else 0, output))
+    min_charge = cost(Prices(IN, OUT), TokenUsage(10 if end == "end" else 0, output))
     assert reserved == 0
-    assert RICH - available >= least
+    assert RICH - available >= min_charge
     assert len(model.asked) == 1

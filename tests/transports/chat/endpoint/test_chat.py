@@ -38,8 +38,8 @@ pytestmark = pytest.mark.usefixtures("database")
 @pytest.fixture
 def unscaled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make limits count as in production."""
-    chosen = replace(limits.settings(), rate_limit_scale=1)
-    monkeypatch.setattr(limits, "settings", lambda: chosen)
+    chat_limits = replace(limits.settings(), rate_limit_scale=1)
+    monkeypatch.setattr(limits, "settings", lambda: chat_limits)
 
 
 class TestStream:
@@ -73,7 +73,7 @@ class TestStream:
             answer_to(replace(request, body=b" " * 200_000)),
             answer_to(request_to("nobody", "Hi")),
         ]
-        assert [each.status for each in answers] == [204, 200, 405, 400, 415, 413, 404]
+        assert [answer.status for answer in answers] == [204, 200, 405, 400, 415, 413, 404]
         for answer in answers:
             answer.close()
             assert answer.headers["Access-Control-Allow-Origin"] == "*"
@@ -182,13 +182,13 @@ class TestChecks:
 
     def test_a_bot_whose_owner_is_disabled_is_unknown_and_charges_nothing(self, bot: Bot) -> None:
         first = ask(bot, "Hi")
-        before, unknown = bot.money, ask("nobody", "Hi").answer
+        balance_before, unknown = bot.money, ask("nobody", "Hi").answer
         as_operator("disable_account", email=accounts.get(bot.account_id).email)
         replies = [ask(bot, "Hi"), ask(bot, "Hi", sessionId=first.session)]
         for reply in replies:
             assert reply.status == 404
             assert reply.answer.data["message"] == unknown.data["message"]
-        assert bot.money == before
+        assert bot.money == balance_before
         event = {"agentId": bot.id, "visitId": "visit-1", "stage": "opened"}
         assert Api(None).refused("POST", "/api/public/widget-event", event).status == 404
         assert Api(None).refused("GET", f"/api/public/agents/{bot.id}").status == 404
@@ -208,9 +208,9 @@ class TestChecks:
         bot.change(is_private=True)
         codes = [ask(bot, "Hi", apiKey="x").status for _ in range(60)]
         assert set(codes) == {403}
-        refused = ask(bot, "Hi", apiKey="x").answer
-        assert (refused.status, refused.data["code"]) == (429, "rate_limited")
-        assert int(refused.headers["Retry-After"]) <= 60
+        refusal = ask(bot, "Hi", apiKey="x").answer
+        assert (refusal.status, refusal.data["code"]) == (429, "rate_limited")
+        assert int(refusal.headers["Retry-After"]) <= 60
         assert ask(bot, "Hi", apiKey="x", ip="203.0.113.8").status == 403
         time.pass_by(minutes=1)
         assert ask(bot, "Hi", apiKey="x").status == 403
@@ -238,7 +238,7 @@ class TestChecks:
             ask(bot, "word " * 400, key="k", apiKey=key),
             ask(bot, "word", key="k", apiKey=key),
         ]
-        assert [each.answer.data["code"] for each in refusals] == [
+        assert [refusal.answer.data["code"] for refusal in refusals] == [
             "forbidden",
             "not_found",
             "validation_error",
@@ -251,8 +251,8 @@ class TestChecks:
         bot.change(is_private=True)
         key, others = new_key(bot), new_key(other)
         for wrong in (None, "", "svc_bot_x", others, key[:-1] + "?"):
-            refused = ask(bot, "Hi", apiKey=wrong).answer
-            assert (refused.status, refused.data["code"]) == (403, "forbidden")
+            refusal = ask(bot, "Hi", apiKey=wrong).answer
+            assert (refusal.status, refusal.data["code"]) == (403, "forbidden")
         assert ask(bot, "Hi", apiKey=key).status == 200
         assert ask(other, "Hi", apiKey=others).status == 200
 
@@ -267,18 +267,18 @@ class TestChecks:
     ) -> None:
         session = ask(bot, "Hi").session
         for other in (new_bot(owner), new_bot(new_owner())):
-            refused = ask(other, "Hi", sessionId=session).answer
+            refusal = ask(other, "Hi", sessionId=session).answer
             unknown = ask(other, "Hi", sessionId="nonsense").answer
-            assert (refused.status, unknown.status) == (404, 404)
-            assert refused.data["message"] == unknown.data["message"]
+            assert (refusal.status, unknown.status) == (404, 404)
+            assert refusal.data["message"] == unknown.data["message"]
 
     def test_a_message_that_does_not_fit_the_model_is_too_long(
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         small = llm.resolve("demo")._replace(context_tokens=400)
         monkeypatch.setattr(llm, "resolve", lambda _: small)
-        refused = ask(bot, "word " * 400).answer
-        assert (refused.status, refused.data["code"]) == (400, "message_too_long")
+        refusal = ask(bot, "word " * 400).answer
+        assert (refusal.status, refusal.data["code"]) == (400, "message_too_long")
         assert ask(bot, "word").status == 200
 
     def test_a_model_without_a_provider_is_503(
@@ -288,8 +288,8 @@ class TestChecks:
             raise NotConfiguredError("Bots are switched off.")
 
         monkeypatch.setattr(llm, "resolve", refuse)
-        refused = ask(bot, "Hi").answer
-        assert (refused.status, refused.data["code"]) == (503, "not_configured")
+        refusal = ask(bot, "Hi").answer
+        assert (refusal.status, refusal.data["code"]) == (503, "not_configured")
         assert bot.kinds == ["topup"]
 
     def test_a_session_has_one_stream_at_a_time(self, bot: Bot, script: Script) -> None:
@@ -298,9 +298,9 @@ class TestChecks:
         script("Well", go_on, ProviderUsage(1, 1))
         first = iter(answer_to(request_to(bot.id, "One", sessionId=session)).body)
         next(first)
-        refused = ask(bot, "Two", sessionId=session).answer
-        assert (refused.status, refused.data["code"]) == (409, "session_busy")
-        assert refused.headers["Retry-After"] == "2"
+        refusal = ask(bot, "Two", sessionId=session).answer
+        assert (refusal.status, refusal.data["code"]) == (409, "session_busy")
+        assert refusal.headers["Retry-After"] == "2"
         go_on.set()
         list(first)
         script("Fine", ProviderUsage(1, 1))
@@ -330,9 +330,9 @@ class TestChecks:
 class TestBehindTheEdge:
     @pytest.fixture(autouse=True)
     def _edge(self, monkeypatch: pytest.MonkeyPatch, unscaled: None) -> None:
-        chosen = replace(chat.settings(), edge_secret="secret", rate_limit_scale=1)
+        chat_settings = replace(chat.settings(), edge_secret="secret", rate_limit_scale=1)
         for module in (chat, open_streams):
-            monkeypatch.setattr(module, "settings", lambda: chosen)
+            monkeypatch.setattr(module, "settings", lambda: chat_settings)
 
     def test_a_visitor_has_at_most_ten_streams(self, bot: Bot, script: Script) -> None:
         script("Yes.", ProviderUsage(1, 1))
@@ -340,8 +340,8 @@ class TestBehindTheEdge:
         assert ask(bot, "Hi", sessionId="nonsense").status == 404  # nor is a refused one
         streams = [answer_to(request_to(bot.id, "Hi")) for _ in range(10)]
         assert {stream.status for stream in streams} == {200}
-        refused = ask(bot, "Hi").answer
-        assert (refused.status, refused.data["code"]) == (429, "rate_limited")
+        refusal = ask(bot, "Hi").answer
+        assert (refusal.status, refusal.data["code"]) == (429, "rate_limited")
         assert ask(bot, "Hi", ip="203.0.113.8").status == 200
         for stream in streams:
             stream.close()

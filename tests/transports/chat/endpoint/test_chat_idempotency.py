@@ -25,10 +25,10 @@ class TestIdempotency:
         self, bot: Bot, priced: None, script: Script
     ) -> None:
         model = script("Rye ", "bread.", ProviderUsage(10, 4))
-        reply, again = ask(bot, "Hi", key="a"), ask(bot, "Hi", key="a")
+        reply, repeated = ask(bot, "Hi", key="a"), ask(bot, "Hi", key="a")
         assert len(model.asked) == 1
-        assert (again.text, again.usage) == (reply.text, reply.usage)
-        assert [event["type"] for event in again.events] == ["start", "chunk", "done"]
+        assert (repeated.text, repeated.usage) == (reply.text, reply.usage)
+        assert [event["type"] for event in repeated.events] == ["start", "chunk", "done"]
         assert bot.kinds == ["topup", "reserve", "settle"]
 
     def test_strangers_with_one_ip_and_the_same_key_share_no_session(
@@ -70,19 +70,19 @@ class TestIdempotency:
     ) -> None:
         model = script("Rye.", ProviderUsage(10, 4))
         session = ask(bot, "Hi").session
-        reply, again = (ask(bot, "Hi", key="a", sessionId=session) for _ in range(2))
-        assert reply.session == again.session == session
+        reply, repeated = (ask(bot, "Hi", key="a", sessionId=session) for _ in range(2))
+        assert reply.session == repeated.session == session
         bot.change(is_private=True)
         key = new_key(bot)
-        reply, again = (ask(bot, "Hi", key="b", apiKey=key) for _ in range(2))
-        assert reply.session == again.session != session
-        ask(bot, "And?", sessionId=again.session, apiKey=key)
+        reply, repeated = (ask(bot, "Hi", key="b", apiKey=key) for _ in range(2))
+        assert reply.session == repeated.session != session
+        ask(bot, "And?", sessionId=repeated.session, apiKey=key)
         assert [text for _, text in model.dialogs[-1][1:]] == ["Hi", "Rye.", "And?"]
 
     def test_another_message_under_the_same_key_is_409(self, bot: Bot) -> None:
         ask(bot, "Hi", key="a")
-        refused = ask(bot, "Bye", key="a").answer
-        assert (refused.status, refused.data["code"]) == (409, "idempotency_mismatch")
+        refusal = ask(bot, "Bye", key="a").answer
+        assert (refusal.status, refusal.data["code"]) == (409, "idempotency_mismatch")
 
     def test_visitors_sessions_and_bots_have_separate_keys(self, bot: Bot, script: Script) -> None:
         model = script("Yes.", ProviderUsage(1, 1))
@@ -96,8 +96,8 @@ class TestIdempotency:
         go_on = Event()
         script(go_on, "Yes.", ProviderUsage(1, 1))
         first = answer_to(request_to(bot.id, "Hi", key="a"))
-        refused = ask(bot, "Hi", key="a").answer
-        assert (refused.status, refused.data["code"]) == (409, "in_progress")
+        refusal = ask(bot, "Hi", key="a").answer
+        assert (refusal.status, refusal.data["code"]) == (409, "in_progress")
         go_on.set()
         first.whole_body()
         assert ask(bot, "Hi", key="a").text == "Yes."
@@ -117,9 +117,9 @@ class TestIdempotency:
         self, bot: Bot, script: Script, priced: None
     ) -> None:
         script("Half", ModelError("unavailable", "x"))
-        reply, again = ask(bot, "Hi", key="a"), ask(bot, "Hi", key="a")
-        assert again.text == reply.text == "Half"
-        assert again.events[-1] == reply.events[-1]
+        reply, repeated = ask(bot, "Hi", key="a"), ask(bot, "Hi", key="a")
+        assert repeated.text == reply.text == "Half"
+        assert repeated.events[-1] == reply.events[-1]
         assert bot.kinds == ["topup", "reserve", "settle"]
 
     def test_a_crashed_call_blocks_its_key_for_ten_minutes(

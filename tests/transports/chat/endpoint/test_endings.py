@@ -144,8 +144,8 @@ class TestEmptyAnswers:
         self, server: OpenAiApi, bot: Bot
     ) -> None:
         server.answers = [openai_api.chunked(EMPTY["length"])]
-        first, again = (ask(bot, "Rye?", key="k").events[-1] for _ in range(2))
-        assert again == first
+        first, repeated = (ask(bot, "Rye?", key="k").events[-1] for _ in range(2))
+        assert repeated == first
         assert bot.kinds == ["topup", "reserve", "empty"]
 
     def test_a_settlement_by_the_job_is_that_of_an_empty_answer(
@@ -172,16 +172,16 @@ class TestCutAnswers:
     ) -> None:
         server.answers = [openai_api.chunked(send("length", VISIBLE))]
         for _ in range(2):  # the second is a replay
-            done = ask(bot, "Rye?", key="k").events[-1]
-            assert (done["type"], done["truncated"]) == ("done", True)
+            done_event = ask(bot, "Rye?", key="k").events[-1]
+            assert (done_event["type"], done_event["truncated"]) == ("done", True)
         answer = transcript(api, bot)[-1]
         assert (answer["status"], answer["reason"]) == ("partial", "truncated")
         assert bot.kinds == ["topup", "reserve", "settle"]
 
     def test_a_whole_answer_is_not_truncated(self, server: OpenAiApi, bot: Bot, api: Api) -> None:
         server.answers = [openai_api.chunked(send("stop", VISIBLE))]
-        done = ask(bot, "Rye?").events[-1]
-        assert (done["type"], "truncated" in done) == ("done", False)
+        done_event = ask(bot, "Rye?").events[-1]
+        assert (done_event["type"], "truncated" in done_event) == ("done", False)
         assert transcript(api, bot)[-1]["reason"] is None
 
     @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ class TestUsage:
         events = [
             event({**piece(text), "usage": usage(*first)["usage"]}),
             event(piece(None, "stop")),
-            *(event(usage(*each)) for each in others),
+            *(event(usage(*counts)) for counts in others),
             event(DONE),
         ]
         server.answers = [openai_api.chunked(*events)]
@@ -339,9 +339,9 @@ class TestOddStreams:
     def test_a_model_may_be_silent_before_its_first_event(
         self, server: OpenAiApi, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def answer(wire: openai_api.Wire, asked: openai_api.ReceivedRequest) -> None:
+        def answer(wire: openai_api.Wire, request: openai_api.ReceivedRequest) -> None:
             wire.wait_for_hang_up(0.3)
-            openai_api.saying(VISIBLE)(wire, asked)
+            openai_api.saying(VISIBLE)(wire, request)
 
         server.answers = [answer]
         use(OpenAiModel(server.url, lambda: "", read_seconds=0.1), monkeypatch)
@@ -357,19 +357,19 @@ class TestRefusals:
     def test_a_spoiled_call_takes_the_tools_from_no_bot(
         self, model_takes_tools: None, server: OpenAiApi, bot: Bot
     ) -> None:
-        said = "Tool choice is none, but model called a tool"
-        server.answers = [refusal(said, code="tool_use_failed"), openai_api.saying(VISIBLE)]
+        reason = "Tool choice is none, but model called a tool"
+        server.answers = [refusal(reason, code="tool_use_failed"), openai_api.saying(VISIBLE)]
         assert ask(bot, "Rye?").text == VISIBLE
         assert ask(bot, "Rye?").text == VISIBLE
-        assert all("tools" in asked.body for asked in server.asked)
+        assert all("tools" in request.body for request in server.asked)
 
     def test_an_organization_that_may_not_stream_is_answered_in_one_piece(
         self, server: OpenAiApi, bot: Bot
     ) -> None:
-        said = "Your organization must be verified to stream this model."
+        reason = "Your organization must be verified to stream this model."
         message = {"role": "assistant", "content": VISIBLE}
         server.answers = [
-            refusal(said, code="unsupported_value", param="stream"),
+            refusal(reason, code="unsupported_value", param="stream"),
             openai_api.whole({**usage(11, 7), "choices": [{"message": message}]}),
         ]
         reply = ask(bot, "Rye?")
@@ -380,10 +380,10 @@ class TestRefusals:
         self, model_takes_tools: None, server: OpenAiApi, bot: Bot
     ) -> None:
         bot.change(capabilities=list(CAPABILITIES))
-        refused = refusal("x does not support tools", code=None, param=None)
-        server.answers = [refused, openai_api.saying(VISIBLE)]
+        rejection = refusal("x does not support tools", code=None, param=None)
+        server.answers = [rejection, openai_api.saying(VISIBLE)]
         assert ask(bot, "Rye?", features=["actions"]).text == VISIBLE
-        first, second = (asked.body for asked in server.asked)
+        first, second = (request.body for request in server.asked)
         assert "tools" in first
         assert "propose" in first["messages"][0]["content"]
         assert "tools" not in second
@@ -397,19 +397,19 @@ class TestRefusals:
         for number in range(4):
             session = ask(bot, f"question {number}", sessionId=session).session
         server.asked.clear()
-        refused = refusal("too long", code="context_length_exceeded", param="messages")
-        server.answers = [refused, openai_api.saying("b")]
+        rejection = refusal("too long", code="context_length_exceeded", param="messages")
+        server.answers = [rejection, openai_api.saying("b")]
         assert ask(bot, "question 4", sessionId=session).text == "b"
-        before, after = (asked.body["messages"] for asked in server.asked)
-        assert len(before) == 10
-        assert after == [before[0], *before[5:]]
+        full_messages, cut_messages = (request.body["messages"] for request in server.asked)
+        assert len(full_messages) == 10
+        assert cut_messages == [full_messages[0], *full_messages[5:]]
 
     def test_the_context_that_a_server_reports_is_remembered_for_ten_minutes(
         self, server: OpenAiApi, bot: Bot, time: Time
     ) -> None:
         spec = llm.resolve("x")
-        refused = refusal("This model's maximum context length is 9000 tokens.")
-        server.answers = [refused, openai_api.saying(VISIBLE)]
+        rejection = refusal("This model's maximum context length is 9000 tokens.")
+        server.answers = [rejection, openai_api.saying(VISIBLE)]
         assert ask(bot, "Rye?").text == VISIBLE
         assert observed_limits.context_tokens(spec.provider_id) == 9_000
         time.pass_by(minutes=10, seconds=1)
@@ -450,7 +450,7 @@ class TestRefusals:
         server.answers = [refusal(message, **about), openai_api.saying(VISIBLE)]
         assert ask(bot, "Rye?").events[-1]["code"] == "provider_failed"
         assert ask(bot, "Rye?").text == VISIBLE
-        assert all("tools" in asked.body for asked in server.asked)
+        assert all("tools" in request.body for request in server.asked)
 
     def test_an_error_after_reasoning_is_tried_again_and_costs_nothing(
         self, server: OpenAiApi, bot: Bot
@@ -514,26 +514,26 @@ FRAMES = [
 ]
 
 
-def check(reply: ChatReply, bot: Bot, before: tuple[int, int]) -> None:
+def check(reply: ChatReply, bot: Bot, money_before: tuple[int, int]) -> None:
     """Check that a ``done`` follows text or an action, and that the charge is what was reported."""
-    money, entries = before
+    money, entries = money_before
     *_, last = reply.events
-    shown = [each for each in reply.events if each["type"] == "action"]
+    action_events = [event for event in reply.events if event["type"] == "action"]
     kinds = bot.kinds[entries:]
     used = last.get("usage")
     paid = money - bot.money[0]
     assert bot.money[1] == 0
     if last["type"] == "done":
-        assert is_visible(reply.text) or shown
+        assert is_visible(reply.text) or action_events
         assert kinds == ["reserve", "settle"]
         assert 4 * used["outputTokens"] >= count_tokens(reply.text)
     else:
         assert last["error"] == ERRORS[last["code"]]
         assert (last["code"] == "empty_answer") >= (used is not None)
     if used:
-        held = max(each.held for each in ledger.entries(bot.account_id)[:2])
+        max_held = max(ledger_entry.held for ledger_entry in ledger.entries(bot.account_id)[:2])
         price = cost(PRICES, TokenUsage(used["inputTokens"], used["outputTokens"]))
-        assert paid == min(price, held)
+        assert paid == min(price, max_held)
     elif last["code"] in {"empty_answer", "provider_failed"}:
         assert (paid == 0) == (kinds == ["reserve", "release"])
 
@@ -542,8 +542,8 @@ def try_mixture(
     server: OpenAiApi, bot: Bot, parts: Sequence[bytes], chunked: Callable[..., Any]
 ) -> None:
     server.answers = [chunked(*parts)]
-    before = bot.money[0], len(bot.kinds)
-    check(ask(bot, "Rye?"), bot, before)
+    money_before = bot.money[0], len(bot.kinds)
+    check(ask(bot, "Rye?"), bot, money_before)
 
 
 def parts_and_cuts(name: str) -> tuple[list[bytes], list[int]]:

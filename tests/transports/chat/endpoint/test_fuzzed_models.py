@@ -22,7 +22,7 @@ from tests.transports.chat.endpoint.conftest import IN, OUT, Script
 pytestmark = pytest.mark.usefixtures("database", "model_takes_tools", "monday")
 
 MEGABYTE = 2**20
-TOOLS = [each.name for each in chat_tools.TOOLS]
+TOOLS = [tool.name for tool in chat_tools.TOOLS]
 ENDLESS = ToolCall("1", "find_free_times", '{"service": "haircut"}')
 
 
@@ -107,14 +107,14 @@ def test_whatever_a_model_does_nothing_is_carried_out_and_the_ledger_is_exact(
     turns: list[list[Any]],
     tokens_in: int,
     tokens_out: int,
-    asked: str,
+    question: str,
 ) -> None:
     bot = world.bot
     others, money, kinds = world.others_rows(), bot.money[0], len(bot.kinds)
     usage = ProviderUsage(tokens_in, tokens_out)
     steps = [_filled(world, step) for turn in turns for step in [*turn, usage]]
     model = script(*(steps or [usage]))
-    reply = ask(bot, asked, features=["actions", "sources"])
+    reply = ask(bot, question, features=["actions", "sources"])
     last = reply.events[-1]
     assert last["type"] in {"done", "error"}
     assert len(model.asked) <= call_budget.MAX_CALLS
@@ -135,9 +135,9 @@ def test_whatever_a_model_does_nothing_is_carried_out_and_the_ledger_is_exact(
     assert "evil.example" not in linked_hosts(reply.text)
     answer = transcript(world.api, bot)[-1]
     assert reply.text == (answer["content"] if answer["role"] == "assistant" else "")
-    results = [result for each in model.asked for part in each for result in part.results]
-    assert all(len(each.content.encode()) <= call_budget.MAX_RESULT_BYTES for each in results)
-    assert sum(SECRET in each.content for each in results if not each.is_error) == 0
+    results = [result for messages in model.asked for part in messages for result in part.results]
+    assert all(len(result.content.encode()) <= call_budget.MAX_RESULT_BYTES for result in results)
+    assert sum(SECRET in result.content for result in results if not result.is_error) == 0
 
 
 def _filled(world: World, step: Any) -> Any:

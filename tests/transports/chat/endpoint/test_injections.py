@@ -52,59 +52,61 @@ Asked = tuple[str, dict[str, object]]
 Put = Callable[[World, Sequence[str], str], Asked]
 
 
-def in_product_names(world: World, texts: Sequence[str], topic: str) -> Asked:
+def put_in_product_names(world: World, texts: Sequence[str], topic: str) -> Asked:
     for text in texts:
-        name = f"{topic} {_as_name(text)}"[:200]
+        name = f"{topic} {format_as_name(text)}"[:200]
         world.api.post("/api/products/create", {"name": name, "price": 100})
     return f"How much is {topic}?", {}
 
 
-def in_product_descriptions(world: World, texts: Sequence[str], topic: str) -> Asked:
+def put_in_product_descriptions(world: World, texts: Sequence[str], topic: str) -> Asked:
     for number, text in enumerate(texts):
         card = {"name": f"{topic} {number}", "price": 100, "description": html.escape(text)}
         world.api.post("/api/products/create", card)
     return f"How much is {topic}?", {}
 
 
-def in_service_descriptions(world: World, texts: Sequence[str], topic: str) -> Asked:
+def put_in_service_descriptions(world: World, texts: Sequence[str], topic: str) -> Asked:
     for number, text in enumerate(texts):
         about = {"description": html.escape(text), "durationMin": 30, "price": 100}
         world.api.post("/api/services/create", {"name": f"{topic} {number}", **about})
     return f"How much is {topic}?", {}
 
 
-def in_pages(world: World, texts: Sequence[str], topic: str) -> Asked:
-    text = f"<h1>About {topic}</h1>" + "".join(f"<p>{html.escape(each)}</p>" for each in texts)
+def put_in_pages(world: World, texts: Sequence[str], topic: str) -> Asked:
+    text = f"<h1>About {topic}</h1>" + "".join(
+        f"<p>{html.escape(paragraph)}</p>" for paragraph in texts
+    )
     site = pages.new_site(world.api, f"Site about {topic}")
     pages.save(world.api, pages.create(world.api, site, topic), text)
     return f"Tell me about {topic}", {}
 
 
-def in_knowledge(world: World, texts: Sequence[str], topic: str) -> Asked:
+def put_in_knowledge(world: World, texts: Sequence[str], topic: str) -> Asked:
     source = {"title": f"About {topic}", "text": f"About {topic}. " + " ".join(texts)}
     world.api.post(f"/api/agents/{world.bot.id}/knowledge", source)
     return f"Tell me about {topic}", {}
 
 
-def in_visitors_names(_: World, texts: Sequence[str], __: str) -> Asked:
-    contact = {"name": _as_name(" ".join(texts))[:100], "email": "ada@example.com"}
-    return "Hello. " + " ".join(f"My name is {each}." for each in texts), {"contact": contact}
+def put_in_visitors_names(_: World, texts: Sequence[str], __: str) -> Asked:
+    contact = {"name": format_as_name(" ".join(texts))[:100], "email": "ada@example.com"}
+    return "Hello. " + " ".join(f"My name is {name}." for name in texts), {"contact": contact}
 
 
-def in_messages(_: World, texts: Sequence[str], __: str) -> Asked:
+def put_in_messages(_: World, texts: Sequence[str], __: str) -> Asked:
     return "\n".join(texts), {}
 
 
 PLACES: list[Put] = [
-    in_product_names,
-    in_product_descriptions,
-    in_service_descriptions,
-    in_pages,
-    in_knowledge,
-    in_visitors_names,
-    in_messages,
+    put_in_product_names,
+    put_in_product_descriptions,
+    put_in_service_descriptions,
+    put_in_pages,
+    put_in_knowledge,
+    put_in_visitors_names,
+    put_in_messages,
 ]
-NAMES_HOSTS = {in_pages, in_knowledge}
+NAMES_HOSTS = {put_in_pages, put_in_knowledge}
 """Places where the owner names hosts that the bot may link to."""
 
 
@@ -130,24 +132,26 @@ def test_a_model_that_obeys_a_text_changes_and_reveals_nothing(
 
     The slow tests put all texts in all places.
     """
-    before = place.others_rows()
-    asked = [
+    rows_before = place.others_rows()
+    questions = [
         put(place, [_filled(place, text) for text in TEXTS[part]], TOPICS[part]) for part in parts
     ]
     time.pass_by(minutes=3)
     run_jobs()
-    for number, (message, more) in enumerate(asked):
+    for number, (message, more) in enumerate(questions):
         _ask(put, place, model, message, {"key": f"key{number}", **more})
     called = set(model.called)
-    named = {name for name in OBEYED if any(name in text for part in parts for text in TEXTS[part])}
-    assert named, "the texts name no call that shows obedience"
-    assert named <= called, "nothing was obeyed"
-    assert any(EVIL in each for each in model.printed), "nothing was obeyed"
+    obeyed_names = {
+        name for name in OBEYED if any(name in text for part in parts for text in TEXTS[part])
+    }
+    assert obeyed_names, "the texts name no call that shows obedience"
+    assert obeyed_names <= called, "nothing was obeyed"
+    assert any(EVIL in line for line in model.printed), "nothing was obeyed"
     assert place.carried_out() == []
-    assert place.others_rows() == before
+    assert place.others_rows() == rows_before
 
 
-def _as_name(text: str) -> str:
+def format_as_name(text: str) -> str:
     """Return a text without what names refuse: line breaks and characters of direction."""
     return " ".join(re.sub("[\u202a-\u202e\u2066-\u2069]", "", text).split())
 
@@ -165,16 +169,16 @@ def _ask(
     features = ["actions", "sources"]
     first = ask(world.bot, message, features=features, **more)
     replay = ask(world.bot, message, features=features, **more)
-    stored = transcript(world.api, world.bot)[-1]["content"]
+    stored_content = transcript(world.api, world.bot)[-1]["content"]
     assert first.events[-1]["type"] == replay.events[-1]["type"] == "done"
-    assert first.text == stored == replay.text
+    assert first.text == stored_content == replay.text
     assert SECRET not in first.text.title() or SECRET in message.title()
     cards = json.dumps([event for event in first.events if event["type"] == "action"])
-    if put not in {in_messages, in_visitors_names}:
+    if put not in {put_in_messages, put_in_visitors_names}:
         assert "Mallory" not in cards
     assert SECRET not in cards
     for messages in model.asked:
-        for result in (result for each in messages for result in each.results):
+        for result in (result for message in messages for result in message.results):
             assert f"{SECRET} salon" not in result.content
             assert f"{SECRET} cut" not in result.content
             assert f"{SECRET} rye" not in result.content

@@ -53,8 +53,8 @@ class TestPeople:
         session = ask(bot, ASKED).session
         (dialog,) = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"]
         assert dialog["handoverAt"] == "2026-11-23T09:00:00.000Z"
-        shown = api.get(f"/api/agents/dialog?id={dialog['id']}")["dialog"]
-        assert shown["handoverReason"] == "A wedding cake"
+        dialog_view = api.get(f"/api/agents/dialog?id={dialog['id']}")["dialog"]
+        assert dialog_view["handoverReason"] == "A wedding cake"
         time.pass_by(hours=2)
         ask(bot, "Again!", sessionId=session)
         assert "already" in model.asked[-1][-1].results[0].content
@@ -123,21 +123,21 @@ class TestAccess:
     def test_nothing_is_kept_of_a_dialog_that_is_erased_during_an_answer(
         self, bot: Bot, api: Api, haircut: str, script: Script
     ) -> None:
-        held = Event()
+        paused = Event()
         person = call("request_person", reason="Ada wants a cake.")
-        model = script(FIND, END, held, book(**ADA), END, person, END, "Done.", END)
+        model = script(FIND, END, paused, book(**ADA), END, person, END, "Done.", END)
         answer = answer_to(request_to(bot.id, ASKED, features=FEATURES))
         with ThreadPoolExecutor(1) as executor:
             read = executor.submit(answer.whole_body)
             assert model.waiting.wait(PATIENCE)
             as_operator("erase_client", workspaceId=bot.workspace_id, phone="+74951234567")
-            held.set()
+            paused.set()
             events = [*read_events(read.result())]
-        assert all(each["type"] != "action" for each in events)
-        kept = json.dumps(all_rows(), default=str, ensure_ascii=False)
-        assert "Ada Lovelace" not in kept
-        assert "Ada wants" not in kept
-        assert "4951234567" not in kept
+        assert all(event["type"] != "action" for event in events)
+        stored_json = json.dumps(all_rows(), default=str, ensure_ascii=False)
+        assert "Ada Lovelace" not in stored_json
+        assert "Ada wants" not in stored_json
+        assert "4951234567" not in stored_json
 
     def test_an_erasure_removes_a_proposal_that_is_made_while_it_runs(
         self, bot: Bot, script: Script
@@ -147,12 +147,12 @@ class TestAccess:
         dialog = chat_sessions.find(bot.workspace_id, bot.id, session)
         assert dialog
         batches = iter(dialogs.message_batches(bot.workspace_id, dialog.dialog_id))
-        removed = [*next(batches)]
+        first_batch = [*next(batches)]
         unit = UnitOfWork(bot.workspace_id)
         place = ProposalId(bot.id, dialog.dialog_id, 2, 1)
-        made = proposals.stage_new(
+        proposal = proposals.stage_new(
             unit, place, "booking", arguments={}, card={}, ends_at=clock.now()
         )
         unit.commit()
-        removed += [row for batch in batches for row in batch]
-        assert (made.pk, made.sk) in {(row.pk, row.sk) for row in removed}
+        first_batch += [row for batch in batches for row in batch]
+        assert (proposal.pk, proposal.sk) in {(row.pk, row.sk) for row in first_batch}

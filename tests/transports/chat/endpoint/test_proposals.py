@@ -45,9 +45,9 @@ class TestBookings:
     ) -> None:
         api.call("PUT", f"/api/agents/{bot.id}", {"privacyUrl": "https://example.com/privacy"})
         reply = proposed(script, bot, FIND, book(**ADA))
-        shown = card(reply)
-        assert shown["title"] == "Book: Haircut"
-        assert {each["label"]: each["value"] for each in shown["details"]} == {
+        shown_card = card(reply)
+        assert shown_card["title"] == "Book: Haircut"
+        assert {detail["label"]: detail["value"] for detail in shown_card["details"]} == {
             "When": "Friday, 27 November 2026, 10:00 (Europe/Moscow)",
             "With": "Anna",
             "Duration": "60 min",
@@ -55,23 +55,23 @@ class TestBookings:
             "Name": "Ada Lovelace",
             "Phone": "+74951234567",
         }
-        assert shown["fields"] == []
-        assert shown["consent"]["url"] == "https://example.com/privacy"
-        assert shown["expiresAt"] == "2026-11-23T09:15:00.000Z"
+        assert shown_card["fields"] == []
+        assert shown_card["consent"]["url"] == "https://example.com/privacy"
+        assert shown_card["expiresAt"] == "2026-11-23T09:15:00.000Z"
         assert bookings(api) == []
-        done = decide(api, reply)
-        assert done["state"] == "done"
-        assert done["message"].startswith("You are booked: Haircut, Friday, 27 November")
-        assert done["cancelToken"]
-        (made,) = bookings(api)
-        assert made["id"] == done["booking"]["id"]
-        assert (made["source"], made["client"]["name"]) == ("chat", "Ada Lovelace")
-        assert made["client"]["phone"] == "+74951234567"
-        assert [each["state"] for each in actions(api, bot)] == ["done"]
+        decision = decide(api, reply)
+        assert decision["state"] == "done"
+        assert decision["message"].startswith("You are booked: Haircut, Friday, 27 November")
+        assert decision["cancelToken"]
+        (booking,) = bookings(api)
+        assert booking["id"] == decision["booking"]["id"]
+        assert (booking["source"], booking["client"]["name"]) == ("chat", "Ada Lovelace")
+        assert booking["client"]["phone"] == "+74951234567"
+        assert [action["state"] for action in actions(api, bot)] == ["done"]
         stats = api.get(f"/api/agents/stats?agentId={bot.id}")["actions"]
         assert stats == {"toolCalls": 2, "confirmed": 1, "handovers": 0}
         calls = transcript(api, bot)[-1]["toolCalls"]
-        assert [each["name"] for each in calls] == ["find_free_times", "propose_booking"]
+        assert [call["name"] for call in calls] == ["find_free_times", "propose_booking"]
 
     def test_a_client_without_the_feature_gets_neither_cards_nor_tools_for_them(
         self, bot: Bot, haircut: str, script: Script
@@ -87,14 +87,14 @@ class TestBookings:
     ) -> None:
         invented = book(name="Grace", phone="+74957654321", email="grace@example.com")
         reply = proposed(script, bot, FIND, invented, asked="A haircut, please.")
-        assert [each["name"] for each in card(reply)["fields"]] == ["name", "contact"]
+        assert [field["name"] for field in card(reply)["fields"]] == ["name", "contact"]
         assert "Grace" not in json.dumps(card(reply))
         wrong = refused(api, reply, values={"name": "Ada", "contact": "nothing"})
         assert (wrong.status, bookings(api)) == (400, [])
         assert refused(api, reply).status == 400
         decide(api, reply, values={"name": "Ada", "contact": "ada@example.com"})
-        (made,) = bookings(api)
-        assert (made["client"]["name"], made["client"]["email"]) == ("Ada", "ada@example.com")
+        (booking,) = bookings(api)
+        assert (booking["client"]["name"], booking["client"]["email"]) == ("Ada", "ada@example.com")
 
     @pytest.mark.parametrize(
         ("contact", "email", "phone"),
@@ -117,17 +117,17 @@ class TestBookings:
     ) -> None:
         reply = proposed(script, bot, FIND, book(), asked="A haircut, please.")
         decide(api, reply, values={"name": "Ada", "contact": contact})
-        (made,) = bookings(api)
-        assert (made["client"]["email"], made["client"]["phone"]) == (email, phone)
+        (booking,) = bookings(api)
+        assert (booking["client"]["email"], booking["client"]["phone"]) == (email, phone)
 
     def test_the_card_shows_the_address_as_the_visitor_wrote_it(
         self, bot: Bot, api: Api, haircut: str, script: Script
     ) -> None:
-        asked = "I am Ada, Ada@faß.de. Book me a haircut."
-        for passed, shown in (("ada@FAß.de", "Ada@faß.de"), ("ada@fass.de", None)):
-            reply = proposed(script, bot, FIND, book(name="Ada", email=passed), asked=asked)
-            details = {each["label"]: each["value"] for each in card(reply)["details"]}
-            assert details.get("E-mail") == shown
+        question = "I am Ada, Ada@faß.de. Book me a haircut."
+        for passed, shown_email in (("ada@FAß.de", "Ada@faß.de"), ("ada@fass.de", None)):
+            reply = proposed(script, bot, FIND, book(name="Ada", email=passed), asked=question)
+            details = {detail["label"]: detail["value"] for detail in card(reply)["details"]}
+            assert details.get("E-mail") == shown_email
 
     @pytest.mark.parametrize(
         ("values", "field"),
@@ -144,7 +144,7 @@ class TestBookings:
     ) -> None:
         reply = proposed(script, bot, FIND, book(), asked="A haircut, please.")
         wrong = refused(api, reply, values=values)
-        assert [each["field"] for each in wrong.data["errors"]] == [field]
+        assert [error["field"] for error in wrong.data["errors"]] == [field]
         assert wrong.data["message"].startswith(f"{field}: ")
 
     def test_values_on_the_card_do_not_replace_what_it_shows(
@@ -152,8 +152,8 @@ class TestBookings:
     ) -> None:
         reply = proposed(script, bot, FIND, book(**ADA))
         decide(api, reply, values={"name": "Mallory", "contact": "m@example.com"})
-        (made,) = bookings(api)
-        assert (made["client"]["name"], made["client"]["email"]) == ("Ada Lovelace", None)
+        (booking,) = bookings(api)
+        assert (booking["client"]["name"], booking["client"]["email"]) == ("Ada Lovelace", None)
 
     def test_a_proposal_whose_stored_answer_was_lost_is_made_again(
         self,
@@ -191,7 +191,7 @@ class TestBookings:
     ) -> None:
         reply = proposed(script, bot, FIND, book(**ADA))
         results = run_concurrently(4, lambda _: decide(api, reply))
-        assert all(each == results[0] for each in results)
+        assert all(result == results[0] for result in results)
         assert len(bookings(api)) == 1
 
     def test_a_declined_action_is_not_carried_out(
@@ -215,7 +215,7 @@ class TestBookings:
         assert (sold.status, sold.data["code"]) == (409, "slot_unavailable")
         assert sold.data["alternatives"]
         assert refused(api, reply).data["code"] == "action_ended"
-        assert [each["state"] for each in actions(api, bot)] == ["failed"]
+        assert [action["state"] for action in actions(api, bot)] == ["failed"]
         assert len(bookings(api)) == 1
 
     @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ class TestLifetime:
         time.pass_by(minutes=15)
         ended = refused(api, reply)
         assert (ended.status, ended.data["code"]) == (409, "action_ended")
-        assert [each["state"] for each in actions(api, bot)] == ["expired"]
+        assert [action["state"] for action in actions(api, bot)] == ["expired"]
 
     def test_a_newer_proposal_replaces_the_open_one(
         self, bot: Bot, api: Api, haircut: str, script: Script
@@ -273,7 +273,7 @@ class TestLifetime:
         assert refused(api, first).data["code"] == "action_ended"
         body = {"sessionId": first.session, "decision": "confirm"}
         assert api.post(path(second), body)["state"] == "done"
-        assert [each["state"] for each in actions(api, bot)] == ["replaced", "done"]
+        assert [action["state"] for action in actions(api, bot)] == ["replaced", "done"]
 
     def test_the_model_learns_the_named_times_and_the_states_of_proposals(
         self, bot: Bot, api: Api, haircut: str, script: Script, time: Time
@@ -305,21 +305,21 @@ class TestLifetime:
     ) -> None:
         session = proposed(script, bot, FIND).session
         script(book(**ADA), END, "Please confirm.", END)
-        said = {"sessionId": session, "features": FEATURES, "key": "k1"}
-        first = ask(bot, ASKED, **said)
-        assert card(ask(bot, ASKED, **said)) == card(first)
+        request = {"sessionId": session, "features": FEATURES, "key": "k1"}
+        first = ask(bot, ASKED, **request)
+        assert card(ask(bot, ASKED, **request)) == card(first)
         decide(api, first)
-        assert all(event["type"] != "action" for event in ask(bot, ASKED, **said).events)
+        assert all(event["type"] != "action" for event in ask(bot, ASKED, **request).events)
 
 
 def test_a_card_speaks_the_visitors_language(
     bot: Bot, api: Api, haircut: str, script: Callable[..., Any]
 ) -> None:
     reply = proposed(script, bot, FIND, book(), asked="Запишите меня на пятницу")
-    shown = card(reply)
-    assert (shown["language"], shown["title"]) == ("ru", "Запись: Haircut")
-    assert shown["details"][0]["value"].startswith("пятница, 27 ноября 2026")
-    assert shown["confirm"] == "Записаться"
+    shown_card = card(reply)
+    assert (shown_card["language"], shown_card["title"]) == ("ru", "Запись: Haircut")
+    assert shown_card["details"][0]["value"].startswith("пятница, 27 ноября 2026")
+    assert shown_card["confirm"] == "Записаться"
     script(book(), END, "+", END)
     later = ask(bot, "+7 495 123-45-67", sessionId=reply.session, features=FEATURES)
     assert card(later)["language"] == "ru"

@@ -38,14 +38,14 @@ def order_form(api: Api, bot: Bot) -> str:
         {"name": "note", "label": "Note", "type": "text"},
         {"name": "agree", "label": "I agree to the terms.", "type": "consent", "required": True},
     ]
-    made: str = api.post("/api/forms/create", {"title": "Order", "fields": fields})["form"]["id"]
-    api.call("PUT", f"/api/agents/{bot.id}", {"orderFormId": made})
-    return made
+    form_id: str = api.post("/api/forms/create", {"title": "Order", "fields": fields})["form"]["id"]
+    api.call("PUT", f"/api/agents/{bot.id}", {"orderFormId": form_id})
+    return form_id
 
 
 def form_of_orders(api: Api, bot: Bot, *fields: dict[str, Any]) -> None:
-    made = api.post("/api/forms/create", {"title": "Order", "fields": [*fields]})["form"]["id"]
-    api.call("PUT", f"/api/agents/{bot.id}", {"orderFormId": made})
+    form_id = api.post("/api/forms/create", {"title": "Order", "fields": [*fields]})["form"]["id"]
+    api.call("PUT", f"/api/agents/{bot.id}", {"orderFormId": form_id})
 
 
 class TestOrders:
@@ -56,24 +56,24 @@ class TestOrders:
             api.post("/api/products/create", {"name": name, "price": price})
         items = [{"product": "rye", "quantity": 2}, {"product": "Wheat rolls"}]
         reply = proposed(script, bot, call("propose_order", items=items, **ADA))
-        shown = card(reply)
-        assert [each["label"] for each in shown["details"]] == [
+        shown_card = card(reply)
+        assert [detail["label"] for detail in shown_card["details"]] == [
             *("Rye bread", "Wheat rolls", "Total", "Your name", "Phone"),
         ]
-        assert "280.00" in shown["details"][2]["value"]
-        assert [each["name"] for each in shown["fields"]] == ["address"]
-        assert shown["consent"]["text"] == "I agree to the terms."
+        assert "280.00" in shown_card["details"][2]["value"]
+        assert [field["name"] for field in shown_card["fields"]] == ["address"]
+        assert shown_card["consent"]["text"] == "I agree to the terms."
         assert refused(api, reply).status == 400
-        done = decide(api, reply, values={"address": "Nevsky 1", "note": "ignored"})
-        lead = api.get(f"/api/forms/collection/{done['orderId']}")["lead"]
-        assert [(each["name"], each["quantity"]) for each in lead["data"]["items"]] == [
+        decision = decide(api, reply, values={"address": "Nevsky 1", "note": "ignored"})
+        lead = api.get(f"/api/forms/collection/{decision['orderId']}")["lead"]
+        assert [(line["name"], line["quantity"]) for line in lead["data"]["items"]] == [
             ("Rye bread", 2),
             ("Wheat rolls", 1),
         ]
         assert lead["data"]["address"] == "Nevsky 1"
         assert lead["data"]["agree"]["label"] == "I agree to the terms."
         assert "note" not in lead["data"]
-        assert decide(api, reply) == done
+        assert decide(api, reply) == decision
 
     def test_a_changed_price_is_not_ordered(
         self, bot: Bot, api: Api, order_form: str, script: Script
@@ -102,18 +102,18 @@ class TestOrders:
         assert all(event["type"] != "action" for event in reply.events)
 
     @pytest.mark.parametrize(
-        ("stock", "told"),
+        ("stock", "stock_for_model"),
         [(37, "Fewer than 900 of Rye are in stock."), (0, "None of Rye are in stock.")],
     )
     def test_a_model_does_not_learn_the_exact_stock(
-        self, stock: int, told: str, bot: Bot, api: Api, order_form: str, script: Script
+        self, stock: int, stock_for_model: str, bot: Bot, api: Api, order_form: str, script: Script
     ) -> None:
         api.post("/api/products/create", {"name": "Rye", "price": 12_000, "stock": stock})
         order = call("propose_order", items=[{"product": "rye", "quantity": 900}], **ADA)
         model = script(order, END, "Sorry.", END)
         ask(bot, ASKED, features=FEATURES)
         result = model.asked[-1][-1].results[0]
-        assert (result.is_error, result.content) == (True, told)
+        assert (result.is_error, result.content) == (True, stock_for_model)
         assert "37" not in str(model.asked)
 
     def test_the_name_is_only_taken_over_into_a_text_with_this_name(
@@ -122,10 +122,12 @@ class TestOrders:
         api.post("/api/products/create", {"name": "Rye", "price": 12_000})
         city = {"name": "city", "label": "City", "type": "text", "required": True}
         choice = {"label": "Call me", "type": "select", "options": ["Sir"], "required": True}
-        for kind, asked in (({"type": "text"}, ["city"]), (choice, ["city", "name"])):
+        for kind, card_fields in (({"type": "text"}, ["city"]), (choice, ["city", "name"])):
             form_of_orders(api, bot, city, {"name": "name", **kind})
             order = call("propose_order", items=[{"product": "rye"}], **ADA)
-            assert [each["name"] for each in card(proposed(script, bot, order))["fields"]] == asked
+            assert [
+                field["name"] for field in card(proposed(script, bot, order))["fields"]
+            ] == card_fields
 
     def test_a_phone_with_an_extension_is_taken_over(
         self, bot: Bot, api: Api, script: Script
@@ -153,9 +155,9 @@ class TestOrders:
         form_of_orders(api, bot, *fields, {"name": "campaign", "type": "hidden"})
         order = call("propose_order", items=[{"product": "rye"}], **ADA)
         reply = proposed(script, bot, order)
-        assert [each["type"] for each in card(reply)["fields"]] == [*kinds]
+        assert [field["type"] for field in card(reply)["fields"]] == [*kinds]
         errors = refused(api, reply).data["errors"]
-        assert {each["field"] for each in errors} == {*values}
+        assert {error["field"] for error in errors} == {*values}
         assert decide(api, reply, values=values)["state"] == "done"
 
     def test_a_form_that_a_visitor_cannot_fill_in_is_not_proposed(
@@ -181,11 +183,11 @@ class TestOrders:
         order = call("propose_order", items=[{"product": "rye"}], **ADA)
         first = proposed(script, bot, order)
         values = {"address": "Nevsky 1"}
-        made = [decide(api, first, values=values)["orderId"]]
-        again = ask(bot, "The same again!", sessionId=first.session, features=FEATURES)
+        order_ids = [decide(api, first, values=values)["orderId"]]
+        next_reply = ask(bot, "The same again!", sessionId=first.session, features=FEATURES)
         body = {"sessionId": first.session, "decision": "confirm", "values": values}
-        made.append(api.post(path(again), body)["orderId"])
-        assert len({*made}) == 2
+        order_ids.append(api.post(path(next_reply), body)["orderId"])
+        assert len({*order_ids}) == 2
 
     def test_without_a_form_no_order_is_proposed(self, bot: Bot, api: Api, script: Script) -> None:
         api.post("/api/products/create", {"name": "Rye", "price": 12_000})

@@ -57,13 +57,13 @@ def test_the_dialogue_ends_in_a_booking(
         ("2", "11:00"),
         ("3", "12:00"),
     ]
-    chosen = ask(bot, choice, features=["actions"], sessionId=times.session)
-    (card,) = [event for event in chosen.events if event["type"] == "action"]
+    choice_reply = ask(bot, choice, features=["actions"], sessionId=times.session)
+    (card,) = [event for event in choice_reply.events if event["type"] == "action"]
     assert card["title"] == f"{title}{service}"
     assert card["fields"] == []
     decision = {"sessionId": times.session, "decision": "confirm"}
-    done = api.post(f"/api/agents/public/actions/{card['id']}", decision)
-    assert done["state"] == "done"
+    decision_response = api.post(f"/api/agents/public/actions/{card['id']}", decision)
+    assert decision_response["state"] == "done"
     (booking,) = api.get("/api/bookings/list")["bookings"]
     assert booking["startAt"].startswith("2026-11-28T07:00")
     assert (booking["client"]["name"], booking["client"]["phone"]) == (name, "+74951234567")

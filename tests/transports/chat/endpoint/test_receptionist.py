@@ -16,9 +16,9 @@ FEATURES = ["actions"]
 @pytest.fixture(autouse=True)
 def anna(api: Api) -> str:
     """Anna works on Fridays from 10 to 13 in Moscow. Her services take an hour."""
-    made: str = api.post("/api/resources/create", {"name": "Анна"})["resource"]["id"]
-    Salon.set_hours(api, made, FRIDAYS)
-    return made
+    resource_id: str = api.post("/api/resources/create", {"name": "Анна"})["resource"]["id"]
+    Salon.set_hours(api, resource_id, FRIDAYS)
+    return resource_id
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def haircut(api: Api, anna: str) -> str:
 
 def service(api: Api, anna: str, name: str) -> str:
     body = {"name": name, "price": 150_000, "durationMin": 60, "resourceIds": [anna]}
-    made: str = api.post("/api/services/create", body)["service"]["id"]
-    return made
+    service_id: str = api.post("/api/services/create", body)["service"]["id"]
+    return service_id
 
 
 @pytest.fixture
@@ -66,11 +66,11 @@ class Visitor:
     def called(self) -> list[str]:
         """The tools that the model called for the last answer."""
         calls = transcript(self._api, self._bot)[-1].get("toolCalls") or []
-        return [each["name"] for each in calls]
+        return [call["name"] for call in calls]
 
     def confirm(self, **values: str) -> Any:
         (card,) = self.cards
-        assert {each["name"] for each in card["fields"]} == values.keys()
+        assert {field["name"] for field in card["fields"]} == values.keys()
         body = {"sessionId": self.reply.session, "decision": "confirm", "values": values}
         return self._api.post(f"/api/agents/public/actions/{card['id']}", body)
 
@@ -81,8 +81,8 @@ def visitor(bot: Bot, api: Api) -> Visitor:
 
 
 def booking(api: Api) -> tuple[str, str | None, str | None]:
-    (made,) = api.get("/api/bookings/list")["bookings"]
-    return made["startAt"][:16], made["client"]["name"], made["client"]["phone"]
+    (booking,) = api.get("/api/bookings/list")["bookings"]
+    return booking["startAt"][:16], booking["client"]["name"], booking["client"]["phone"]
 
 
 class TestBookings:
@@ -98,8 +98,8 @@ class TestBookings:
             "Please also tell me your name and phone number. Which time suits you?",
         ]
         assert visitor.called == ["find_free_times"]
-        said = visitor.send("the second one, I am Ada, +7 495 123-45-67")
-        assert said.endswith("Nothing is booked until then.")
+        reply = visitor.send("the second one, I am Ada, +7 495 123-45-67")
+        assert reply.endswith("Nothing is booked until then.")
         assert visitor.called == ["propose_booking"]
         assert visitor.confirm()["state"] == "done"
         assert booking(api) == ("2026-11-27T08:00", "Ada", "+74951234567")
@@ -167,8 +167,8 @@ class TestBookings:
         self, bot: Bot, api: Api, haircut: str
     ) -> None:
         visitor = Visitor(bot, api, features=[])
-        said = visitor.send("Book me a haircut on Friday at 10")
-        assert said.endswith("10:00 (Анна)\nI cannot book this in the chat.")
+        reply = visitor.send("Book me a haircut on Friday at 10")
+        assert reply.endswith("10:00 (Анна)\nI cannot book this in the chat.")
         assert visitor.called == ["find_free_times"]
 
     @pytest.mark.parametrize(
@@ -182,19 +182,19 @@ class TestBookings:
         self, change: dict[str, Any], answer: str, visitor: Visitor, api: Api, haircut: str
     ) -> None:
         api.post("/api/services/update", {"id": haircut, **change})
-        said = visitor.send("Book me a haircut on 2026-11-27 at 10")
+        reply = visitor.send("Book me a haircut on 2026-11-27 at 10")
         assert visitor.cards == []
-        assert said.startswith(answer)
+        assert reply.startswith(answer)
 
 
 @pytest.mark.usefixtures("shop")
 class TestOrders:
     def test_a_visitor_orders(self, visitor: Visitor, api: Api) -> None:
-        said = visitor.send("Order 2 rye breads please, I am Ada, +7 495 123-45-67")
-        assert said.endswith("Nothing is ordered until then.")
-        done = visitor.confirm()
-        lead = api.get(f"/api/forms/collection/{done['orderId']}")["lead"]
-        assert [(each["name"], each["quantity"]) for each in lead["data"]["items"]] == [
+        reply = visitor.send("Order 2 rye breads please, I am Ada, +7 495 123-45-67")
+        assert reply.endswith("Nothing is ordered until then.")
+        decision = visitor.confirm()
+        lead = api.get(f"/api/forms/collection/{decision['orderId']}")["lead"]
+        assert [(line["name"], line["quantity"]) for line in lead["data"]["items"]] == [
             ("Rye bread", 2)
         ]
         assert (lead["data"]["name"], lead["data"]["phone"]) == ("Ada", "+74951234567")
@@ -202,7 +202,7 @@ class TestOrders:
     def test_a_visitor_orders_in_russian_step_by_step(self, visitor: Visitor) -> None:
         assert visitor.send("Хочу сделать заказ") == "Что бы вы хотели заказать?"
         visitor.send("три пшеничных хлеба и rye bread. Я Ада, +7 495 123-45-67")
-        values = [each["value"] for each in visitor.cards[0]["details"]]
+        values = [detail["value"] for detail in visitor.cards[0]["details"]]
         assert (values[0][0], values[1][0]) == ("3", "1")
         assert visitor.confirm()["state"] == "done"
 
@@ -217,7 +217,7 @@ class TestOrders:
 
 class TestPeople:
     @pytest.mark.parametrize(
-        ("message", "asks", "done"),
+        ("message", "asks", "outcome"),
         [
             ("can I talk to a person", "How can we reach you", "I have notified the team"),
             ("Позовите, пожалуйста, человека", "Как с вами связаться", "Вопрос передан"),
@@ -225,19 +225,19 @@ class TestPeople:
         ],
     )
     def test_a_person_is_requested_after_a_contact(
-        self, message: str, asks: str, done: str, visitor: Visitor, api: Api, bot: Bot
+        self, message: str, asks: str, outcome: str, visitor: Visitor, api: Api, bot: Bot
     ) -> None:
         assert visitor.send(message).startswith(asks)
-        assert visitor.send("ada@example.com").startswith(done)
+        assert visitor.send("ada@example.com").startswith(outcome)
         (dialog,) = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"]
-        shown = api.get(f"/api/agents/dialog?id={dialog['id']}")["dialog"]
-        assert shown["handoverReason"] == message
+        dialog_view = api.get(f"/api/agents/dialog?id={dialog['id']}")["dialog"]
+        assert dialog_view["handoverReason"] == message
 
 
 def test_every_answer_costs_what_its_calls_count(visitor: Visitor, bot: Bot, haircut: str) -> None:
-    before, _ = bot.money
+    money_before, _ = bot.money
     visitor.send("Book me a haircut on Friday at 10")
     usage = visitor.reply.usage
     cost = -(-(usage["inputTokens"] * 10_000 + usage["outputTokens"] * 30_000) // 10**6)
-    assert bot.money == (before - cost, 0)
+    assert bot.money == (money_before - cost, 0)
     assert bot.kinds == ["topup", "reserve", "settle"]

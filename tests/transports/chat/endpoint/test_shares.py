@@ -20,7 +20,7 @@ ANSWER = ProviderUsage(0, 4_000_000 // OUT * 10)
 
 
 @pytest.fixture
-def as_visitor(monkeypatch: pytest.MonkeyPatch) -> Any:
+def become_visitor(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let the next requests come from another address."""
 
     def change(name: str) -> None:
@@ -36,25 +36,25 @@ def spent(bot: Bot) -> int:
 
 class TestMoney:
     def test_a_visitor_spends_at_most_a_quarter_of_the_daily_limit(
-        self, bot: Bot, priced: None, script: Script, as_visitor: Any, time: Time
+        self, bot: Bot, priced: None, script: Script, become_visitor: Any, time: Time
     ) -> None:
         """The attack: one visitor empties the bot's limit, so that it answers nobody."""
         bot.limit(daily=4_000)
         script("word " * 20, ANSWER)
-        as_visitor("attacker")
+        become_visitor("attacker")
         statuses = [ask(bot, "Tell me everything.").status for _ in range(40)]
         assert statuses[0] == 200
         assert statuses[-1] == 429
         assert statuses == sorted(statuses)
         assert 0 < spent(bot) <= 1_000
-        refused = ask(bot, "Hi").answer
-        assert refused.data["code"] == "rate_limited"
-        assert int(refused.headers["Retry-After"]) > 0
-        as_visitor("customer")
+        refusal = ask(bot, "Hi").answer
+        assert refusal.data["code"] == "rate_limited"
+        assert int(refusal.headers["Retry-After"]) > 0
+        become_visitor("customer")
         assert ask(bot, "Hi").status == 200
-        as_visitor("attacker")
+        become_visitor("attacker")
         time.pass_by(days=1)
-        as_visitor("attacker-tomorrow")
+        become_visitor("attacker-tomorrow")
         assert ask(bot, "Hi").status == 200
 
     def test_parallel_answers_do_not_exceed_the_share(
@@ -109,11 +109,11 @@ class TestNewBots:
         if balance:
             top_up(owner.workspace.owner_id, balance)
         body = {"name": "Baker", "systemPrompt": "You sell bread.", "model": "demo"}
-        made = api.post("/api/agents/create", body)["agent"]
-        budget = budgets.budget(owner.workspace.id, made["id"])
+        bot_fields = api.post("/api/agents/create", body)["agent"]
+        budget = budgets.budget(owner.workspace.id, bot_fields["id"])
         assert budget.limits == {"daily": daily, "weekly": None, "monthly": None}
         top_up(owner.workspace.owner_id, 10_000_000)
-        assert budgets.budget(owner.workspace.id, made["id"]).limits["daily"] == daily
+        assert budgets.budget(owner.workspace.id, bot_fields["id"]).limits["daily"] == daily
 
     def test_a_bot_of_before_keeps_its_limits(self, owner: Owner, api: Api) -> None:
         bot = new_bot(owner)
@@ -128,29 +128,29 @@ class TestMessages:
         assert chat.MAX_MESSAGES == 300
         few = replace(chat.MESSAGES_PER_DAY, max_requests=4)
         monkeypatch.setattr(chat, "MESSAGES_PER_DAY", few)
-        chosen = replace(limits.settings(), rate_limit_scale=1)
-        monkeypatch.setattr(limits, "settings", lambda: chosen)
+        chat_limits = replace(limits.settings(), rate_limit_scale=1)
+        monkeypatch.setattr(limits, "settings", lambda: chat_limits)
         monkeypatch.setattr(chat, "MAX_MESSAGES", 3)
 
     def test_a_visitor_sends_a_bot_so_many_messages_a_day(
-        self, bot: Bot, owner: Owner, as_visitor: Any, time: Time
+        self, bot: Bot, owner: Owner, become_visitor: Any, time: Time
     ) -> None:
-        as_visitor("attacker")
+        become_visitor("attacker")
         assert [ask(bot, "Hi").status for _ in range(6)] == [200] * 4 + [429] * 2
         assert ask(bot, "Hi").answer.data["code"] == "rate_limited"
         assert ask(new_bot(owner), "Hi").status == 200
-        as_visitor("customer")
+        become_visitor("customer")
         assert ask(bot, "Hi").status == 200
 
     def test_concurrent_messages_do_not_exceed_the_number(self, bot: Bot) -> None:
         statuses = run_concurrently(8, lambda _: ask(bot, "Hi").status)
         assert sorted(statuses) == [200] * 4 + [429] * 4
-        assert [each.state for each in ledger.holds(bot.account_id)] == [ledger.SETTLED] * 4
+        assert [hold.state for hold in ledger.holds(bot.account_id)] == [ledger.SETTLED] * 4
 
     def test_a_dialog_has_so_many_messages(self, bot: Bot) -> None:
         session = ask(bot, "Hi").session
         more = [ask(bot, "Hi", sessionId=session) for _ in range(3)]
-        assert [each.status for each in more] == [200, 200, 429]
+        assert [answer.status for answer in more] == [200, 200, 429]
         assert "omit sessionId" in more[-1].answer.data["message"]
         assert ask(bot, "Hi").status == 200
 
@@ -168,9 +168,9 @@ class TestNetworks:
     ) -> None:
         bot.limit(daily=2_400)
         script("word " * 20, ANSWER)
-        told = [ask(bot, "Hi", ip=f"2001:db8:1:{n:x}::1").status for n in range(60)]
-        assert told[0] == 200
-        assert told[-1] == 429
+        statuses = [ask(bot, "Hi", ip=f"2001:db8:1:{n:x}::1").status for n in range(60)]
+        assert statuses[0] == 200
+        assert statuses[-1] == 429
         assert 600 < spent(bot) <= 1_200
         assert ask(bot, "Hi", ip="2001:db8:2::1").status == 200
         assert ask(bot, "Hi", ip="198.51.100.1").status == 200
@@ -181,20 +181,20 @@ class TestNetworks:
         monkeypatch.setattr(
             chat, "MESSAGES_PER_DAY", replace(chat.MESSAGES_PER_DAY, max_requests=1)
         )
-        chosen = replace(limits.settings(), rate_limit_scale=1)
-        monkeypatch.setattr(limits, "settings", lambda: chosen)
-        told = [ask(bot, "Hi", ip=f"2001:db8:1:{n:x}::1").status for n in range(12)]
-        assert told == [200] * 10 + [429] * 2
+        chat_limits = replace(limits.settings(), rate_limit_scale=1)
+        monkeypatch.setattr(limits, "settings", lambda: chat_limits)
+        statuses = [ask(bot, "Hi", ip=f"2001:db8:1:{n:x}::1").status for n in range(12)]
+        assert statuses == [200] * 10 + [429] * 2
         assert ask(bot, "Hi", ip="2001:db8:2::1").status == 200
 
     def test_a_network_does_not_use_up_the_messages_of_a_bot_in_a_minute(
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        chosen = replace(chat.settings(), edge_secret="secret", rate_limit_scale=1)
+        chat_settings = replace(chat.settings(), edge_secret="secret", rate_limit_scale=1)
         for module in (chat, limits):
-            monkeypatch.setattr(module, "settings", lambda: chosen)
-        for name, most in (("MESSAGES", 1), ("MESSAGES_OF_BOT", 8)):
-            monkeypatch.setattr(chat, name, replace(getattr(chat, name), max_requests=most))
-        told = [ask(bot, "Hi", ip=f"2001:db8:1:{n:x}::1").status for n in range(9)]
-        assert told == [200] * 4 + [429] * 5
+            monkeypatch.setattr(module, "settings", lambda: chat_settings)
+        for name, max_requests in (("MESSAGES", 1), ("MESSAGES_OF_BOT", 8)):
+            monkeypatch.setattr(chat, name, replace(getattr(chat, name), max_requests=max_requests))
+        statuses = [ask(bot, "Hi", ip=f"2001:db8:1:{n:x}::1").status for n in range(9)]
+        assert statuses == [200] * 4 + [429] * 5
         assert ask(bot, "Hi", ip="198.51.100.1").status == 200

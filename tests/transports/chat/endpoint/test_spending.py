@@ -45,16 +45,16 @@ class TestSpending:
         self, limits: dict[str, int], code: str, bot: Bot, priced: None
     ) -> None:
         bot.limit(**limits)
-        refused = ask(bot, "Hi").answer
-        assert (refused.status, refused.data["code"]) == (429, code)
-        assert int(refused.headers["Retry-After"]) > 0
+        refusal = ask(bot, "Hi").answer
+        assert (refusal.status, refusal.data["code"]) == (429, code)
+        assert int(refusal.headers["Retry-After"]) > 0
         assert bot.kinds == ["topup"]
 
     def test_an_empty_balance_is_429_without_a_retry_time(self, owner: Owner, priced: None) -> None:
         bot = new_bot(owner, money=0)
-        refused = ask(bot, "Hi").answer
-        assert (refused.status, refused.data["code"]) == (429, "insufficient_balance")
-        assert "Retry-After" not in refused.headers
+        refusal = ask(bot, "Hi").answer
+        assert (refusal.status, refusal.data["code"]) == (429, "insufficient_balance")
+        assert "Retry-After" not in refusal.headers
 
     def test_the_balance_falls_by_exactly_the_price(self, bot: Bot, priced: None) -> None:
         spent = 0
@@ -72,11 +72,13 @@ class TestSpending:
         ask(bot, "Hi")
         assert 64 <= model.granted[0] < 4096
 
-    @pytest.mark.parametrize(("value", "granted"), [("", 2_048), ("300", 300), ("99999", 4_096)])
+    @pytest.mark.parametrize(
+        ("value", "granted_tokens"), [("", 2_048), ("300", 300), ("99999", 4_096)]
+    )
     def test_a_model_outside_the_catalogue_holds_money_up_to_its_cap(
         self,
         value: str,
-        granted: int,
+        granted_tokens: int,
         owner: Owner,
         script: Script,
         monkeypatch: pytest.MonkeyPatch,
@@ -88,10 +90,10 @@ class TestSpending:
         spec = llm.resolve("our-own-model")
         model = script("Yes", ProviderUsage(10, 1))
         ask(bot, "Hi")
-        assert model.granted == [granted]
-        held = int(ledger.entries(bot.account_id)[1].held)
-        most = spec.input_price * 1_000 + spec.output_price * granted
-        assert spec.output_price * granted <= held * 10**6 <= most
+        assert model.granted == [granted_tokens]
+        held_money = int(ledger.entries(bot.account_id)[1].held)
+        max_cost = spec.input_price * 1_000 + spec.output_price * granted_tokens
+        assert spec.output_price * granted_tokens <= held_money * 10**6 <= max_cost
 
     def test_a_visitor_who_leaves_midway_is_charged_for_the_text_so_far(
         self, bot: Bot, priced: None, script: Script, api: Api
@@ -104,8 +106,8 @@ class TestSpending:
         next(body)  # type: ignore[call-overload]
         next(body)  # type: ignore[call-overload]
         stream.close()
-        sent, output_tokens = model.sent, count_tokens(streamed)
-        assert bot.money == (RICH - -(-(sent * IN + output_tokens * OUT) // 10**6), 0)
+        input_tokens, output_tokens = model.sent, count_tokens(streamed)
+        assert bot.money == (RICH - -(-(input_tokens * IN + output_tokens * OUT) // 10**6), 0)
         assert bot.kinds == ["topup", "reserve", "settle"]
         message = transcript(api, bot)[-1]
         assert (message["content"], message["status"]) == (streamed, "partial")
@@ -122,8 +124,8 @@ class TestSpending:
         assert b": ping" in next(body)  # type: ignore[call-overload]
         assert model.waiting.wait(PATIENCE)
         stream.close()
-        sent = model.sent
-        assert bot.money == (RICH - -(-(sent * IN) // 10**6), 0)
+        input_tokens = model.sent
+        assert bot.money == (RICH - -(-(input_tokens * IN) // 10**6), 0)
 
     @pytest.mark.parametrize("read", [0, 1])
     def test_a_visitor_who_leaves_before_the_request_to_the_model_pays_nothing(
@@ -219,8 +221,8 @@ class TestSpending:
         stream.close()
         assert bot.money == (RICH - -(-(50 * IN + 9 * OUT) // 10**6), 0)
         assert transcript(api, bot) == []
-        counted = api.get(f"/api/agents/stats?agentId={bot.id}")
-        assert (counted["messages"], counted["tokens"]["output"]) == (2, 9)
+        stats = api.get(f"/api/agents/stats?agentId={bot.id}")
+        assert (stats["messages"], stats["tokens"]["output"]) == (2, 9)
 
 
 class TestReasoning:
@@ -243,8 +245,8 @@ class TestReasoning:
     ) -> None:
         model = script(*[Reasoning("thus ")] * 40, Event())
         thinking(bot, model).close()
-        sent = model.sent
-        assert bot.money == (RICH - -(-(sent * IN + 40 * OUT) // 10**6), 0)
+        input_tokens = model.sent
+        assert bot.money == (RICH - -(-(input_tokens * IN + 40 * OUT) // 10**6), 0)
         assert bot.kinds == ["topup", "reserve", "settle"]
         message = transcript(api, bot)[-1]
         assert (message["content"], message["status"]) == ("", "partial")
@@ -277,8 +279,8 @@ class TestReasoning:
     ) -> None:
         model = script(Event(), ProviderUsage(50, 900))
         thinking(bot, model).close()
-        sent = model.sent
-        assert bot.money == (RICH - -(-(sent * IN) // 10**6), 0)
+        input_tokens = model.sent
+        assert bot.money == (RICH - -(-(input_tokens * IN) // 10**6), 0)
 
     def test_reasoning_of_a_failing_model_costs_nothing(
         self, bot: Bot, priced: None, script: Script, api: Api

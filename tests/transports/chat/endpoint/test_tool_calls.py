@@ -78,7 +78,7 @@ class TestAnswers:
             ProviderUsage(10, 1),
         )
         assert ask(bot, "Hello").text == "Sorry."
-        assert [each.is_error for each in model.asked[1][-1].results] == [True, True]
+        assert [result.is_error for result in model.asked[1][-1].results] == [True, True]
 
     def test_a_tool_that_breaks_does_not_end_the_answer(
         self, bot: Bot, script: Script, monkeypatch: pytest.MonkeyPatch
@@ -158,10 +158,10 @@ class TestLimits:
         assert reply.events[-1]["type"] == "done"
         assert model.offered[-1] == READ_TOOLS
         assert any(message.results for message in model.asked[-1])
-        tools = [each.spec for each in chat_tools.TOOLS if each.capability == "catalog"]
+        tools = [tool.spec for tool in chat_tools.TOOLS if tool.capability == "catalog"]
         count = chat_prompt.counter(spec.provider)
-        for messages, granted in zip(model.asked, model.granted, strict=True):
-            assert count(messages, tools) + granted <= 6_000
+        for messages, granted_tokens in zip(model.asked, model.granted, strict=True):
+            assert count(messages, tools) + granted_tokens <= 6_000
 
     def test_a_model_with_a_small_context_has_no_tools(
         self, bot: Bot, script: Script, monkeypatch: pytest.MonkeyPatch
@@ -216,7 +216,7 @@ class TestLimits:
     def test_whatever_a_model_does_the_stream_ends_and_the_ledger_is_exact(
         self, bot: Bot, script: Script, turns: list[list[Any]], tokens_in: int, tokens_out: int
     ) -> None:
-        before, kinds = bot.money[0], len(bot.kinds)
+        balance_before, kinds = bot.money[0], len(bot.kinds)
         usage = ProviderUsage(tokens_in, tokens_out)
         model = script(*[step for turn in turns for step in [*turn, usage]])
         reply = ask(bot, "Rye?")
@@ -227,7 +227,7 @@ class TestLimits:
         assert bot.kinds[kinds:] == ["reserve", charge]
         assert bot.money[1] == 0
         used = reply.usage
-        assert before - bot.money[0] == price(used["inputTokens"], used["outputTokens"])
+        assert balance_before - bot.money[0] == price(used["inputTokens"], used["outputTokens"])
         assert "#BOOKING" not in repr(all_rows())
 
 
@@ -237,29 +237,29 @@ PRICES = st.builds(Prices, st.integers(0, 10**6), st.integers(0, 10**6))
 class TestBudget:
     @given(PRICES, st.integers(0, 10**6), st.data())
     def test_a_call_with_tools_always_leaves_enough_for_a_final_answer(
-        self, prices: Prices, held: int, data: st.DataObject
+        self, prices: Prices, held_money: int, data: st.DataObject
     ) -> None:
-        budget, spent = CallBudget(prices, held, 5_000), TokenUsage(0, 0)
+        budget, spent = CallBudget(prices, held_money, 5_000), TokenUsage(0, 0)
         needed = data.draw(st.integers(1, 10_000))
         for _ in range(call_budget.MAX_CALLS):
             output = budget.output_with_tools(spent, needed, call_budget.RESULT_TOKENS)
             if output is None:
                 return
-            said = data.draw(st.integers(0, output))
-            spent = TokenUsage(spent.input_tokens + needed, spent.output_tokens + said)
-            needed += said + data.draw(st.integers(0, call_budget.RESULT_TOKENS))
-            left = budget.final_output(spent, needed)
-            assert left >= LEAST_OUTPUT
-            final = TokenUsage(spent.input_tokens + needed, spent.output_tokens + left)
-            assert cost(prices, final) <= held
+            output_so_far = data.draw(st.integers(0, output))
+            spent = TokenUsage(spent.input_tokens + needed, spent.output_tokens + output_so_far)
+            needed += output_so_far + data.draw(st.integers(0, call_budget.RESULT_TOKENS))
+            output_left = budget.final_output(spent, needed)
+            assert output_left >= LEAST_OUTPUT
+            final = TokenUsage(spent.input_tokens + needed, spent.output_tokens + output_left)
+            assert cost(prices, final) <= held_money
 
     @given(st.integers(1, 10**5), st.integers(64, 4_096))
     def test_the_planned_usage_admits_tools_in_the_first_call(
-        self, input_tokens: int, most: int
+        self, input_tokens: int, max_input: int
     ) -> None:
         prices = Prices(IN, OUT)
-        planned = call_budget.planned(input_tokens, most)
+        planned = call_budget.planned(input_tokens, max_input)
         budget = CallBudget(prices, cost(prices, planned), planned.output_tokens)
         output = budget.output_with_tools(TokenUsage(0, 0), input_tokens, call_budget.RESULT_TOKENS)
         assert output is not None
-        assert output >= min(most, call_budget.PLANNED_OUTPUT)
+        assert output >= min(max_input, call_budget.PLANNED_OUTPUT)

@@ -13,24 +13,24 @@ def text(answer: Answer) -> str:
 
 def token_of(answer: Answer, prefix: str = "svc_live_") -> str:
     """Return the token on a page."""
-    shown = re.search(r'id="token"><code>([^<]*)</code>', answer.body.decode())
-    assert shown
-    assert shown[1].startswith(prefix)
-    return shown[1]
+    token = re.search(r'id="token"><code>([^<]*)</code>', answer.body.decode())
+    assert token
+    assert token[1].startswith(prefix)
+    return token[1]
 
 
 def error_beside(answer: Answer, field: str, tag: str = "input") -> str:
     """Return the error message beside a field. The summary must link to it."""
     page = answer.body.decode()
-    found = re.search(rf'id="{field}-error">([^<]*)<', page)
-    assert found, page
-    assert f'href="#{field}">{found[1]}<' in page
+    error = re.search(rf'id="{field}-error">([^<]*)<', page)
+    assert error, page
+    assert f'href="#{field}">{error[1]}<' in page
     assert re.search(rf'<{tag} id="{field}"[^>]*aria-invalid="true"', page)
-    return found[1]
+    return error[1]
 
 
 def value_of(answer: Answer, field: str) -> str:
     """Return the value of a field."""
-    found = re.search(rf'<input id="{field}"[^>]* value="([^"]*)"', answer.body.decode())
-    assert found
-    return html.unescape(found[1])
+    input_value = re.search(rf'<input id="{field}"[^>]* value="([^"]*)"', answer.body.decode())
+    assert input_value
+    return html.unescape(input_value[1])

@@ -22,9 +22,9 @@ class TestBalance:
         path = f"{world.here.path}/balance"
         assert "10,000.00 ₽" in text(world.person("boss").get(path)).replace("\u00a0", " ")
         for name in ("manager", "member"):
-            refused = world.person(name).get(path)
-            assert refused.status == 403
-            assert "₽" not in text(refused)
+            refusal = world.person(name).get(path)
+            assert refusal.status == 403
+            assert "₽" not in text(refusal)
             assert "₽" not in text(world.person(name).get(world.here.path))
 
     def test_the_ledger_is_shown_page_by_page(
@@ -49,9 +49,9 @@ class TestBalance:
         assert "1.01 ₽" in second
         assert "1.01 ₽" not in first  # Times may contain 1.01, too.
 
-    @pytest.mark.parametrize("before", ["0", "-1", "x", "9" * 30, "9" * 5000, "1.5", "\u0661"])
-    def test_any_start_position_is_accepted(self, before: str, world: World) -> None:
-        answer = world.person("boss").get(f"{world.here.path}/balance?before={quote(before)}")
+    @pytest.mark.parametrize("position", ["0", "-1", "x", "9" * 30, "9" * 5000, "1.5", "\u0661"])
+    def test_any_start_position_is_accepted(self, position: str, world: World) -> None:
+        answer = world.person("boss").get(f"{world.here.path}/balance?before={quote(position)}")
         assert answer.status == 200
 
 

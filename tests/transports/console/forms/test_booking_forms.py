@@ -47,12 +47,12 @@ class Desk:
         client = {"name": "Ada", "phone": "8 914 700-12-34"}
         return self.salon.api.post(CREATE, self.salon.order(start) | {"client": client})["booking"]
 
-    def stored(self, booking: str) -> Any:
+    def read_row(self, booking: str) -> Any:
         return in_console(self.owner.workspace.id, "get_booking", id=booking)["booking"]
 
     def change(self, booking: str, who: Person | None = None, **fields: str) -> Answer:
         """Send the form of a booking, from a page that has just been opened."""
-        fields.setdefault("version", str(self.stored(booking)["version"]))
+        fields.setdefault("version", str(self.read_row(booking)["version"]))
         return (who or self.boss).post(f"{self.path}/{booking}", fields)
 
     def member(self) -> Person:
@@ -64,10 +64,10 @@ class Desk:
 
     def slots(self, answer: Answer) -> dict[str, str]:
         """Return the values of the offered times, by their text."""
-        found = re.findall(
+        radios = re.findall(
             r'name="(?:start|near)" value="([^"]*)"[^>]*><span>([^<]*)', text(answer)
         )
-        return {shown.strip(): value for value, shown in found}
+        return {label.strip(): value for value, label in radios}
 
 
 @pytest.fixture
@@ -102,20 +102,20 @@ class TestCalendar:
         page = desk.page(f"?date={DAY}&staff={desk.salon.resource}")
         (link,) = re.findall(r'href="([^"]*time=11:00)"', page)
         answer = desk.boss.get(link)
-        chosen = re.search(r'value="([^"]*)" checked><span>([^<]*)', text(answer))
-        assert chosen
-        assert chosen[2].strip() == "11:00"
-        assert chosen[1].endswith(desk.salon.resource)
+        checked_radio = re.search(r'value="([^"]*)" checked><span>([^<]*)', text(answer))
+        assert checked_radio
+        assert checked_radio[2].strip() == "11:00"
+        assert checked_radio[1].endswith(desk.salon.resource)
 
     def test_cancelled_bookings_and_no_shows_are_in_the_list_alone(self, desk: Desk) -> None:
         for hour, status in ((10, "cancelled"), (12, "no_show")):
-            made = desk.salon.book(f"{DAY}T{hour}:00", f"Was {status}")
-            desk.salon.set_status(made["id"], status)
+            booking = desk.salon.book(f"{DAY}T{hour}:00", f"Was {status}")
+            desk.salon.set_status(booking["id"], status)
         assert "Was " not in desk.page(f"?date={DAY}")
         assert "Was " not in desk.page(f"?view=week&date={DAY}")
-        found = desk.page("?view=list")
-        assert "Was cancelled" in found
-        assert "Was no_show" in found
+        list_page = desk.page("?view=list")
+        assert "Was cancelled" in list_page
+        assert "Was no_show" in list_page
         assert "Was no_show" not in desk.page("?view=list&status=cancelled")
 
     def test_closed_hours_and_time_off_are_named(self, desk: Desk) -> None:
@@ -141,12 +141,12 @@ class TestCalendar:
     def test_the_list_is_searched_by_phone_and_filtered(self, desk: Desk) -> None:
         desk.book_by_phone(f"{DAY}T10:00")
         desk.salon.book("2027-01-20T10:00", "Bob")
-        found = desk.page("?view=list&q=700-12-34")
-        assert "Ada" in found
-        assert "Bob" not in found
-        found = desk.page("?view=list&from=2027-01-20&to=2027-01-20")
-        assert "Ada" not in found
-        assert "Bob" in found
+        list_page = desk.page("?view=list&q=700-12-34")
+        assert "Ada" in list_page
+        assert "Bob" not in list_page
+        list_page = desk.page("?view=list&from=2027-01-20&to=2027-01-20")
+        assert "Ada" not in list_page
+        assert "Bob" in list_page
         assert "Nothing found" in desk.page("?view=list&q=nobody")
         assert desk.boss.get(f"{desk.path}?view=list&from=x").status == 400
 
@@ -165,9 +165,9 @@ class TestCalendar:
         assert len(page.encode()) <= 60_000 - 24_000  # besides the style sheet and the script
 
     def test_the_overview_leads_to_bookings(self, desk: Desk) -> None:
-        made = desk.salon.book(f"{DAY}T10:00")
+        booking = desk.salon.book(f"{DAY}T10:00")
         overview = text(desk.boss.get(desk.path.removesuffix("/bookings")))
-        for link in (f"/{made['id']}", "", "?view=list"):
+        for link in (f"/{booking['id']}", "", "?view=list"):
             assert f'href="{desk.path}{link}"' in overview
 
     @pytest.mark.parametrize("view", ["", "?view=week", "?view=list", "/new"])
@@ -180,8 +180,8 @@ class TestCalendar:
 
 class TestStatus:
     def test_a_booking_shows_its_client_and_the_history_with_names(self, desk: Desk) -> None:
-        made = desk.salon.book(f"{DAY}T10:00", notes="By the window")
-        page = text(desk.boss.get(f"{desk.path}/{made['id']}"))
+        booking = desk.salon.book(f"{DAY}T10:00", notes="By the window")
+        page = text(desk.boss.get(f"{desk.path}/{booking['id']}"))
         for part in ("Ada", "Haircut", "ada@example.com", "By the window", "through the API"):
             assert part in page
         assert "Monday, 18 January 2027" in page
@@ -190,31 +190,31 @@ class TestStatus:
     @pytest.mark.parametrize("status", ["completed", "no_show", "cancelled"])
     def test_a_status_is_set_once_however_often_it_is_sent(self, status: str, desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00")["id"]
-        version = str(desk.stored(booking)["version"])
+        version = str(desk.read_row(booking)["version"])
         for _ in "12":  # The second click is of the same page.
             answer = desk.change(booking, action=status, version=version)
             assert answer.status == 303
             assert answer.headers["Location"].endswith(f"?done=booking_{status}")
-        assert desk.stored(booking)["status"] == status
-        assert len(desk.stored(booking)["statusHistory"]) == 2
+        assert desk.read_row(booking)["status"] == status
+        assert len(desk.read_row(booking)["statusHistory"]) == 2
 
     def test_a_cancellation_asks_first_and_keeps_its_reason(self, desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00")["id"]
-        asked = text(desk.boss.get(f"{desk.path}/{booking}?do=cancel"))
-        assert "Cancel this booking?" in asked
-        assert desk.stored(booking)["status"] == "confirmed"
+        confirmation = text(desk.boss.get(f"{desk.path}/{booking}?do=cancel"))
+        assert "Cancel this booking?" in confirmation
+        assert desk.read_row(booking)["status"] == "confirmed"
         desk.change(booking, action="cancelled", reason="Fell ill")
         assert "Fell ill" in text(desk.boss.get(f"{desk.path}/{booking}"))
 
     def test_a_change_of_another_person_is_shown_before_it_is_overwritten(self, desk: Desk) -> None:
         booking, eve = desk.salon.book(f"{DAY}T10:00")["id"], desk.member()
-        version = str(desk.stored(booking)["version"])
+        version = str(desk.read_row(booking)["version"])
         assert desk.change(booking, eve, action="no_show", version=version).status == 303
         answer = desk.change(booking, action="cancelled", reason="Fell ill", version=version)
         assert answer.status == 409
         assert "Someone changed this" in text(answer)
         assert "no-show" in text(answer)
-        assert desk.stored(booking)["status"] == "no_show"
+        assert desk.read_row(booking)["status"] == "no_show"
 
     def test_a_booking_is_restored_if_its_time_is_free(self, desk: Desk) -> None:
         first = desk.salon.book(f"{DAY}T10:00", resourceId=desk.salon.resource)["id"]
@@ -227,14 +227,14 @@ class TestStatus:
         assert "is no longer free" in text(answer)
         new = desk.slots(answer)["11:00"]
         assert desk.change(first, action="move", start=new).status == 303
-        assert desk.stored(first)["status"] == "confirmed"
+        assert desk.read_row(first)["status"] == "confirmed"
 
     def test_an_unknown_booking_or_status_changes_nothing(self, desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00")["id"]
         assert desk.boss.get(f"{desk.path}/none").status == 404
         assert desk.boss.post(f"{desk.path}/none", {"action": "completed"}).status == 404
         assert desk.change(booking, action="deleted").status == 400
-        assert desk.stored(booking)["status"] == "confirmed"
+        assert desk.read_row(booking)["status"] == "confirmed"
 
 
 class TestMove:
@@ -243,72 +243,79 @@ class TestMove:
         page = desk.boss.get(f"{desk.path}/{booking}?do=move&date=2027-01-19")
         answer = desk.change(booking, action="move", start=desk.slots(page)["12:00"])
         assert answer.status == 303
-        moved = desk.stored(booking)
-        assert (moved["startLocal"][:16], moved["status"]) == (
+        moved_booking = desk.read_row(booking)
+        assert (moved_booking["startLocal"][:16], moved_booking["status"]) == (
             "2027-01-19T12:00",
             "pending_payment",
         )
-        again = desk.change(booking, action="move", start=desk.slots(page)["12:00"], version="1")
-        assert again.status == 303
-        assert len(desk.stored(booking)["statusHistory"]) == 2
-        shown = text(desk.boss.get(f"{desk.path}/{booking}"))
-        assert "Mon 18 Jan, 10:00 → Tue 19 Jan, 12:00" in shown
+        second_move = desk.change(
+            booking, action="move", start=desk.slots(page)["12:00"], version="1"
+        )
+        assert second_move.status == 303
+        assert len(desk.read_row(booking)["statusHistory"]) == 2
+        booking_page = text(desk.boss.get(f"{desk.path}/{booking}"))
+        assert "Mon 18 Jan, 10:00 → Tue 19 Jan, 12:00" in booking_page
 
     def test_a_booking_moves_to_anyone_who_is_free(self, desk: Desk) -> None:
         first, second = (
-            desk.salon.book(f"{DAY}T10:00", f"C {number}", resourceId=each)["id"]
-            for number, each in enumerate(desk.salon.resources)
+            desk.salon.book(f"{DAY}T10:00", f"C {number}", resourceId=resource)["id"]
+            for number, resource in enumerate(desk.salon.resources)
         )
         desk.change(second, action="cancelled")
         page = desk.boss.get(f"{desk.path}/{first}?do=move&date={DAY}&staff=any")
         desk.salon.book(f"{DAY}T12:00", "Eve", resourceId=desk.salon.resources[0])
         page = desk.boss.get(f"{desk.path}/{first}?do=move&date={DAY}&staff=any")
         assert desk.change(first, action="move", start=desk.slots(page)["12:00"]).status == 303
-        assert desk.stored(first)["resourceId"] == desk.salon.resources[1]
+        assert desk.read_row(first)["resourceId"] == desk.salon.resources[1]
 
     def test_of_two_people_who_move_to_one_slot_one_wins(self, desk: Desk) -> None:
         who = [desk.boss, desk.member()]
-        moved = [
+        booking_ids = [
             desk.salon.book(f"{DAY}T{hour}:00", f"C {hour}", resourceId=desk.salon.resource)["id"]
             for hour in (10, 11)
         ]
         fields = {"action": "move", "date": DAY, "exact": "15:00", "version": "1"}
-        answers = run_concurrently(2, lambda n: who[n].post(f"{desk.path}/{moved[n]}", fields))
+        answers = run_concurrently(
+            2, lambda n: who[n].post(f"{desk.path}/{booking_ids[n]}", fields)
+        )
         assert sorted(answer.status for answer in answers) == [303, 409]
         lost = next(number for number in (0, 1) if answers[number].status == 409)
         answer = answers[lost]
         assert "no longer free" in text(answer)
         assert value_of(answer, "exact") == "15:00"
         assert "Mon 18 Jan, 16:00" in desk.slots(answer)
-        assert desk.stored(moved[lost])["startLocal"][11:16] == f"{10 + lost}:00"
+        assert desk.read_row(booking_ids[lost])["startLocal"][11:16] == f"{10 + lost}:00"
         check_calendars(desk.owner.workspace.id, desk.salon.resources)
-        near = desk.slots(answer)["Mon 18 Jan, 16:00"]
-        assert who[lost].post(f"{desk.path}/{moved[lost]}", {**fields, "near": near}).status == 303
+        nearest = desk.slots(answer)["Mon 18 Jan, 16:00"]
+        assert (
+            who[lost].post(f"{desk.path}/{booking_ids[lost]}", {**fields, "near": nearest}).status
+            == 303
+        )
 
     def test_a_time_outside_opening_hours_is_an_explicit_choice(self, desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00")["id"]
-        typed = {"action": "move", "date": DAY, "exact": "20:15"}
-        answer = desk.change(booking, **typed)
+        fields = {"action": "move", "date": DAY, "exact": "20:15"}
+        answer = desk.change(booking, **fields)
         assert answer.status == 409
         assert "tick “Outside opening hours”" in text(answer)
-        assert desk.change(booking, **typed, outside="1").status == 303
-        assert desk.stored(booking)["startLocal"][:16] == f"{DAY}T20:15"
+        assert desk.change(booking, **fields, outside="1").status == 303
+        assert desk.read_row(booking)["startLocal"][:16] == f"{DAY}T20:15"
 
     def test_a_passed_time_needs_the_explicit_choice(self, desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00")["id"]
-        typed = {"action": "move", "date": "2027-01-14", "exact": "10:00"}
-        answer = desk.change(booking, **typed)
+        fields = {"action": "move", "date": "2027-01-14", "exact": "10:00"}
+        answer = desk.change(booking, **fields)
         assert answer.status == 400
         assert "This time has passed" in text(answer)
-        assert desk.change(booking, **typed, outside="1").status == 303
+        assert desk.change(booking, **fields, outside="1").status == 303
 
     @pytest.mark.parametrize("fields", [{}, {"exact": "25:99"}, {"outside": "1"}])
     def test_a_move_without_a_time_is_reported(self, fields: dict[str, str], desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00")["id"]
         answer = desk.change(booking, action="move", date=DAY, **fields)
         assert answer.status == 400
-        wanted = "Enter the exact time" if fields else "Choose a time."
-        assert wanted in text(answer)
+        message = "Enter the exact time" if fields else "Choose a time."
+        assert message in text(answer)
 
     def test_an_invalid_date_is_reported_beside_its_field(self, desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00")["id"]
@@ -346,32 +353,34 @@ class TestNewBooking:
         answer = desk.boss.post(f"{desk.path}/new", self.form(desk))
         assert answer.status == 303
         booking = answer.headers["Location"].split("/")[-1].partition("?")[0]
-        made = desk.stored(booking)
-        assert made["client"] == {
+        stored_booking = desk.read_row(booking)
+        assert stored_booking["client"] == {
             **dict.fromkeys(("id", "phone", "phoneEntered", "email")),
             "name": "Walk-in",
         }
-        assert (made["source"], made["status"]) == ("console", "confirmed")
-        shown = text(desk.boss.get(answer.headers["Location"]))
-        assert "Booking made." in shown
-        assert "in the console" in shown
+        assert (stored_booking["source"], stored_booking["status"]) == ("console", "confirmed")
+        booking_page = text(desk.boss.get(answer.headers["Location"]))
+        assert "Booking made." in booking_page
+        assert "in the console" in booking_page
 
     def test_a_form_sent_twice_books_once(self, desk: Desk) -> None:
         answers = [desk.boss.post(f"{desk.path}/new", self.form(desk)) for _ in "12"]
         assert answers[0].headers["Location"] == answers[1].headers["Location"]
-        found = in_console(desk.owner.workspace.id, "list_bookings")
-        assert found["pagination"]["total"] == 1
+        listing = in_console(desk.owner.workspace.id, "list_bookings")
+        assert listing["pagination"]["total"] == 1
 
     def test_free_times_are_shown_and_what_was_typed_is_kept(self, desk: Desk) -> None:
-        typed = self.form(desk, action="times", exact="", phone="+7 914", notes="Tea")
-        answer = desk.boss.post(f"{desk.path}/new", typed)
+        fields = self.form(desk, action="times", exact="", phone="+7 914", notes="Tea")
+        answer = desk.boss.post(f"{desk.path}/new", fields)
         assert answer.status == 200
         assert value_of(answer, "name") == "Walk-in"
         assert value_of(answer, "phone") == "+7 914"
         assert "Tea</textarea>" in text(answer)
         start = next(iter(desk.slots(answer).values()))
-        made = desk.boss.post(f"{desk.path}/new", self.form(desk, exact="", start=start, phone=""))
-        assert made.status == 303
+        response = desk.boss.post(
+            f"{desk.path}/new", self.form(desk, exact="", start=start, phone="")
+        )
+        assert response.status == 303
 
     def test_a_time_taken_meanwhile_offers_the_nearest_and_keeps_what_was_typed(
         self, desk: Desk
@@ -382,27 +391,29 @@ class TestNewBooking:
         )
         start = desk.slots(page)["10:00"]
         desk.salon.book(f"{DAY}T10:00", resourceId=staff)
-        typed = self.form(desk, exact="", start=start, staff=staff, phone="8 914 700-12-34")
-        answer = desk.boss.post(f"{desk.path}/new", typed)
+        fields = self.form(desk, exact="", start=start, staff=staff, phone="8 914 700-12-34")
+        answer = desk.boss.post(f"{desk.path}/new", fields)
         assert answer.status == 409
         assert "is already taken" in text(answer)
         assert value_of(answer, "name") == "Walk-in"
         assert value_of(answer, "phone") == "8 914 700-12-34"
-        near = desk.slots(answer)["Mon 18 Jan, 11:00"]
-        again = desk.boss.post(f"{desk.path}/new", {**typed, "near": near, "once": "2"})
-        assert again.status == 303
+        nearest = desk.slots(answer)["Mon 18 Jan, 11:00"]
+        second_response = desk.boss.post(
+            f"{desk.path}/new", {**fields, "near": nearest, "once": "2"}
+        )
+        assert second_response.status == 303
 
     def test_a_slot_nearby_replaces_the_typed_time_that_was_refused(self, desk: Desk) -> None:
         for staff in desk.salon.resources:
             desk.salon.book(f"{DAY}T10:00", resourceId=staff)
-        typed = self.form(desk)
-        answer = desk.boss.post(f"{desk.path}/new", typed)
+        fields = self.form(desk)
+        answer = desk.boss.post(f"{desk.path}/new", fields)
         assert "is already taken" in text(answer)
-        near = desk.slots(answer)["Mon 18 Jan, 11:00"]
-        made = desk.boss.post(f"{desk.path}/new", {**typed, "near": near, "once": "2"})
-        assert made.status == 303
-        booking = made.headers["Location"].split("/")[-1].partition("?")[0]
-        assert desk.stored(booking)["startLocal"][11:16] == "11:00"
+        nearest = desk.slots(answer)["Mon 18 Jan, 11:00"]
+        response = desk.boss.post(f"{desk.path}/new", {**fields, "near": nearest, "once": "2"})
+        assert response.status == 303
+        booking = response.headers["Location"].split("/")[-1].partition("?")[0]
+        assert desk.read_row(booking)["startLocal"][11:16] == "11:00"
 
     def test_a_day_without_free_times_opens_the_field_of_an_exact_time(self, desk: Desk) -> None:
         path = f"{desk.path}/new?service={desk.salon.service}&date="
@@ -411,13 +422,13 @@ class TestNewBooking:
 
     def test_an_existing_client_is_found_by_phone_and_chosen(self, desk: Desk) -> None:
         known = desk.book_by_phone(f"{DAY}T16:00")["client"]["id"]
-        typed = self.form(desk, name="", action="find", q="700-12-34")
-        answer = desk.boss.post(f"{desk.path}/new", typed)
+        fields = self.form(desk, name="", action="find", q="700-12-34")
+        answer = desk.boss.post(f"{desk.path}/new", fields)
         assert f'name="client" value="{known}" checked' in text(answer)
-        made = desk.boss.post(f"{desk.path}/new", self.form(desk, name="", client=known))
-        booking = desk.stored(made.headers["Location"].split("/")[-1].partition("?")[0])
+        response = desk.boss.post(f"{desk.path}/new", self.form(desk, name="", client=known))
+        booking = desk.read_row(response.headers["Location"].split("/")[-1].partition("?")[0])
         assert booking["client"]["id"] == known
-        nobody = desk.boss.post(f"{desk.path}/new", {**typed, "q": "nobody"})
+        nobody = desk.boss.post(f"{desk.path}/new", {**fields, "q": "nobody"})
         assert "Nothing found" in text(nobody)
 
     @pytest.mark.parametrize(
@@ -446,11 +457,11 @@ class TestNewBooking:
         for resource in desk.salon.resources:
             rules = [{"weekday": "tue", "start": "09:00", "end": "10:00"}]
             desk.salon.set_hours(desk.salon.api, resource, rules)
-        typed = self.form(desk, action="times", exact="")
-        answer = desk.boss.post(f"{desk.path}/new", typed)
+        fields = self.form(desk, action="times", exact="")
+        answer = desk.boss.post(f"{desk.path}/new", fields)
         assert "Closed on this day." in text(answer)
         assert 'name="day" value="2027-01-19"' in text(answer)
-        answer = desk.boss.post(f"{desk.path}/new", {**typed, "action": "", "day": "2027-01-19"})
+        answer = desk.boss.post(f"{desk.path}/new", {**fields, "action": "", "day": "2027-01-19"})
         assert value_of(answer, "date") == "2027-01-19"
         assert desk.slots(answer)
 
@@ -459,6 +470,6 @@ class TestNewBooking:
         desk.salon.api.post("/api/services/update", body)
         for hold, status in (("", "confirmed"), ("1", "pending_payment")):
             form = self.form(desk, exact=f"1{hold or 0}:00", hold=hold, once=f"o{hold}")
-            made = desk.boss.post(f"{desk.path}/new", form)
-            booking = made.headers["Location"].split("/")[-1].partition("?")[0]
-            assert desk.stored(booking)["status"] == status
+            response = desk.boss.post(f"{desk.path}/new", form)
+            booking = response.headers["Location"].split("/")[-1].partition("?")[0]
+            assert desk.read_row(booking)["status"] == status

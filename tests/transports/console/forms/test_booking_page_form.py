@@ -25,32 +25,32 @@ def path(owner: Owner) -> str:
 @pytest.fixture
 def services(api: Api) -> list[str]:
     """Three services."""
-    made = [
+    responses = [
         api.post("/api/services/create", {"name": f"Cut {n}", "durationMin": 60}) for n in range(3)
     ]
-    return [each["service"]["id"] for each in made]
+    return [response["service"]["id"] for response in responses]
 
 
 def settings_of(owner: Owner) -> Any:
     return in_console(owner.workspace.id, "get_booking_page")
 
 
-def offered(owner: Owner) -> list[str]:
-    return [each["id"] for each in settings_of(owner)["services"] if each["isOffered"]]
+def offered_ids(owner: Owner) -> list[str]:
+    return [service["id"] for service in settings_of(owner)["services"] if service["isOffered"]]
 
 
-def fields(services: list[str], chosen: list[str], **more: str) -> Fields:
-    listed = [("listed", each) for each in services]
-    return [*listed, *(("offered", each) for each in chosen), *more.items()]
+def fields(services: list[str], offered_services: list[str], **more: str) -> Fields:
+    listed_fields = [("listed", service) for service in services]
+    return [*listed_fields, *(("offered", service) for service in offered_services), *more.items()]
 
 
 def test_the_page_is_off_at_first_and_its_link_says_so(
     boss: Person, path: str, services: list[str]
 ) -> None:
-    shown = text(boss.get(path))
-    assert "The link works when the page is on." in shown
-    assert "Open page" not in shown
-    assert "checked" not in shown
+    settings_page = text(boss.get(path))
+    assert "The link works when the page is on." in settings_page
+    assert "Open page" not in settings_page
+    assert "checked" not in settings_page
 
 
 def test_a_manager_switches_the_page_on_and_visitors_see_the_chosen_services(
@@ -59,12 +59,12 @@ def test_a_manager_switches_the_page_on_and_visitors_see_the_chosen_services(
     form = fields(services, services[:2], isOn="1", phone=PHONE)
     answer = boss.post(path, form)
     assert (answer.status, answer.headers["Location"]) == (303, f"{path}?done=booking_page_saved")
-    shown = boss.get(f"{path}?done=booking_page_saved")
-    assert "Booking page saved." in text(shown)
-    assert value_of(shown, "phone") == PHONE
-    assert f"/book/{owner.workspace.slug}" in text(shown)
-    assert f'book.js" data-workspace="{owner.workspace.slug}"' in text(shown)
-    assert offered(owner) == services[:2]
+    saved_page = boss.get(f"{path}?done=booking_page_saved")
+    assert "Booking page saved." in text(saved_page)
+    assert value_of(saved_page, "phone") == PHONE
+    assert f"/book/{owner.workspace.slug}" in text(saved_page)
+    assert f'book.js" data-workspace="{owner.workspace.slug}"' in text(saved_page)
+    assert offered_ids(owner) == services[:2]
     public = Api(None).call("GET", f"/book/{owner.workspace.slug}")
     assert "Cut 0" in text(public)
     assert "Cut 2" not in text(public)
@@ -75,7 +75,7 @@ def test_unticked_services_are_withdrawn_and_those_that_were_not_listed_stay(
 ) -> None:
     boss.post(path, fields(services, services, isOn="1"))
     boss.post(path, fields(services[:2], services[:1], isOn="1"))
-    assert offered(owner) == [services[0], services[2]]
+    assert offered_ids(owner) == [services[0], services[2]]
 
 
 def test_switches_that_are_not_ticked_are_off(
@@ -117,7 +117,7 @@ def test_a_page_offers_a_limited_number_of_services(
     boss.post(path, fields(services, services[:2], isOn="1"))
     owner.api().post("/api/services/delete", {"id": services[0]})
     boss.post(path, fields(services[1:], services[1:], isOn="1"))
-    assert offered(owner) == services[1:], "a deleted service takes no place"
+    assert offered_ids(owner) == services[1:], "a deleted service takes no place"
 
 
 def test_services_of_another_workspace_cannot_be_offered(
@@ -137,9 +137,9 @@ def test_a_long_list_has_a_search_and_pages(boss: Person, path: str, owner: Owne
     assert 'type="search"' in first
     assert "page=2" in first
     assert "Cut 50" in text(boss.get(f"{path}?page=2"))
-    found = text(boss.get(f"{path}?q=cut+50"))
-    assert "Cut 50" in found
-    assert "Cut 1<" not in found
+    search_page = text(boss.get(f"{path}?q=cut+50"))
+    assert "Cut 50" in search_page
+    assert "Cut 1<" not in search_page
     for odd in ("?page=0", "?page=x", "?page=99999", "?page=-1", "?q=%00"):
         assert boss.get(path + odd).status == 200
 

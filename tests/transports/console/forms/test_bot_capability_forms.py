@@ -50,24 +50,24 @@ def test_capabilities_the_order_form_and_the_privacy_url_are_saved_together(worl
 def test_a_wrong_privacy_url_is_reported_beside_its_field_and_nothing_is_saved(
     url: str, world: World
 ) -> None:
-    boss, path, before = world.person("boss"), path_of(world), bot_of(world)
+    boss, path, bot_before = world.person("boss"), path_of(world), bot_of(world)
     answer = boss.post(path, {"capabilities": "handover", "privacyUrl": url})
     assert answer.status == 400
     assert "https://example.com/privacy" in error_beside(answer, "privacyUrl")
     assert value_of(answer, "privacyUrl") == url
     assert 'value="handover" aria-labelledby="may-handover" ' in text(answer)
     assert text(answer).count(" checked>") == 1, "what was ticked stays ticked"
-    assert bot_of(world) == before
+    assert bot_of(world) == bot_before
 
 
 def test_a_form_that_is_gone_is_reported_beside_its_field(world: World) -> None:
-    boss, path, before = world.person("boss"), path_of(world), bot_of(world)
+    boss, path, bot_before = world.person("boss"), path_of(world), bot_of(world)
     theirs = in_console(world.there.workspace_id, "list_forms")["forms"][0]["id"]
     for form in (new_id(), theirs):
         answer = boss.post(path, {"capabilities": "order", "orderFormId": form})
         assert answer.status == 404
         assert "no longer exists" in error_beside(answer, "orderFormId", "select")
-    assert bot_of(world) == before
+    assert bot_of(world) == bot_before
 
 
 def test_a_chosen_form_that_is_not_listed_stays_chosen(world: World) -> None:

@@ -26,26 +26,28 @@ class TestBotKeys:
         self, world: World, logged: Records
     ) -> None:
         boss, keys = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/keys"
-        made = [boss.post(keys, {"name": f"Key {n}", "once": str(n)}) for n in range(4)]
-        tokens = [token_of(answer, "svc_bot_") for answer in made]
-        assert f'"apiKey": "{tokens[0]}"' in text(made[0])
-        again = boss.post(keys, {"name": "Key 0", "once": "0"})
-        assert again.status == 409
-        assert f"{keys}/" in text(again)
+        key_pages = [boss.post(keys, {"name": f"Key {n}", "once": str(n)}) for n in range(4)]
+        tokens = [token_of(answer, "svc_bot_") for answer in key_pages]
+        assert f'"apiKey": "{tokens[0]}"' in text(key_pages[0])
+        repeated = boss.post(keys, {"name": "Key 0", "once": "0"})
+        assert repeated.status == 409
+        assert f"{keys}/" in text(repeated)
         sixth = boss.post(keys, {"name": "Key 5", "once": "5"})
         assert sixth.status == 409
         assert "5 keys, which is the limit" in text(sixth)
-        listed = boss.get(keys)
-        assert "5 of 5" in text(listed)
-        assert 'name="name"' not in text(listed)
-        kept = [text(each) for each in (again, sixth, listed)] + logged.lines
-        kept.append(json.dumps(all_rows(), default=str))
-        assert not [each for each in kept for token in tokens if token in each]
-        (confirmation,) = set(re.findall(rf'href="({keys}/\w+/delete)"[^>]*: Key 3"', text(listed)))
+        key_list = boss.get(keys)
+        assert "5 of 5" in text(key_list)
+        assert 'name="name"' not in text(key_list)
+        outputs = [text(page) for page in (repeated, sixth, key_list)] + logged.lines
+        outputs.append(json.dumps(all_rows(), default=str))
+        assert not [output for output in outputs for token in tokens if token in output]
+        (confirmation,) = set(
+            re.findall(rf'href="({keys}/\w+/delete)"[^>]*: Key 3"', text(key_list))
+        )
         assert "Delete the bot key “Key 3”?" in text(boss.get(confirmation))
         assert boss.post(confirmation).headers["Location"] == f"{keys}?done=bot_key_deleted"
-        for again in (boss.get(confirmation), boss.post(confirmation)):
-            assert again.headers["Location"] == f"{keys}?done=bot_key_deleted"
+        for repeated in (boss.get(confirmation), boss.post(confirmation)):
+            assert repeated.headers["Location"] == f"{keys}?done=bot_key_deleted"
         assert boss.post(keys, {"name": "Key 6", "once": "6"}).status == 200
 
     def test_a_bot_key_needs_a_name(self, world: World) -> None:
@@ -68,11 +70,11 @@ def tried(world: World) -> Try:
         request = request_to(
             bot or world.here.bot, "Do you sell bread?", **{"channel": "test"} | fields
         )
-        sent = {**request.headers}
+        headers = {**request.headers}
         if person is not None:
-            sent |= {"cookie": person.headers["Cookie"]}
-            sent |= {access.CSRF_HEADER: person.csrf if csrf is None else csrf}
-        response = chat_route.serve(replace(request, headers=sent), chat_stream.handle)
+            headers |= {"cookie": person.headers["Cookie"]}
+            headers |= {access.CSRF_HEADER: person.csrf if csrf is None else csrf}
+        response = chat_route.serve(replace(request, headers=headers), chat_stream.handle)
         return response._replace(body=response.whole_body())
 
     return send
@@ -94,11 +96,11 @@ class TestChatInConsole:
         self, is_private: bool, world: World, tried: Try
     ) -> None:
         as_operator("set_bot", id=world.here.bot, isPrivate=is_private)
-        before = as_operator("get_balance", account="boss@example.com")
+        balance_before = as_operator("get_balance", account="boss@example.com")
         response = tried(world.person("member"))
         error = json.loads(response.whole_body())["data"]
         assert (response.status, error["code"]) == (403, "forbidden")
-        assert as_operator("get_balance", account="boss@example.com") == before
+        assert as_operator("get_balance", account="boss@example.com") == balance_before
 
     def test_a_plain_member_cannot_open_the_chat(self, world: World) -> None:
         path = f"{world.here.path}/bots/{world.here.bot}/chat"
@@ -173,7 +175,7 @@ class TestChatInConsole:
 
 class TestLimits:
     @pytest.mark.parametrize(
-        ("typed", "amount"),
+        ("typed_amount", "amount"),
         [
             ("", None),
             ("  ", None),
@@ -187,9 +189,9 @@ class TestLimits:
         ],
     )
     def test_amounts_in_rubles_are_accepted_in_common_spellings(
-        self, typed: str, amount: int | None
+        self, typed_amount: str, amount: int | None
     ) -> None:
-        assert kopecks("daily", typed) == amount
+        assert kopecks("daily", typed_amount) == amount
 
     @pytest.mark.parametrize("first", ["", "5", "0"])
     def test_limits_are_set_and_removed(self, first: str, world: World) -> None:
@@ -199,18 +201,18 @@ class TestLimits:
         assert answer.headers["Location"] == f"{path}?done=limits_set"
         page = boss.get(answer.headers["Location"])
         assert "Limits saved" in text(page)
-        shown = [value_of(page, each) for each in ("daily", "weekly", "monthly")]
-        assert shown == [first, "1000.50", ""]
-        found = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
-        limits = [found[each]["limit"] for each in ("daily", "weekly", "monthly")]
+        field_values = [value_of(page, field) for field in ("daily", "weekly", "monthly")]
+        assert field_values == [first, "1000.50", ""]
+        bot_limits = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
+        limits = [bot_limits[period]["limit"] for period in ("daily", "weekly", "monthly")]
         assert limits == [{"": None, "5": 500, "0": 0}[first], 100_050, None]
 
     def test_limits_that_are_not_sent_stay(self, world: World) -> None:
         boss, path = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
         boss.post(path, {"daily": "7", "weekly": "8", "monthly": "9"})
         assert boss.post(path, {"weekly": ""}).status == 303
-        found = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
-        limits = [found[each]["limit"] for each in ("daily", "weekly", "monthly")]
+        bot_limits = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
+        limits = [bot_limits[period]["limit"] for period in ("daily", "weekly", "monthly")]
         assert limits == [700, None, 900]
 
     def test_a_limit_of_zero_stops_the_bot(self, world: World, tried: Try) -> None:
@@ -225,11 +227,11 @@ class TestLimits:
         pages = [path, *(f"{path}/{world.here.bot}/{tab}" for tab in ("keys", "limits", "chat"))]
 
         def states() -> set[str]:
-            found = [
+            tags = [
                 re.findall(r'<span class="tag[^>]*>\s*([\w ]+)', boss.get(p).body.decode())
                 for p in pages
             ]
-            return {each[0] for each in found}
+            return {tag[0] for tag in tags}
 
         assert states() == {"active"}
         boss.post(f"{path}/{world.here.bot}/limits", {"daily": "0"})
@@ -238,16 +240,21 @@ class TestLimits:
         assert states() == {"active"}
 
     @pytest.mark.parametrize(
-        "typed", ["-1", "1e5", "1,234.56", "1.234", "₽", "abc", "١٢", "9" * 13, "9" * 5000, "1_000"]
+        "typed_amount",
+        ["-1", "1e5", "1,234.56", "1.234", "₽", "abc", "١٢", "9" * 13, "9" * 5000, "1_000"],
     )
-    def test_an_invalid_amount_is_reported_beside_its_field(self, typed: str, world: World) -> None:
+    def test_an_invalid_amount_is_reported_beside_its_field(
+        self, typed_amount: str, world: World
+    ) -> None:
         boss, path = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
         boss.post(path, {"daily": "7"})
-        answer = boss.post(path, {"daily": "5", "weekly": typed, "monthly": f"{typed} "})
+        answer = boss.post(
+            path, {"daily": "5", "weekly": typed_amount, "monthly": f"{typed_amount} "}
+        )
         assert answer.status == 400
         assert error_beside(answer, "weekly")
         assert error_beside(answer, "monthly")
         assert value_of(answer, "daily") == "5"
-        assert value_of(answer, "weekly") == typed
-        found = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
-        assert found["daily"]["limit"] == 700
+        assert value_of(answer, "weekly") == typed_amount
+        bot_limits = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
+        assert bot_limits["daily"]["limit"] == 700

@@ -19,8 +19,8 @@ def path_of(world: World) -> str:
 
 
 def sources_of(world: World) -> list[Any]:
-    found = in_console(world.here.workspace_id, "list_knowledge", id=world.here.bot)["sources"]
-    return [source for source in found if source["id"] != world.here.source]
+    sources = in_console(world.here.workspace_id, "list_knowledge", id=world.here.bot)["sources"]
+    return [source for source in sources if source["id"] != world.here.source]
 
 
 def delete_all(world: World) -> None:
@@ -157,13 +157,13 @@ def test_a_source_is_deleted_after_a_confirmation(world: World) -> None:
     (confirmation,) = re.findall(rf'href="({path}/\w+)"', text(boss.get(path)))
     page = text(boss.get(confirmation))
     assert f"Delete the source “{HOSTILE}”?" in page
-    done = f"{path}?done=source_deleted"
-    assert boss.post(confirmation).headers["Location"] == done
-    for again in (boss.get(confirmation), boss.post(confirmation)):
-        assert again.headers["Location"] == done
-    assert "Source deleted." in text(boss.get(done))
-    found = in_console(world.here.workspace_id, "list_knowledge", id=world.here.bot)
-    assert found["sources"] == []
+    deleted_path = f"{path}?done=source_deleted"
+    assert boss.post(confirmation).headers["Location"] == deleted_path
+    for response in (boss.get(confirmation), boss.post(confirmation)):
+        assert response.headers["Location"] == deleted_path
+    assert "Source deleted." in text(boss.get(deleted_path))
+    listing = in_console(world.here.workspace_id, "list_knowledge", id=world.here.bot)
+    assert listing["sources"] == []
 
 
 def test_an_empty_page_shows_how_to_begin(world: World) -> None:

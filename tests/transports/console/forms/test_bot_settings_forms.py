@@ -23,8 +23,8 @@ FORM = {
 
 
 def bots(world: World) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_agents")["agents"]
-    return found
+    found_bots: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_agents")["agents"]
+    return found_bots
 
 
 def bot_of(world: World) -> Any:
@@ -47,14 +47,14 @@ def html_of(world: World) -> str:
 class TestCreating:
     def test_a_form_that_is_sent_twice_creates_one_bot(self, world: World) -> None:
         boss, path = world.person("boss"), f"{world.here.path}/bots"
-        before = len(bots(world))
+        count_before = len(bots(world))
         first, second = boss.post(path, FORM), boss.post(path, FORM)
         assert first.status == second.status == 303
         assert first.headers["Location"] == second.headers["Location"]
         assert "Bot created" in text(boss.get(first.headers["Location"]))
-        made, *others = bots(world)
-        assert len(others) == before
-        bot = in_console(world.here.workspace_id, "get_agent", id=made["id"])["agent"]
+        new_bot, *others = bots(world)
+        assert len(others) == count_before
+        bot = in_console(world.here.workspace_id, "get_agent", id=new_bot["id"])["agent"]
         assert bot["systemPrompt"] == "You answer for a bakery.\nBe brief."
         assert bot["allowedOrigins"] == ["https://bakery.example"]
         assert (bot["isActive"], bot["isPrivate"], bot["welcomeMessage"]) == (True, False, None)
@@ -62,8 +62,8 @@ class TestCreating:
     def test_wrong_fields_are_reported_beside_them_and_what_was_typed_stays(
         self, world: World
     ) -> None:
-        typed = FORM | {"name": " ", "systemPrompt": " ", "allowedOrigins": "bakery"}
-        answer = world.person("boss").post(f"{world.here.path}/bots", typed)
+        fields = FORM | {"name": " ", "systemPrompt": " ", "allowedOrigins": "bakery"}
+        answer = world.person("boss").post(f"{world.here.path}/bots", fields)
         assert answer.status == 400
         assert "1 to 100" in error_beside(answer, "name")
         assert "how the bot should answer" in error_beside(answer, "systemPrompt", "textarea")
@@ -121,18 +121,18 @@ class TestSettings:
 
 class TestEmbedding:
     def test_the_code_is_placed_once_and_can_be_undone(self, world: World) -> None:
-        boss, before = world.person("boss"), html_of(world)
+        boss, html_before = world.person("boss"), html_of(world)
         form = {"page": world.here.page, "once": "1"}
         answer = boss.post(embed_of(world), form)
         page = f"{world.here.path}/sites/{world.here.site}/pages/{world.here.page}"
         assert answer.headers["Location"] == f"{page}?done=placed"
         html = html_of(world)
-        assert html.startswith(before)
+        assert html.startswith(html_before)
         assert html.count(f'data-agent="{world.here.bot}"') == 1
-        again = boss.post(embed_of(world), form)
-        assert again.headers["Location"] == f"{page}?done=placed_already"
+        second_response = boss.post(embed_of(world), form)
+        assert second_response.headers["Location"] == f"{page}?done=placed_already"
         assert html_of(world) == html
-        assert "Nothing changed" in text(boss.get(again.headers["Location"]))
+        assert "Nothing changed" in text(boss.get(second_response.headers["Location"]))
 
     def test_a_page_of_another_workspace_is_not_found(self, world: World) -> None:
         answer = world.person("boss").post(embed_of(world), {"page": world.there.page})

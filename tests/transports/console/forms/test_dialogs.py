@@ -19,16 +19,20 @@ from tests.factories.console import World
 from tests.transports.console.forms.helpers import text
 
 
-def new_dialog(world: World, *said: tuple[str, str], **attributes: Any) -> str:
+def new_dialog(world: World, *said_messages: tuple[str, str], **attributes: Any) -> str:
     """Create a dialog with messages, each with its role, and return its id."""
     home, now = world.here.workspace_id, clock.now()
     values = {"agent_id": world.here.bot, "channel": "page", "last_message_at": now}
-    values |= {"last_number": len(said), "messages_count": len(said), "words": "Rye bread"}
+    values |= {
+        "last_number": len(said_messages),
+        "messages_count": len(said_messages),
+        "words": "Rye bread",
+    }
     dialog = DIALOGS.new(home, **values | attributes)
 
     def stage(unit: UnitOfWork) -> None:
         unit.create(dialog)
-        for number, (role, content) in enumerate(said, 1):
+        for number, (role, content) in enumerate(said_messages, 1):
             at = now + timedelta(seconds=number)
             row = messages.row(home, dialog.id, number, created_at=at, role=role)
             row.content, row.status = content, "ok"
@@ -46,31 +50,31 @@ def propose(world: World, dialog: str, message: int, kind: Any, result: dict[str
     """Store a proposal of an answer, and its result."""
     home, card = world.here.workspace_id, {"title": f"A {kind}"}
     place = ProposalId(world.here.bot, dialog, message, 1)
-    made: list[Any] = []
+    staged: list[Any] = []
 
     def stage(unit: UnitOfWork) -> None:
         ends = clock.now() + timedelta(minutes=15)
-        made[:] = [proposals.stage_new(unit, place, kind, arguments={}, card=card, ends_at=ends)]
+        staged[:] = [proposals.stage_new(unit, place, kind, arguments={}, card=card, ends_at=ends)]
 
     run_unit(home, None, stage)
-    run_unit(home, None, lambda unit: proposals.stage_decision(unit, made[0], "done", result))
+    run_unit(home, None, lambda unit: proposals.stage_decision(unit, staged[0], "done", result))
 
 
-def shown(page: Answer) -> list[str]:
+def dialog_ids(page: Answer) -> list[str]:
     """Return the ids of the dialogs on a page of the list, in order."""
     return re.findall(r'class="row" href="[^"]*/dialogs/([0-9A-Z]+)"', page.body.decode())
 
 
 class TestList:
     def test_dialogs_of_all_bots_are_listed_newest_first(self, world: World) -> None:
-        made = new_dialog(world)
+        dialog_id = new_dialog(world)
         page = world.person("member").get(f"{world.here.path}/dialogs")
-        assert shown(page) == [made, world.here.dialog]
+        assert dialog_ids(page) == [dialog_id, world.here.dialog]
         assert "2 dialogs" in text(page)
         assert "asked for a person" in text(page)
 
     @pytest.mark.parametrize(
-        ("query", "found"),
+        ("query", "is_listed"),
         [
             ("bot={bot}", True),
             ("bot={other}", False),
@@ -85,20 +89,20 @@ class TestList:
             ("lead={other}", False),
         ],
     )
-    def test_a_filter_selects_dialogs(self, query: str, found: bool, world: World) -> None:
-        made = new_dialog(world)
+    def test_a_filter_selects_dialogs(self, query: str, is_listed: bool, world: World) -> None:
+        dialog_id = new_dialog(world)
         lead = LEADS.require(world.here.workspace_id, world.here.lead)
-        lead.dialog_id = made
+        lead.dialog_id = dialog_id
         run_unit(world.here.workspace_id, None, lambda unit: unit.save(lead))
         ids = {"bot": world.here.bot, "lead": lead.id, "other": world.there.bot}
         page = world.person("member").get(f"{world.here.path}/dialogs?{query.format(**ids)}")
         assert page.status == 200
-        assert (made in shown(page)) is found
+        assert (dialog_id in dialog_ids(page)) is is_listed
 
     def test_a_wrong_filter_is_reported_and_ignored(self, world: World) -> None:
         page = world.person("member").get(f"{world.here.path}/dialogs?from=yesterday")
         assert page.status == 400
-        assert shown(page) == [world.here.dialog]
+        assert dialog_ids(page) == [world.here.dialog]
 
     def test_an_empty_workspace_learns_how_dialogs_begin(self, world: World) -> None:
         name = world.there.slug
@@ -128,15 +132,15 @@ class TestTranscript:
             *("Do you sell rye?", "Looked for products — it failed", "The bot proposed an order"),
             *("Then a haircut", "Here you are", "The bot proposed a booking"),
         )
-        places = [page.index(each) for each in order]
+        places = [page.index(part) for part in order]
         assert places == sorted(places)
         assert page.count("confirmed by the visitor") == 2
         assert page.count(f'href="{world.here.path}/leads/{world.here.lead}"') == 2
 
     def test_a_request_for_a_person_is_marked_where_it_happened(self, world: World) -> None:
         at = clock.now() + timedelta(seconds=2.5)
-        said = [(USER, "One"), (ASSISTANT, "Two"), (USER, "Three")]
-        dialog = new_dialog(world, *said, handover_at=at, handover_reason="Angry visitor")
+        messages = [(USER, "One"), (ASSISTANT, "Two"), (USER, "Three")]
+        dialog = new_dialog(world, *messages, handover_at=at, handover_reason="Angry visitor")
         page = text(world.person("member").get(f"{world.here.path}/dialogs/{dialog}"))
         mark = page.index("The bot asked for a person here")
         assert page.index("Two<") < mark < page.index("Three<")
@@ -155,8 +159,8 @@ class TestTranscript:
         dialog = new_dialog(world, *[(USER, f"Message {n}.") for n in range(5)])
         member, path = world.person("member"), f"{world.here.path}/dialogs/{dialog}"
         pages = [text(member.get(f"{path}?page={n}")) for n in (1, 2, 3, 4)]
-        found = [re.findall(r"Message (\d)\.", page) for page in pages]
-        assert found == [["0", "1"], ["2", "3"], ["4"], []]
+        message_numbers = [re.findall(r"Message (\d)\.", page) for page in pages]
+        assert message_numbers == [["0", "1"], ["2", "3"], ["4"], []]
         assert "?page=2" in pages[0]
 
     def test_a_dialog_without_its_bot_and_messages_is_shown(self, world: World) -> None:

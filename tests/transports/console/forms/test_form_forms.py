@@ -20,8 +20,8 @@ def form_of(world: World) -> Any:
 
 
 def forms(world: World) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_forms")["forms"]
-    return found
+    found_forms: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_forms")["forms"]
+    return found_forms
 
 
 def html_of(world: World) -> str:
@@ -49,13 +49,13 @@ class TestCreating:
         self, language: str, world: World
     ) -> None:
         boss, path = world.person("boss"), f"{world.here.path}/forms"
-        sent = {"template": "order", "once": "1"}
-        first, again = (boss.post(path, sent, accept_language=language) for _ in range(2))
-        assert first.headers["Location"] == again.headers["Location"]
-        made, *others = forms(world)
+        fields = {"template": "order", "once": "1"}
+        first, repeated = (boss.post(path, fields, accept_language=language) for _ in range(2))
+        assert first.headers["Location"] == repeated.headers["Location"]
+        new_form, *others = forms(world)
         assert len(others) == 1, "a form that is sent twice creates one"
-        assert made["fields"][0]["label"] == {"ru": "Имя", "en": "Name"}[language]
-        assert made["title"] == {"ru": "Заказ", "en": "Order"}[language]
+        assert new_form["fields"][0]["label"] == {"ru": "Имя", "en": "Name"}[language]
+        assert new_form["title"] == {"ru": "Заказ", "en": "Order"}[language]
 
     def test_an_unknown_template_is_refused(self, world: World) -> None:
         answer = world.person("boss").post(f"{world.here.path}/forms", {"template": HOSTILE})
@@ -67,9 +67,9 @@ class TestCreating:
 class TestEditing:
     def test_fields_are_saved_in_order_and_keep_their_names(self, world: World) -> None:
         boss, path = world.person("boss"), path_of(world)
-        sent = [("title", "Cakes"), *rows(SIZE, PHONE), ("required", "1"), ("action", "save")]
+        fields = [("title", "Cakes"), *rows(SIZE, PHONE), ("required", "1"), ("action", "save")]
         texts = [("successMessage", "Thanks!\r\nWe call you."), ("redirectUrl", "")]
-        answer = boss.post(path, [*sent, *texts])
+        answer = boss.post(path, [*fields, *texts])
         assert answer.headers["Location"] == f"{path}?done=form_saved"
         form = form_of(world)
         size, phone = form["fields"]
@@ -94,7 +94,7 @@ class TestEditing:
     def test_buttons_change_the_page_and_store_nothing(
         self, action: str, expected: list[str], world: World
     ) -> None:
-        before = form_of(world)
+        form_before = form_of(world)
         fields = rows(*(("", label, "text", "") for label in "ABC"))
         answer = world.person("boss").post(
             path_of(world), [("title", "T"), *fields, ("required", "1"), ("action", action)]
@@ -102,23 +102,23 @@ class TestEditing:
         assert answer.status == 200
         assert labels(answer) == expected
         assert "not saved yet" in text(answer)
-        assert form_of(world) == before
+        assert form_of(world) == form_before
         if "B" in expected:
             place = expected.index("B")
             assert f'name="required" value="{place}" checked' in text(answer)
 
     def test_wrong_values_are_reported_beside_their_fields_and_stay(self, world: World) -> None:
-        before = form_of(world)
+        form_before = form_of(world)
         bad = [("", " ", "text", ""), ("", "Size", "select", " ")]
-        sent = [("title", ""), *rows(*bad), ("redirectUrl", "http://bakery.example")]
-        answer = world.person("boss").post(path_of(world), sent)
+        fields = [("title", ""), *rows(*bad), ("redirectUrl", "http://bakery.example")]
+        answer = world.person("boss").post(path_of(world), fields)
         assert answer.status == 400
         assert "Enter a title" in error_beside(answer, "title")
         assert "https" in error_beside(answer, "redirectUrl")
         assert "Enter a label" in error_beside(answer, "label-0")
         assert "options, one per line" in error_beside(answer, "options-1", "textarea")
         assert value_of(answer, "redirectUrl") == "http://bakery.example"
-        assert form_of(world) == before
+        assert form_of(world) == form_before
 
     def test_a_form_needs_a_field(self, world: World) -> None:
         answer = world.person("boss").post(path_of(world), {"title": "Empty"})
@@ -134,9 +134,9 @@ class TestEditing:
 class TestEmbedding:
     def test_a_form_that_is_placed_again_is_updated_in_its_place(self, world: World) -> None:
         boss, path = world.person("boss"), path_of(world)
-        placed = boss.post(f"{path}/embed", {"page": world.here.page})
+        placement = boss.post(f"{path}/embed", {"page": world.here.page})
         page = f"{world.here.path}/sites/{world.here.site}/pages/{world.here.page}"
-        assert placed.headers["Location"] == f"{page}?done=placed"
+        assert placement.headers["Location"] == f"{page}?done=placed"
         assert boss.post(f"{path}/embed", {"page": world.here.page}).headers["Location"] == (
             f"{page}?done=placed_already"
         )
@@ -159,8 +159,8 @@ class TestEmbedding:
         assert "no longer exists" in error_beside(answer, "page", "select")
 
     def test_an_empty_page_becomes_a_whole_document(self, world: World) -> None:
-        made = {"projectId": world.here.site, "title": HOSTILE}
-        page = in_console(world.here.workspace_id, "create_page", **made)["page"]["id"]
+        site_fields = {"projectId": world.here.site, "title": HOSTILE}
+        page = in_console(world.here.workspace_id, "create_page", **site_fields)["page"]["id"]
         world.person("boss").post(f"{path_of(world)}/embed", {"page": page})
         html = in_console(world.here.workspace_id, "get_page", id=page)["page"]["html"]
         assert html.startswith("<!doctype html>")

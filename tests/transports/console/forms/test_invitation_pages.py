@@ -19,9 +19,9 @@ def path_of(token: str) -> str:
 
 
 def token_on(answer: Answer) -> str:
-    shown = re.search(r'id="link"><code>[^<]*/console/invitations/([\w-]{43})</code>', text(answer))
-    assert shown, text(answer)
-    return shown[1]
+    token = re.search(r'id="link"><code>[^<]*/console/invitations/([\w-]{43})</code>', text(answer))
+    assert token, text(answer)
+    return token[1]
 
 
 def role_of(world: World, email: str) -> str | None:
@@ -55,8 +55,8 @@ def test_the_link_is_shown_once_to_people_who_may_invite(
         assert "/console/invitations/" not in text(answer)
         return
     token = token_on(answer)
-    again = person.post(path, form)
-    assert again.headers["Location"] == f"{path}?done=invited_before"
+    second_response = person.post(path, form)
+    assert second_response.headers["Location"] == f"{path}?done=invited_before"
     page = text(person.get(path))
     assert IVY in page
     assert token not in page
@@ -70,12 +70,12 @@ def test_a_new_person_sets_a_password_and_is_signed_in(world: World) -> None:
             )
         )
     )
-    visitor, before = Person(IVY), stored()
+    visitor, rows_before = Person(IVY), stored()
     page = visitor.get(path)
     assert page.status == 200
     assert HOSTILE in text(page)
     assert IVY in text(page)
-    assert stored() == before
+    assert stored() == rows_before
     answer = visitor.post(path, new_person())
     assert answer.headers["Location"] == f"{world.here.path}?done=joined"
     assert "Welcome" in text(visitor.get(answer.headers["Location"]))
@@ -104,7 +104,7 @@ def test_a_person_with_an_account_signs_in_and_accepts(world: World) -> None:
     assert ">Join</button>" in text(page)
     assert role_of(world, IVY) is None
     answers = [ivy.post(path, {"once": "1"}) for _ in "12"]
-    assert {each.headers["Location"] for each in answers} == {f"{world.here.path}?done=joined"}
+    assert {answer.headers["Location"] for answer in answers} == {f"{world.here.path}?done=joined"}
     assert role_of(world, IVY) == "member"
 
 
@@ -113,9 +113,9 @@ def test_a_person_who_is_signed_in_as_someone_else_signs_out_first(world: World)
     page = text(stranger.get(path))
     assert "You are signed in as stranger@example.com" in page
     assert ">Join</button>" not in page
-    before = stored()
+    rows_before = stored()
     assert stranger.post(path, new_person()).status == 403
-    assert stored() == before
+    assert stored() == rows_before
     answer = stranger.post("/console/sign-out", {"next": path})
     assert answer.headers["Location"] == path
     stranger.token = ""
@@ -128,23 +128,23 @@ def test_links_that_do_not_work_all_show_one_page(world: World, time: Time) -> N
     invited = Person(IVY)
     invited.get(path_of(used))
     invited.post(path_of(used), new_person())
-    (shown,) = re.findall(
+    (invitation_id,) = re.findall(
         r'name="revoke" value="(\w+)" aria-label="[^"]*ivo@',
         text(boss.get(f"{world.here.path}/members")),
     )
-    answer = boss.post(f"{world.here.path}/members", {"revoke": shown})
+    answer = boss.post(f"{world.here.path}/members", {"revoke": invitation_id})
     assert answer.headers["Location"].endswith("?done=invitation_revoked")
-    assert boss.post(f"{world.here.path}/members", {"revoke": shown}).status == 303
+    assert boss.post(f"{world.here.path}/members", {"revoke": invitation_id}).status == 303
     expired = invite(home, "old@example.com")
     time.pass_by(days=7)
     pages = set()
     for token in (used, revoked, expired, "A" * 43, "x"):
         visitor = Person("x")
         opened = visitor.get(path_of(token))
-        sent = visitor.post(path_of(token), new_person())
-        assert (opened.status, sent.status) == (404, 404)
+        response = visitor.post(path_of(token), new_person())
+        assert (opened.status, response.status) == (404, 404)
         assert GONE in text(opened)
-        pages |= {opened.body, sent.body}
+        pages |= {opened.body, response.body}
     assert len(pages) == 1
 
 
@@ -152,11 +152,11 @@ def test_a_stolen_link_gives_nothing_to_another_account(world: World) -> None:
     as_operator("create_account", email=IVY, password=PASSWORD)
     path, thief = path_of(invite(world.here.workspace_id, IVY)), Person("x")
     thief.get(path)
-    before = stored()
+    rows_before = stored()
     answer = thief.post(path, new_person() | {"password": "stolen password"})
     assert answer.status == 409
     assert "There is an account with this address" in text(answer)
-    assert stored() == before
+    assert stored() == rows_before
 
 
 def test_a_refused_form_keeps_the_name_and_not_the_password(world: World) -> None:
@@ -175,11 +175,11 @@ def test_a_refused_form_keeps_the_name_and_not_the_password(world: World) -> Non
 def test_a_form_of_another_page_is_refused(world: World) -> None:
     path, visitor = path_of(invite(world.here.workspace_id, IVY)), Person(IVY)
     visitor.get(path)
-    before = stored()
+    rows_before = stored()
     for csrf in ("", "0" * 64):
         assert visitor.post(path, new_person(), csrf).status == 403
     assert visitor.post(path, new_person(), origin="https://evil.example").status == 403
-    assert stored() == before
+    assert stored() == rows_before
 
 
 def test_two_browsers_that_accept_at_once_make_one_account(world: World) -> None:

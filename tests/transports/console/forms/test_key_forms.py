@@ -30,23 +30,23 @@ def ticked(answer: Answer) -> set[str]:
 class TestKeys:
     def test_a_token_is_shown_once_and_never_again(self, world: World, logged: Records) -> None:
         boss, keys = world.person("boss"), f"{world.here.path}/keys"
-        made = boss.post(keys, KEY)
-        assert made.status == 200
-        token = token_of(made)
-        page = text(made)
+        response = boss.post(keys, KEY)
+        assert response.status == 200
+        token = token_of(response)
+        page = text(response)
         assert f"curl -H 'Authorization: Bearer {token}' " in page
         config = re.search(r'id="mcp"><code>(.*?)</code>', page, re.DOTALL)
         assert config
         server = json.loads(config[1])["mcpServers"]["workspace"]
         assert server["url"] == f"{settings().public_url}/api/mcp"
         assert server["headers"] == {"Authorization": f"Bearer {token}"}
-        again = boss.post(keys, KEY)
-        assert again.status == 409
-        revoke = re.search(r'href="([^"]*/revoke)"', again.body.decode())
+        repeated = boss.post(keys, KEY)
+        assert repeated.status == 409
+        revoke = re.search(r'href="([^"]*/revoke)"', repeated.body.decode())
         assert revoke
-        assert "The form was sent twice" in text(again)
-        listed = boss.get(keys)
-        pages = [again, listed, boss.get(revoke[1]), *map(boss.get, (
+        assert "The form was sent twice" in text(repeated)
+        key_list = boss.get(keys)
+        pages = [repeated, key_list, boss.get(revoke[1]), *map(boss.get, (
             f"{world.here.path}/audit", world.here.path, "/console/account",
         ))]  # fmt: skip
         key_id = revoke[1].split("/")[-2]
@@ -54,17 +54,17 @@ class TestKeys:
         pages.append(boss.get(pages[-1].headers["Location"]))
         assert "Key revoked" in text(pages[-1])
         secret = token.removeprefix("svc_live_")[:20]
-        kept = [*(page.body.decode() for page in pages), *logged.lines]
-        kept.append(json.dumps(all_rows(), default=str))
-        assert not [each for each in kept if secret in each]
+        outputs = [*(page.body.decode() for page in pages), *logged.lines]
+        outputs.append(json.dumps(all_rows(), default=str))
+        assert not [output for output in outputs if secret in output]
         assert key_id in text(boss.get(f"{world.here.path}/audit"))
-        assert f"svc_live_…{token[-4:]}" in text(listed)
+        assert f"svc_live_…{token[-4:]}" in text(key_list)
 
     def test_a_created_key_works_until_it_is_revoked(self, world: World) -> None:
         boss, keys = world.person("boss"), f"{world.here.path}/keys"
-        made = boss.post(keys, KEY)
-        api = Api(token_of(made))
-        (path,) = re.findall(r"curl -H '[^']*' ([^<\s]+)", text(made))
+        response = boss.post(keys, KEY)
+        api = Api(token_of(response))
+        (path,) = re.findall(r"curl -H '[^']*' ([^<\s]+)", text(response))
         assert api.get(path.removeprefix(settings().public_url))["pagination"]["total"] == 1
         failed, sites = api.tool("svc_list_sites")
         assert not failed, sites
@@ -80,11 +80,11 @@ class TestKeys:
     def test_a_form_sent_twice_with_changes_creates_no_second_key(self, world: World) -> None:
         boss, keys = world.person("boss"), f"{world.here.path}/keys"
         boss.post(keys, KEY)
-        before = len(api_keys.live(world.here.workspace_id))
+        count_before = len(api_keys.live(world.here.workspace_id))
         answer = boss.post(keys, KEY | {"name": "Phone"})
         assert answer.status == 409
         assert value_of(answer, "name") == "Phone"
-        assert len(api_keys.live(world.here.workspace_id)) == before
+        assert len(api_keys.live(world.here.workspace_id)) == count_before
         (once,) = re.findall(r'name="once" value="([^"]*)"', answer.body.decode())
         assert boss.post(keys, KEY | {"name": "Phone", "once": once}).status == 200
 
@@ -92,11 +92,11 @@ class TestKeys:
         self, world: World, time: Time
     ) -> None:
         boss = world.person("boss")  # in Vladivostok, it is 22:00 on January 15
-        made = boss.post(f"{world.here.path}/keys", KEY | {"expires": "2027-01-15"})
-        assert made.status == 200
+        response = boss.post(f"{world.here.path}/keys", KEY | {"expires": "2027-01-15"})
+        assert response.status == 200
         (key,) = [k for k in api_keys.live(world.here.workspace_id) if k.name == "Laptop"]
         assert key.expires_at == datetime(2027, 1, 15, 13, 59, 59, tzinfo=UTC)
-        api = Api(token_of(made))
+        api = Api(token_of(response))
         api.get("/api/projects/list")
         time.pass_by(hours=2)
         assert api.refused("GET", "/api/projects/list").status == 401
@@ -135,8 +135,8 @@ class TestKeys:
         for key in api_keys.live(world.here.workspace_id):
             if key.name.startswith("No "):
                 boss.post(f"{world.here.path}/keys/{key.key_id}/revoke")
-                again = boss.get(f"{world.here.path}/keys/{key.key_id}/revoke")
-                assert again.headers["Location"].endswith("/keys?done=key_revoked")
+                second_page = boss.get(f"{world.here.path}/keys/{key.key_id}/revoke")
+                assert second_page.headers["Location"].endswith("/keys?done=key_revoked")
         page = text(boss.get(f"{world.here.path}/keys"))
         assert "3 keys no longer work" in page
         assert "The latest 2 are shown." in page
@@ -161,14 +161,14 @@ class TestKeys:
 class TestKeyForm:
     @pytest.mark.parametrize("name", ["read", "agent", "everything"])
     def test_a_preset_ticks_boxes_and_keeps_the_entered_name(self, name: str, world: World) -> None:
-        boss, before = world.person("boss"), all_rows()
-        typed = {"name": "Lap & top", "expires": "2030-01-31", "preset": name}
-        answer = boss.post(f"{world.here.path}/keys", typed)
+        boss, rows_before = world.person("boss"), all_rows()
+        fields = {"name": "Lap & top", "expires": "2030-01-31", "preset": name}
+        answer = boss.post(f"{world.here.path}/keys", fields)
         assert answer.status == 200
         assert ticked(answer) == preset(name, admin=False)
         assert value_of(answer, "name") == "Lap & top"
         assert value_of(answer, "expires") == "2030-01-31"
-        assert all_rows() == before
+        assert all_rows() == rows_before
 
     def test_blog_scopes_are_offered_to_admins_only(self, world: World) -> None:
         path = f"{world.here.path}/keys/new"
@@ -184,7 +184,7 @@ class TestKeyForm:
         assert "blog:read" in preset("everything", admin=True)
 
     @pytest.mark.parametrize(
-        ("field", "typed"),
+        ("field", "typed_fields"),
         [
             ("name", {"name": ""}),
             ("name", {"name": "x" * 201}),
@@ -198,21 +198,21 @@ class TestKeyForm:
         ],
     )
     def test_an_error_is_shown_beside_its_field(
-        self, field: str, typed: dict[str, str], world: World, time: Time
+        self, field: str, typed_fields: dict[str, str], world: World, time: Time
     ) -> None:
         boss = world.person("boss")
-        answer = boss.post(f"{world.here.path}/keys", KEY | typed)
+        answer = boss.post(f"{world.here.path}/keys", KEY | typed_fields)
         assert answer.status == 400
         assert error_beside(answer, field)
-        for each, value in (KEY | {"expires": ""} | typed).items():
-            if each in {"name", "expires"}:
-                assert value_of(answer, each) == value
+        for name, value in (KEY | {"expires": ""} | typed_fields).items():
+            if name in {"name", "expires"}:
+                assert value_of(answer, name) == value
         assert ticked(answer) == {"projects:read"}
 
     @pytest.mark.parametrize("scopes", ["", "none:read", "projects", "projects:delete"])
     def test_at_least_one_scope_is_required(self, scopes: str, world: World) -> None:
-        typed = {"name": "Laptop", **({"scopes": scopes} if scopes else {})}
-        answer = world.person("boss").post(f"{world.here.path}/keys", typed)
+        fields = {"name": "Laptop", **({"scopes": scopes} if scopes else {})}
+        answer = world.person("boss").post(f"{world.here.path}/keys", fields)
         assert answer.status == 400
         assert "Tick at least one right" in text(answer)
         assert 'href="#scopes"' in text(answer)
@@ -224,16 +224,16 @@ class TestKeyForm:
     ) -> None:
         as_operator("set_plan", workspaceId=world.here.workspace_id, plan=plan)
         boss, keys = world.person("boss"), f"{world.here.path}/keys"
-        before = len(api_keys.live(world.here.workspace_id))
-        listed = boss.get(keys)
-        assert listed.status == 200
-        assert f"svc_live_…{world.here.token[-4:]}" in text(listed)
-        assert "Upgrade to create keys" in text(listed)
-        assert f"{keys}/new" not in text(listed)
+        count_before = len(api_keys.live(world.here.workspace_id))
+        key_list = boss.get(keys)
+        assert key_list.status == 200
+        assert f"svc_live_…{world.here.token[-4:]}" in text(key_list)
+        assert "Upgrade to create keys" in text(key_list)
+        assert f"{keys}/new" not in text(key_list)
         assert boss.get(f"{keys}/new").headers["Location"] == keys
         answer = boss.post(keys, KEY)
         assert answer.status == 403
         assert text(answer).count("Upgrade to create keys") == 1
         assert value_of(answer, "name") == "Laptop"
-        assert len(api_keys.live(world.here.workspace_id)) == before
+        assert len(api_keys.live(world.here.workspace_id)) == count_before
         assert boss.post(f"{keys}/{world.here.key}/revoke").status == 303

@@ -31,26 +31,26 @@ RUSSIAN = "ru-RU,ru"
 
 def new_leads(world: World, count: int = 1, **attributes: Any) -> list[str]:
     """Create leads in one unit of work, and return their ids, oldest first."""
-    home, made = world.here.workspace_id, []
+    home, lead_ids = world.here.workspace_id, []
 
     def stage(unit: Any) -> None:
-        made.clear()
+        lead_ids.clear()
         for number in range(count):
             values = {"status": "new", "name": f"Person {number}", "data": {}, "day": "2026-01-01"}
             lead = LEADS.new(home, **values | {"source_name": "direct"} | attributes)
             unit.create(lead)
-            made.append(lead.id)
+            lead_ids.append(lead.id)
 
     run_unit(home, None, stage)
-    return made
+    return lead_ids
 
 
-def stored(world: World, lead_id: str) -> LeadRow:
+def read_lead(world: World, lead_id: str) -> LeadRow:
     """Return a stored lead."""
     return LEADS.require(world.here.workspace_id, lead_id)
 
 
-def shown(page: Answer) -> list[str]:
+def listed_leads(page: Answer) -> list[str]:
     """Return the ids of the leads on a page of the list, in order."""
     return re.findall(r'class="row" href="[^"]*/leads/([0-9A-Z]+)"', page.body.decode())
 
@@ -60,10 +60,12 @@ def form_of(page: Answer) -> dict[str, str]:
     html = page.body.decode()
     hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', html))
     (notes,) = re.findall(r"<textarea[^>]*>\n([^<]*)</textarea>", html)
-    typed = {
-        each.name: value_of(page, each.name) for each in leads.FORM.fields if each.name != "notes"
+    fields = {
+        field.name: value_of(page, field.name)
+        for field in leads.FORM.fields
+        if field.name != "notes"
     }
-    return {**{name: unescape(value) for name, value in hidden.items()}, **typed} | {
+    return {**{name: unescape(value) for name, value in hidden.items()}, **fields} | {
         "notes": unescape(notes)
     }
 
@@ -73,18 +75,18 @@ class TestList:
         self, world: World
     ) -> None:
         boss, path = world.person("boss"), f"{world.here.path}/leads"
-        made = new_leads(world, leads.SIZE + 3, tags=["vip"])
+        lead_ids = new_leads(world, leads.SIZE + 3, tags=["vip"])
         first = boss.get(f"{path}?tag=vip&status=new")
-        assert shown(first) == made[:2:-1]
+        assert listed_leads(first) == lead_ids[:2:-1]
         assert "23 leads" in text(first)
         (following,) = re.findall(r'href="(\?[^"]*page=2[^"]*)"', text(first))
         assert {"tag=vip", "status=new", "page=2"} == set(following[1:].split("&"))
         second = boss.get(path + following)
-        assert shown(second) == made[2::-1]
-        assert shown(boss.get(f"{path}?tag=vip&page=9")) == []
+        assert listed_leads(second) == lead_ids[2::-1]
+        assert listed_leads(boss.get(f"{path}?tag=vip&page=9")) == []
 
     @pytest.mark.parametrize(
-        ("query", "found"),
+        ("query", "is_listed"),
         [
             ("status=rejected", True),
             ("status=completed", False),
@@ -97,31 +99,33 @@ class TestList:
             ("from=2999-01-01", False),
         ],
     )
-    def test_a_filter_selects_leads(self, query: str, found: bool, world: World) -> None:
-        (made,) = new_leads(world, status="rejected", tags=["vip"], data={"message": "Rye bread"})
+    def test_a_filter_selects_leads(self, query: str, is_listed: bool, world: World) -> None:
+        (lead_id,) = new_leads(
+            world, status="rejected", tags=["vip"], data={"message": "Rye bread"}
+        )
         page = world.person("member").get(f"{world.here.path}/leads?{query}")
-        assert (made in shown(page)) is found
-        assert shown(page) or "Nothing found" in text(page)
+        assert (lead_id in listed_leads(page)) is is_listed
+        assert listed_leads(page) or "Nothing found" in text(page)
 
     def test_a_lead_is_found_by_its_form(self, world: World) -> None:
         member, path = world.person("member"), f"{world.here.path}/leads"
         new_leads(world)
-        form_id = stored(world, world.here.lead).form_id
-        assert shown(member.get(f"{path}?form={form_id}")) == [world.here.lead]
+        form_id = read_lead(world, world.here.lead).form_id
+        assert listed_leads(member.get(f"{path}?form={form_id}")) == [world.here.lead]
         assert f'<option value="{form_id}" selected>' in text(member.get(f"{path}?form={form_id}"))
 
     @pytest.mark.parametrize("query", ["from=yesterday", "status=odd", "tag=" + "x" * 51])
     def test_a_wrong_filter_is_reported_and_ignored(self, query: str, world: World) -> None:
         page = world.person("member").get(f"{world.here.path}/leads?{query}")
         assert page.status == 400
-        assert shown(page) == [world.here.lead]
+        assert listed_leads(page) == [world.here.lead]
         assert 'id="problem"' in text(page)
 
     def test_an_empty_workspace_learns_where_leads_come_from(self, world: World) -> None:
         run_unit(
             world.here.workspace_id,
             None,
-            lambda unit: unit.delete(stored(world, world.here.lead)),
+            lambda unit: unit.delete(read_lead(world, world.here.lead)),
         )
         page = text(world.person("member").get(f"{world.here.path}/leads"))
         assert "No leads yet" in page
@@ -183,27 +187,27 @@ class TestLead:
         for _ in range(2):
             answer = member.post(path, {"status": "in_progress"})
             assert answer.headers["Location"] == f"{path}?done=lead_status_set"
-        lead = stored(world, world.here.lead)
+        lead = read_lead(world, world.here.lead)
         assert (lead.status, lead.revision) == ("in_progress", 2)
 
     def test_only_the_fields_that_a_person_changed_are_sent(self, world: World) -> None:
         member, path = world.person("member"), f"{world.here.path}/leads/{world.here.lead}"
         form = form_of(member.get(path))
         assert member.post(path, form).headers["Location"] == path
-        assert stored(world, world.here.lead).revision == 1
+        assert read_lead(world, world.here.lead).revision == 1
         form |= {"notes": "Call back\r\non Friday", "tags": "cake, , vip,cake"}
         assert "done=lead_saved" in member.post(path, form).headers["Location"]
-        lead = stored(world, world.here.lead)
+        lead = read_lead(world, world.here.lead)
         assert (lead.notes, lead.tags) == ("Call back\non Friday", ["cake", "vip"])
         assert lead.name == HOSTILE
-        changed = audit.latest(world.here.workspace_id, 1)[0].fields
-        assert sorted(changed) == ["ifVersion", "notes", "tags"]
+        changed_fields = audit.latest(world.here.workspace_id, 1)[0].fields
+        assert sorted(changed_fields) == ["ifVersion", "notes", "tags"]
 
     def test_an_empty_field_is_cleared(self, world: World) -> None:
         member, path = world.person("member"), f"{world.here.path}/leads/{world.here.lead}"
         form = form_of(member.get(path)) | {"name": "", "notes": " ", "tags": "", "phone": ""}
         assert member.post(path, form).status == 303
-        lead = stored(world, world.here.lead)
+        lead = read_lead(world, world.here.lead)
         assert (lead.name, lead.notes, lead.tags, lead.phone) == (None, None, [], None)
 
     def test_wrong_values_are_shown_beside_their_fields_and_kept(self, world: World) -> None:
@@ -214,7 +218,7 @@ class TestLead:
         assert error_beside(answer, "email")
         assert error_beside(answer, "tags")
         assert value_of(answer, "email") == "nobody"
-        assert stored(world, world.here.lead).revision == 1
+        assert read_lead(world, world.here.lead).revision == 1
 
 
 class TestTwoPeople:
@@ -231,11 +235,11 @@ class TestTwoPeople:
         page = text(answer)
         assert re.search(r"Notes</dt><dd>Now: Theirs<br>You typed: Mine<", page)
         assert re.search(r"Name</dt><dd>Now: Ada<br>You typed: you have not changed it<", page)
-        again = form_of(answer)
-        assert (again["notes"], again["tags"], again["name"]) == ("Mine", "mine", "Ada")
-        assert stored(world, world.here.lead).notes == "Theirs"
-        assert member.post(path, again).status == 303
-        lead = stored(world, world.here.lead)
+        form = form_of(answer)
+        assert (form["notes"], form["tags"], form["name"]) == ("Mine", "mine", "Ada")
+        assert read_lead(world, world.here.lead).notes == "Theirs"
+        assert member.post(path, form).status == 303
+        lead = read_lead(world, world.here.lead)
         assert (lead.notes, lead.tags, lead.name) == ("Mine", ["mine"], "Ada")
 
     def test_a_form_sent_twice_is_no_conflict(self, world: World) -> None:
@@ -245,7 +249,7 @@ class TestTwoPeople:
         tabs = [Person(member.email, member.token) for _ in "123"]
         answers = run_concurrently(3, lambda number: tabs[number].post(path, form))
         assert {answer.headers["Location"] for answer in answers} == {f"{path}?done=lead_saved"}
-        assert stored(world, world.here.lead).revision == 2
+        assert read_lead(world, world.here.lead).revision == 2
 
 
 def table(answer: Answer, delimiter: str = ",") -> list[dict[str, str]]:
@@ -339,14 +343,14 @@ class TestExport:
         assert (row["Name"], row["Name (who)"]) == ("Ada", "Ada Lovelace")
         assert "E-mail (mail)" not in row
 
-    @pytest.mark.parametrize("kept", ["", "status=new"])
+    @pytest.mark.parametrize("limit", ["", "status=new"])
     def test_too_many_leads_ask_for_a_shorter_period(
-        self, kept: str, world: World, monkeypatch: pytest.MonkeyPatch
+        self, limit: str, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(lead_export, "MAX_EXPORTED", 2)
         new_leads(world, 2)
         boss, path = world.person("boss"), f"{world.here.path}/leads"
-        fields = dict([kept.split("=")]) if kept else {}
+        fields = dict([limit.split("=")]) if limit else {}
         for more in ({}, {"q": "e"}):
             answer = boss.post(path, fields | more)
             assert answer.status == 413
@@ -367,8 +371,8 @@ class TestExport:
                 assert not re.match("\\s*[=+@\uff1d-](?!5$)|[\t\r\n]", cell), cell
         # Every cell is in quotes, so another delimiter than the file's begins no new cell.
         assert re.fullmatch(rf'("(?:[^"]|"")*"({delimiter}|\r\n))+', raw)
-        written = [row["message"].removeprefix("'") for row in table(answer, delimiter)]
-        assert written[: len(HOSTILE_CELLS)] == HOSTILE_CELLS[::-1]
+        messages = [row["message"].removeprefix("'") for row in table(answer, delimiter)]
+        assert messages[: len(HOSTILE_CELLS)] == HOSTILE_CELLS[::-1]
 
     def test_foreign_ids_export_nothing(self, world: World) -> None:
         form = stored_form(world)
@@ -391,17 +395,17 @@ def test_a_search_for_an_odd_text_is_escaped_in_the_pager(world: World) -> None:
 @contextmanager
 def rows_read() -> Iterator[list[int]]:
     """Yield a list of the rows that each request to the database reads in the ``with`` block."""
-    found: list[int] = []
+    row_counts: list[int] = []
 
     def note(parsed: dict[str, Any], **_: object) -> None:
         batches = parsed.get("Responses") or {}
         rows = sum(map(len, batches.values())) if isinstance(batches, dict) else 0
-        found.append(parsed.get("ScannedCount", 0) + rows + ("Item" in parsed))
+        row_counts.append(parsed.get("ScannedCount", 0) + rows + ("Item" in parsed))
 
     events = connection().client.meta.events
     events.register("after-call.dynamodb", note)
     try:
-        yield found
+        yield row_counts
     finally:
         events.unregister("after-call.dynamodb", note)
 
@@ -421,7 +425,7 @@ def test_a_page_reads_as_many_rows_however_many_leads_there_are(
     A counter has rows in up to ``SHARDS`` shards. Each write adds to a random one of them.
     """
     monkeypatch.setattr(queries, "SMALL_ROWS", 0)
-    member, form = world.person("member"), stored(world, world.here.lead).form_id
+    member, form = world.person("member"), read_lead(world, world.here.lead).form_id
     path = f"{world.here.path}/leads?{query.format(form=form)}"
     counts = []
     new_leads(world, 45, form_id=form)

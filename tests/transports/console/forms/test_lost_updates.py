@@ -76,14 +76,16 @@ class FormFields(HTMLParser):
 
 def opened(answer: Answer) -> Pairs:
     """Return the fields of the page's form."""
-    found = FormFields(answer.body.decode()).fields
-    assert found
-    return found
+    fields = FormFields(answer.body.decode()).fields
+    assert fields
+    return fields
 
 
-def typed(name: str, value: str) -> Callable[[Pairs], Pairs]:
+def type_value(name: str, value: str) -> Callable[[Pairs], Pairs]:
     """Return a function that types a value into a field."""
-    return lambda fields: [(each, value if each == name else before) for each, before in fields]
+    return lambda fields: [
+        (field, value if field == name else value_before) for field, value_before in fields
+    ]
 
 
 def unticked(name: str, value: str) -> Callable[[Pairs], Pairs]:
@@ -105,7 +107,7 @@ class Update(NamedTuple):
     types: Callable[[Pairs], Pairs]
     same: Any
     other: Any
-    stored: Callable[[World], Any]
+    read_state: Callable[[World], Any]
     mine: Any
 
     def change(self, world: World, changes: Any) -> None:
@@ -115,10 +117,10 @@ class Update(NamedTuple):
 
 def call(world: World, operation: str, **arguments: Any) -> Any:
     home = workspaces.get(world.here.workspace_id)
-    sent = json.dumps(arguments)
+    body = json.dumps(arguments)
     for place in PLACES:
-        sent = sent.replace(f'"{place}"', json.dumps(getattr(world.here, place.lower())))
-    return in_console(home.id, operation, account_id=home.owner_id, **json.loads(sent))
+        body = body.replace(f'"{place}"', json.dumps(getattr(world.here, place.lower())))
+    return in_console(home.id, operation, account_id=home.owner_id, **json.loads(body))
 
 
 PLACES = ("BOT", "CLIENT", "FORM", "LEAD", "SERVICE", "SITE", "STAFF", "WEBHOOK")
@@ -127,18 +129,18 @@ PLACES = ("BOT", "CLIENT", "FORM", "LEAD", "SERVICE", "SITE", "STAFF", "WEBHOOK"
 def reading(operation: str, path: str, *names: str, **ids: str) -> Callable[[World], Any]:
     """Return a function that reads fields of a record of the world."""
 
-    def stored(world: World) -> Any:
+    def read_state(world: World) -> Any:
         record = call(world, operation, **ids)
         for step in filter(None, path.split(".")):
             record = record[step]
         return tuple(record[name] for name in names)
 
-    return stored
+    return read_state
 
 
 def webhook(world: World) -> Any:
-    (found,) = call(world, "list_webhooks")["webhooks"]
-    return found["url"], found["types"]
+    (webhook,) = call(world, "list_webhooks")["webhooks"]
+    return webhook["url"], webhook["types"]
 
 
 def limits(world: World) -> Any:
@@ -152,9 +154,9 @@ def booking_page(world: World) -> Any:
 
 
 def choices(world: World) -> Any:
-    own = call(world, "get_notifications")
-    (lead,) = (each for each in own["choices"] if each["kind"] == "lead")
-    return (lead["mail"], lead["telegram"]), own["language"]
+    preferences = call(world, "get_notifications")
+    (lead,) = (lead for lead in preferences["choices"] if lead["kind"] == "lead")
+    return (lead["mail"], lead["telegram"]), preferences["language"]
 
 
 def week(world: World) -> Any:
@@ -173,45 +175,45 @@ MINE, THEIRS = "https://mine.example/", "https://theirs.example/"
 PHONE = {"name": "phone", "label": "Theirs", "type": "phone", "required": True}
 UPDATES = [
     Update(
-        *(SERVICE, "update_service", {"id": "SERVICE"}, typed("price", "5000")),
+        *(SERVICE, "update_service", {"id": "SERVICE"}, type_value("price", "5000")),
         *({"price": 402_300}, {"description": "Theirs"}),
         *(reading("get_service", "service", "price", "description", id="SERVICE"), 500_000),
     ),
     Update(
-        *(STAFF, "update_resource", {"id": "STAFF"}, typed("capacity", "5")),
+        *(STAFF, "update_resource", {"id": "STAFF"}, type_value("capacity", "5")),
         *({"capacity": 7}, {"serviceIds": []}),
         *(reading("get_resource", "resource", "capacity", "serviceIds", id="STAFF"), 5),
     ),
     Update(
         *(f"{STAFF}/hours", "set_availability", {"resourceId": "STAFF"}),
-        *(typed("start-mon", "10:00"), hours(mon="07:00"), hours(tue="08:00"), week, "10:00"),
+        *(type_value("start-mon", "10:00"), hours(mon="07:00"), hours(tue="08:00"), week, "10:00"),
     ),
     Update(
-        *(f"{BOT}/settings", "update_agent", {"id": "BOT"}, typed("name", "Mine")),
+        *(f"{BOT}/settings", "update_agent", {"id": "BOT"}, type_value("name", "Mine")),
         *({"name": "Theirs"}, {"systemPrompt": "Theirs"}),
         *(reading("get_agent", "agent", "name", "systemPrompt", id="BOT"), "Mine"),
     ),
     Update(
-        *(f"{BOT}/capabilities", "update_agent", {"id": "BOT"}, typed("privacyUrl", MINE)),
+        *(f"{BOT}/capabilities", "update_agent", {"id": "BOT"}, type_value("privacyUrl", MINE)),
         *({"privacyUrl": THEIRS}, {"capabilities": ["handover"]}),
         *(reading("get_agent", "agent", "privacyUrl", "capabilities", id="BOT"), MINE),
     ),
     Update(
-        *(f"{BOT}/limits", "set_bot_limits", {"agentId": "BOT"}, typed("daily", "5")),
+        *(f"{BOT}/limits", "set_bot_limits", {"agentId": "BOT"}, type_value("daily", "5")),
         *({"daily": 700}, {"weekly": 900}, limits, 500),
     ),
     Update(
-        *(SITE, "update_site", {"id": "SITE"}, typed("title", "Mine")),
+        *(SITE, "update_site", {"id": "SITE"}, type_value("title", "Mine")),
         *({"title": "Theirs"}, {"status": "inactive"}),
         *(reading("list_deleted_pages", "project", "title", "status", projectId="SITE"), "Mine"),
     ),
     Update(
-        *(f"{WORKSPACE}/settings", "set_workspace", {}, typed("name", "Mine")),
+        *(f"{WORKSPACE}/settings", "set_workspace", {}, type_value("name", "Mine")),
         *({"name": "Theirs"}, {"timezone": "Asia/Tomsk"}),
         *(reading("get_workspace", "", "name", "timezone"), "Mine"),
     ),
     Update(
-        *(f"{WORKSPACE}/booking-page", "set_booking_page", {}, typed("phone", "Mine")),
+        *(f"{WORKSPACE}/booking-page", "set_booking_page", {}, type_value("phone", "Mine")),
         *({"phone": "Theirs"}, {"withdraw": ["SERVICE"]}, booking_page, "Mine"),
     ),
     Update(
@@ -220,26 +222,31 @@ UPDATES = [
         *({"language": "en"}, choices, (False, False)),
     ),
     Update(
-        *(f"{PREFIX}/account", "update_account", {}, typed("name", "Mine")),
+        *(f"{PREFIX}/account", "update_account", {}, type_value("name", "Mine")),
         *({"name": "Theirs"}, {"language": "ru"}),
         *(reading("get_account", "account", "name", "language"), "Mine"),
     ),
     Update(
-        *(WEBHOOK, "update_webhook", {"webhookId": "WEBHOOK"}, typed("url", MINE)),
+        *(WEBHOOK, "update_webhook", {"webhookId": "WEBHOOK"}, type_value("url", MINE)),
         *({"url": THEIRS}, {"types": ["lead.created"]}, webhook, MINE),
     ),
     Update(
-        *(CLIENT, "update_client", {"id": "CLIENT"}, typed("notes", "Mine")),
+        *(CLIENT, "update_client", {"id": "CLIENT"}, type_value("notes", "Mine")),
         *({"notes": "Theirs"}, {"tags": ["theirs"]}),
         *(reading("get_client", "client", "notes", "tags", id="CLIENT"), "Mine"),
     ),
     Update(
-        *(f"{WORKSPACE}/leads/{{lead}}", "update_lead", {"id": "LEAD"}, typed("notes", "Mine")),
+        *(
+            f"{WORKSPACE}/leads/{{lead}}",
+            "update_lead",
+            {"id": "LEAD"},
+            type_value("notes", "Mine"),
+        ),
         *({"notes": "Theirs"}, {"tags": ["theirs"]}),
         *(reading("get_lead_details", "lead", "notes", "tags", id="LEAD"), "Mine"),
     ),
     Update(
-        *(FORM, "update_form", {"id": "FORM"}, typed("title", "Mine")),
+        *(FORM, "update_form", {"id": "FORM"}, type_value("title", "Mine")),
         *({"title": "Theirs"}, {"fields": [PHONE]}),
         *(reading("get_form", "form", "title", "fields", id="FORM"), "Mine"),
     ),
@@ -258,9 +265,9 @@ def test_what_another_person_changed_stays_and_what_was_typed_is_saved(
     boss, path = world.person("boss"), world.here.path_of(update.route)
     fields = update.types(opened(boss.get(path)))
     update.change(world, update.other)
-    _, theirs = update.stored(world)
+    _, theirs = update.read_state(world)
     assert boss.post(path, fields).status == 303
-    assert update.stored(world) == (update.mine, theirs)
+    assert update.read_state(world) == (update.mine, theirs)
 
 
 @every_update
@@ -269,9 +276,9 @@ def test_an_unchanged_form_changes_nothing(update: Update, world: World) -> None
     fields = opened(boss.get(path))
     update.change(world, update.other)
     update.change(world, update.same)
-    before = update.stored(world)
+    state_before = update.read_state(world)
     assert boss.post(path, fields).status == 303
-    assert update.stored(world) == before
+    assert update.read_state(world) == state_before
 
 
 @every_update
@@ -281,16 +288,16 @@ def test_a_field_that_both_changed_is_shown_and_the_next_save_decides(
     boss, path = world.person("boss"), world.here.path_of(update.route)
     fields = update.types(opened(boss.get(path)))
     update.change(world, update.same)
-    before = update.stored(world)
+    state_before = update.read_state(world)
     answer = boss.post(path, fields)
     assert answer.status == 409
     assert "Someone changed this while you were typing." in text(answer)
     assert re.search("<dt>[^<]+</dt><dd>Now: [^<]+<br>You typed: [^<]+<", text(answer))
-    assert update.stored(world) == before
-    again = opened(answer)
-    assert update.types(again) == again, "what was typed stays"
-    assert boss.post(path, again).status == 303
-    assert update.stored(world) == (update.mine, before[1])
+    assert update.read_state(world) == state_before
+    reopened = opened(answer)
+    assert update.types(reopened) == reopened, "what was typed stays"
+    assert boss.post(path, reopened).status == 303
+    assert update.read_state(world) == (update.mine, state_before[1])
 
 
 @every_update
@@ -317,13 +324,13 @@ def test_a_change_between_the_comparison_and_the_write_is_compared_again(
         return invoke(operation, *args, **options)
 
     monkeypatch.setattr(console_request, "invoke", after_a_change)
-    mine, theirs = update.stored(world)
+    mine, theirs = update.read_state(world)
     answer = boss.post(path, fields)
     assert not changes
     assert answer.status == (409 if is_same else 303)
-    after = update.stored(world)
-    assert after[0] not in [mine, update.mine] if is_same else after[0] == update.mine
-    assert (after[1] == theirs) is is_same
+    state_after = update.read_state(world)
+    assert state_after[0] not in [mine, update.mine] if is_same else state_after[0] == update.mine
+    assert (state_after[1] == theirs) is is_same
 
 
 @every_update
@@ -341,18 +348,18 @@ def test_a_refused_form_still_knows_what_it_was_opened_with(
     invoke = console_request.invoke
     with monkeypatch.context() as patched:
         patched.setattr(console_request, "invoke", refuse)
-        refused = opened(boss.post(path, fields))
+        refused_form = opened(boss.post(path, fields))
     update.change(world, update.same)
-    assert boss.post(path, refused).status == 409
-    assert update.stored(world)[0] != update.mine
+    assert boss.post(path, refused_form).status == 409
+    assert update.read_state(world)[0] != update.mine
 
 
 @every_update
 def test_a_form_without_marks_replaces_nothing_unseen(update: Update, world: World) -> None:
     boss, path = world.person("boss"), world.here.path_of(update.route)
     fields = [*update.types(opened(boss.get(path))), (SEEN, "")]
-    before = update.stored(world)
+    state_before = update.read_state(world)
     assert boss.post(path, fields).status == 409
     for wrong in ("price", "price=0", "price=0123456789abcdefg", f"{fields[0][1]};"):
         assert boss.post(path, [*fields, (SEEN, wrong)]).status == 400
-    assert update.stored(world) == before
+    assert update.read_state(world) == state_before

@@ -19,11 +19,11 @@ REASONS = [reason for reason in Reason.__args__ if reason != "unproved"]  # type
 
 @pytest.mark.parametrize("reason", REASONS)
 @pytest.mark.parametrize(
-    ("state", "shown"),
+    ("state", "message"),
     [("withheld", "was not notified."), ("waiting", "has not been notified yet.")],
 )
 def test_a_booking_says_that_its_client_was_not_told_and_why(
-    world: World, reason: str, state: str, shown: str
+    world: World, reason: str, state: str, message: str
 ) -> None:
     home, path = world.here.workspace_id, f"{world.here.path}/bookings/{world.here.booking}"
     boss = world.person("boss")
@@ -32,11 +32,11 @@ def test_a_booking_says_that_its_client_was_not_told_and_why(
     entry = bookings.mail_entry(home, booking, "m", kind="cancelled", state=state, reason=reason)
     run_unit(home, None, lambda unit: unit.save(entry))
     page = text(boss.get(path))
-    assert f"The client {shown}" in page
+    assert f"The client {message}" in page
     assert "mail_reason" not in page
     booking_mail = bookings.mail_entry(home, booking, "m", kind="cancelled", state="sent")
     run_unit(home, None, lambda unit: unit.save(booking_mail))
-    assert f"The client {shown}" not in text(boss.get(path))
+    assert f"The client {message}" not in text(boss.get(path))
 
 
 def test_the_list_of_invitations_says_what_became_of_the_mail(world: World) -> None:
@@ -44,13 +44,13 @@ def test_the_list_of_invitations_says_what_became_of_the_mail(world: World) -> N
     token = invite(world.here.workspace_id, "ivy@example.com")
     row = invitations.find(token)
     assert row
-    for state, reason, shown in [
+    for state, reason, message in [
         ("waiting", "by_address", "The e-mail is waiting to be sent."),
         ("withheld", "by_bounce", "The e-mail was not sent"),
         ("sent", None, "The link was sent by e-mail."),
     ]:
         invitations.note_mail(row, state, reason)
-        assert shown in text(boss.get(f"{world.here.path}/members"))
+        assert message in text(boss.get(f"{world.here.path}/members"))
 
 
 def test_a_person_proves_the_address_by_the_mailed_link_after_signing_in(world: World) -> None:

@@ -25,8 +25,8 @@ class TestMembers:
     def test_everyone_sees_the_members_and_managers_see_invitations(self, world: World) -> None:
         for name in ("boss", "manager", "member"):
             page = text(world.person(name).get(f"{world.here.path}/members"))
-            for each in ("boss", "manager", "member"):
-                assert f"{each}@example.com" in page
+            for role in ("boss", "manager", "member"):
+                assert f"{role}@example.com" in page
             assert ("Create invitation" in page) is (name != "member")
             assert ("?leave=" in page) is (name != "boss")
 
@@ -49,7 +49,7 @@ class TestMembers:
         self, world: World, name: str, target: str, form: dict[str, str]
     ) -> None:
         ranks = ["member", "manager", "boss"]
-        person, before = world.person(name), stored()
+        person, rows_before = world.person(name), stored()
         answer = person.post(page_of(world, target), form)
         may = name == "boss" and target != "boss"
         may = may or (not form and name == "manager" and target == "member")
@@ -59,7 +59,7 @@ class TestMembers:
         else:
             assert answer.status in {403, 409}
             assert {k: v for k, v in stored().items() if "SESSION" not in k} == {
-                k: v for k, v in before.items() if "SESSION" not in k
+                k: v for k, v in rows_before.items() if "SESSION" not in k
             }
         assert ranks
 
@@ -78,9 +78,9 @@ class TestMembers:
         first, second = text(boss.get(path)), text(boss.get(f"{path}?page=2"))
         assert first.count('class="row" href') == 50
         assert second.count('class="row" href') == 13
-        found = text(boss.get(f"{path}?q=mara+07"))
-        assert found.count('class="row" href') == 1
-        assert "m07@example.com" in found
+        search_page = text(boss.get(f"{path}?q=mara+07"))
+        assert search_page.count('class="row" href') == 1
+        assert "m07@example.com" in search_page
         assert "Nothing found" in text(boss.get(f"{path}?q=zzz"))
 
 

@@ -21,9 +21,9 @@ def path(owner: Owner) -> str:
     return f"/console/w/{owner.workspace.slug}/services"
 
 
-def listed(owner: Owner) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = in_console(owner.workspace.id, "list_services")["services"]
-    return found
+def list_services(owner: Owner) -> list[dict[str, Any]]:
+    services: list[dict[str, Any]] = in_console(owner.workspace.id, "list_services")["services"]
+    return services
 
 
 def make(owner: Owner, operation: str, **arguments: Any) -> Any:
@@ -49,22 +49,30 @@ def test_a_service_is_created_once_with_a_price_in_rubles_and_a_friendly_duratio
         "once": "1",
     }
     answers = [boss.post(path, fields) for _ in range(2)]
-    (made,) = listed(owner)
-    assert {each.headers["Location"] for each in answers} == {
-        f"{path}/{made['id']}?done=service_created"
+    (service,) = list_services(owner)
+    assert {answer.headers["Location"] for answer in answers} == {
+        f"{path}/{service['id']}?done=service_created"
     }
-    assert (made["durationMin"], made["price"], made["bufferAfterMin"]) == (90, 150_050, 15)
-    assert (made["minNoticeMin"], made["horizonDays"]) == (1_440, 30)
-    assert made["reminders"] == [1_440, 120]
-    assert made["tags"] == ["волосы", "дети"]
-    assert (made["requirePayment"], made["visitorMails"], made["status"]) == (True, False, "active")
+    assert (service["durationMin"], service["price"], service["bufferAfterMin"]) == (
+        90,
+        150_050,
+        15,
+    )
+    assert (service["minNoticeMin"], service["horizonDays"]) == (1_440, 30)
+    assert service["reminders"] == [1_440, 120]
+    assert service["tags"] == ["волосы", "дети"]
+    assert (service["requirePayment"], service["visitorMails"], service["status"]) == (
+        True,
+        False,
+        "active",
+    )
 
 
 def test_a_saved_form_changes_nothing_that_was_not_typed(
     owner: Owner, boss: Person, path: str
 ) -> None:
     staff = make(owner, "create_resource", name="Anna")["resource"]["id"]
-    before = make(
+    service_before = make(
         owner,
         "create_service",
         name="Haircut",
@@ -79,12 +87,12 @@ def test_a_saved_form_changes_nothing_that_was_not_typed(
         reminders=[90],
         tags=["a", "b"],
     )["service"]
-    page = boss.get(f"{path}/{before['id']}")
+    page = boss.get(f"{path}/{service_before['id']}")
     fields = form_fields(text(page))
-    assert boss.post(f"{path}/{before['id']}", fields).status == 303
-    after = make(owner, "get_service", id=before["id"])["service"]
-    del before["updatedAt"], after["updatedAt"]
-    assert after == before
+    assert boss.post(f"{path}/{service_before['id']}", fields).status == 303
+    service_after = make(owner, "get_service", id=service_before["id"])["service"]
+    del service_before["updatedAt"], service_after["updatedAt"]
+    assert service_after == service_before
 
 
 def form_fields(page: str) -> list[tuple[str, str]]:
@@ -104,7 +112,7 @@ def attributes(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("field", "typed"),
+    ("field", "typed_value"),
     [
         ("durationMin", "0"),
         ("durationMin", ""),
@@ -122,15 +130,15 @@ def attributes(text: str) -> dict[str, str]:
     ],
 )
 def test_a_wrong_value_is_reported_beside_its_field_and_everything_typed_is_kept(
-    field: str, typed: str, owner: Owner, boss: Person, path: str
+    field: str, typed_value: str, owner: Owner, boss: Person, path: str
 ) -> None:
     fields = {"name": "Стрижка", "durationMin": "1:30", "price": "10", "tags": "a,  b"}
-    answer = boss.post(path, fields | {field: typed}, accept_language="ru")
+    answer = boss.post(path, fields | {field: typed_value}, accept_language="ru")
     assert answer.status == 400
     assert re.search("[а-я]", error_beside(answer, field))
-    for name, value in (fields | {field: typed}).items():
+    for name, value in (fields | {field: typed_value}).items():
         assert value_of(answer, name) == value
-    assert listed(owner) == []
+    assert list_services(owner) == []
 
 
 def test_a_wrong_rare_value_opens_the_part_of_the_form_that_it_is_in(
@@ -148,26 +156,26 @@ def test_a_service_says_what_it_lacks_with_a_link_that_fixes_it(
     here = path.removesuffix("/services")
     service = make(owner, "create_service", name="Haircut", durationMin=60)["service"]["id"]
 
-    def shown() -> str:
+    def service_page() -> str:
         return text(boss.get(f"{path}/{service}"))
 
-    assert f'href="{here}/staff/new?service={service}"' in shown()
+    assert f'href="{here}/staff/new?service={service}"' in service_page()
     assert "no staff yet" in text(boss.get(path))
     staff = make(owner, "create_resource", name="Anna", serviceIds=[service])["resource"]["id"]
     hours = f'href="{here}/staff/{staff}/hours"'
-    assert "no opening hours" in shown()
-    assert hours in shown()
+    assert "no opening hours" in service_page()
+    assert hours in service_page()
     rule = {"weekdays": ["mon", "sun"], "start": "09:00", "end": "09:30"}
     make(owner, "set_availability", resourceId=staff, rules=[rule])
-    assert "longer than the opening hours" in shown()
-    assert hours in shown()
+    assert "longer than the opening hours" in service_page()
+    assert hours in service_page()
     make(owner, "set_availability", resourceId=staff, rules=[rule | {"end": "18:00"}])
-    assert "It can be booked" in shown()
-    assert ", 09:00" in shown()
+    assert "It can be booked" in service_page()
+    assert ", 09:00" in service_page()
     make(owner, "update_resource", id=staff, status="inactive")
-    assert "its staff is off" in shown()
+    assert "its staff is off" in service_page()
     make(owner, "update_service", id=service, status="inactive")
-    assert "booking is off" in shown()
+    assert "booking is off" in service_page()
 
 
 def test_images_that_could_not_be_taken_are_named(
@@ -180,14 +188,14 @@ def test_images_that_could_not_be_taken_are_named(
     assert answer.status == 200
     assert "1 image could not be downloaded" in text(answer)
     assert bad in text(answer)
-    (made,) = listed(owner)
-    assert f'action="{path}/{made["id"]}"' in text(answer)
+    (service,) = list_services(owner)
+    assert f'action="{path}/{service["id"]}"' in text(answer)
 
 
 def test_a_deletion_names_the_bookings_that_stay(owner: Owner, boss: Person, path: str) -> None:
     service = make(owner, "create_service", name="Haircut", durationMin=60)["service"]["id"]
-    asked = boss.get(f"{path}/{service}/delete")
-    assert "Delete service “Haircut”?" in text(asked)
+    confirmation = boss.get(f"{path}/{service}/delete")
+    assert "Delete service “Haircut”?" in text(confirmation)
     gone = f"{path}?done=service_deleted"
     for _ in range(2):
         assert boss.post(f"{path}/{service}/delete").headers["Location"] == gone

@@ -22,21 +22,21 @@ def page_of(world: World) -> str:
 
 
 def sites(world: World) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_sites")["projects"]
-    return found
+    sites: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_sites")["projects"]
+    return sites
 
 
 def pages(world: World, site: str = "") -> list[dict[str, Any]]:
-    asked = {"projectId": site or world.here.site}
-    found: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_pages", **asked)[
+    arguments = {"projectId": site or world.here.site}
+    pages: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_pages", **arguments)[
         "pages"
     ]
-    return found
+    return pages
 
 
 def html_of(world: World, page: str = "") -> str:
-    found = in_console(world.here.workspace_id, "get_page", id=page or world.here.page)
-    return str(found["page"]["html"])
+    page_row = in_console(world.here.workspace_id, "get_page", id=page or world.here.page)
+    return str(page_row["page"]["html"])
 
 
 def save(world: World, html: str) -> None:
@@ -46,13 +46,13 @@ def save(world: World, html: str) -> None:
 class TestCreating:
     def test_a_site_and_its_first_page_are_created_once_and_visible(self, world: World) -> None:
         boss = world.person("boss")
-        made = [boss.post(sites_of(world), {"title": "Bakery", "once": "1"}) for _ in range(2)]
-        (next_page,) = {each.headers["Location"] for each in made}
-        assert [each["title"] for each in sites(world)].count("Bakery") == 1
+        responses = [boss.post(sites_of(world), {"title": "Bakery", "once": "1"}) for _ in range(2)]
+        (next_page,) = {response.headers["Location"] for response in responses}
+        assert [site["title"] for site in sites(world)].count("Bakery") == 1
         assert "Now create its first page" in text(boss.get(next_page))
         path = next_page.partition("?")[0]
-        made = [boss.post(path, {"title": HOSTILE, "once": "2"}) for _ in range(2)]
-        (editor,) = {each.headers["Location"] for each in made}
+        responses = [boss.post(path, {"title": HOSTILE, "once": "2"}) for _ in range(2)]
+        (editor,) = {response.headers["Location"] for response in responses}
         site = path.split("/")[-2]
         (page,) = pages(world, site)
         assert page["isHome"]
@@ -60,9 +60,9 @@ class TestCreating:
         html = html_of(world, page["id"])
         assert html.startswith('<!doctype html>\n<html lang="en">')
         assert "<img" not in html
-        shown = Api(None).call("GET", "/" + page["url"].split("/", 3)[3] + "/")
-        assert shown.status == 200
-        assert b"<h1>" in shown.body
+        shown_page = Api(None).call("GET", "/" + page["url"].split("/", 3)[3] + "/")
+        assert shown_page.status == 200
+        assert b"<h1>" in shown_page.body
 
     def test_a_form_sent_again_later_does_not_overwrite_the_page(self, world: World) -> None:
         boss, path = world.person("boss"), f"{site_of(world)}/pages"
@@ -101,10 +101,10 @@ class TestEditing:
     ) -> None:
         boss, path = world.person("boss"), f"{page_of(world)}/html"
         save(world, "one\ntwo\nthree")
-        shown = re.search(r'name="ifVersion" value="(\d+)"', text(boss.get(path)))
-        assert shown
+        version = re.search(r'name="ifVersion" value="(\d+)"', text(boss.get(path)))
+        assert version
         save(world, "one\nTWO\nthree")
-        answer = boss.post(path, {"html": "one\ntwo\nTHREE", "ifVersion": shown[1]})
+        answer = boss.post(path, {"html": "one\ntwo\nTHREE", "ifVersion": version[1]})
         assert answer.status == 409
         page = text(answer)
         assert "<mark>TWO</mark>" in page
@@ -157,8 +157,8 @@ class TestDeleting:
         assert [page["id"] for page in pages(world)] == [world.here.page]
 
     def test_a_home_page_with_others_is_not_deleted(self, world: World) -> None:
-        made = {"projectId": world.here.site, "title": "Second"}
-        in_console(world.here.workspace_id, "create_page", **made)
+        fields = {"projectId": world.here.site, "title": "Second"}
+        in_console(world.here.workspace_id, "create_page", **fields)
         answer = world.person("boss").post(f"{page_of(world)}/delete")
         assert answer.status == 409
         assert "home page of the site" in text(answer)

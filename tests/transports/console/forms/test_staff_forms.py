@@ -27,8 +27,8 @@ def path(owner: Owner) -> str:
 
 @pytest.fixture
 def staff(owner: Owner) -> str:
-    made: str = make(owner, "create_resource", name="Anna")["resource"]["id"]
-    return made
+    resource_id: str = make(owner, "create_resource", name="Anna")["resource"]["id"]
+    return resource_id
 
 
 @pytest.fixture
@@ -44,12 +44,12 @@ def make(owner: Owner, operation: str, **arguments: Any) -> Any:
 
 def rules(owner: Owner, staff: str) -> dict[str, str]:
     """Return the stored hours by weekday or date, as text."""
-    stored = make(owner, "list_availability", resourceId=staff)["rules"]
+    rules = make(owner, "list_availability", resourceId=staff)["rules"]
     return {
-        each["weekday"] or each["date"]: ",".join(
-            f"{interval['start']}-{interval['end']}" for interval in each["intervals"]
+        rule["weekday"] or rule["date"]: ",".join(
+            f"{interval['start']}-{interval['end']}" for interval in rule["intervals"]
         )
-        for each in stored
+        for rule in rules
     }
 
 
@@ -57,9 +57,9 @@ def week(*, opened: str = "", **days: str) -> Pairs:
     """Return the fields of a week, such as ``mon="09:00-13:00,14:00-18:00"``. A + ends next day."""
     fields = [("seen", opened)] if opened else []
     for day in WEEKDAYS:
-        typed = days.get(day, "")
+        typed_hours = days.get(day, "")
         fields += [("open", day)] if day in days else []
-        for number, interval in enumerate(typed.split(",")):
+        for number, interval in enumerate(typed_hours.split(",")):
             start, _, end = interval.removesuffix("+").partition("-")
             fields += [(f"start-{day}", start), (f"end-{day}", end)]
             fields += [(f"next-{day}", str(number))] if interval.endswith("+") else []
@@ -68,9 +68,9 @@ def week(*, opened: str = "", **days: str) -> Pairs:
 
 def opened(answer: Answer) -> str:
     """Return what the form keeps of the hours with which it was opened."""
-    found = re.search(r'name="seen" value="([^"]*)"', answer.body.decode())
-    assert found
-    return found[1].replace("&#34;", '"')
+    seen = re.search(r'name="seen" value="([^"]*)"', answer.body.decode())
+    assert seen
+    return seen[1].replace("&#34;", '"')
 
 
 class TestStaff:
@@ -84,8 +84,8 @@ class TestStaff:
             ("inactive", {"Anna"}),
             ("all", {"Anna", "Boris"}),
         ):
-            shown = text(boss.get(f"{path}?status={status}"))
-            assert {name for name in ("Anna", "Boris") if f">{name}<" in shown} == names, status
+            list_page = text(boss.get(f"{path}?status={status}"))
+            assert {name for name in ("Anna", "Boris") if f">{name}<" in list_page} == names, status
 
     def test_a_new_person_gets_services_and_leads_to_the_hours(
         self, owner: Owner, boss: Person, path: str
@@ -95,24 +95,24 @@ class TestStaff:
         assert f'value="{service}" checked' in text(page)
         fields = {"name": "Anna", "type": "master", "serviceIds": service, "once": "1"}
         answers = [boss.post(path, fields | {"capacity": ""}) for _ in range(2)]
-        (made,) = make(owner, "list_resources")["resources"]
-        assert {each.headers["Location"] for each in answers} == {
-            f"{path}/{made['id']}/hours?done=staff_created"
+        (resource,) = make(owner, "list_resources")["resources"]
+        assert {answer.headers["Location"] for answer in answers} == {
+            f"{path}/{resource['id']}/hours?done=staff_created"
         }
-        assert (made["serviceIds"], made["capacity"]) == ([service], 1)
+        assert (resource["serviceIds"], resource["capacity"]) == ([service], 1)
 
     @pytest.mark.parametrize(
-        ("field", "typed"),
+        ("field", "typed_value"),
         [("name", " "), ("capacity", "0"), ("capacity", "many"), ("timezone", "Moscow time")],
     )
     def test_a_wrong_value_is_reported_beside_its_field(
-        self, field: str, typed: str, boss: Person, path: str, staff: str
+        self, field: str, typed_value: str, boss: Person, path: str, staff: str
     ) -> None:
-        fields = {"name": "Anna", "capacity": "2", "timezone": "Europe/Moscow", field: typed}
+        fields = {"name": "Anna", "capacity": "2", "timezone": "Europe/Moscow", field: typed_value}
         answer = boss.post(f"{path}/{staff}", fields)
         assert answer.status == 400
         assert error_beside(answer, field)
-        assert value_of(answer, field) == typed
+        assert value_of(answer, field) == typed_value
 
     def test_a_change_of_zone_says_that_hours_move_and_bookings_do_not(
         self, boss: Person, path: str, staff: str
@@ -129,10 +129,10 @@ class TestStaff:
         time.now = datetime(2027, 1, 15, tzinfo=UTC)
         boss.token = owner.start_session()
         store_booking(owner.workspace.id, staff, datetime(2027, 1, 20, 9, tzinfo=UTC))
-        asked = text(boss.get(f"{path}/{staff}/delete"))
-        assert "1 upcoming booking is kept" in asked
-        assert "No one else provides these services" in asked
-        assert "20 Jan 2027, 12:00" in asked
+        confirmation = text(boss.get(f"{path}/{staff}/delete"))
+        assert "1 upcoming booking is kept" in confirmation
+        assert "No one else provides these services" in confirmation
+        assert "20 Jan 2027, 12:00" in confirmation
         for _ in range(2):
             answer = boss.post(f"{path}/{staff}/delete")
             assert answer.headers["Location"] == f"{path}?done=staff_deleted"
@@ -151,20 +151,20 @@ class TestWeek:
     def test_a_week_with_breaks_nights_and_midnights_is_stored_and_shown_again(
         self, owner: Owner, boss: Person, staff: str, hours: str
     ) -> None:
-        typed = week(
+        fields = week(
             mon="09:00-13:00,14:00-18:00",
             fri="22:00-02:00+",
             sat="18:00-00:00",
             sun="00:00-00:00",
         )
-        assert boss.post(hours, typed).headers["Location"] == f"{hours}?done=hours_saved"
-        stored = {
+        assert boss.post(hours, fields).headers["Location"] == f"{hours}?done=hours_saved"
+        stored_hours = {
             "mon": "09:00-13:00,14:00-18:00",
             "fri": "22:00-02:00",
             "sat": "18:00-24:00",
             "sun": "00:00-24:00",
         }
-        assert rules(owner, staff) == stored
+        assert rules(owner, staff) == stored_hours
         page = boss.get(hours)
         assert 'name="next-fri" value="0" checked' in text(page)
         assert boss.post(hours, week(opened=opened(page), mon="10:00-12:00")).status == 303
@@ -186,7 +186,7 @@ class TestWeek:
         }
 
     @pytest.mark.parametrize(
-        ("typed", "line", "message"),
+        ("typed_hours", "line", "message"),
         [
             ("15:00-14:00", 0, "ends before it starts"),
             ("09:00-12:00,11:00-13:00", 1, "overlaps"),
@@ -199,7 +199,7 @@ class TestWeek:
     )
     def test_wrong_hours_are_reported_beside_their_line_and_kept(
         self,
-        typed: str,
+        typed_hours: str,
         line: int,
         message: str,
         owner: Owner,
@@ -207,10 +207,10 @@ class TestWeek:
         staff: str,
         hours: str,
     ) -> None:
-        answer = boss.post(hours, week(mon=typed, wed="10:00-11:00"))
+        answer = boss.post(hours, week(mon=typed_hours, wed="10:00-11:00"))
         assert answer.status == 400
         assert message in error_beside(answer, f"mon-{line}")
-        for interval in filter(None, typed.split(",")):
+        for interval in filter(None, typed_hours.split(",")):
             assert f'value="{interval.partition("-")[0]}"' in text(answer)
         assert 'value="10:00"' in text(answer)
         assert rules(owner, staff) == {}
@@ -227,15 +227,15 @@ class TestWeek:
     def test_buttons_change_the_form_without_storing_it(
         self, owner: Owner, boss: Person, staff: str, hours: str
     ) -> None:
-        typed = week(mon="08:00-12:00,13:00-17:00", sat="10:00-11:00")
-        copied = text(boss.post(hours, [*typed, ("action", "copy")]))
+        fields = week(mon="08:00-12:00,13:00-17:00", sat="10:00-11:00")
+        copied = text(boss.post(hours, [*fields, ("action", "copy")]))
         assert copied.count('value="08:00"') == 5
         assert copied.count('value="10:00"') == 1
-        added = text(boss.post(hours, [*typed, ("action", "add:sat")]))
-        assert 'id="sat-1"' in added
-        removed = text(boss.post(hours, [*typed, ("action", "remove:mon-0")]))
-        assert 'value="08:00"' not in removed
-        assert 'value="13:00"' in removed
+        page_with_row = text(boss.post(hours, [*fields, ("action", "add:sat")]))
+        assert 'id="sat-1"' in page_with_row
+        page_without_row = text(boss.post(hours, [*fields, ("action", "remove:mon-0")]))
+        assert 'value="08:00"' not in page_without_row
+        assert 'value="13:00"' in page_without_row
         assert rules(owner, staff) == {}
 
     def test_a_week_that_another_person_changed_is_not_overwritten_unseen(
@@ -249,22 +249,22 @@ class TestWeek:
             resourceId=staff,
             rules=[{"weekday": "mon", "start": "07:00", "end": "11:00"}],
         )
-        refused = boss.post(hours, week(opened=opened(page), mon="09:00-20:00"))
-        assert refused.status == 409
-        assert "07:00\u201311:00" in text(refused)
-        assert "09:00\u201320:00" in text(refused)
+        refusal = boss.post(hours, week(opened=opened(page), mon="09:00-20:00"))
+        assert refusal.status == 409
+        assert "07:00\u201311:00" in text(refusal)
+        assert "09:00\u201320:00" in text(refusal)
         assert rules(owner, staff) == {"mon": "07:00-11:00"}
-        assert boss.post(hours, week(opened=opened(refused), mon="09:00-20:00")).status == 303
+        assert boss.post(hours, week(opened=opened(refusal), mon="09:00-20:00")).status == 303
         assert rules(owner, staff) == {"mon": "09:00-20:00"}
 
     def test_a_form_that_is_sent_twice_or_beside_a_new_date_is_no_conflict(
         self, owner: Owner, boss: Person, staff: str, hours: str
     ) -> None:
-        typed = week(opened=opened(boss.get(hours)), mon="09:00-18:00")
+        fields = week(opened=opened(boss.get(hours)), mon="09:00-18:00")
         date = {"action": "add-date", "date": "2036-01-01", "kind": "closed"}
         assert boss.post(hours, date).status == 303
         for _ in range(2):
-            assert boss.post(hours, typed).status == 303
+            assert boss.post(hours, fields).status == 303
         assert rules(owner, staff) == {"mon": "09:00-18:00", "2036-01-01": ""}
 
 
@@ -308,15 +308,15 @@ class TestTimeOff:
         form = {"startAt": "2036-05-01", "endAt": "2036-05-09", "reason": "Sea", "once": "1"}
         for _ in range(2):
             assert boss.post(page, form).headers["Location"] == f"{page}?done=time_off_added"
-        (made,) = make(owner, "list_time_off", resourceId=staff)["timeOff"]
-        assert (made["startAt"], made["endAt"], made["allDay"]) == (
+        (time_off,) = make(owner, "list_time_off", resourceId=staff)["timeOff"]
+        assert (time_off["startAt"], time_off["endAt"], time_off["allDay"]) == (
             "2036-05-01",
             "2036-05-09",
             True,
         )
         assert "1 May 2036" in text(boss.get(page))
         for _ in range(2):
-            assert boss.post(page, {"delete": made["id"]}).status == 303
+            assert boss.post(page, {"delete": time_off["id"]}).status == 303
         assert make(owner, "list_time_off", resourceId=staff)["timeOff"] == []
 
     def test_a_part_of_a_day_is_read_in_the_zone_of_the_person(
@@ -324,8 +324,8 @@ class TestTimeOff:
     ) -> None:
         form = {"startAt": "2036-05-01", "startTime": "12:00", "endTime": "15:00", "once": "1"}
         boss.post(f"{path}/{staff}/time-off", form)
-        (made,) = make(owner, "list_time_off", resourceId=staff)["timeOff"]
-        assert (made["startAt"], made["endAt"]) == (
+        (time_off,) = make(owner, "list_time_off", resourceId=staff)["timeOff"]
+        assert (time_off["startAt"], time_off["endAt"]) == (
             "2036-05-01T09:00:00.000Z",
             "2036-05-01T12:00:00.000Z",
         )
@@ -344,9 +344,9 @@ class TestTimeOff:
         closed = path.removesuffix("/staff") + "/closed-days"
         boss.post(closed, {"startAt": "2036-01-01", "reason": "New Year", "once": "1"})
         assert "New Year" in text(boss.get(closed))
-        shown = text(boss.get(f"{path}/{staff}/time-off"))
-        assert "New Year" in shown
-        assert 'name="delete"' not in shown
+        time_off_page = text(boss.get(f"{path}/{staff}/time-off"))
+        assert "New Year" in time_off_page
+        assert 'name="delete"' not in time_off_page
 
     def test_bookings_at_closed_times_are_listed(
         self, owner: Owner, boss: Person, path: str, staff: str, hours: str, time: Time
@@ -357,8 +357,8 @@ class TestTimeOff:
         boss.post(hours, week(wed="09:00-18:00"))
         assert "closed time" not in text(boss.get(hours))
         boss.post(hours, week(opened=opened(boss.get(hours)), wed="14:00-18:00"))
-        shown = text(boss.get(hours))
-        assert "1 booking at a closed time" in shown
-        assert "outside opening hours" in shown
+        hours_page = text(boss.get(hours))
+        assert "1 booking at a closed time" in hours_page
+        assert "outside opening hours" in hours_page
         boss.post(f"{path}/{staff}/time-off", {"startAt": "2027-01-20", "once": "1"})
         assert "time off" in text(boss.get(f"{path}/{staff}/time-off"))

@@ -39,28 +39,32 @@ def page_of(world: World) -> str:
     return f"{path_of(world)}/{world.here.webhook}"
 
 
-def listed(world: World) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_webhooks")["webhooks"]
-    return found
+def list_webhooks(world: World) -> list[dict[str, Any]]:
+    webhooks: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_webhooks")[
+        "webhooks"
+    ]
+    return webhooks
 
 
 def the_webhook(world: World) -> dict[str, Any]:
-    (found,) = (each for each in listed(world) if each["id"] == world.here.webhook)
-    return found
+    (webhook,) = (
+        webhook for webhook in list_webhooks(world) if webhook["id"] == world.here.webhook
+    )
+    return webhook
 
 
 def deliveries(world: World) -> list[dict[str, Any]]:
     arguments = {"webhookId": world.here.webhook}
-    found: list[dict[str, Any]] = in_console(
+    deliveries: list[dict[str, Any]] = in_console(
         world.here.workspace_id, "list_webhook_deliveries", **arguments
     )["deliveries"]
-    return found
+    return deliveries
 
 
 def secret_of(answer: Answer) -> str:
-    shown = re.search(r'id="secret"><code>(whsec_[^<]+)</code>', answer.body.decode())
-    assert shown
-    return shown[1]
+    secret = re.search(r'id="secret"><code>(whsec_[^<]+)</code>', answer.body.decode())
+    assert secret
+    return secret[1]
 
 
 def ticked(answer: Answer) -> set[str]:
@@ -71,21 +75,21 @@ def ticked(answer: Answer) -> set[str]:
 class TestAdding:
     def test_a_secret_is_shown_once_and_never_again(self, world: World, logged: Records) -> None:
         boss, path = world.person("boss"), path_of(world)
-        made = boss.post(path, FORM)
-        assert made.status == 200
-        secret = secret_of(made)
-        again = boss.post(path, FORM)
-        assert again.status == 409
-        assert "The form was sent twice" in text(again)
-        (webhook,) = (each for each in listed(world) if each["url"] == URL)
-        shown = f"{path}/{webhook['id']}"
-        assert f'href="{shown}/secret"' in text(again)
-        pages = [again, *map(boss.get, (
-            path, shown, f"{shown}/secret", f"{shown}/delete", f"{world.here.path}/audit",
+        response = boss.post(path, FORM)
+        assert response.status == 200
+        secret = secret_of(response)
+        repeated = boss.post(path, FORM)
+        assert repeated.status == 409
+        assert "The form was sent twice" in text(repeated)
+        (webhook,) = (webhook for webhook in list_webhooks(world) if webhook["url"] == URL)
+        hook = f"{path}/{webhook['id']}"
+        assert f'href="{hook}/secret"' in text(repeated)
+        pages = [repeated, *map(boss.get, (
+            path, hook, f"{hook}/secret", f"{hook}/delete", f"{world.here.path}/audit",
         ))]  # fmt: skip
-        kept = [*(page.body.decode() for page in pages), *logged.lines]
-        kept.append(json.dumps(all_rows(), default=str))
-        assert not [each for each in kept if secret.removeprefix("whsec_") in each]
+        outputs = [*(page.body.decode() for page in pages), *logged.lines]
+        outputs.append(json.dumps(all_rows(), default=str))
+        assert not [output for output in outputs if secret.removeprefix("whsec_") in output]
 
     def test_all_events_are_chosen_unless_some_are_ticked(self, world: World) -> None:
         boss, path = world.person("boss"), path_of(world)
@@ -95,9 +99,9 @@ class TestAdding:
         types = [("types", "lead.created"), ("types", "booking.moved")]
         boss.post(path, [("url", URL), ("events", "all"), *types])
         boss.post(path, [("url", URL), ("events", "chosen"), *types])
-        chosen, everything, _ = listed(world)
+        with_chosen, everything, _ = list_webhooks(world)
         assert everything["types"] == []
-        assert chosen["types"] == ["booking.moved", "lead.created"]
+        assert with_chosen["types"] == ["booking.moved", "lead.created"]
         page = boss.get(path)
         assert "2 event types" in text(page)
         assert "3 of 10 webhooks" in text(page)
@@ -109,7 +113,7 @@ class TestAdding:
         assert '<a href="#types">Tick at least one event' in text(answer)
         assert value_of(answer, "url") == URL
         assert 'value="chosen" checked' in text(answer)
-        assert len(listed(world)) == 1
+        assert len(list_webhooks(world)) == 1
 
     @pytest.mark.parametrize(
         "url", ["", "bakery", "http://bakery.example", "https://127.0.0.1/", HOSTILE]
@@ -197,9 +201,9 @@ class TestSettings:
         assert "For 24 hours" in text(boss.get(f"{path}/secret"))
         answer = boss.post(f"{path}/secret", {"once": "1"})
         secret = secret_of(answer)
-        again = boss.post(f"{path}/secret", {"once": "1"})
-        assert again.status == 409
-        assert secret not in text(again)
+        repeated = boss.post(f"{path}/secret", {"once": "1"})
+        assert repeated.status == 409
+        assert secret not in text(repeated)
         boss.post(f"{path}/test")
         run_until_idle()
         (request,) = receiver.requests
@@ -210,10 +214,10 @@ class TestSettings:
         page = text(boss.get(f"{path}/delete"))
         assert "Delete this webhook?" in page
         assert the_webhook(world)["url"] in page
-        done = f"{path_of(world)}?done=webhook_deleted"
-        assert boss.post(f"{path}/delete").headers["Location"] == done
-        assert listed(world) == []
-        assert "Webhook deleted." in text(boss.get(done))
+        deleted_path = f"{path_of(world)}?done=webhook_deleted"
+        assert boss.post(f"{path}/delete").headers["Location"] == deleted_path
+        assert list_webhooks(world) == []
+        assert "Webhook deleted." in text(boss.get(deleted_path))
 
     def test_a_webhook_deleted_meanwhile_leads_to_the_list(self, world: World) -> None:
         boss, path = world.person("boss"), page_of(world)
@@ -228,10 +232,10 @@ class TestSettings:
 class TestDeliveries:
     def test_a_failed_delivery_shows_its_last_attempt(self, world: World) -> None:
         page = world.person("boss").get(page_of(world))
-        shown = text(page)
+        page_text = text(page)
         for words in ("lead.created", "2 attempts", "HTTP 500", "1,234 ms", "Beginning of the"):
-            assert words in shown
-        assert HOSTILE in shown
+            assert words in page_text
+        assert HOSTILE in page_text
         assert b"&lt;img src=x" in page.body
         russian = text(world.person("boss").get(page_of(world), accept_language="ru"))
         for words in ("2 попытки", "1\xa0234 мс", "Начало ответа"):

@@ -14,9 +14,9 @@ def _quiet(logged: Records, capfd: pytest.CaptureFixture[str]) -> Iterator[None]
     """Check that nothing is written outside the log, and that the log has no key."""
     yield
     assert "hush" not in "".join(logged.lines)
-    written = capfd.readouterr()
-    assert written.err == ""
-    assert "Traceback" not in written.out
+    output = capfd.readouterr()
+    assert output.err == ""
+    assert "Traceback" not in output.out
 
 
 @pytest.fixture
@@ -28,14 +28,14 @@ def stalling(
     The server has closed the connection after the answer.
     """
 
-    def send(sent: bytes) -> WireReply:
+    def send(request: bytes) -> WireReply:
         def attempt(seconds: float) -> WireReply | None:
             monkeypatch.setattr(local_server.server, "timeout", seconds)
             # Without an answer, this thread was too slow to send the request.
             with local_server.connect() as connection, suppress(ConnectionError):
-                connection.send(sent)
+                connection.send(request)
                 reply = connection.reply() if connection.stream.peek(1) else None
-                assert connection.at_end()
+                assert connection.has_ended()
                 return reply
             return None
 

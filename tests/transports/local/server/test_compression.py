@@ -17,8 +17,8 @@ class TestCompression:
             assert gzip.decompress(small.body) == plain.body
             assert len(small.body) * 2 < len(plain.body)
             assert small.header("ETag") == plain.header("ETag")
-        for refused in (b"gzip;q=0", b"gzip; q=0.0, br", b"br"):
-            assert local_server.request(request % refused).header("Content-Encoding") is None
+        for accepted in (b"gzip;q=0", b"gzip; q=0.0, br", b"br"):
+            assert local_server.request(request % accepted).header("Content-Encoding") is None
 
     def test_a_small_answer_is_not_compressed(self, local_server: LocalServer) -> None:
         request = b"GET /api/health HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n"

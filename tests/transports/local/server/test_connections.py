@@ -20,9 +20,10 @@ class TestConnections:
             assert connection.reply().status == 200
             client = connection.socket.getsockname()
             (served,) = (
-                each.socket
-                for each in local_server.server._open
-                if each.socket.fileno() >= 0 and (each.remote_addr, each.remote_port) == client
+                connection.socket
+                for connection in local_server.server._open
+                if connection.socket.fileno() >= 0
+                and (connection.remote_addr, connection.remote_port) == client
             )
             assert served.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
@@ -54,7 +55,7 @@ class TestConnections:
         with local_server.connect() as connection:
             connection.send(CREATE + framing + b"\r\n0\r\n\r\n" + HEALTH * 3)
             assert connection.reply().status in {400, 413}
-            assert connection.at_end()
+            assert connection.has_ended()
 
     def test_http_1_0_closes_unless_asked_to_keep_alive(self, local_server: LocalServer) -> None:
         with local_server.connect() as connection:
@@ -62,13 +63,13 @@ class TestConnections:
             assert connection.reply().header("Connection") == "Keep-Alive"
             connection.send(b"GET /api/health HTTP/1.0\r\n\r\n")
             assert connection.reply().status == 200
-            assert connection.at_end()
+            assert connection.has_ended()
 
     def test_connection_close_is_honoured(self, local_server: LocalServer) -> None:
         with local_server.connect() as connection:
             connection.send(HEALTH.replace(b"Host: x", b"Host: x\r\nConnection: TE, Close"))
             assert connection.reply().header("Connection") == "close"
-            assert connection.at_end()
+            assert connection.has_ended()
 
     def test_an_idle_connection_is_closed_without_an_answer(
         self, stalling: Callable[[bytes], WireReply]
@@ -78,7 +79,7 @@ class TestConnections:
     def test_disconnected_clients_leave_no_threads(
         self, local_server: LocalServer, logged: Records
     ) -> None:
-        for sent in (
+        for request in (
             b"",
             b"GET /api/hea",
             HEALTH[:-2],
@@ -88,7 +89,7 @@ class TestConnections:
         ):
             for reset in (False, True):
                 with local_server.connect() as connection:
-                    connection.send(sent)
+                    connection.send(request)
                     if reset:
                         option = struct.pack("ii", 1, 0)
                         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)

@@ -16,11 +16,11 @@ from tests.transports.conftest import HEALTH, LocalServer, Records, serving
 class TestOtherApps:
     @pytest.fixture
     def echo(self) -> chalice_app.App:
-        made = chalice_app.App(app_name="echo", configure_logs=False)
+        other_app = chalice_app.App(app_name="echo", configure_logs=False)
 
-        @made.route("/echo/{word}", methods=["POST"], content_types=[])
+        @other_app.route("/echo/{word}", methods=["POST"], content_types=[])
         def echo(word: str) -> Response:
-            request = made.current_request
+            request = other_app.current_request
             assert request is not None
             body = {
                 "word": word,
@@ -33,11 +33,11 @@ class TestOtherApps:
             }
             return Response({"data": {"status": True, **body}})
 
-        @made.route("/open", methods=["GET"], cors=True)
+        @other_app.route("/open", methods=["GET"], cors=True)
         def open_to_all() -> Response:
             return Response("", status_code=304, headers={"ETag": '"a"'})
 
-        return made
+        return other_app
 
     def post(self, server: LocalServer, target: str, body: bytes = b"", more: bytes = b"") -> Any:
         head = f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n".encode()

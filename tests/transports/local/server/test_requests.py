@@ -36,9 +36,9 @@ class TestPathsAndMethods:
             lines = list(iter(connection.line, b"\r\n"))
             assert b"Access-Control-Allow-Origin: http://localhost:8000\r\n" in lines
             connection.send(preflight % b"https://evil.example")
-            refused = connection.reply()
-        assert (refused.status, refused.data["code"]) == (403, "forbidden")
-        assert refused.header("Access-Control-Allow-Origin") is None
+            refusal = connection.reply()
+        assert (refusal.status, refusal.data["code"]) == (403, "forbidden")
+        assert refusal.header("Access-Control-Allow-Origin") is None
 
     def test_path_and_method_are_checked_before_the_body(self, local_server: LocalServer) -> None:
         huge = b" HTTP/1.1\r\nHost: x\r\nContent-Length: 6000000\r\n\r\n"
@@ -78,7 +78,7 @@ class TestBodies:
                 head + b"a" * 60_000_000
             )  # Fails if the connection was reset.
             reply = connection.reply()
-            assert connection.at_end()
+            assert connection.has_ended()
         assert (reply.status, reply.data["code"]) == (413, "payload_too_large")
         assert reply.header("Connection") == "close"
 
@@ -118,7 +118,7 @@ class TestBodies:
             head = f"POST {target} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
             connection.send(head.encode() + b"Content-Length: 6000000\r\n\r\n")
             reply = connection.reply()
-            assert connection.at_end()
+            assert connection.has_ended()
         assert reply.status == status
 
     def test_a_stalled_body_is_408(self, stalling: Callable[[bytes], WireReply]) -> None:

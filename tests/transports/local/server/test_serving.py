@@ -36,22 +36,22 @@ class TestServing:
     def test_scheduled_jobs_run_while_the_server_runs(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        done: list[str] = []
+        runs: list[str] = []
         monkeypatch.setattr(chalice.local, "LocalDevServer", chalice.local.LocalDevServer)
-        monkeypatch.setattr(schedules, "run_in_background", lambda: done.append("due work"))
-        monkeypatch.setattr(Server, "prepare", lambda _: done.append("prepare"))
-        monkeypatch.setattr(Server, "serve", lambda _: done.append("serve"))
+        monkeypatch.setattr(schedules, "run_in_background", lambda: runs.append("due work"))
+        monkeypatch.setattr(Server, "prepare", lambda _: runs.append("prepare"))
+        monkeypatch.setattr(Server, "serve", lambda _: runs.append("serve"))
         devserver.install()
         server: Any = chalice.local.LocalDevServer(application.app, Config(), "127.0.0.1", 0)
-        assert done == []
+        assert runs == []
         server.serve_forever()
-        assert done == ["prepare", "due work", "serve"]
+        assert runs == ["prepare", "due work", "serve"]
 
     def test_installing_the_server_starts_no_jobs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(chalice.local, "LocalDevServer", chalice.local.LocalDevServer)
-        before = set(threading.enumerate())
+        threads_before = set(threading.enumerate())
         devserver.install()
-        assert set(threading.enumerate()) <= before
+        assert set(threading.enumerate()) <= threads_before
 
     def test_chalices_own_command_uses_the_server_and_logs_no_key(self, tmp_path: Path) -> None:
         (tmp_path / ".chalice").mkdir()
@@ -63,8 +63,8 @@ class TestServing:
         home = Path(application.__file__).parent
         places = {"PYTHONPATH": str(home), "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:9"}
         command = [Path(sys.executable).with_name("chalice"), "local", "--no-autoreload"]
-        written = tmp_path / "written"
-        with written.open("wb") as file:
+        output = tmp_path / "written"
+        with output.open("wb") as file:
             process = subprocess.Popen(
                 [*command, "--port", str(port)],
                 cwd=tmp_path,
@@ -74,7 +74,7 @@ class TestServing:
             )
         try:
             wait_for(lambda: _answers(port) or process.poll() is not None)
-            assert process.poll() is None, written.read_text()
+            assert process.poll() is None, output.read_text()
             with Connection(port) as connection:
                 connection.send(
                     b"BREW /api/health?a HTTP/1.1\r\nHost: x\r\nAuthorization: hush\r\n\r\n"
@@ -84,7 +84,7 @@ class TestServing:
         finally:
             process.terminate()
             process.wait(PATIENCE)
-        text = written.read_text()
+        text = output.read_text()
         assert '"route": "/api/health"' in text
         assert "hush" not in text
         assert not re.search(r'"[A-Z]+ /\S* HTTP/1', text)

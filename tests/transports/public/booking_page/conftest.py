@@ -11,18 +11,18 @@ from tests.transports.public.booking_page.helpers import BookingPage
 
 
 @pytest.fixture(autouse=True)
-def _in_winter(time: Time) -> None:
+def _set_winter_time(time: Time) -> None:
     """The time is Monday morning in Moscow."""
     time.now = datetime(2027, 3, 1, 6, tzinfo=UTC)
 
 
 @pytest.fixture
 def salon(api: Api, snapshots: Snapshots) -> Salon:
-    made: Salon = snapshots.once("salon of a booking page", lambda: Salon.opened(api))
-    return made
+    new_salon: Salon = snapshots.once("salon of a booking page", lambda: Salon.opened(api))
+    return new_salon
 
 
 @pytest.fixture
 def page(owner: Owner, salon: Salon, snapshots: Snapshots) -> BookingPage:
-    made: BookingPage = snapshots.once("booking page", lambda: BookingPage.opened(owner, salon))
-    return made
+    new_page: BookingPage = snapshots.once("booking page", lambda: BookingPage.opened(owner, salon))
+    return new_page

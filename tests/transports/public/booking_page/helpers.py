@@ -55,15 +55,15 @@ class BookingPage:
         self, start: str = NOON, *, headers: dict[str, str] | None = None, **fields: str
     ) -> Answer:
         """Send the form. Contacts are Grace's unless others are given."""
-        sent = {"at": start, "staff": "", "once": "", **GRACE, **fields}
-        body = urlencode(sent).encode()
+        form = {"at": start, "staff": "", "once": "", **GRACE, **fields}
+        body = urlencode(form).encode()
         return visitor.call("POST", self.path, body, FORM | (headers or {}))
 
     @property
     def bookings(self) -> list[Any]:
         """All bookings of the workspace."""
-        found: list[Any] = self.owner.api().get("/api/bookings/list?size=100")["bookings"]
-        return found
+        bookings: list[Any] = self.owner.api().get("/api/bookings/list?size=100")["bookings"]
+        return bookings
 
 
 def text(answer: Answer) -> str:
@@ -73,30 +73,30 @@ def text(answer: Answer) -> str:
 
 def links(answer: Answer, **query: str) -> list[str]:
     """Return the links of a page whose query has these values, or any value if it is empty."""
-    found = re.findall(r'href="([^"]+)"', text(answer))
-    wanted = [f"{name}={value}" for name, value in query.items()]
-    return [each for each in found if all(part in each for part in wanted)]
+    hrefs = re.findall(r'href="([^"]+)"', text(answer))
+    query_parts = [f"{name}={value}" for name, value in query.items()]
+    return [href for href in hrefs if all(part in href for part in query_parts)]
 
 
 def value_of(answer: Answer, name: str) -> str:
     """Return the value of a field of the form."""
-    found = re.search(rf'<input[^>]* name="{name}"[^>]* value="([^"]*)"', answer.body.decode())
-    assert found, answer.body.decode()
-    return html.unescape(found[1])
+    value = re.search(rf'<input[^>]* name="{name}"[^>]* value="([^"]*)"', answer.body.decode())
+    assert value, answer.body.decode()
+    return html.unescape(value[1])
 
 
 def error_of(answer: Answer, name: str) -> str:
     """Return the message beside a field, which the summary links to."""
     page = text(answer)
-    found = re.search(rf'id="{name}-error">([^<]*)<', page)
-    assert found, page
-    assert f'href="#{name}">{found[1]}<' in page
+    error = re.search(rf'id="{name}-error">([^<]*)<', page)
+    assert error, page
+    assert f'href="#{name}">{error[1]}<' in page
     assert re.search(rf'id="{name}"[^>]*aria-invalid="true"', page)
-    return found[1]
+    return error[1]
 
 
 def manage_path(answer: Answer) -> str:
     """Return the path of the link that the page of a new booking contains."""
-    found = re.search(r"/booking/[\w=-]{64}", answer.body.decode())
-    assert found, answer.body.decode()
-    return found[0]
+    path = re.search(r"/booking/[\w=-]{64}", answer.body.decode())
+    assert path, answer.body.decode()
+    return path[0]

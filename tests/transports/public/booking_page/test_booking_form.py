@@ -23,7 +23,7 @@ from tests.transports.public.booking_page.helpers import (
 
 def test_a_visitor_without_cookie_or_origin_books_and_sees_the_booking(page: BookingPage) -> None:
     answer = page.send(notes="Decaf")
-    shown = text(answer)
+    page_text = text(answer)
     assert answer.status == 200
     for part in (
         "You are booked",
@@ -33,11 +33,11 @@ def test_a_visitor_without_cookie_or_origin_books_and_sees_the_booking(page: Boo
         "Europe/Moscow, UTC+3",
         "1,500.00",
     ):
-        assert part in shown
-    (made,) = page.bookings
-    assert (made["startAt"], made["status"]) == ("2027-03-03T12:00:00.000Z", "confirmed")
-    assert made["client"]["email"] == "grace@example.com"
-    assert made["notes"] == "Decaf"
+        assert part in page_text
+    (booking,) = page.bookings
+    assert (booking["startAt"], booking["status"]) == ("2027-03-03T12:00:00.000Z", "confirmed")
+    assert booking["client"]["email"] == "grace@example.com"
+    assert booking["notes"] == "Decaf"
 
 
 def test_the_confirmation_has_a_calendar_file_and_the_link_that_manages_the_booking(
@@ -65,8 +65,8 @@ def test_a_form_that_is_sent_twice_books_once(page: BookingPage) -> None:
 
 def test_a_form_sent_twice_at_the_same_moment_books_once(page: BookingPage) -> None:
     answers = run_concurrently(5, lambda _: page.send(once="the-same"))
-    assert {each.status for each in answers} == {200}
-    assert len({manage_path(each) for each in answers}) == 1
+    assert {answer.status for answer in answers} == {200}
+    assert len({manage_path(answer) for answer in answers}) == 1
     assert len(page.bookings) == 1
 
 
@@ -74,14 +74,14 @@ def test_a_sent_form_with_other_contacts_says_that_it_has_booked_already(
     page: BookingPage,
 ) -> None:
     page.send(once="the-same")
-    again = page.send(once="the-same", name="Ada")
-    assert again.status == 409
-    assert "You have already booked a time with this form." in text(again)
+    second_response = page.send(once="the-same", name="Ada")
+    assert second_response.status == 409
+    assert "You have already booked a time with this form." in text(second_response)
     assert len(page.bookings) == 1
 
 
 @pytest.mark.parametrize(
-    ("sent", "field", "message"),
+    ("fields", "field", "message"),
     [
         ({"name": "  "}, "name", "Enter a name"),
         ({"name": "A" * 201}, "name", "Enter a name"),
@@ -92,13 +92,13 @@ def test_a_sent_form_with_other_contacts_says_that_it_has_booked_already(
     ],
 )
 def test_an_error_is_beside_its_field_and_all_that_was_typed_stays(
-    sent: dict[str, str], field: str, message: str, page: BookingPage
+    fields: dict[str, str], field: str, message: str, page: BookingPage
 ) -> None:
-    typed = {"phone": "", "notes": "Decaf, please", "once": "key-1"} | sent
-    answer = page.send(**typed)
+    typed_fields = {"phone": "", "notes": "Decaf, please", "once": "key-1"} | fields
+    answer = page.send(**typed_fields)
     assert answer.status == 400
     assert message in error_of(answer, field)
-    for name, value in ({"name": "Grace", "email": "grace@example.com"} | typed).items():
+    for name, value in ({"name": "Grace", "email": "grace@example.com"} | typed_fields).items():
         if name == "notes":
             assert f">\n{value}</textarea>" in text(answer)
         else:
@@ -118,9 +118,9 @@ class TestTakenTimes:
         page.salon.book(NOON)
         answer = page.send(phone="+7 916 123-45-67", notes="Decaf", once="key-1")
         assert answer.status == 409
-        shown = text(answer)
-        assert "This time is no longer free." in shown
-        times = re.findall(r'type="radio" name="at" value="([^"]+)"', shown)
+        page_text = text(answer)
+        assert "This time is no longer free." in page_text
+        times = re.findall(r'type="radio" name="at" value="([^"]+)"', page_text)
         assert len(times) == 5
         assert "2027-03-03T11:00:00.000Z" in times
         assert value_of(answer, "phone") == "+7 916 123-45-67"
@@ -149,8 +149,8 @@ class TestTakenTimes:
         page = BookingPage.opened(owner, salon)
         assert "Boris" in text(page.send(staff=salon.resources[1]))
         assert "Anna" in text(page.send(staff="any"))
-        taken = page.send(staff="any")
-        assert taken.status == 409
+        second_response = page.send(staff="any")
+        assert second_response.status == 409
 
 
 class TestRobots:
@@ -181,7 +181,7 @@ class TestRobots:
 
 class TestLimits:
     @pytest.fixture(autouse=True)
-    def _at_scale_one(self, monkeypatch: pytest.MonkeyPatch, reload_settings: Any) -> None:
+    def _set_scale_one(self, monkeypatch: pytest.MonkeyPatch, reload_settings: Any) -> None:
         monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
         reload_settings()
 
@@ -193,12 +193,12 @@ class TestLimits:
         for number in range(3):
             email = f"v{number}@example.com"
             assert page.send(name=f"V {number}", email=email).status == 200
-        refused = page.send(email="last@example.com")
-        assert refused.status == 429
-        assert "Please call, or try again later." in text(refused)
-        assert "+7 495 123-45-67" in text(refused)
-        assert value_of(refused, "email") == "last@example.com"
-        assert int(refused.headers["Retry-After"]) <= 3600
+        refusal = page.send(email="last@example.com")
+        assert refusal.status == 429
+        assert "Please call, or try again later." in text(refusal)
+        assert "+7 495 123-45-67" in text(refusal)
+        assert value_of(refusal, "email") == "last@example.com"
+        assert int(refusal.headers["Retry-After"]) <= 3600
         time.pass_by(hours=1)
         assert page.send(email="last@example.com").status == 200
 

@@ -20,7 +20,7 @@ from tests.transports.public.booking_page.helpers import (
 )
 
 
-def without_limits() -> dict[str, Any]:
+def rows_except_limits() -> dict[str, Any]:
     return {key: row for key, row in all_rows().items() if not re.search("/(LIMIT|SALT)#", key)}
 
 
@@ -39,13 +39,13 @@ def test_a_service_shows_the_days_of_the_month_and_the_times_of_the_first_free_d
     page: BookingPage,
 ) -> None:
     answer = page.get()
-    shown = text(answer)
-    assert "March 2027" in shown
-    assert "Monday, 1 March" in shown
-    assert "Europe/Moscow, UTC+3" in shown
+    page_text = text(answer)
+    assert "March 2027" in page_text
+    assert "Monday, 1 March" in page_text
+    assert "Europe/Moscow, UTC+3" in page_text
     assert links(answer, day="2027-03-05")
-    assert "10:00" in shown
-    assert 'aria-current="date"' in shown
+    assert "10:00" in page_text
+    assert 'aria-current="date"' in page_text
     assert not links(answer, month="2027-02")
     assert links(answer, month="2027-04")
 
@@ -138,29 +138,29 @@ def test_a_time_that_clocks_repeat_is_shown_with_both_offsets(
         api, resources=[zone], rules=[{"date": "2027-11-07", "start": "00:00", "end": "03:00"}]
     )
     page = BookingPage.opened(owner, salon)
-    shown = text(page.get(day="2027-11-07"))
-    assert "01:00 UTC\u22124" in shown
-    assert "01:00 UTC\u22125" in shown
+    page_text = text(page.get(day="2027-11-07"))
+    assert "01:00 UTC\u22124" in page_text
+    assert "01:00 UTC\u22125" in page_text
 
 
 def test_the_page_is_in_the_visitors_language(page: BookingPage) -> None:
-    shown = text(page.get(headers=RUSSIAN))
-    assert "март 2027" in shown
-    assert 'lang="ru"' in shown
-    assert "понедельник, 1 марта" in shown
+    page_text = text(page.get(headers=RUSSIAN))
+    assert "март 2027" in page_text
+    assert 'lang="ru"' in page_text
+    assert "понедельник, 1 марта" in page_text
 
 
 class TestAccess:
     def test_a_page_that_is_off_is_not_found_like_an_unknown_one(self, page: BookingPage) -> None:
         page.set(isOn=False)
 
-        def shown(path: str) -> Any:
+        def answer_of(path: str) -> Any:
             answer = visitor.call("GET", path)
             return answer.status, re.sub(rb"[0-9a-f-]{36}", b"", answer.body)
 
-        unknown = shown("/book/nobody")
+        unknown = answer_of("/book/nobody")
         assert unknown[0] == 404
-        assert shown(page.home) == shown(page.path) == unknown
+        assert answer_of(page.home) == answer_of(page.path) == unknown
         assert page.send().status == 404
 
     def test_a_workspace_that_never_set_up_its_page_has_none(
@@ -176,8 +176,8 @@ class TestAccess:
         for service in (mine["service"]["id"], other.service, new_id(), "x", "%00", "я" * 300):
             path = f"{page.home}/{service}"
             assert visitor.call("GET", path).status == 404
-            sent = visitor.call("POST", path, b"name=A", FORM)
-            assert sent.status == 404
+            response = visitor.call("POST", path, b"name=A", FORM)
+            assert response.status == 404
 
     @pytest.mark.parametrize("change", ["inactive", "deleted", "withdrawn"])
     def test_a_service_that_takes_no_bookings_any_more_is_not_found(
@@ -217,10 +217,10 @@ class TestHeaders:
             page.send(),
             page.send(),
         ]
-        assert {each.status for each in answers} == {200, 400, 404, 409}
-        for each in answers:
-            assert "Set-Cookie" not in each.headers
-            assert "Cookie" not in each.headers.get("Vary", "")
+        assert {answer.status for answer in answers} == {200, 400, 404, 409}
+        for answer in answers:
+            assert "Set-Cookie" not in answer.headers
+            assert "Cookie" not in answer.headers.get("Vary", "")
 
     def test_any_site_may_frame_the_page_but_only_its_own_parts_load(
         self, page: BookingPage
@@ -248,12 +248,12 @@ class TestHeaders:
             assert step.headers["X-Robots-Tag"] == "noindex"
 
     def test_steps_change_nothing(self, page: BookingPage) -> None:
-        before = without_limits()
+        rows_before = rows_except_limits()
         for query in ({}, {"day": "2027-03-05"}, {"at": NOON}, {"at": NOON, "name": "Ada"}):
             for method in ("GET", "HEAD"):
                 url = f"{page.path}?" + "&".join(f"{k}={v}" for k, v in query.items())
                 assert visitor.call(method, url).status == 200
-        assert without_limits() == before
+        assert rows_except_limits() == rows_before
 
     def test_other_methods_are_refused(self, page: BookingPage) -> None:
         assert visitor.refused("POST", page.home).headers["Allow"] == "GET, HEAD"
@@ -283,7 +283,7 @@ def test_hostile_names_are_shown_as_text(api: Api, owner: Owner) -> None:
         assert b"<img" not in answer.body
         assert b"<script>" not in answer.body
         assert b"49" not in answer.body or b"{{7*7}}" in answer.body
-    assert [each.status for each in answers] == [200, 200, 200, 200, 400, 200]
+    assert [answer.status for answer in answers] == [200, 200, 200, 200, 400, 200]
 
 
 def test_a_service_that_requires_payment_shows_the_phone_instead_of_times(

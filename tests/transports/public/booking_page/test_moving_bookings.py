@@ -18,7 +18,7 @@ from tests.transports.public.booking_page.helpers import (
     text,
     visitor,
 )
-from tests.transports.public.booking_page.test_booking_steps import without_limits
+from tests.transports.public.booking_page.test_booking_steps import rows_except_limits
 
 TEN, ELEVEN = "2027-03-03T10:00:00Z", "2027-03-03T11:00:00Z"
 
@@ -59,10 +59,10 @@ def test_a_client_chooses_another_day_and_time_and_confirms_the_move(
     assert "Move the booking to this time?" in text(question)
     assert "Friday, 5 March 2027, 10:00\u201311:00" in text(question)
     assert start_of(page) == "2027-03-03T12:00:00.000Z"
-    moved = move(path, "2027-03-05T07:00:00Z", once="key-1")
-    assert moved.status == 200
-    assert "The booking was moved." in text(moved)
-    assert "Friday, 5 March 2027, 10:00" in text(moved)
+    moved_page = move(path, "2027-03-05T07:00:00Z", once="key-1")
+    assert moved_page.status == 200
+    assert "The booking was moved." in text(moved_page)
+    assert "Friday, 5 March 2027, 10:00" in text(moved_page)
     assert start_of(page) == "2027-03-05T07:00:00.000Z"
 
 
@@ -82,7 +82,7 @@ def test_status_price_and_contacts_stay_and_the_history_names_the_visitor(
 
 
 def test_looking_at_every_step_changes_nothing(path: str) -> None:
-    before = without_limits()
+    rows_before = rows_except_limits()
     queries: list[dict[str, str]] = [
         {},
         {"step": "move"},
@@ -96,7 +96,7 @@ def test_looking_at_every_step_changes_nothing(path: str) -> None:
     for query in queries:
         for method in ("GET", "HEAD", "OPTIONS"):
             assert visitor.call(method, f"{path}?{urlencode(query)}").status in {200, 204}
-    assert without_limits() == before
+    assert rows_except_limits() == rows_before
 
 
 def test_every_answer_of_the_link_is_private(path: str) -> None:
@@ -130,14 +130,14 @@ def test_cancelling_asks_first(path: str, page: BookingPage) -> None:
     assert page.bookings[0]["status"] == "confirmed"
     assert "Your booking is cancelled" in text(send(path, action="cancel"))
     assert page.bookings[0]["status"] == "cancelled"
-    again = open_link(path)
-    assert not links(again, step="move")
-    assert not links(again, step="cancel")
+    cancelled_page = open_link(path)
+    assert not links(cancelled_page, step="move")
+    assert not links(cancelled_page, step="cancel")
     for step in ("move", "cancel"):
         assert "Your booking is cancelled" in text(open_link(path, step=step))
-    refused = move(path, TEN)
-    assert refused.status == 409
-    assert "This booking can no longer be moved." in text(refused)
+    refusal = move(path, TEN)
+    assert refusal.status == 409
+    assert "This booking can no longer be moved." in text(refusal)
 
 
 def test_a_form_without_an_action_changes_nothing(path: str, page: BookingPage) -> None:
@@ -158,7 +158,9 @@ def test_a_time_that_was_sold_meanwhile_offers_the_nearest_ones(
 
 
 def start_of_client(page: BookingPage, email: str) -> Any:
-    return next(each["startAt"] for each in page.bookings if each["client"]["email"] == email)
+    return next(
+        booking["startAt"] for booking in page.bookings if booking["client"]["email"] == email
+    )
 
 
 @pytest.mark.parametrize(
@@ -189,9 +191,9 @@ def test_the_minimum_notice_of_the_service_holds_for_moves(path: str, page: Book
 def test_a_booking_that_has_begun_cannot_be_moved(path: str, page: BookingPage, time: Time) -> None:
     time.now = time.now.replace(day=3, hour=12)
     assert not links(open_link(path), step="move")
-    refused = move(path, "2027-03-04T10:00:00Z")
-    assert refused.status == 409
-    assert "This booking has already started" in text(refused)
+    refusal = move(path, "2027-03-04T10:00:00Z")
+    assert refusal.status == 409
+    assert "This booking has already started" in text(refusal)
     assert start_of(page) == "2027-03-03T12:00:00.000Z"
 
 
@@ -200,8 +202,8 @@ def test_a_client_moves_a_booking_at_most_five_times(path: str, page: BookingPag
         assert f"{5 - number} more time" in text(open_link(path)) or number == 4
         assert move(path, (TEN, ELEVEN)[number % 2]).status == 200
     assert "This booking can no longer be moved." in text(open_link(path))
-    refused = move(path, NOON)
-    assert refused.status == 409
+    refusal = move(path, NOON)
+    assert refusal.status == 409
     assert start_of(page) == "2027-03-03T10:00:00.000Z"
     assert move(path, TEN).status == 200, "the place that it has is no move"
 
@@ -215,7 +217,7 @@ def test_a_move_that_is_sent_twice_counts_once(path: str, page: BookingPage) -> 
 def test_of_concurrent_moves_each_is_counted(path: str, page: BookingPage) -> None:
     starts = [f"2027-03-{day:02}T10:00:00Z" for day in range(4, 12)]
     answers = run_concurrently(8, lambda n: move(path, starts[n], once=f"key-{n}"))
-    assert sorted(each.status for each in answers) == [200] * 5 + [409] * 3
+    assert sorted(answer.status for answer in answers) == [200] * 5 + [409] * 3
     check_calendars(page.owner.workspace.id, page.salon.resources)
 
 
@@ -226,13 +228,13 @@ def test_a_booking_moves_to_other_staff_of_the_service_only(api: Api, owner: Own
     page = BookingPage.opened(owner, salon)
     path = manage_path(page.send(staff=salon.resources[0]))
     salon.book(TEN, resourceId=salon.resources[0])
-    own = open_link(path, step="move", day="2027-03-03")
-    assert not links(own, at="2027-03-03T10")
+    own_page = open_link(path, step="move", day="2027-03-03")
+    assert not links(own_page, at="2027-03-03T10")
     everyone = open_link(path, step="move", day="2027-03-03", staff="any")
     (slot,) = links(everyone, at="2027-03-03T10")
     assert f"resource={salon.resources[1]}" in slot
-    (kept,) = links(everyone, at="2027-03-03T11")
-    assert f"resource={salon.resources[0]}" in kept
+    (link,) = links(everyone, at="2027-03-03T11")
+    assert f"resource={salon.resources[0]}" in link
     assert move(path, TEN, resource=stranger).status == 409
     assert move(path, TEN, resource="0" * 26).status == 404
     assert "Boris" in text(move(path, TEN, resource=salon.resources[1]))
@@ -264,8 +266,8 @@ def test_a_booking_whose_staff_was_deleted_moves_to_others(api: Api, owner: Owne
 
 
 def test_a_token_that_cancels_does_not_move(page: BookingPage) -> None:
-    made = visitor.post("/api/public/bookings", page.salon.order(NOON))
-    for path in (f"/booking/{made['cancelToken']}", re.sub(r"\.ics$", "", made["icsUrl"])):
+    booking = visitor.post("/api/public/bookings", page.salon.order(NOON))
+    for path in (f"/booking/{booking['cancelToken']}", re.sub(r"\.ics$", "", booking["icsUrl"])):
         assert move("/booking/" + path.rpartition("/")[2], TEN).status == 404
     assert start_of(page) == "2027-03-03T12:00:00.000Z"
 
@@ -275,8 +277,8 @@ def test_a_visitor_opens_links_at_most_sixty_times_a_minute(
 ) -> None:
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
     reload_settings()
-    most = managed_bookings.VIEWS.max_requests
-    statuses = [open_link(path).status for _ in range(most + 1)]
-    assert statuses == [200] * most + [429]
+    max_views = managed_bookings.VIEWS.max_requests
+    statuses = [open_link(path).status for _ in range(max_views + 1)]
+    assert statuses == [200] * max_views + [429]
     time.pass_by(minutes=1)
     assert open_link(path).status == 200

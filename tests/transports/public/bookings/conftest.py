@@ -9,7 +9,7 @@ from tests.factories.salon import Salon
 
 
 @pytest.fixture(autouse=True)
-def _in_winter(time: Time) -> None:
+def _set_winter_time(time: Time) -> None:
     """The time is Monday morning in Moscow."""
     time.now = datetime(2027, 3, 1, 6, tzinfo=UTC)
 

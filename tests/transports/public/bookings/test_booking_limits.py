@@ -26,7 +26,7 @@ with_large_share = pytest.mark.usefixtures("large_share")
 
 class TestLimits:
     @pytest.fixture(autouse=True)
-    def _at_scale_one(self, monkeypatch: pytest.MonkeyPatch, reload_settings: Any) -> None:
+    def _set_scale_one(self, monkeypatch: pytest.MonkeyPatch, reload_settings: Any) -> None:
         monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
         reload_settings()
 
@@ -34,7 +34,7 @@ class TestLimits:
         self, salon: Salon, time: Time
     ) -> None:
         answers = [visitor.call("POST", BOOK, {"serviceId": salon.service}) for _ in range(31)]
-        assert [each.status for each in answers] == [400] * 30 + [429]
+        assert [answer.status for answer in answers] == [400] * 30 + [429]
         assert int(answers[-1].headers["Retry-After"]) <= 60
         time.pass_by(minutes=1)
         book(salon)
@@ -47,8 +47,8 @@ class TestLimits:
         for number in range(201):
             if number % 25 == 0:
                 time.pass_by(minutes=1)
-            sent = booking_input(salon, "2027-03-03T22:00:00Z", client=f"V {number}")
-            statuses.append(visitor.call("POST", BOOK, sent).status)
+            booking_fields = booking_input(salon, "2027-03-03T22:00:00Z", client=f"V {number}")
+            statuses.append(visitor.call("POST", BOOK, booking_fields).status)
         assert statuses == [409] * 200 + [429]
 
     @with_large_share
@@ -62,19 +62,19 @@ class TestLimits:
             visitor.post(
                 BOOK, booking_input(salon, f"2027-03-0{day + 2}T12:00:00Z") | {"client": who}
             )
-        sent = booking_input(salon, "2027-03-08T12:00:00Z") | {"client": who}
-        refused = visitor.refused("POST", BOOK, sent)
-        assert refused.status == 429
+        booking_fields = booking_input(salon, "2027-03-08T12:00:00Z") | {"client": who}
+        refusal = visitor.refused("POST", BOOK, booking_fields)
+        assert refusal.status == 429
         time.now = datetime(2027, 3, 2, 12, 1, tzinfo=UTC)
-        visitor.post(BOOK, sent)
+        visitor.post(BOOK, booking_fields)
 
     @with_large_share
     def test_a_cancelled_booking_makes_room_for_another_one(self, salon: Salon) -> None:
-        made = [book(salon, f"2027-03-{day:02}T12:00:00Z") for day in range(2, 7)]
-        sent = booking_input(salon, "2027-03-08T12:00:00Z")
-        assert visitor.refused("POST", BOOK, sent).status == 429
-        visitor.post(CANCEL, {"token": made[0]["cancelToken"]})
-        visitor.post(BOOK, sent)
+        bookings = [book(salon, f"2027-03-{day:02}T12:00:00Z") for day in range(2, 7)]
+        booking_fields = booking_input(salon, "2027-03-08T12:00:00Z")
+        assert visitor.refused("POST", BOOK, booking_fields).status == 429
+        visitor.post(CANCEL, {"token": bookings[0]["cancelToken"]})
+        visitor.post(BOOK, booking_fields)
 
     def test_bookings_of_a_contact_in_another_workspace_do_not_count(self, salon: Salon) -> None:
         for day in range(2, 8):
@@ -87,10 +87,10 @@ class TestLimits:
     ) -> None:
         for day in range(2, 7):
             book_as("stranger", booking_input(salon, f"2027-03-{day:02}T12:00:00Z"))
-        sent = booking_input(salon, "2027-03-08T12:00:00Z")
+        booking_fields = booking_input(salon, "2027-03-08T12:00:00Z")
         with pytest.raises(RateLimitedError):
-            book_as("stranger", sent)
-        book_as("owner", sent)
+            book_as("stranger", booking_fields)
+        book_as("owner", booking_fields)
 
     @with_large_share
     def test_the_refusal_does_not_depend_on_the_contacts_bookings(
@@ -125,7 +125,7 @@ class TestLimits:
         answers = run_concurrently(
             12, lambda n: visitor.call("POST", BOOK, booking_input(salon, days[n]))
         )
-        assert sorted(each.status for each in answers) == [200] * 5 + [429] * 7
+        assert sorted(answer.status for answer in answers) == [200] * 5 + [429] * 7
         assert api.get("/api/bookings/list")["pagination"]["total"] == 5
 
     def test_a_visitor_has_at_most_two_unpaid_holds_whatever_the_contacts(
@@ -134,15 +134,15 @@ class TestLimits:
         api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
         first = book(salon, "2027-03-02T12:00:00Z")
         book(salon, "2027-03-03T12:00:00Z", "Bob")
-        sent = booking_input(salon, "2027-03-04T12:00:00Z", "Eve")
-        assert visitor.refused("POST", BOOK, sent).status == 429
-        book_as("another", sent | {"startAt": "2027-03-05T12:00:00Z"})
+        booking_fields = booking_input(salon, "2027-03-04T12:00:00Z", "Eve")
+        assert visitor.refused("POST", BOOK, booking_fields).status == 429
+        book_as("another", booking_fields | {"startAt": "2027-03-05T12:00:00Z"})
         visitor.post(CANCEL, {"token": first["cancelToken"]})
-        visitor.post(BOOK, sent)
-        sent = booking_input(salon, "2027-03-06T12:00:00Z", "Zoe")
-        assert visitor.refused("POST", BOOK, sent).status == 429
+        visitor.post(BOOK, booking_fields)
+        booking_fields = booking_input(salon, "2027-03-06T12:00:00Z", "Zoe")
+        assert visitor.refused("POST", BOOK, booking_fields).status == 429
         time.pass_by(hours=1)
-        visitor.post(BOOK, sent)
+        visitor.post(BOOK, booking_fields)
 
     def test_bookings_by_the_business_itself_are_not_limited(self, salon: Salon) -> None:
         for day in range(2, 10):
@@ -156,11 +156,11 @@ class TestLimits:
         ]
         for number, start in enumerate(starts[:60]):
             book_as(f"{number}", booking_input(salon, start, f"V {number}"))
-        sent = booking_input(salon, starts[0], "Late")
-        assert visitor.refused("POST", BOOK, sent).data["code"] == "slot_unavailable"
-        refused = visitor.refused("POST", BOOK, booking_input(salon, starts[60], "Late"))
-        assert refused.status == 429
-        assert refused.headers["Retry-After"] == "3600"
+        booking_fields = booking_input(salon, starts[0], "Late")
+        assert visitor.refused("POST", BOOK, booking_fields).data["code"] == "slot_unavailable"
+        refusal = visitor.refused("POST", BOOK, booking_input(salon, starts[60], "Late"))
+        assert refusal.status == 429
+        assert refusal.headers["Retry-After"] == "3600"
         salon.book(starts[60])
         other = Salon.opened(api)
         book(other)
@@ -173,13 +173,13 @@ class TestLimits:
             visitor.call("POST", BOOK, booking_input(salon, start, f"V {number}"))
             for number, start in enumerate(starts)
         ]
-        assert [each.status for each in attempts] == [200] * 3 + [429] * 15
+        assert [attempt.status for attempt in attempts] == [200] * 3 + [429] * 15
         book_as("another", booking_input(salon, starts[-1], "Late"))
 
     def test_refused_bookings_take_nothing_from_the_share(self, salon: Salon) -> None:
-        sent = booking_input(salon, "2027-03-03T22:00:00Z")
+        booking_fields = booking_input(salon, "2027-03-03T22:00:00Z")
         for _ in range(4):
-            assert visitor.refused("POST", BOOK, sent).data["code"] == "slot_unavailable"
+            assert visitor.refused("POST", BOOK, booking_fields).data["code"] == "slot_unavailable"
         for day in (2, 3, 4):
             book(salon, f"2027-03-0{day}T12:00:00Z", f"V {day}")
 
@@ -188,15 +188,15 @@ class TestLimits:
     ) -> None:
         for day in (2, 3, 4):
             book(salon, f"2027-03-0{day}T12:00:00Z", f"V {day}")
-        sent = booking_input(Salon.opened(api), "2027-03-05T12:00:00Z")
-        assert visitor.refused("POST", BOOK, sent).status == 429
+        booking_fields = booking_input(Salon.opened(api), "2027-03-05T12:00:00Z")
+        assert visitor.refused("POST", BOOK, booking_fields).status == 429
 
     def test_concurrent_bookings_do_not_exceed_the_share(self, api: Api, salon: Salon) -> None:
         days = [f"2027-03-{day:02}T12:00:00Z" for day in range(2, 8)]
         answers = run_concurrently(
             6, lambda n: visitor.call("POST", BOOK, booking_input(salon, days[n], f"V {n}"))
         )
-        assert sorted(each.status for each in answers) == [200] * 3 + [429] * 3
+        assert sorted(answer.status for answer in answers) == [200] * 3 + [429] * 3
 
     def test_an_ipv6_network_of_48_bits_has_ten_shares(self, salon: Salon) -> None:
         starts = [
@@ -212,7 +212,7 @@ class TestLimits:
         body = {"id": salon.service, "unverifiedPerHour": 1}
         assert api.post("/api/services/update", body)["service"]["unverifiedPerHour"] == 1
         book(salon, "2027-03-02T12:00:00Z", "Ada")
-        sent = booking_input(salon, "2027-03-03T12:00:00Z", "Bob")
-        assert visitor.refused("POST", BOOK, sent).status == 429
+        booking_fields = booking_input(salon, "2027-03-03T12:00:00Z", "Bob")
+        assert visitor.refused("POST", BOOK, booking_fields).status == 429
         api.post("/api/services/update", body | {"unverifiedPerHour": 2})
-        visitor.post(BOOK, sent)
+        visitor.post(BOOK, booking_fields)

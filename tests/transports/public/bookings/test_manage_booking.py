@@ -17,51 +17,51 @@ from tests.transports.public.bookings.helpers import CANCEL, book, visitor
 from tests.transports.public.conftest import is_readable_from_any_origin
 
 
-def calendar(made: Any) -> Answer:
-    return visitor.call("GET", urlsplit(made["icsUrl"]).path)
+def calendar(booked: Any) -> Answer:
+    return visitor.call("GET", urlsplit(booked["icsUrl"]).path)
 
 
-def event(made: Any) -> Any:
-    return calendar_files.check(calendar(made).body)[1]
+def event(booked: Any) -> Any:
+    return calendar_files.check(calendar(booked).body)[1]
 
 
 class TestCancellation:
     def test_cancelling_frees_the_slot_and_can_be_repeated(self, api: Api, salon: Salon) -> None:
-        made = book(salon)
+        booked = book(salon)
         for _ in range(2):
-            answer = visitor.post(CANCEL, {"token": made["cancelToken"]})
-            assert answer["booking"] == {**made["booking"], "status": "cancelled"}
-        history = api.get(f"/api/bookings/{made['booking']['id']}")["booking"]["statusHistory"]
-        assert [each["status"] for each in history] == ["confirmed", "cancelled"]
+            answer = visitor.post(CANCEL, {"token": booked["cancelToken"]})
+            assert answer["booking"] == {**booked["booking"], "status": "cancelled"}
+        history = api.get(f"/api/bookings/{booked['booking']['id']}")["booking"]["statusHistory"]
+        assert [change["status"] for change in history] == ["confirmed", "cancelled"]
         assert history[1]["by"].startswith("visitor:")
         book(salon, client="Bob")
 
     def test_a_dry_run_shows_the_booking_and_cancels_nothing(self, salon: Salon) -> None:
-        made = book(salon)
-        shown = visitor.post(CANCEL, {"token": made["cancelToken"], "dryRun": True})
-        assert shown["booking"] == made["booking"]
-        assert event(made)["STATUS"] == "CONFIRMED"
+        booked = book(salon)
+        preview = visitor.post(CANCEL, {"token": booked["cancelToken"], "dryRun": True})
+        assert preview["booking"] == booked["booking"]
+        assert event(booked)["STATUS"] == "CONFIRMED"
 
     def test_a_booking_that_has_begun_cannot_be_cancelled(self, salon: Salon, time: Time) -> None:
-        made = book(salon)
+        booked = book(salon)
         time.now = datetime(2027, 3, 3, 12, tzinfo=UTC)
-        answer = visitor.refused("POST", CANCEL, {"token": made["cancelToken"]})
+        answer = visitor.refused("POST", CANCEL, {"token": booked["cancelToken"]})
         assert (answer.status, answer.data["code"]) == (409, "booking_started")
 
     def test_cancelling_again_after_the_start_still_succeeds(
         self, salon: Salon, time: Time
     ) -> None:
-        made = book(salon)
-        visitor.post(CANCEL, {"token": made["cancelToken"]})
+        booked = book(salon)
+        visitor.post(CANCEL, {"token": booked["cancelToken"]})
         time.now = datetime(2027, 3, 4, 12, tzinfo=UTC)
-        visitor.post(CANCEL, {"token": made["cancelToken"]})
+        visitor.post(CANCEL, {"token": booked["cancelToken"]})
 
     def test_concurrent_cancellations_are_one_line_of_history(self, api: Api, salon: Salon) -> None:
-        made = book(salon)
-        sent = {"token": made["cancelToken"]}
-        answers = run_concurrently(6, lambda _: visitor.call("POST", CANCEL, sent))
-        assert {each.status for each in answers} == {200}
-        history = api.get(f"/api/bookings/{made['booking']['id']}")["booking"]["statusHistory"]
+        booked = book(salon)
+        request = {"token": booked["cancelToken"]}
+        answers = run_concurrently(6, lambda _: visitor.call("POST", CANCEL, request))
+        assert {answer.status for answer in answers} == {200}
+        history = api.get(f"/api/bookings/{booked['booking']['id']}")["booking"]["statusHistory"]
         assert len(history) == 2
 
 
@@ -79,61 +79,63 @@ class TestTokens:
             "",
             "х" * booking_tokens.LENGTH,
         ]
-        answers = [visitor.refused("POST", CANCEL, {"token": each}) for each in forged]
-        assert {each.status for each in answers} == {404}
-        assert len({each.data["message"] for each in answers}) == 1
+        answers = [visitor.refused("POST", CANCEL, {"token": token}) for token in forged]
+        assert {answer.status for answer in answers} == {404}
+        assert len({answer.data["message"] for answer in answers}) == 1
         path = f"/api/public/bookings/{first['cancelToken']}.ics"
         assert visitor.call("GET", path).status == 404
 
     def test_a_token_becomes_invalid_when_the_client_is_erased(
         self, owner: Owner, salon: Salon
     ) -> None:
-        made = book(salon)
+        booked = book(salon)
         as_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
-        assert visitor.call("POST", CANCEL, {"token": made["cancelToken"]}).status == 404
-        assert calendar(made).status == 404
+        assert visitor.call("POST", CANCEL, {"token": booked["cancelToken"]}).status == 404
+        assert calendar(booked).status == 404
 
     def test_tokens_are_in_no_log_and_no_audit_record(
         self, salon: Salon, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG)
-        made = book(salon)
-        calendar(made)
-        visitor.post(CANCEL, {"token": made["cancelToken"]})
-        file = made["icsUrl"].rpartition("/")[2].removesuffix(".ics")
-        logged = "".join(str(vars(each)) for each in caplog.records)
+        booked = book(salon)
+        calendar(booked)
+        visitor.post(CANCEL, {"token": booked["cancelToken"]})
+        file = booked["icsUrl"].rpartition("/")[2].removesuffix(".ics")
+        logged = "".join(str(vars(record)) for record in caplog.records)
         rows = {key: row for key, row in all_rows().items() if not key.startswith("control/")}
-        for token in (made["cancelToken"], file):
+        for token in (booked["cancelToken"], file):
             assert token not in logged
             assert token not in str(rows)
 
 
 class TestCalendarFile:
     def test_the_calendar_file_has_the_standard_format(self, owner: Owner, salon: Salon) -> None:
-        made = book(salon, notes="Secret")
-        answer = calendar(made)
-        assert made["icsUrl"].startswith(settings().public_url)
+        booked = book(salon, notes="Secret")
+        answer = calendar(booked)
+        assert booked["icsUrl"].startswith(settings().public_url)
         assert answer.headers["Content-Type"] == "text/calendar; charset=utf-8"
         assert is_readable_from_any_origin(answer)
-        found = event(made)
-        assert found["SUMMARY"] == "Haircut (Stylist 0)"
-        assert found["LOCATION"] == owner.workspace.name
-        assert found.decoded("DTSTART") == datetime(2027, 3, 3, 12, tzinfo=UTC)
-        assert found.decoded("DTEND") == datetime(2027, 3, 3, 13, tzinfo=UTC)
-        assert (found["STATUS"], found["SEQUENCE"]) == ("CONFIRMED", 0)
+        calendar_event = event(booked)
+        assert calendar_event["SUMMARY"] == "Haircut (Stylist 0)"
+        assert calendar_event["LOCATION"] == owner.workspace.name
+        assert calendar_event.decoded("DTSTART") == datetime(2027, 3, 3, 12, tzinfo=UTC)
+        assert calendar_event.decoded("DTEND") == datetime(2027, 3, 3, 13, tzinfo=UTC)
+        assert (calendar_event["STATUS"], calendar_event["SEQUENCE"]) == ("CONFIRMED", 0)
         assert b"DTSTART:20270303T120000Z" in answer.body
         for private in (b"Ada", b"example.com", b"Secret"):
             assert private not in answer.body
 
     def test_a_changed_booking_keeps_its_uid_and_raises_the_sequence(self, salon: Salon) -> None:
-        made = book(salon)
-        uid = event(made)["UID"]
-        moved = salon.set_status(made["booking"]["id"], "confirmed", startAt="2027-03-05T12:00:00Z")
-        assert moved.status == 200
-        assert event(made).decoded("DTSTART") == datetime(2027, 3, 5, 12, tzinfo=UTC)
-        assert (event(made)["UID"], event(made)["SEQUENCE"]) == (uid, 1)
-        visitor.post(CANCEL, {"token": made["cancelToken"]})
-        assert (event(made)["STATUS"], event(made)["SEQUENCE"]) == ("CANCELLED", 2)
+        booked = book(salon)
+        uid = event(booked)["UID"]
+        moved_booking = salon.set_status(
+            booked["booking"]["id"], "confirmed", startAt="2027-03-05T12:00:00Z"
+        )
+        assert moved_booking.status == 200
+        assert event(booked).decoded("DTSTART") == datetime(2027, 3, 5, 12, tzinfo=UTC)
+        assert (event(booked)["UID"], event(booked)["SEQUENCE"]) == (uid, 1)
+        visitor.post(CANCEL, {"token": booked["cancelToken"]})
+        assert (event(booked)["STATUS"], event(booked)["SEQUENCE"]) == ("CANCELLED", 2)
 
     @pytest.mark.parametrize("name", ['Ёж "Hair"; a,b: c\\d^n', "x" * 100, "a;b=c", "é\u2028ü"])
     def test_the_workspace_organizes_the_event_under_any_name(
@@ -142,21 +144,21 @@ class TestCalendarFile:
         row = workspaces.get(owner.workspace.id)
         row.name = name
         row.save()
-        made = book(salon)
-        organizer = event(made)["ORGANIZER"]
+        booked = book(salon)
+        organizer = event(booked)["ORGANIZER"]
         assert organizer == "mailto:noreply@127.0.0.1"
         assert organizer.params["CN"] == name.replace('"', "'")
-        visitor.post(CANCEL, {"token": made["cancelToken"]})
-        method, cancelled = calendar_files.check(calendar(made).body)
+        visitor.post(CANCEL, {"token": booked["cancelToken"]})
+        method, cancelled = calendar_files.check(calendar(booked).body)
         assert (method, cancelled["ORGANIZER"]) == ("CANCEL", organizer)
         assert "ATTENDEE" not in cancelled
 
     def test_an_unchanged_calendar_file_is_304(self, salon: Salon) -> None:
-        made = book(salon)
-        tag = calendar(made).headers["ETag"]
-        path = urlsplit(made["icsUrl"]).path
-        again = visitor.call("GET", path, headers={"If-None-Match": tag})
-        assert again.status == 304
+        booked = book(salon)
+        tag = calendar(booked).headers["ETag"]
+        path = urlsplit(booked["icsUrl"]).path
+        revalidated = visitor.call("GET", path, headers={"If-None-Match": tag})
+        assert revalidated.status == 304
 
     @pytest.mark.parametrize("name", ["nothing.ics", "nothing", "cancel", "%00.ics"])
     def test_the_calendar_file_of_an_unknown_booking_is_404(self, salon: Salon, name: str) -> None:

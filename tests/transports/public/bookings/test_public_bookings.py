@@ -21,10 +21,10 @@ class TestSlots:
         assert slots(salon, query) == salon.search(first="2027-03-03", to="2027-03-04")
 
     def test_an_empty_range_has_a_reason_and_the_next_available_time(self, salon: Salon) -> None:
-        found = slots(salon, "from=2027-03-03T20:00:00Z&to=2027-03-03T21:00:00Z")
-        assert found["slots"] == []
-        assert found["reason"] == "closed"
-        assert found["nextAvailable"]["startAt"] == "2027-03-04T06:00:00.000Z"
+        page = slots(salon, "from=2027-03-03T20:00:00Z&to=2027-03-03T21:00:00Z")
+        assert page["slots"] == []
+        assert page["reason"] == "closed"
+        assert page["nextAvailable"]["startAt"] == "2027-03-04T06:00:00.000Z"
 
     def test_slots_of_an_unknown_service_are_404(self, salon: Salon) -> None:
         answer = visitor.refused("GET", "/api/public/services/nobody/slots")
@@ -49,10 +49,10 @@ class TestSlots:
 
 class TestBooking:
     def test_a_booking_takes_the_slot_and_returns_its_details(self, api: Api, salon: Salon) -> None:
-        made = book(salon, notes="By the window")
-        assert set(made) == {"status", "booking", "cancelToken", "icsUrl"}
-        assert made["booking"] == {
-            "id": made["booking"]["id"],
+        booked = book(salon, notes="By the window")
+        assert set(booked) == {"status", "booking", "cancelToken", "icsUrl"}
+        assert booked["booking"] == {
+            "id": booked["booking"]["id"],
             "status": "confirmed",
             "serviceName": "Haircut",
             "resourceName": "Stylist 0",
@@ -62,16 +62,16 @@ class TestBooking:
             "timezone": "Europe/Moscow",
             "price": 150_000,
         }
-        stored = api.get(f"/api/bookings/{made['booking']['id']}")["booking"]
-        assert stored["client"]["email"] == "ada@example.com"
-        assert stored["notes"] == "By the window"
-        assert stored["source"] == "public"
+        stored_booking = api.get(f"/api/bookings/{booked['booking']['id']}")["booking"]
+        assert stored_booking["client"]["email"] == "ada@example.com"
+        assert stored_booking["notes"] == "By the window"
+        assert stored_booking["source"] == "public"
         free = slots(salon, "from=2027-03-03&to=2027-03-03")["slots"]
-        assert made["booking"]["startAt"] not in [each["startAt"] for each in free]
+        assert booked["booking"]["startAt"] not in [slot["startAt"] for slot in free]
 
     def test_a_time_without_an_offset_is_read_in_the_given_zone(self, salon: Salon) -> None:
-        made = book(salon, "2027-03-03T12:00", timezone="Asia/Yekaterinburg")
-        assert made["booking"]["startAt"] == "2027-03-03T07:00:00.000Z"
+        booked = book(salon, "2027-03-03T12:00", timezone="Asia/Yekaterinburg")
+        assert booked["booking"]["startAt"] == "2027-03-03T07:00:00.000Z"
 
     def test_a_slot_taken_meanwhile_is_409_with_alternatives(self, salon: Salon) -> None:
         book(salon)
@@ -84,11 +84,11 @@ class TestBooking:
 
     @pytest.mark.parametrize("field", ["status", "ignoreSchedule", "clientId", "price", "source"])
     def test_a_visitor_cannot_set_other_fields(self, salon: Salon, field: str) -> None:
-        sent = booking_input(salon, "2027-03-03T22:00:00Z") | {field: True}
-        assert visitor.refused("POST", BOOK, sent).status == 409
-        made = visitor.post(BOOK, booking_input(salon) | {field: "cancelled"})
-        assert field in str(made["warnings"])
-        assert made["booking"]["status"] == "confirmed"
+        booking_fields = booking_input(salon, "2027-03-03T22:00:00Z") | {field: True}
+        assert visitor.refused("POST", BOOK, booking_fields).status == 409
+        booked = visitor.post(BOOK, booking_input(salon) | {field: "cancelled"})
+        assert field in str(booked["warnings"])
+        assert booked["booking"]["status"] == "confirmed"
 
     def test_an_unpaid_booking_is_held_for_thirty_minutes(
         self, api: Api, salon: Salon, time: Time
@@ -108,7 +108,7 @@ class TestBooking:
         ):
             answer = visitor.refused("POST", BOOK, body)
             assert answer.status == 400, body
-            assert field in [each["field"] for each in answer.data["errors"]]
+            assert field in [error["field"] for error in answer.data["errors"]]
 
     def test_an_empty_text_of_an_optional_field_counts_as_omitted(self, salon: Salon) -> None:
         fields = {"resourceId": "", "notes": "", "idempotencyKey": ""}
@@ -130,11 +130,11 @@ class TestBooking:
     ) -> None:
         theirs = Salon.opened(new_owner().api())
         answers = [
-            visitor.refused("POST", BOOK, booking_input(salon, resourceId=each))
-            for each in (theirs.resource, "01JNOBODYNOBODYNOBODYNOBOD")
+            visitor.refused("POST", BOOK, booking_input(salon, resourceId=resource))
+            for resource in (theirs.resource, "01JNOBODYNOBODYNOBODYNOBOD")
         ]
-        assert {each.status for each in answers} == {404}
-        assert len({each.data["message"] for each in answers}) == 1
+        assert {answer.status for answer in answers} == {404}
+        assert len({answer.data["message"] for answer in answers}) == 1
 
 
 class TestClients:
@@ -142,19 +142,19 @@ class TestClients:
         self, api: Api, salon: Salon
     ) -> None:
         salon.book("2027-03-02T12:00:00Z", client="Ada", notes="Allergic")
-        (before,) = api.get("/api/clients/list")["clients"]
+        (client_before,) = api.get("/api/clients/list")["clients"]
         who = {"name": "Somebody Else", "email": "ada@example.com", "phone": "+79161234567"}
-        made = visitor.post(BOOK, booking_input(salon) | {"client": who})
-        (after,) = api.get("/api/clients/list")["clients"]
+        booked = visitor.post(BOOK, booking_input(salon) | {"client": who})
+        (client_after,) = api.get("/api/clients/list")["clients"]
         unchanged = ("id", "name", "email", "phone", "notes", "tags")
-        assert {each: after[each] for each in unchanged} == {
-            each: before[each] for each in unchanged
+        assert {field: client_after[field] for field in unchanged} == {
+            field: client_before[field] for field in unchanged
         }
-        assert after["bookingsCount"] == 2
-        assert "Ada" not in str(made["booking"])
-        stored = api.get(f"/api/bookings/{made['booking']['id']}")["booking"]
-        assert stored["client"]["name"] == "Somebody Else"
-        assert stored["client"]["id"] == after["id"]
+        assert client_after["bookingsCount"] == 2
+        assert "Ada" not in str(booked["booking"])
+        stored_booking = api.get(f"/api/bookings/{booked['booking']['id']}")["booking"]
+        assert stored_booking["client"]["name"] == "Somebody Else"
+        assert stored_booking["client"]["id"] == client_after["id"]
 
     def test_a_new_person_becomes_a_client(self, api: Api, salon: Salon) -> None:
         book(salon)
@@ -164,8 +164,11 @@ class TestClients:
 
 class TestIdempotency:
     def test_a_repeated_key_books_once(self, api: Api, salon: Salon) -> None:
-        sent = booking_input(salon, idempotencyKey="order-1")
-        first, second = visitor.call("POST", BOOK, sent), visitor.call("POST", BOOK, sent)
+        booking_fields = booking_input(salon, idempotencyKey="order-1")
+        first, second = (
+            visitor.call("POST", BOOK, booking_fields),
+            visitor.call("POST", BOOK, booking_fields),
+        )
         assert first.body == second.body
         assert second.headers["Idempotency-Replayed"] == "true"
         assert api.get("/api/bookings/list")["pagination"]["total"] == 1

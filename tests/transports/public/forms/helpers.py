@@ -20,5 +20,5 @@ def path(form: Any) -> str:
 
 
 def post(form: Any, body: Any, **headers: str) -> Answer:
-    sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    return visitor.call("POST", path(form), body, sent)
+    sent_headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return visitor.call("POST", path(form), body, sent_headers)

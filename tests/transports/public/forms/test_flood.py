@@ -50,10 +50,10 @@ class TestFlood:
     def test_a_flood_from_programs_stores_nothing(
         self, form: Any, logged: Records, ours: dict[str, Any], status: int
     ) -> None:
-        before = all_rows()
+        rows_before = all_rows()
         for number in range(333):
             assert from_ip(IP, form, ANNA | {"comment": f"bot {number}"} | ours).status == status
-        assert all_rows() == before
+        assert all_rows() == rows_before
         assert len(logged.lines) >= 333
         assert IP not in "".join(logged.lines)
 
@@ -63,10 +63,10 @@ class TestFlood:
     ) -> None:
         statuses = [from_ip(IP, form, ANNA | {"comment": f"post {n}"}).status for n in range(30)]
         assert statuses == [200] * 30
-        before = all_rows()
+        rows_before = all_rows()
         for number in range(304):
             assert from_ip(IP, form, ANNA | {"comment": f"more {number}"}).status == 429
-        assert all_rows() == before
+        assert all_rows() == rows_before
         assert api.get("/api/forms/collection-list")["total"] == 30
         assert IP not in json.dumps(all_rows(), default=repr)
         assert IP not in "".join(logged.lines)
@@ -92,10 +92,10 @@ class TestFlood:
     def test_a_refusal_states_when_to_retry(self, form: Any) -> None:
         for _ in range(30):
             from_ip(IP, form, {})
-        refused = from_ip(IP, form, ANNA)
-        assert refused.headers["Access-Control-Allow-Origin"] == "*"
-        assert refused.headers["Retry-After"] == "60"
-        assert "не может принять больше" in json.loads(refused.body)["data"]["message"]
+        refusal = from_ip(IP, form, ANNA)
+        assert refusal.headers["Access-Control-Allow-Origin"] == "*"
+        assert refusal.headers["Retry-After"] == "60"
+        assert "не может принять больше" in json.loads(refusal.body)["data"]["message"]
 
 
 class TestVisitors:

@@ -25,8 +25,8 @@ def post_fields(form: Any, values: dict[str, str], **headers: str) -> Answer:
 
 
 def leads(api: Api) -> list[Any]:
-    found: list[Any] = api.get("/api/forms/collection-list")["collections"]
-    return found
+    leads: list[Any] = api.get("/api/forms/collection-list")["collections"]
+    return leads
 
 
 class TestSubmitting:
@@ -59,8 +59,8 @@ class TestSubmitting:
         assert post(form, ("".join(lines) + "--x--\r\n").encode(), Content_Type=kind).status == 200
         assert leads(api)[0]["data"] == ANNA
         with_file = lines[0].replace('name="name"', 'name="name"; filename="a.txt"') + "--x--\r\n"
-        refused = post(form, with_file.encode(), Content_Type=kind)
-        assert (refused.status, refused.data["code"]) == (400, "validation_error")
+        refusal = post(form, with_file.encode(), Content_Type=kind)
+        assert (refusal.status, refusal.data["code"]) == (400, "validation_error")
 
     def test_undeclared_fields_are_dropped_silently(self, form: Any, api: Api) -> None:
         answer = post(form, ANNA | {"status": "completed", "nmae": "Eve", "_other": "x"})
@@ -102,8 +102,8 @@ class TestSubmitting:
         assert leads(api)[0]["data"] == ANNA
 
     def test_an_order_may_be_submitted_as_a_form(self, api: Api, form: Any) -> None:
-        made = api.post("/api/products/create", {"name": "Медовик", "price": 9900})["product"]
-        cart = json.dumps([{"productId": made["id"], "quantity": 2, "price": 1}])
+        product = api.post("/api/products/create", {"name": "Медовик", "price": 9900})["product"]
+        cart = json.dumps([{"productId": product["id"], "quantity": 2, "price": 1}])
         assert post_fields(form, ANNA | {"items": cart}).status == 200
         (item,) = leads(api)[0]["data"]["items"]
         assert (item["name"], item["quantity"], item["price"]) == ("Медовик", 2, 9900)
@@ -118,10 +118,10 @@ class TestErrors:
         assert answer.data["errors"][0]["message"] == "Заполните это поле."
 
     def test_errors_of_an_english_form_are_in_english(self, api: Api) -> None:
-        made = api.post(
+        form = api.post(
             "/api/forms/create", {"title": "Order", "fields": [FIELDS[0] | {"label": "Name"}]}
         )
-        answer = post(made["form"], {})
+        answer = post(form["form"], {})
         assert answer.data["message"] == "The form was not sent. Please check these fields: Name."
 
     def test_errors_in_a_cart_are_explained(self, form: Any) -> None:
@@ -262,14 +262,14 @@ class TestWithoutScript:
 class TestRefusals:
     def test_a_filled_honeypot_is_answered_like_a_success(self, form: Any, api: Api) -> None:
         real = post(form, ANNA)
-        before = all_rows()
+        rows_before = all_rows()
         trapped = post(form, ANNA | {"_url": "https://spam.example"})
         assert trapped.status == 200
         assert trapped.data.keys() == real.data.keys()
         assert trapped.data["message"] == real.data["message"]
         assert trapped.data["id"] != real.data["id"]
         assert len(trapped.data["id"]) == len(real.data["id"])
-        assert all_rows() == before
+        assert all_rows() == rows_before
 
     @pytest.mark.parametrize("elapsed", [0, "0", "1999", 1999])
     def test_a_form_submitted_too_fast_is_accepted_a_little_later(
