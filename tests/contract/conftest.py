@@ -116,8 +116,8 @@ class ExampleRunner:
         text = text.replace(manifest.SERVER, self.base_url)
         return re.sub(r"\b[A-Z]+(?:_[A-Z]+)+\b", self._value, text)
 
-    def _value(self, found: re.Match[str]) -> str:
-        return self.placeholders.get(found[0], found[0])
+    def _value(self, match: re.Match[str]) -> str:
+        return self.placeholders.get(match[0], match[0])
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def runner(new_runner: Callable[[], ExampleRunner]) -> ExampleRunner:
 def shell(runner: ExampleRunner, command: str) -> str:
     """Run a shell command with the key in the environment."""
     environment = {"API_KEY": runner.world.token, "PATH": "/usr/bin:/bin", "no_proxy": "127.0.0.1"}
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-euc", runner.fill(command)],
         env=environment,
         capture_output=True,
@@ -185,8 +185,8 @@ def shell(runner: ExampleRunner, command: str) -> str:
         check=False,
         timeout=PATIENCE,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def succeeded(operation: OperationDoc, text: str) -> bool:

@@ -22,13 +22,13 @@ from tests.support.effort import matrix
 def send(api: Api, operation: Operation, arguments: dict[str, Any]) -> Answer:
     """Call an operation over REST."""
     path = operation.path
-    rest = dict(arguments)
+    arguments_left = dict(arguments)
     for name in operation.path_parameters:
-        path = path.replace(f"{{{name}}}", rest.pop(name))
+        path = path.replace(f"{{{name}}}", arguments_left.pop(name))
     if operation.reads_query:
-        query = {name: docs.query_text(value) for name, value in rest.items()}
+        query = {name: docs.query_text(value) for name, value in arguments_left.items()}
         return api.call(operation.method, f"{path}?{urlencode(query)}")
-    return api.call(operation.method, path, rest)
+    return api.call(operation.method, path, arguments_left)
 
 
 def answers(restored: Callable[[], World]) -> Iterator[tuple[Operation, Answer]]:
@@ -84,21 +84,21 @@ def test_plan_and_role_are_checked_before_scopes(
 @every_operation
 def test_calls_without_a_valid_key_are_401(operation: Operation, api: Api) -> None:
     token = str(api.token)
-    for sent in (None, "", "Bearer", "Bearer x", f"Basic {token}", token):
-        headers = {} if sent is None else {"Authorization": sent}
+    for authorization in (None, "", "Bearer", "Bearer x", f"Basic {token}", token):
+        headers = {} if authorization is None else {"Authorization": authorization}
         path = re.sub(r"{\w+}", "x", operation.path)
         answer = Api(None).call(operation.method, path, headers=headers)
-        assert (answer.status, answer.data["code"]) == (401, "unauthorized"), sent
+        assert (answer.status, answer.data["code"]) == (401, "unauthorized"), authorization
         assert answer.headers["WWW-Authenticate"] == "Bearer"
         assert token not in answer.body.decode()
 
 
-def without_ids(answer: Answer, things: Things) -> str:
+def mask_ids(answer: Answer, things: Things) -> str:
     """Return a response without the ids of the request and of records."""
-    said = json.dumps(answer.data | {"requestId": ""}, sort_keys=True)
+    body = json.dumps(answer.data | {"requestId": ""}, sort_keys=True)
     for name, thing in vars(things).items():
-        said = said.replace(thing, name)
-    return said
+        body = body.replace(thing, name)
+    return body
 
 
 def is_not_found(answer: Answer) -> bool:
@@ -118,14 +118,14 @@ def test_another_workspaces_ids_are_answered_like_unknown_ids(
     operation: Operation, world: World, restore: Callable[..., World]
 ) -> None:
     theirs, api = restore("theirs").things, world.api
-    before = all_rows()
+    rows_before = all_rows()
     foreign = send(api, operation, example(operation, theirs))
     nobodys = Things.unknown()
     unknown = send(api, operation, example(operation, nobodys))
     assert is_not_found(foreign)
     assert foreign.status == unknown.status
-    assert without_ids(foreign, theirs) == without_ids(unknown, nobodys)
-    assert without_key_usage(all_rows()) == without_key_usage(before)
+    assert mask_ids(foreign, theirs) == mask_ids(unknown, nobodys)
+    assert drop_key_usage(all_rows()) == drop_key_usage(rows_before)
 
 
 @pytest.mark.parametrize(
@@ -147,11 +147,11 @@ def test_only_admin_operations_are_outside_workspaces() -> None:
         assert operation.platform == admin_only, operation.name
 
 
-def without_key_usage(rows: dict[str, Any]) -> str:
+def drop_key_usage(rows: dict[str, Any]) -> str:
     """Leave out when and how often a key was used. Such counts are not changes of a workspace."""
-    kept = {
+    kept_rows = {
         key: {name: value for name, value in row.items() if name != "last_used_at"}
         for key, row in rows.items()
         if not key.startswith("control/LIMIT#")
     }
-    return json.dumps(kept, sort_keys=True, default=repr)
+    return json.dumps(kept_rows, sort_keys=True, default=repr)

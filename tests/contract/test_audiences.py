@@ -81,8 +81,8 @@ def test_a_person_may_call_exactly_the_operations_of_their_role_and_of_lower_one
     operation: Operation, role: Role
 ) -> None:
     caller = SessionPrincipal(account_id="a", workspace_id="w", membership=role)
-    least = list(Role).index(operation.role) if operation.role else -1
-    if list(Role).index(role) >= least:
+    min_role = list(Role).index(operation.role) if operation.role else -1
+    if list(Role).index(role) >= min_role:
         authorize(operation, caller)
         return
     with pytest.raises(ForbiddenError):
@@ -95,7 +95,7 @@ def test_each_operation_for_sessions_declares_a_role_and_no_other_does() -> None
 
 
 @pytest.mark.parametrize(
-    ("rest", "role", "audience"),
+    ("scope", "role", "audience"),
     [
         ("GET /api/things", None, {Audience.KEY}),
         ("GET /api/things", Role.MEMBER, {Audience.KEY, Audience.SESSION}),
@@ -103,14 +103,14 @@ def test_each_operation_for_sessions_declares_a_role_and_no_other_does() -> None
     ],
 )
 def test_a_route_is_for_keys_and_a_role_for_sessions(
-    rest: str | None, role: Role | None, audience: set[Audience]
+    scope: str | None, role: Role | None, audience: set[Audience]
 ) -> None:
     def get_thing(ctx: Any, args: NoInput) -> NoInput:
         """Do nothing at all, for the callers that the declaration implies."""
         return args
 
     registry = Registry()
-    Declaration(rest=rest, role=role, registry=registry)(get_thing)
+    Declaration(rest=scope, role=role, registry=registry)(get_thing)
     assert registry["get_thing"].audience == audience
 
 
@@ -167,5 +167,9 @@ def test_money_is_for_owners_access_for_managers_and_daily_work_for_members(role
 
 
 def test_only_an_invitation_leads_a_session_to_a_workspace_that_it_is_not_in() -> None:
-    free = {each.name for each in REGISTRY if each.role is Role.ACCOUNT and each.resolve}
+    free = {
+        operation.name
+        for operation in REGISTRY
+        if operation.role is Role.ACCOUNT and operation.resolve
+    }
     assert free == {"accept_invitation"}

@@ -36,7 +36,7 @@ def sample(schema: dict[str, Any], number: int = 0) -> Any:
         required = schema.get("required", ())
         return {name: sample(schema["properties"][name]) for name in required}
     if "array" in kinds:
-        return [sample(schema["items"], each) for each in range(schema.get("minItems", 0))]
+        return [sample(schema["items"], index) for index in range(schema.get("minItems", 0))]
     if "integer" in kinds or "number" in kinds:
         return max(schema.get("minimum", 0), 0)
     if "boolean" in kinds:
@@ -49,16 +49,18 @@ def refusals(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
     try:
         parsed = parse(model, raw)
     except ValidationError as error:
-        return {each.field: each.message for each in error.errors} or {"": error.message}
-    found = {}
+        return {field_error.field: field_error.message for field_error in error.errors} or {
+            "": error.message
+        }
+    errors = {}
     for name, field in fields_of(model).items():
         batch = raw.get(name)
         items = parsed.provided().get(name, ()) if isinstance(batch, list) else ()
         for number, item in enumerate(items or ()):
             for wrong in item.error.errors if isinstance(item, InvalidItem) else ():
                 place = f"{name}.{number}"
-                found[f"{place}.{wrong.field}" if field.nested else place] = wrong.message
-    return found
+                errors[f"{place}.{wrong.field}" if field.nested else place] = wrong.message
+    return errors
 
 
 def models(model: type[Wire]) -> Iterator[type[Wire]]:
@@ -86,8 +88,10 @@ class TestNull:
                         other: None for other, f in fields_of(model).items() if f.null_is_value
                     }
                     base |= sample(schema)
-                if refused := refusals(model, base):  # the operation requires one of several fields
-                    assert refusals(model, {**base, name: None}) == refused
+                if field_errors := refusals(
+                    model, base
+                ):  # the operation requires one of several fields
+                    assert refusals(model, {**base, name: None}) == field_errors
                     continue
                 omitted, null = parse(model, base), parse(model, {**base, name: None})
                 assert (null, null.model_fields_set) == (omitted, omitted.model_fields_set), name
@@ -101,8 +105,8 @@ class TestNull:
             failed, answer = api.tool(str(operation.tool), **nulls | example(operation, things))
             assert not failed, answer
             if not operation.reads_query:
-                again = example(operation, things) | {"slug": "again", "name": "Again"}
-                answer = send(api, operation, nulls | again).data
+                arguments = example(operation, things) | {"slug": "again", "name": "Again"}
+                answer = send(api, operation, nulls | arguments).data
             assert not [w for w in answer.get("warnings", ()) if "null" in w]
 
     def test_null_is_refused_where_omission_has_an_effect(self, api: Api, things: Things) -> None:
@@ -173,8 +177,8 @@ class TestUnknownNames:
         ]
 
     def test_a_warning_names_the_route_in_rest_and_the_tool_in_tools(self, api: Api) -> None:
-        refused = api.refused("GET", "/api/products/nobody").data["message"]
-        assert refused.endswith("List the products (GET /api/products/list) to find valid ids.")
+        reason = api.refused("GET", "/api/products/nobody").data["message"]
+        assert reason.endswith("List the products (GET /api/products/list) to find valid ids.")
         failed, answer = api.tool("svc_get_product", id="nobody")
         assert failed
         message = answer["data"]["message"]
@@ -275,19 +279,19 @@ def boundary_values(schema: dict[str, Any]) -> tuple[list[Any], list[Any]]:
         inside += [text for text in PATTERNED if fits.fullmatch(text)]
         outside += [text for text in PATTERNED if not fits.fullmatch(text)]
     elif "string" in kinds:
-        least, most = schema.get("minLength", 0), schema.get("maxLength")
-        inside += ["a" * least, "a" * (100_000 if most is None else most)]
-        outside += ["a" * (least - 1)] if least else []
-        outside += ["a" * (most + 1)] if most is not None else []
+        min_length, max_length = schema.get("minLength", 0), schema.get("maxLength")
+        inside += ["a" * min_length, "a" * (100_000 if max_length is None else max_length)]
+        outside += ["a" * (min_length - 1)] if min_length else []
+        outside += ["a" * (max_length + 1)] if max_length is not None else []
     if "array" in kinds:
-        least, most = schema.get("minItems", 0), schema.get("maxItems")
+        min_length, max_length = schema.get("minItems", 0), schema.get("maxItems")
 
         def items(count: int) -> list[Any]:
             return [sample(schema["items"], number) for number in range(count)]
 
-        inside += [items(least), items(1000 if most is None else most)]
-        outside += [items(least - 1)] if least else []
-        outside += [items(most + 1)] if most is not None else []
+        inside += [items(min_length), items(1000 if max_length is None else max_length)]
+        outside += [items(min_length - 1)] if min_length else []
+        outside += [items(max_length + 1)] if max_length is not None else []
     return inside, outside
 
 
@@ -305,17 +309,17 @@ class TestBounds:
                 message = refusals(operation.input, spot.holding(value)).get(spot.path, "")
                 assert not A_BOUND.match(message), (spot.path, str(value)[:80], message)
             for value in outside:
-                found = refusals(operation.input, spot.holding(value))
-                assert spot.path in found, (spot.path, str(value)[:80])
+                errors = refusals(operation.input, spot.holding(value))
+                assert spot.path in errors, (spot.path, str(value)[:80])
 
     @sweep_of_inputs
     def test_a_required_field_that_is_left_out_is_named(self, operation: Operation) -> None:
         for model in models(operation.input):
             schema = json_schema(model)
-            whole = sample(schema)
+            complete = sample(schema)
             for name in schema.get("required", ()):
-                rest = {other: value for other, value in whole.items() if other != name}
-                assert refusals(model, rest).get(name) == "is required", name
+                incomplete = {other: value for other, value in complete.items() if other != name}
+                assert refusals(model, incomplete).get(name) == "is required", name
 
     @pytest.mark.parametrize(
         ("field", "inside", "outside"),
@@ -325,8 +329,8 @@ class TestBounds:
         self, field: str, inside: Any, outside: Any, api: Api
     ) -> None:
         body = {"name": "Loaf", "price": 1}
-        made = api.post("/api/products/create", body | {field: inside})
-        assert made["product"][field] == inside
+        product = api.post("/api/products/create", body | {field: inside})
+        assert product["product"][field] == inside
         answer = api.refused("POST", "/api/products/create", body | {field: outside})
         assert [error["field"] for error in answer.data["errors"]] == [field]
 

@@ -84,21 +84,21 @@ NO_EVENTS = {name: reason for reason, names in REASONS.items() for name in names
 ADA = {"name": "Ada", "email": "ada@example.com"}
 
 
-def on_booking_page(w: WorkspaceIds) -> dict[str, Any]:
+def booking_page_request(w: WorkspaceIds) -> dict[str, Any]:
     """Open the booking page of a workspace, and return a booking on it."""
     in_console(w.workspace_id, "set_booking_page", isOn=True, offer=[w.things.service])
     slug, service = workspaces.get(w.workspace_id).slug, w.things.service
-    wanted = {"workspace": slug, "serviceId": service}
-    return wanted | {
-        "startAt": visitors_call("find_page_times", **wanted)["slots"][0]["startAt"],
+    query = {"workspace": slug, "serviceId": service}
+    return query | {
+        "startAt": visitors_call("find_page_times", **query)["slots"][0]["startAt"],
         "client": {"name": "Ada", "phone": "+74951234567"},
     }
 
 
 def to_another_time(w: WorkspaceIds) -> dict[str, Any]:
     """Book on the booking page, and return the move of the booking to another time."""
-    made = visitors_call("book_on_page", **on_booking_page(w))
-    token = made["manageUrl"].rpartition("/")[2]
+    booked = visitors_call("book_on_page", **booking_page_request(w))
+    token = booked["manageUrl"].rpartition("/")[2]
     slots = visitors_call("find_move_times", token=token)["slots"]
     return {"token": token, "startAt": slots[-1]["startAt"]}
 
@@ -125,9 +125,9 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
         "idempotencyKey": new_id(),
     },
     "allow_mail": lambda _: {"email": "ada@example.com"},
-    "book_on_page": on_booking_page,
+    "book_on_page": booking_page_request,
     "book_by_link": lambda w: {
-        "token": requested(w.workspace_id, {**on_booking_page(w), "client": ADA})
+        "token": requested(w.workspace_id, {**booking_page_request(w), "client": ADA})
     },
     "move_public_booking": to_another_time,
     "create_account": lambda _: {"email": "new@example.com", "password": PASSWORD},
@@ -182,10 +182,10 @@ def run(operation: Operation, runner: ExampleRunner, ids: WorkspaceIds) -> None:
     """Run a valid call of an operation, for the first of its audiences."""
     name, workspace_id = operation.name, ids.workspace_id
     arguments = (SESSION_EXAMPLES | OTHER_EXAMPLES).get(name)
-    sent = arguments(ids) if arguments else fill(operation.example, runner.placeholders)
+    sent_arguments = arguments(ids) if arguments else fill(operation.example, runner.placeholders)
     principal: ApiKeyPrincipal | VisitorPrincipal
     if Audience.SESSION in operation.audience:
-        in_console(workspace_id, name, account_id=caller_of(operation, ids), **sent)
+        in_console(workspace_id, name, account_id=caller_of(operation, ids), **sent_arguments)
         return
     if Audience.KEY in operation.audience:
         principal = ApiKeyPrincipal(
@@ -199,12 +199,12 @@ def run(operation: Operation, runner: ExampleRunner, ids: WorkspaceIds) -> None:
     elif Audience.PUBLIC in operation.audience:
         principal = VisitorPrincipal(visitor="v")
     else:
-        as_operator(name, **sent)
+        as_operator(name, **sent_arguments)
         return
-    invoke(operation, principal, lambda: sent, request_id=new_id())
+    invoke(operation, principal, lambda: sent_arguments, request_id=new_id())
 
 
-@pytest.mark.parametrize("operation", WRITING, ids=lambda each: each.name)
+@pytest.mark.parametrize("operation", WRITING, ids=lambda operation: operation.name)
 def test_an_operation_that_writes_emits_an_event_or_has_a_reason(
     operation: Operation, runner: ExampleRunner, snapshots: Snapshots
 ) -> None:
@@ -222,12 +222,12 @@ def test_an_operation_that_writes_emits_an_event_or_has_a_reason(
     subscriptions.forget()
     joins = operation.name == "accept_invitation"
     home = memberships.read(ids.invitation_token).workspace.id if joins else ids.workspace_id
-    before = {job.sk for job in jobs.read_workspace_jobs(home)}
+    jobs_before = {job.sk for job in jobs.read_workspace_jobs(home)}
     run(operation, runner, ids)
     types = {
         event[0]
         for job in jobs.read_workspace_jobs(home)
-        if job.kind in {WEBHOOK_EVENTS, PEOPLE_EVENTS} and job.sk not in before
+        if job.kind in {WEBHOOK_EVENTS, PEOPLE_EVENTS} and job.sk not in jobs_before
         for event in job.payload["events"]
     }
     assert bool(types) is (operation.name not in NO_EVENTS), types

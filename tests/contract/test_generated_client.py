@@ -59,8 +59,8 @@ class Client:
     """The generated client, connected to the application."""
 
     def __init__(self, api: Api) -> None:
-        made = import_module(f"{PACKAGE}.client").AuthenticatedClient
-        self.client = made(
+        client = import_module(f"{PACKAGE}.client").AuthenticatedClient
+        self.client = client(
             base_url="http://app", token=str(api.token), httpx_args={"transport": Transport(api)}
         )
 
@@ -85,12 +85,12 @@ def client(_generated: None, api: Api) -> Client:
 def test_the_client_covers_sites_and_pages(client: Client) -> None:
     body = client.model("SiteCreate", title="Bakery")
     site = client("projects", "create_site", body=body).project
-    (listed,) = client("projects", "list_sites", search="bak").projects
-    assert listed == site
+    (listed_site,) = client("projects", "list_sites", search="bak").projects
+    assert listed_site == site
     assert type(site).__name__ == "Site"
     body = client.model("PageCreate", project_id=site.id, title="Home")
     page = client("pages", "create_page", body=body).page
-    assert [each.id for each in client("pages", "list_pages", project_id=site.id).pages] == [
+    assert [page.id for page in client("pages", "list_pages", project_id=site.id).pages] == [
         page.id
     ]
     assert client("pages", "get_page", id=page.id).page.title == "Home"
@@ -115,9 +115,9 @@ def test_the_client_covers_files_and_folders(client: Client) -> None:
     (tree,) = client("files", "list_folders").folders
     assert (tree.id, tree.children) == (folder.id, [])
     types = import_module(f"{PACKAGE}.types")
-    sent = types.File(payload=BytesIO(b"hello"), file_name="menu.txt", mime_type="text/plain")
+    upload = types.File(payload=BytesIO(b"hello"), file_name="menu.txt", mime_type="text/plain")
     body = client.model("UploadFileFilesBody")
-    body["file"] = sent
+    body["file"] = upload
     body["folderId"] = types.File(payload=BytesIO(folder.id.encode()))
     file = client("files", "upload_file", body=body).file
     assert (file.name, file.size, file.folder_id) == ("menu.txt", 5, folder.id)
@@ -130,7 +130,7 @@ def test_the_client_covers_forms_leads_and_clients(client: Client) -> None:
     fields = [client.model("FormFieldIn", name="email", type_="email")]
     body = client.model("FormCreate", title="Contact", fields=fields)
     form = client("crm", "create_form", body=body).form
-    assert [each.id for each in client("crm", "list_forms").forms] == [form.id]
+    assert [form.id for form in client("crm", "list_forms").forms] == [form.id]
     Api(None).post(f"/api/public/forms/{form.id}/submit", {"email": "ada@example.com"})
     (lead,) = client("crm", "list_leads", size=5).collections
     assert (type(lead).__name__, lead.email) == ("Lead", "ada@example.com")
@@ -140,8 +140,8 @@ def test_the_client_covers_forms_leads_and_clients(client: Client) -> None:
 
 
 def test_the_client_covers_workspaces(client: Client) -> None:
-    found = client("workspace", "list_workspaces")
-    assert [each.id for each in found.workspaces] == [found.active_workspace_id]
+    listing = client("workspace", "list_workspaces")
+    assert [workspace.id for workspace in listing.workspaces] == [listing.active_workspace_id]
 
 
 def test_the_client_types_failures_and_keeps_warnings(client: Client) -> None:
@@ -151,8 +151,8 @@ def test_the_client_types_failures_and_keeps_warnings(client: Client) -> None:
     assert (failure.data.code, failure.data.status) == ("not_found", False)
     create = import_module(f"{PACKAGE}.api.products.create_product")
     body = client.model("ProductCreate", name="Loaf", price=199.9)
-    refused = create.sync(client=client.client, body=body).data
-    assert [each.field for each in refused.errors] == ["price"]
+    refused_body = create.sync(client=client.client, body=body).data
+    assert [error.field for error in refused_body.errors] == ["price"]
 
 
 @pytest.mark.usefixtures("_generated")

@@ -41,12 +41,14 @@ def test_a_folder_says_what_is_in_it_and_holds_20_modules_at_most(package: Path)
 def test_every_domain_has_a_floor_and_a_place_in_the_architecture() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     (floors,) = (
-        each["layers"] for each in contracts["contracts"] if each["name"] == "Floors of the domains"
+        contract["layers"]
+        for contract in contracts["contracts"]
+        if contract["name"] == "Floors of the domains"
     )
-    named = re.findall(r"chalicelib\.domains\.(\w+)", " ".join(floors))
-    assert sorted(named) == [name for name in DOMAINS if name != "__pycache__"]
+    named_domains = re.findall(r"chalicelib\.domains\.(\w+)", " ".join(floors))
+    assert sorted(named_domains) == [name for name in DOMAINS if name != "__pycache__"]
     page = (ROOT / "docs" / "architecture.md").read_text()
     diagram, table = page.split("```mermaid")[1].split("```")[0], page.split("| folder |")[1]
-    for name in named:
+    for name in named_domains:
         assert re.search(rf"\b{name}\b", diagram), name
         assert f"domains/{name})" in table, name

@@ -115,7 +115,7 @@ plain = st.recursive(
 strange = st.sampled_from(list(RAW.values())).map(Raw) | plain
 
 
-def written(value: Any) -> str:
+def to_json(value: Any) -> str:
     """Write a value as JSON or almost-JSON."""
     match value:
         case Raw(text):
@@ -123,16 +123,14 @@ def written(value: Any) -> str:
         case dict():
             pairs = [
                 (name, one)
-                for name, given in value.items()
-                for one in (
-                    (given.first, given.second) if isinstance(given, RepeatedKey) else (given,)
-                )
+                for name, raw in value.items()
+                for one in ((raw.first, raw.second) if isinstance(raw, RepeatedKey) else (raw,))
             ]
-            return "{" + ",".join(f"{json.dumps(n)}:{written(one)}" for n, one in pairs) + "}"
+            return "{" + ",".join(f"{json.dumps(n)}:{to_json(one)}" for n, one in pairs) + "}"
         case list():
-            return "[" + ",".join(map(written, value)) + "]"
+            return "[" + ",".join(map(to_json, value)) + "]"
         case RepeatedKey():
-            return written(value.second)
+            return to_json(value.second)
     return json.dumps(value)
 
 
@@ -205,8 +203,10 @@ def headers_for(body: str, *, modern: bool) -> dict[str, str]:
         "Mcp-Method": message.get("method"),
         "Mcp-Name": params.get("name"),
     }
-    sent = {name: encoded(value) for name, value in agreeing.items() if isinstance(value, str)}
-    return {name: value for name, value in sent.items() if len(value) < LONGEST_HEADER}
+    sent_headers = {
+        name: encoded(value) for name, value in agreeing.items() if isinstance(value, str)
+    }
+    return {name: value for name, value in sent_headers.items() if len(value) < LONGEST_HEADER}
 
 
 def encoded(value: str) -> str:
@@ -220,9 +220,9 @@ def post(
     api: Api, body: str | bytes, headers: Mapping[str, str] | None = None, query: str = ""
 ) -> Answer:
     """Post a body, and check the answer."""
-    sent = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
-    answer = api.call("POST", f"/api/mcp{query}", sent, dict(headers or {}))
-    check(answer, sent)
+    sent_body = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
+    answer = api.call("POST", f"/api/mcp{query}", sent_body, dict(headers or {}))
+    check(answer, sent_body)
     return answer
 
 
@@ -238,7 +238,7 @@ def read(body: bytes | str) -> Any:
     return value
 
 
-def check(answer: Answer, sent: bytes) -> None:
+def check(answer: Answer, request: bytes) -> None:
     """Check that an answer is one of the documented kinds."""
     assert answer.status < 500, answer.body
     assert answer.headers["X-Request-Id"]
@@ -249,8 +249,8 @@ def check(answer: Answer, sent: bytes) -> None:
     received_json = read(answer.body)
     if isinstance(received_json, list):
         assert answer.status == 200
-        assert 1 <= len(received_json) <= len(parse_json(sent))
-        assert all(set(each) >= {"jsonrpc", "id"} for each in received_json)
+        assert 1 <= len(received_json) <= len(parse_json(request))
+        assert all(set(response) >= {"jsonrpc", "id"} for response in received_json)
         return
     if "data" in received_json:
         assert answer.status in {401, 403, 405, 413}
@@ -258,7 +258,7 @@ def check(answer: Answer, sent: bytes) -> None:
         return
     assert received_json["jsonrpc"] == "2.0"
     assert set(received_json) in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
-    assert received_json["id"] == expected_id(sent, received_json)
+    assert received_json["id"] == expected_id(request, received_json)
     if "error" in received_json:
         assert answer.status in {200, 400, 404}
         assert len(answer.body) < LONGEST_FAILURE + len(json.dumps(received_json["id"]))
@@ -270,11 +270,11 @@ def check(answer: Answer, sent: bytes) -> None:
         check_call(received_json["result"])
 
 
-def expected_id(sent: bytes, received_json: dict[str, Any]) -> Any:
+def expected_id(request: bytes, received_json: dict[str, Any]) -> Any:
     """Return the id that the answer must have: the request's, or null for a refused envelope."""
     if received_json.get("error", {}).get("code") in {-32700, -32600}:
         return None
-    return parse_json(sent)["id"]
+    return parse_json(request)["id"]
 
 
 def check_envelope(received_json: dict[str, Any]) -> None:
@@ -303,7 +303,7 @@ def check_call(result: dict[str, Any]) -> None:
 @examples(200)
 @given(data=st.data())
 def test_broken_messages_get_a_valid_answer(modern: bool, data: st.DataObject, quick: Api) -> None:
-    body = written(data.draw(broken(modern=modern)))
+    body = to_json(data.draw(broken(modern=modern)))
     post(quick, body, headers_for(body, modern=modern))
 
 
@@ -315,7 +315,7 @@ def test_each_odd_value_in_each_place_of_a_message_gets_a_valid_answer(
     for odd in (*map(Raw, RAW.values()), None, True, -1, 1.5, "", "x", [], {}, GONE):
         message = deepcopy(valid("tools/call", modern=modern))
         put(message, path, odd)
-        body = written(message)
+        body = to_json(message)
         post(quick, body, headers_for(body, modern=modern))
 
 
@@ -335,9 +335,13 @@ def test_each_odd_value_as_the_whole_message_gets_a_valid_answer(modern: bool, q
 def test_damaged_bytes_get_a_valid_answer(
     modern: bool, start: int, length: int, junk: bytes, quick: Api
 ) -> None:
-    whole = written(valid("tools/call", modern=modern))
-    sent = whole.encode()
-    post(quick, sent[:start] + junk + sent[start + length :], headers_for(whole, modern=modern))
+    message = to_json(valid("tools/call", modern=modern))
+    request = message.encode()
+    post(
+        quick,
+        request[:start] + junk + request[start + length :],
+        headers_for(message, modern=modern),
+    )
 
 
 @every_tool
@@ -352,7 +356,7 @@ def test_strange_arguments_of_every_tool_get_a_valid_answer(
     odd = data.draw(some | strange)
     modern = data.draw(st.booleans())
     arguments = {**usual, **odd} if isinstance(odd, dict) else odd
-    body = written(call_of(operation, arguments, modern=modern))
+    body = to_json(call_of(operation, arguments, modern=modern))
     post(quick, body, headers_for(body, modern=modern))
 
 
@@ -387,7 +391,7 @@ def test_a_wrong_type_of_any_argument_is_named(operation: Operation, quick: Api)
                 continue  # Null counts as omitted (test_conventions).
             for value in values:
                 message = call_of(operation, {**usual, name: value}, modern=False)
-                result = json.loads(post(quick, written(message)).body)["result"]
+                result = json.loads(post(quick, to_json(message)).body)["result"]
                 received_json = json.loads(result["content"][0]["text"])
                 assert received_json.get("httpStatus") == 400, (name, value, received_json)
                 fields = [one["field"].partition(".")[0] for one in received_json["data"]["errors"]]
@@ -411,7 +415,7 @@ MCP_HEADERS += ["Origin", "Accept", "Content-Type", "Authorization"]
 def test_strange_headers_get_a_valid_answer(
     modern: bool, method: str, odd: dict[str, str], api: Api
 ) -> None:
-    body = written(valid(method, modern=modern))
+    body = to_json(valid(method, modern=modern))
     answer = post(api, body, {**headers_for(body, modern=modern), **odd})
     if "Authorization" in odd:
         assert answer.status == 401
@@ -431,11 +435,11 @@ def test_strange_headers_get_a_valid_answer(
 def test_strange_query_parameters_only_narrow_the_list(
     query: list[tuple[str, str]], api: Api
 ) -> None:
-    asked = "?" + "&".join(f"{name}={value}" for name, value in query)
-    answer = post(api, written(valid("tools/list", modern=False)), query=asked)
-    listed = [tool["name"] for tool in json.loads(answer.body)["result"]["tools"]]
+    query_string = "?" + "&".join(f"{name}={value}" for name, value in query)
+    answer = post(api, to_json(valid("tools/list", modern=False)), query=query_string)
+    tool_names = [tool["name"] for tool in json.loads(answer.body)["result"]["tools"]]
     in_order = [o.tool for o in REGISTRY.select(Audience.KEY) if o.tool]
-    assert listed == sorted(listed, key=in_order.index)
+    assert tool_names == sorted(tool_names, key=in_order.index)
 
 
 @pytest.mark.parametrize(
@@ -445,9 +449,9 @@ def test_strange_query_parameters_only_narrow_the_list(
 )
 def test_five_megabytes_in_each_place_get_a_valid_answer(path: tuple[str, ...], quick: Api) -> None:
     message = valid("tools/call", modern=True)
-    headers = headers_for(written(message), modern=True)
+    headers = headers_for(to_json(message), modern=True)
     put(message, path, Raw('"' + "a" * 4_999_000 + '"'))
-    assert post(quick, written(message), headers).status < 413
+    assert post(quick, to_json(message), headers).status < 413
 
 
 @matrix("modern, size", [False, True], [1_048_576, 2_400_000])
@@ -474,6 +478,6 @@ def test_an_answer_fits_the_limit_of_a_lambda_response(character: str, world: Wo
     html = character * (1_048_576 // len(character.encode()))
     for name, arguments in (("save_page_html", {"html": html}), ("get_page", {})):
         call = call_of(REGISTRY[name], {"id": page, **arguments}, modern=False)
-        answer = post(api, written(call))
+        answer = post(api, to_json(call))
         reply = {"statusCode": 200, "headers": answer.headers, "body": answer.body.decode()}
         assert len(json.dumps(reply, ensure_ascii=False).encode()) < 6_000_000

@@ -51,8 +51,8 @@ def resolved(schema: dict[str, Any], document: Any) -> dict[str, Any]:
     if "$ref" not in schema:
         return schema
     components: dict[str, Any] = document["components"]["schemas"]
-    found: dict[str, Any] = components[schema["$ref"].rpartition("/")[2]]
-    return found
+    component: dict[str, Any] = components[schema["$ref"].rpartition("/")[2]]
+    return component
 
 
 def test_records_and_inputs_are_named_components(document: Any) -> None:
@@ -84,11 +84,11 @@ def test_a_body_is_documented_with_the_same_schema_as_the_tool(
     for name in declarations.keys() - set(operation.path_parameters):
         declared = declarations[name]
         bounds = {key: value for key, value in declared.items() if key in BOUNDS}
-        shown = body["properties"][name]
-        solid = shown.get("anyOf", [shown])[0]
+        shown_field = body["properties"][name]
+        solid = shown_field.get("anyOf", [shown_field])[0]
         published = {key: solid.get(key) for key in bounds}
-        if published.get("enum") and shown.get("x-null-omits"):
-            published["enum"] = [each for each in published["enum"] if each is not None]
+        if published.get("enum") and shown_field.get("x-null-omits"):
+            published["enum"] = [allowed for allowed in published["enum"] if allowed is not None]
         assert bounds == published
 
 
@@ -109,24 +109,30 @@ def test_an_upload_is_documented_as_the_form_of_the_readme(document: Any) -> Non
 def test_no_schema_uses_what_generators_of_clients_misread(document: Any) -> None:
     """A constant boolean becomes a text, and openapi-generator stops at a type of null alone."""
     places = [("", document["components"]["schemas"]), ("paths", document["paths"])]
-    found = [(path, node) for at, part in places for path, node in nodes(part, at)]
-    constants = [p for p, node in found if isinstance(node.get("const"), bool)]
+    located_nodes = [(path, node) for at, part in places for path, node in nodes(part, at)]
+    constants = [p for p, node in located_nodes if isinstance(node.get("const"), bool)]
     boolean_enums = [
-        p for p, node in found if True in node.get("enum", ()) or False in node.get("enum", ())
+        p
+        for p, node in located_nodes
+        if True in node.get("enum", ()) or False in node.get("enum", ())
     ]
     nullable = [
-        each for _, node in found for each in node.get("anyOf", ()) if "$ref" in node["anyOf"][0]
+        variant
+        for _, node in located_nodes
+        for variant in node.get("anyOf", ())
+        if "$ref" in node["anyOf"][0]
     ]
     nulls = [
         p
-        for p, node in found
-        if node.get("type") in ("null", ["null"]) and not any(node is each for each in nullable)
+        for p, node in located_nodes
+        if node.get("type") in ("null", ["null"])
+        and not any(node is variant for variant in nullable)
     ]
     unions = [
         p
-        for p, node in found
-        for each in node.get("anyOf", ())
-        if not {"$ref"} & each.keys() and each.get("type") != "null"
+        for p, node in located_nodes
+        for variant in node.get("anyOf", ())
+        if not {"$ref"} & variant.keys() and variant.get("type") != "null"
     ]
     assert (constants, boolean_enums, nulls, unions) == ([], [], [], [])
 
@@ -152,8 +158,8 @@ def test_real_answers_match_the_schema(operation: Operation, world: World, docum
     answer = send(world.api, operation, example(operation, world.things))
     entry = document["paths"][operation.path][operation.method.lower()]
     schema = entry["responses"]["200"]["content"]["application/json"]["schema"]
-    whole = {**schema, "components": document["components"]}
-    Draft202012Validator(whole).validate(json.loads(answer.body))
+    complete_schema = {**schema, "components": document["components"]}
+    Draft202012Validator(complete_schema).validate(json.loads(answer.body))
 
 
 def test_an_operation_lists_its_error_codes(document: Any) -> None:
@@ -176,8 +182,8 @@ def test_an_operation_lists_its_error_codes(document: Any) -> None:
 
 def test_an_unchanged_document_is_answered_with_304(answer: Answer) -> None:
     etag = answer.headers["ETag"]
-    again = Api(None).call("GET", "/api/openapi.json", headers={"If-None-Match": etag})
-    assert (again.status, again.body) == (304, b"")
+    revalidated = Api(None).call("GET", "/api/openapi.json", headers={"If-None-Match": etag})
+    assert (revalidated.status, revalidated.body) == (304, b"")
 
 
 def test_the_chat_is_documented_although_it_is_not_an_operation(document: Any) -> None:
@@ -215,7 +221,7 @@ def test_no_schema_forbids_unknown_fields(document: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "least"),
+    ("name", "min_fields"),
     [
         ("ProductPatch", 2),
         ("AgentPatch", 1),  # The id is in the path.
@@ -226,16 +232,16 @@ def test_no_schema_forbids_unknown_fields(document: Any) -> None:
     ],
 )
 def test_an_input_states_how_many_optional_fields_it_needs(
-    name: str, least: int, document: Any
+    name: str, min_fields: int, document: Any
 ) -> None:
     schema = component(document, name)
-    assert schema["minProperties"] == least
+    assert schema["minProperties"] == min_fields
     assert schema["description"].endswith("required.")
 
 
 def test_alternative_fields_are_named_in_the_description(document: Any) -> None:
-    told = component(document, "ImageIn")["description"]
-    assert "Exactly one of `url` and `fileId` is required." in told
+    description = component(document, "ImageIn")["description"]
+    assert "Exactly one of `url` and `fileId` is required." in description
 
 
 def test_null_is_published_where_it_is_accepted(document: Any, api: Api) -> None:
@@ -259,16 +265,16 @@ def test_a_repeated_id_is_refused_by_schema_and_server(document: Any, api: Api) 
 
 
 @pytest.mark.parametrize(
-    ("day", "taken"),
+    ("day", "is_accepted"),
     [("1970-12-31", False), ("1971-01-02", True), ("2999-12-30", True), ("3000-01-01", False)],
 )
 def test_the_range_of_years_is_published_as_it_is_enforced(
-    day: str, taken: bool, document: Any, api: Api
+    day: str, is_accepted: bool, document: Any, api: Api
 ) -> None:
     parameters = document["paths"]["/api/bookings/list"]["get"]["parameters"]
-    (schema,) = (each["schema"] for each in parameters if each["name"] == "from")
-    assert bool(re.search(schema["pattern"], day)) == taken
-    assert (api.call("GET", f"/api/bookings/list?from={day}").status == 200) == taken
+    (schema,) = (parameter["schema"] for parameter in parameters if parameter["name"] == "from")
+    assert bool(re.search(schema["pattern"], day)) == is_accepted
+    assert (api.call("GET", f"/api/bookings/list?from={day}").status == 200) == is_accepted
 
 
 def test_every_integer_query_parameter_has_a_maximum(document: Any) -> None:
@@ -288,7 +294,7 @@ def test_chat_events_are_documented_by_type(document: Any, world: World, time: T
     assert stream["contentSchema"] == {"$ref": "#/components/schemas/ChatEvent"}
     mapping = component(document, "ChatEvent")["discriminator"]["mapping"]
     assert set(mapping) == {"start", "chunk", "action", "done", "error"}
-    told = ask(world.things.agent, "How much is rye bread?").events
+    events = ask(world.things.agent, "How much is rye bread?").events
     start = datetime.fromisoformat("2027-03-02T14:00:00+03:00")
     place = (world.things.agent, world.things.service, world.things.resource)
     _, proposal = propose_booking(*place, start)
@@ -298,8 +304,8 @@ def test_chat_events_are_documented_by_type(document: Any, world: World, time: T
         Done(TokenUsage(1, 2), (), is_truncated=True),
     )
     rare = [encode(event).removeprefix(b"data: ") for event in (Shown(proposal), *ends)]
-    sent = [*told, *map(json.loads, rare)]
-    assert {event["type"] for event in sent} == set(mapping)
-    for event in sent:
+    all_events = [*events, *map(json.loads, rare)]
+    assert {event["type"] for event in all_events} == set(mapping)
+    for event in all_events:
         validator_of(document, "ChatEvent").validate(event)
         validator_of(document, mapping[event["type"]].rpartition("/")[2]).validate(event)

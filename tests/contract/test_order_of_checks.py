@@ -25,11 +25,11 @@ def refusals(api: Api, path: str, tool: str, body: object = DRAFT) -> set[tuple[
     """Return the status and the code of a refused call over REST and as a tool."""
     answer = api.refused("POST", path, body)
     assert isinstance(body, dict)
-    failed, told = api.tool(tool, **body)
+    failed, failure_data = api.tool(tool, **body)
     assert failed
     return {
         (answer.status, answer.data["code"]),
-        (told["httpStatus"], told["data"]["code"]),
+        (failure_data["httpStatus"], failure_data["data"]["code"]),
     }
 
 

@@ -68,7 +68,9 @@ def test_the_python_program_runs_as_printed(
     assert any(kind in printed for kind in kinds), printed
 
 
-@pytest.mark.parametrize("name", slow_but_for(QUICK, [n for n, each in EACH.items() if each.tool]))
+@pytest.mark.parametrize(
+    "name", slow_but_for(QUICK, [n for n, entry in EACH.items() if entry.tool])
+)
 def test_the_tool_call_succeeds(name: str, runner: ExampleRunner) -> None:
     message = docs.tool_call(EACH[name])
     assert message is not None
@@ -86,38 +88,38 @@ class TestAnswers:
         if request.config.getoption("--update-snapshots"):
             # An answer that still fits stays as it is, so that a difference shows what changed.
             known = from_json(openapi.ANSWERS.read_bytes())
-            kept = {
+            kept_answers = {
                 name: known[name] if name in known and fits(known[name], real) else real
                 for name, real in sorted(recorded.items())
             }
-            text = json.dumps(kept, ensure_ascii=False, indent=1)
+            text = json.dumps(kept_answers, ensure_ascii=False, indent=1)
             openapi.ANSWERS.write_text(text + "\n")
             return
-        shown = from_json(openapi.ANSWERS.read_bytes())
-        assert shown.keys() == recorded.keys(), STALE
-        changed = [name for name in EACH if not fits(shown[name], recorded[name])]
+        shown_answers = from_json(openapi.ANSWERS.read_bytes())
+        assert shown_answers.keys() == recorded.keys(), STALE
+        changed = [name for name in EACH if not fits(shown_answers[name], recorded[name])]
         assert changed == [], STALE
 
     @sweep("name", EACH)
     def test_the_shown_answer_matches_the_schema(self, name: str) -> None:
-        shown = SHOWN[name]
+        shown_answer = SHOWN[name]
         entry = WHOLE["paths"][EACH[name].path][EACH[name].method.lower()]
         content = entry["responses"]["200"]["content"][EACH[name].answer_type]
-        assert content["example"] == shown
-        whole = {**content["schema"], "components": WHOLE["components"]}
-        Draft202012Validator(whole).validate(shown)
+        assert content["example"] == shown_answer
+        complete_schema = {**content["schema"], "components": WHOLE["components"]}
+        Draft202012Validator(complete_schema).validate(shown_answer)
 
 
 def recording(runner: ExampleRunner, name: str) -> Any:
     """Return the answer to an example as the reference shows it."""
     text = shell(runner, docs.curl(EACH[name]))
-    for own in (runner.base_url, settings().public_url):
-        text = text.replace(own, manifest.SERVER)
+    for own_url in (runner.base_url, settings().public_url):
+        text = text.replace(own_url, manifest.SERVER)
     for pattern, instead in OWN.items():
         text = re.sub(pattern, instead, text)
-    tokens = dict.fromkeys(found[0] for found in RANDOM.finditer(text))
+    tokens = dict.fromkeys(match[0] for match in RANDOM.finditer(text))
     made_up = {token: _made_up(token, f"{name} {n}") for n, token in enumerate(tokens)}
-    text = RANDOM.sub(lambda found: made_up[found[0]], text)
+    text = RANDOM.sub(lambda match: made_up[match[0]], text)
     return cut(json.loads(text)) if EACH[name].answer_type == "application/json" else text
 
 
@@ -147,17 +149,21 @@ def _made_up(token: str, seed: str) -> str:
 def cut(value: Any) -> Any:
     """Return a value with at most two items in each list."""
     if isinstance(value, dict):
-        return {name: cut(each) for name, each in value.items()}
-    return [cut(each) for each in value[:2]] if isinstance(value, list) else value
+        return {name: cut(value) for name, value in value.items()}
+    return [cut(element) for element in value[:2]] if isinstance(value, list) else value
 
 
-def fits(shown: Any, real: Any) -> bool:
+def fits(shown_value: Any, real: Any) -> bool:
     """Whether a value has the same shape as another: its fields, types, and types of list items."""
-    if isinstance(shown, dict) and isinstance(real, dict):
-        return shown.keys() == real.keys() and all(fits(shown[k], real[k]) for k in shown)
-    if isinstance(shown, list) and isinstance(real, list):
-        return bool(shown) == bool(real) and all(any(fits(s, r) for r in real) for s in shown)
-    return type(shown) is type(real)
+    if isinstance(shown_value, dict) and isinstance(real, dict):
+        return shown_value.keys() == real.keys() and all(
+            fits(shown_value[k], real[k]) for k in shown_value
+        )
+    if isinstance(shown_value, list) and isinstance(real, list):
+        return bool(shown_value) == bool(real) and all(
+            any(fits(s, r) for r in real) for s in shown_value
+        )
+    return type(shown_value) is type(real)
 
 
 class TestGuides:
@@ -180,8 +186,8 @@ class TestGuides:
         blocks = [code for _, code in FENCE.findall(prose.guide("errors", DOCUMENTED))]
         number = next(n for n, code in enumerate(blocks) if code.startswith("curl"))
         answered = json.loads(shell(runner, blocks[number]))["data"]
-        shown = json.loads(blocks[number + 1])["data"]
-        assert shown | {"requestId": ""} == answered | {"requestId": ""}
+        shown_failure = json.loads(blocks[number + 1])["data"]
+        assert shown_failure | {"requestId": ""} == answered | {"requestId": ""}
 
     def test_every_link_has_a_target(self) -> None:
         anchors = set(re.findall(r'id="([^"]+)"', page("")))
@@ -229,7 +235,7 @@ class TestCompleteness:
 
     def test_every_error_code_is_explained(self) -> None:
         known = {code.code for code in DOCUMENTED.codes}
-        used = {code for each in EACH.values() for f in each.failures for code in f.codes}
+        used = {code for entry in EACH.values() for f in entry.failures for code in f.codes}
         assert used <= known
         html = page("errors")
         assert all(f"<code>{code}</code>" in html for code in known)

@@ -10,7 +10,7 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from tests.conftest import all_rows
 from tests.contract.conftest import World
-from tests.contract.test_access import send, without_key_usage
+from tests.contract.test_access import drop_key_usage, send
 from tests.factories.examples import example
 
 KINDS = {
@@ -62,16 +62,16 @@ def test_a_reference_to_another_workspace_is_answered_like_an_unknown_one(
     arguments = example(operation, world.things)
     arguments.pop(INSTEAD_OF.get(field, ""), None)
     arguments |= WITH.get(operation.name, {})
-    before = without_key_usage(all_rows())
+    rows_before = drop_key_usage(all_rows())
 
     def answer(record_id: str) -> tuple[int, str]:
         value = [record_id] if field.endswith("Ids") else record_id
-        sent = send(world.api, operation, arguments | {field: value})
-        shown = sent.body.decode().replace(record_id, "ID")
-        return sent.status, shown.replace(sent.data.get("requestId", "-"), "")
+        response = send(world.api, operation, arguments | {field: value})
+        body = response.body.decode().replace(record_id, "ID")
+        return response.status, body.replace(response.data.get("requestId", "-"), "")
 
     foreign = answer(getattr(theirs, kind))
     assert foreign[0] in ({200, 404} if operation.read_only else {404})
     assert foreign == answer(new_id())
     assert not [record_id for record_id in vars(theirs).values() if record_id in foreign[1]]
-    assert without_key_usage(all_rows()) == before
+    assert drop_key_usage(all_rows()) == rows_before

@@ -29,16 +29,16 @@ A busy machine may start a thread late. The longer ones are for calls with too m
 
 def recorded() -> dict[str, dict[str, float]]:
     """Return the recorded counts by operation."""
-    found: dict[str, dict[str, float]] = json.loads(RECORDED.read_text())
-    return found
+    counts: dict[str, dict[str, float]] = json.loads(RECORDED.read_text())
+    return counts
 
 
 def record(name: str, **counts: float) -> None:
     """Replace some of an operation's recorded counts."""
     known = recorded() if RECORDED.exists() else {}
     known[name] = known.get(name, {}) | counts
-    kept = {each: known[each] for each in sorted(known) if each in EACH}
-    RECORDED.write_text(json.dumps(kept, indent=1) + "\n")
+    known_counts = {name: known[name] for name in sorted(known) if name in EACH}
+    RECORDED.write_text(json.dumps(known_counts, indent=1) + "\n")
 
 
 def call(runner: ExampleRunner, name: str) -> None:

@@ -11,7 +11,7 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from tests.conftest import all_rows, in_console
 from tests.contract.conftest import World
-from tests.contract.test_access import without_key_usage
+from tests.contract.test_access import drop_key_usage
 from tests.factories.session_examples import (
     SESSION_EXAMPLES,
     WorkspaceIds,
@@ -27,22 +27,22 @@ pytestmark = pytest.mark.usefixtures("telegram")
 @pytest.fixture
 def own_records(world: World, snapshots: Snapshots) -> WorkspaceIds:
     """One record of every type in the session's workspace."""
-    made: WorkspaceIds = snapshots.once(
+    ids: WorkspaceIds = snapshots.once(
         f"ids {world.workspace_id}",
         lambda: WorkspaceIds.in_workspace(world.workspace_id, world.things),
     )
-    return made
+    return ids
 
 
 @pytest.fixture
 def foreign_records(restore: Callable[..., World], snapshots: Snapshots) -> WorkspaceIds:
     """One record of every type in another workspace."""
     other = restore("foreign_records")
-    made: WorkspaceIds = snapshots.once(
+    ids: WorkspaceIds = snapshots.once(
         f"ids {other.workspace_id}",
         lambda: WorkspaceIds.in_workspace(other.workspace_id, other.things),
     )
-    return made
+    return ids
 
 
 def call_as_owner(operation: Operation, ids: WorkspaceIds, arguments: dict[str, Any]) -> Any:
@@ -89,14 +89,14 @@ def test_every_example_works_in_the_users_own_workspace(
 def test_ids_of_another_workspace_fail_like_unknown_ids(
     operation: Operation, own_records: WorkspaceIds, foreign_records: WorkspaceIds
 ) -> None:
-    before = without_key_usage(all_rows())
+    rows_before = drop_key_usage(all_rows())
     foreign = failed_call(operation, own_records, session_example(operation, foreign_records))
     unknown = failed_call(
         operation, own_records, session_example(operation, WorkspaceIds.unknown())
     )
     assert foreign == unknown
     assert foreign[:2] == (404, "not_found")
-    assert without_key_usage(all_rows()) == before
+    assert drop_key_usage(all_rows()) == rows_before
 
 
 @for_each(session_operations(with_ids=False))
@@ -106,13 +106,15 @@ def test_operations_without_ids_neither_return_nor_change_data_of_another_worksp
     arguments = session_example(operation, own_records)
     if "workspace_id" in operation.input.model_fields:
         arguments["workspaceId"] = foreign_records.workspace_id
-    before = rows_of(foreign_records)
+    rows_before = rows_of(foreign_records)
     result = json.dumps(call_as_owner(operation, own_records, arguments))
     assert not [record_id for record_id in foreign_records.ids if record_id in result]
-    assert rows_of(foreign_records) == before
+    assert rows_of(foreign_records) == rows_before
 
 
 def rows_of(ids: WorkspaceIds) -> dict[str, Any]:
     """Return the rows that contain the id of a workspace or of its owner's account."""
     owners = (ids.workspace_id, ids.account_id)
-    return {n: row for n, row in all_rows().items() if any(each in str(row) for each in owners)}
+    return {
+        n: row for n, row in all_rows().items() if any(owner_id in str(row) for owner_id in owners)
+    }

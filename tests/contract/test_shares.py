@@ -40,38 +40,40 @@ def shared(
     owner: Owner, things: Things, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, tuple[str, Limit]]:
     """Limits that visitors' calls count without the visitor, by name, each with the call."""
-    found: dict[str, tuple[str, Limit]] = {}
+    limits_by_call: dict[str, tuple[str, Limit]] = {}
     count, called = limits._Window.current, [""]
 
     def current(limit: Limit, subject: str) -> Any:
         if called[0] and VISITOR.visitor not in subject:
-            found[limit.name] = (called[0], limit)
+            limits_by_call[limit.name] = (called[0], limit)
         return count(limit, subject)
 
     monkeypatch.setattr(limits._Window, "current", current)
-    held = WorkspaceIds.in_workspace(owner.workspace.id, things)
+    ids = WorkspaceIds.in_workspace(owner.workspace.id, things)
     for operation in REGISTRY.select(Audience.PUBLIC):
         example = OTHER_EXAMPLES.get(operation.name)
         try:
-            sent = example(held) if example else fill(operation.example or {}, things.placeholders)
+            arguments = (
+                example(ids) if example else fill(operation.example or {}, things.placeholders)
+            )
         except AppError:
             continue
         called[0] = operation.name
         with suppress(AppError):
-            invoke(operation, VISITOR, lambda sent=sent: sent, request_id=new_id())
+            invoke(operation, VISITOR, lambda arguments=arguments: arguments, request_id=new_id())
         called[0] = ""
     monkeypatch.setattr(chat, "settings", lambda: replace(settings(), edge_secret="secret"))
     called[0] = "chat_stream"
     message = ChatRequest(agent_id=things.agent, message="Hi, I am at ada@example.com")
     chat.accept_message(message, Caller(VISITOR.visitor, new_id()))
     called[0] = ""
-    return found
+    return limits_by_call
 
 
 def test_a_visitor_has_less_than_visitors_share(shared: dict[str, tuple[str, Limit]]) -> None:
     assert shared.keys() >= {"unverified", "unproved-network", "form-day", "leads"}
-    without = {name: call for name, (call, limit) in shared.items() if limit.share is None}
-    assert without.keys() == OF_ONE_ACCOUNT
+    unshared = {name: call for name, (call, limit) in shared.items() if limit.share is None}
+    assert unshared.keys() == OF_ONE_ACCOUNT
     for name, (call, limit) in shared.items():
         if limit.share is not None:
             window = min(limit.window, DAY)

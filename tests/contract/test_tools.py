@@ -92,20 +92,20 @@ def test_the_description_states_what_the_schema_cannot_express_for_every_client(
 @sweep_of_tools
 def test_valid_arguments_fit_the_schema(operation: Operation) -> None:
     schema = tool(operation)["inputSchema"]
-    arguments = as_listed(example(operation, Things.unknown()), schema)
+    arguments = shape_as_listed(example(operation, Things.unknown()), schema)
     Draft202012Validator(schema).validate(arguments)
     if operation.accepts_idempotency_key:
         Draft202012Validator(schema).validate({**arguments, "idempotencyKey": "k"})
 
 
-def as_listed(value: Any, schema: dict[str, Any]) -> Any:
+def shape_as_listed(value: Any, schema: dict[str, Any]) -> Any:
     """Return arguments as a client sends them that knows one type for each: no null, numbers as
     texts where the type is a text."""
     if isinstance(value, dict):
         known = schema.get("properties", {})
-        return {k: as_listed(v, known.get(k, {})) for k, v in value.items() if v is not None}
+        return {k: shape_as_listed(v, known.get(k, {})) for k, v in value.items() if v is not None}
     if isinstance(value, list):
-        return [as_listed(item, schema.get("items", {})) for item in value]
+        return [shape_as_listed(item, schema.get("items", {})) for item in value]
     return str(value) if schema.get("type") == "string" and isinstance(value, int) else value
 
 
@@ -182,8 +182,8 @@ def test_a_read_tool_returns_the_same_data_as_rest(operation: Operation, world: 
     now = clock.now()
     with clock.using(lambda: now):  # Some answers hold the present time.
         result = call(world.api, operation, arguments)
-        rest = send(world.api, operation, arguments)
-    assert result["content"] == [{"type": "text", "text": rest.body.decode()}]
+        rest_response = send(world.api, operation, arguments)
+    assert result["content"] == [{"type": "text", "text": rest_response.body.decode()}]
 
 
 @every_tool
@@ -200,22 +200,25 @@ def test_a_failed_tool_returns_the_same_failure_as_rest(
     arguments = example(operation, Things.unknown()) if trouble == "unknown ids" else {}
     if trouble != "unknown ids" and operation.path_parameters:
         arguments = dict.fromkeys(operation.path_parameters, "x")
-    rest = send(api, operation, arguments)
-    assert b"svc_" not in rest.body.replace(b"svc_live_", b"")
-    if rest.status == 200:
+    rest_response = send(api, operation, arguments)
+    assert b"svc_" not in rest_response.body.replace(b"svc_live_", b"")
+    if rest_response.status == 200:
         return
     result = call(api, operation, arguments)
-    told = json.loads(result["content"][0]["text"])  # type: ignore[index]
+    tool_failure = json.loads(result["content"][0]["text"])  # type: ignore[index]
     assert result["isError"] is True
-    assert told["httpStatus"] == rest.status
-    renamed = {key: json.loads(with_routes(json.dumps(told["data"].get(key)))) for key in ALIKE}
-    assert renamed == {key: rest.data.get(key) for key in ALIKE}
+    assert tool_failure["httpStatus"] == rest_response.status
+    renamed = {
+        key: json.loads(replace_tools_by_routes(json.dumps(tool_failure["data"].get(key))))
+        for key in ALIKE
+    }
+    assert renamed == {key: rest_response.data.get(key) for key in ALIKE}
 
 
-def with_routes(message: str) -> str:
+def replace_tools_by_routes(message: str) -> str:
     """Return a message with routes in place of the names of tools."""
     routes = {o.tool: f"{o.method} {o.path}" for o in REGISTRY.entries() if o.tool}
-    return re.sub(r"\bsvc_[a-z_]+", lambda found: routes[found[0]], message)
+    return re.sub(r"\bsvc_[a-z_]+", lambda match: routes[match[0]], message)
 
 
 NAMES = ["svc_list_sites", '"svc_list_sites"', "(svc_list_products)", "svc_nothing"]
@@ -227,13 +230,15 @@ def test_data_that_is_named_like_a_tool_is_quoted_unchanged(
 ) -> None:
     """A message names calls for its caller, but what it quotes is the caller's own."""
     api.post("/api/products/create", {"name": "Loaf", "price": 1, "sku": name})
-    rest = api.refused("POST", "/api/products/create", {"name": "B", "price": 1, "sku": name})
-    assert f'"{name}"' in rest.data["message"]
-    assert "POST /api/products/update" in rest.data["message"]
-    failed, told = api.tool("svc_create_product", name="B", price=1, sku=name)
+    rest_response = api.refused(
+        "POST", "/api/products/create", {"name": "B", "price": 1, "sku": name}
+    )
+    assert f'"{name}"' in rest_response.data["message"]
+    assert "POST /api/products/update" in rest_response.data["message"]
+    failed, tool_failure = api.tool("svc_create_product", name="B", price=1, sku=name)
     assert failed
-    assert f'"{name}"' in told["data"]["message"]
-    assert "svc_update_product" in told["data"]["message"]
+    assert f'"{name}"' in tool_failure["data"]["message"]
+    assert "svc_update_product" in tool_failure["data"]["message"]
     item = {"ids": [name], "action": "setStock", "value": name}
     assert name in api.refused("POST", "/api/products/bulk", item).data["message"]
     listing = api.get(f"/api/products/list?{urlencode({name: 1})}")

@@ -8,7 +8,7 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from tests.conftest import all_rows
 from tests.contract.conftest import World
-from tests.contract.test_access import send, without_key_usage
+from tests.contract.test_access import drop_key_usage, send
 from tests.factories.examples import example
 
 VERSIONED = [
@@ -27,11 +27,11 @@ def test_records_that_people_edit_have_versions() -> None:
 @pytest.mark.parametrize("operation", VERSIONED, ids=lambda operation: operation.name)
 def test_a_write_for_another_version_changes_nothing(operation: Operation, world: World) -> None:
     arguments = example(operation, world.things)
-    before = without_key_usage(all_rows())
-    refused = send(world.api, operation, {**arguments, "ifVersion": 999})
-    assert (refused.status, refused.data["code"]) == (409, "version_conflict")
-    assert without_key_usage(all_rows()) == before
-    current = refused.data["version"]
+    rows_before = drop_key_usage(all_rows())
+    refusal = send(world.api, operation, {**arguments, "ifVersion": 999})
+    assert (refusal.status, refusal.data["code"]) == (409, "version_conflict")
+    assert drop_key_usage(all_rows()) == rows_before
+    current = refusal.data["version"]
     assert send(world.api, operation, {**arguments, "ifVersion": current}).status == 200
 
 
@@ -47,7 +47,7 @@ def test_a_record_shows_the_version_that_an_update_expects(
 ) -> None:
     ids: dict[str, Any] = vars(world.things)
     record = world.api.get(path.format(**ids))[noun]
-    changed = world.api.post(
+    updated = world.api.post(
         update, {"id": record["id"], "notes": "Call back", "ifVersion": record["version"]}
     )[noun]
-    assert changed["version"] == record["version"] + 1
+    assert updated["version"] == record["version"] + 1

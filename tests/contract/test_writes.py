@@ -10,7 +10,7 @@ from chalicelib.core.principals import Audience
 from chalicelib.engine import audit
 from tests.conftest import all_rows
 from tests.contract.conftest import World
-from tests.contract.test_access import send, without_key_usage
+from tests.contract.test_access import drop_key_usage, send
 from tests.factories.examples import example
 
 WRITES = [o for o in REGISTRY.select(Audience.KEY) if not o.read_only]
@@ -19,7 +19,7 @@ WITHOUT_CHANGES = {"ai_fill_product", "ai_fill_service", "reorder_products"}
 CONFIRMED = {"confirm": True, "force": True}
 
 
-def each(operations: list[Operation]) -> Any:
+def parametrize_operations(operations: list[Operation]) -> Any:
     return pytest.mark.parametrize("operation", operations, ids=lambda o: o.name)
 
 
@@ -30,7 +30,7 @@ def confirmed(operation: Operation) -> dict[str, Any]:
     }
 
 
-@each([o for o in WRITES if o.accepts_idempotency_key])
+@parametrize_operations([o for o in WRITES if o.accepts_idempotency_key])
 def test_a_call_repeated_with_its_idempotency_key_changes_nothing(
     operation: Operation, world: World
 ) -> None:
@@ -41,43 +41,45 @@ def test_a_call_repeated_with_its_idempotency_key_changes_nothing(
     key = {"Idempotency-Key": "k", "Content-Type": "application/json"}
     first = world.api.call(operation.method, path, arguments, key)
     assert first.status == 200, first.body
-    before = without_key_usage(all_rows())
-    again = world.api.call(operation.method, path, arguments, key)
-    assert (again.status, again.body) == (200, first.body)
-    assert again.headers["Idempotency-Replayed"] == "true"
-    assert without_key_usage(all_rows()) == before
+    rows_before = drop_key_usage(all_rows())
+    repeated = world.api.call(operation.method, path, arguments, key)
+    assert (repeated.status, repeated.body) == (200, first.body)
+    assert repeated.headers["Idempotency-Replayed"] == "true"
+    assert drop_key_usage(all_rows()) == rows_before
 
 
-@each([o for o in WRITES if "dry_run" in o.input.model_fields])
+@parametrize_operations([o for o in WRITES if "dry_run" in o.input.model_fields])
 def test_a_dry_run_changes_nothing(operation: Operation, world: World) -> None:
-    before = without_key_usage(all_rows())
+    rows_before = drop_key_usage(all_rows())
     arguments = example(operation, world.things) | confirmed(operation) | {"dryRun": True}
     answer = send(world.api, operation, arguments)
     assert answer.status == 200, answer.body
     assert answer.data.get("deleted", False) is False
-    assert without_key_usage(all_rows()) == before
+    assert drop_key_usage(all_rows()) == rows_before
 
 
-@each([o for o in WRITES if o.name.startswith("delete_")])
+@parametrize_operations([o for o in WRITES if o.name.startswith("delete_")])
 def test_a_second_deletion_is_not_found(operation: Operation, world: World) -> None:
     arguments = example(operation, world.things) | confirmed(operation)
     assert send(world.api, operation, arguments).status == 200
-    before = without_key_usage(all_rows())
+    rows_before = drop_key_usage(all_rows())
     for more in ({}, {"dryRun": True} if "dry_run" in operation.input.model_fields else {}):
-        again = send(world.api, operation, arguments | more)
-        assert (again.status, again.data["code"]) == (404, "not_found")
-    assert without_key_usage(all_rows()) == before
+        second_response = send(world.api, operation, arguments | more)
+        assert (second_response.status, second_response.data["code"]) == (404, "not_found")
+    assert drop_key_usage(all_rows()) == rows_before
 
 
-@each([o for o in WRITES if o.name not in WITHOUT_CHANGES])
+@parametrize_operations([o for o in WRITES if o.name not in WITHOUT_CHANGES])
 def test_a_write_leaves_one_audit_record_with_the_names_of_its_fields(
     operation: Operation, world: World
 ) -> None:
     known = {row.sk for row in audit.latest(world.workspace_id)}
     arguments = example(operation, world.things)
     assert send(world.api, operation, arguments).status == 200
-    added = [row for row in audit.latest(world.workspace_id) if row.sk not in known and row.key_id]
-    assert [row.operation for row in added] == [operation.name]
-    assert set(added[0].fields) == arguments.keys() - {"id"}
+    new_records = [
+        row for row in audit.latest(world.workspace_id) if row.sk not in known and row.key_id
+    ]
+    assert [row.operation for row in new_records] == [operation.name]
+    assert set(new_records[0].fields) == arguments.keys() - {"id"}
     texts = [value for value in arguments.values() if isinstance(value, str) and " " in value]
-    assert not [text for text in texts if text in repr(added[0].attribute_values)]
+    assert not [text for text in texts if text in repr(new_records[0].attribute_values)]

@@ -45,7 +45,7 @@ def test_calls_side_by_side_run_at_the_same_time_under_the_deadline_of_the_reque
 
 
 def test_errors_of_calls_side_by_side_are_raised_in_the_order_in_which_results_are_read() -> None:
-    failed, done = Event(), Event()
+    failed, finished = Event(), Event()
 
     def fail_late() -> None:
         failed.wait(PATIENCE)
@@ -57,7 +57,7 @@ def test_errors_of_calls_side_by_side_are_raised_in_the_order_in_which_results_a
 
     def succeed() -> None:
         failed.wait(PATIENCE)
-        done.set()
+        finished.set()
 
     def run() -> None:
         with deadline.side_by_side() as start:
@@ -67,4 +67,4 @@ def test_errors_of_calls_side_by_side_are_raised_in_the_order_in_which_results_a
 
     with pytest.raises(ValueError, match="late"):
         run()
-    assert done.is_set()
+    assert finished.is_set()

@@ -24,7 +24,9 @@ def risky_raises(tree: ast.AST) -> Iterator[ast.Raise]:
             and node.exc
             and node.cause
             and not isinstance(node.cause, ast.Constant)
-            and not all(creates_error(each, node.cause) for each in alternatives(node.exc))
+            and not all(
+                creates_error(alternative, node.cause) for alternative in alternatives(node.exc)
+            )
         ):
             yield node
 
@@ -51,8 +53,8 @@ def creates_error(raised: ast.expr, cause: ast.expr) -> bool:
         return True
     if not isinstance(raised, ast.Call):
         return False
-    given = [*raised.args, *(keyword.value for keyword in raised.keywords)]
-    return all(ast.dump(each) != ast.dump(cause) for each in given)
+    arguments = [*raised.args, *(keyword.value for keyword in raised.keywords)]
+    return all(ast.dump(argument) != ast.dump(cause) for argument in arguments)
 
 
 @pytest.mark.parametrize(
@@ -88,13 +90,13 @@ def test_a_raise_of_a_new_error_is_not_reported(statement: str) -> None:
 
 
 def test_no_raise_statement_can_make_an_error_its_own_cause() -> None:
-    found = [
+    findings = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
         for pattern in SOURCES
         for path in sorted(ROOT.glob(pattern))
         for node in risky_raises(ast.parse(path.read_text()))
     ]
-    assert found == []
+    assert findings == []
 
 
 def chain(length: int) -> UnavailableError:
@@ -109,8 +111,8 @@ def chain(length: int) -> UnavailableError:
 
 @pytest.mark.parametrize("length", [0, 1, MAX_CAUSES, 10 * MAX_CAUSES])
 def test_the_log_names_a_bounded_number_of_causes(length: int) -> None:
-    named = log_fields(chain(length))["cause"].split(" < ")
-    assert named == ["UnavailableError", *["KeyError"] * min(length, MAX_CAUSES - 1)]
+    causes = log_fields(chain(length))["cause"].split(" < ")
+    assert causes == ["UnavailableError", *["KeyError"] * min(length, MAX_CAUSES - 1)]
 
 
 @pytest.mark.parametrize("length", [0, 1, 2])

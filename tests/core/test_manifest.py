@@ -55,7 +55,7 @@ def write_manifest(project: Path) -> subprocess.CompletedProcess[str]:
 def run(project: Path, script: str, *arguments: str, **environment: str) -> str:
     """Run a script beside a copy of the application, and return its output."""
     inherited = {k: v for k, v in os.environ.items() if k in {"PATH", "HOME"}}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script, *arguments],
         check=False,
         cwd=project,
@@ -63,8 +63,8 @@ def run(project: Path, script: str, *arguments: str, **environment: str) -> str:
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +75,13 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = copied(tmp_path_factory.mktemp("packaged"))
-    made = write_manifest(project)
-    assert made.returncode == 0, made.stderr
+    built = write_manifest(project)
+    assert built.returncode == 0, built.stderr
     return project
 
 
 @pytest.fixture(scope="module")
-def made(packaged: Path) -> Manifest:
+def manifest(packaged: Path) -> Manifest:
     text = (packaged / "chalicelib" / "manifest.py").read_text()
     values = ast.literal_eval(text.partition("MANIFEST = ")[2])
     return Manifest(*values)
@@ -93,22 +93,24 @@ def ours(declared: Declarations[Any]) -> dict[str, str]:
 
 
 class TestManifestContent:
-    def test_the_manifest_has_every_operation(self, made: Manifest) -> None:
-        assert {row[0]: row for row in made.operations} == {o.name: o.packed() for o in REGISTRY}
-        entries = [Entry.unpacked(PackedEntry(*row)) for row in made.operations]
-        assert [entry.packed() for entry in entries] == list(made.operations)
+    def test_the_manifest_has_every_operation(self, manifest: Manifest) -> None:
+        assert {row[0]: row for row in manifest.operations} == {
+            o.name: o.packed() for o in REGISTRY
+        }
+        entries = [Entry.unpacked(PackedEntry(*row)) for row in manifest.operations]
+        assert [entry.packed() for entry in entries] == list(manifest.operations)
 
-    def test_the_manifest_has_every_tool(self, made: Manifest) -> None:
-        assert made.tools == {o.tool: to_json(tools.tool(o)) for o in REGISTRY if o.tool}
+    def test_the_manifest_has_every_tool(self, manifest: Manifest) -> None:
+        assert manifest.tools == {o.tool: to_json(tools.tool(o)) for o in REGISTRY if o.tool}
 
-    def test_the_manifest_has_every_kind_of_job(self, made: Manifest) -> None:
-        assert made.jobs == ours(JOB_HANDLERS)
+    def test_the_manifest_has_every_kind_of_job(self, manifest: Manifest) -> None:
+        assert manifest.jobs == ours(JOB_HANDLERS)
 
-    def test_the_manifest_has_every_noun(self, made: Manifest) -> None:
-        assert made.nouns == ours(NOUNS)
+    def test_the_manifest_has_every_noun(self, manifest: Manifest) -> None:
+        assert manifest.nouns == ours(NOUNS)
 
-    def test_the_manifest_has_the_hash_of_the_sources(self, made: Manifest) -> None:
-        assert made.digest == digest_of(sources())
+    def test_the_manifest_has_the_hash_of_the_sources(self, manifest: Manifest) -> None:
+        assert manifest.digest == digest_of(sources())
 
     def test_the_manifest_has_the_whole_reference(self, packaged: Path) -> None:
         document = json.loads((packaged / "chalicelib" / "openapi.json").read_bytes())
@@ -116,9 +118,9 @@ class TestManifestContent:
 
 
 def test_only_a_fresh_copy_gets_a_manifest(packaged: Path) -> None:
-    again = write_manifest(packaged)
-    assert again.returncode
-    assert "is there already" in again.stderr
+    second_manifest = write_manifest(packaged)
+    assert second_manifest.returncode
+    assert "is there already" in second_manifest.stderr
 
 
 ANSWERS = """
@@ -270,8 +272,8 @@ print([name for name in sys.modules if name.startswith("chalicelib.domains.")])
 doors = [f"chalicelib.transports.{name}" for name in ("mcp", "rest", "public")]
 print([name for name in doors if name in sys.modules])
 """
-    done, domains, doors = run(packaged, script, **LAMBDA).splitlines()
-    assert set(ast.literal_eval(done)) == set(ours(JOB_HANDLERS))
+    runs, domains, doors = run(packaged, script, **LAMBDA).splitlines()
+    assert set(ast.literal_eval(runs)) == set(ours(JOB_HANDLERS))
     assert (domains, doors) == ("[]", "[]")
 
 
@@ -292,18 +294,20 @@ print(*unit._resources)
 def test_a_manifest_is_ignored_once_a_module_has_changed(packaged: Path, tmp_path: Path) -> None:
     script = "from chalicelib.core.manifest import manifest; print(len(manifest().operations))"
     assert int(run(packaged, script)) == len(REGISTRY)
-    changed = tmp_path / "changed"
-    shutil.copytree(packaged, changed)
-    operations = changed / "chalicelib" / "domains" / "blog" / "operations"
+    changed_copy = tmp_path / "changed"
+    shutil.copytree(packaged, changed_copy)
+    operations = changed_copy / "chalicelib" / "domains" / "blog" / "operations"
     with (operations / "posts.py").open("a") as module:
         module.write("# changed\n")
-    assert int(run(changed, script)) == 0
+    assert int(run(changed_copy, script)) == 0
 
 
 @sweep("package", sorted((ROOT / "chalicelib" / "domains").rglob("__init__.py")))
 def test_domains_are_imported_one_module_at_a_time(package: Path) -> None:
-    _docstring, *rest = ast.parse(package.read_text()).body
-    assert not rest, "load_all finds the modules; what is imported here, every request would import"
+    _docstring, *statements = ast.parse(package.read_text()).body
+    assert not statements, (
+        "load_all finds the modules; what is imported here, every request would import"
+    )
 
 
 class TestDeclarations:

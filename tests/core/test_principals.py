@@ -13,7 +13,7 @@ from chalicelib.core.principals import (
 
 
 @pytest.mark.parametrize(
-    ("caller", "counted", "recorded", "logged"),
+    ("caller", "counted_as", "recorded", "logged"),
     [
         (
             ApiKeyPrincipal(workspace_id="w", account_id="a", key_id="k"),
@@ -32,8 +32,8 @@ from chalicelib.core.principals import (
     ],
 )
 def test_a_caller_is_counted_recorded_and_logged_under_names_of_its_own(
-    caller: Principal, counted: str, recorded: str, logged: dict[str, str]
+    caller: Principal, counted_as: str, recorded: str, logged: dict[str, str]
 ) -> None:
-    assert caller.rate_limit_key == counted
+    assert caller.rate_limit_key == counted_as
     assert caller.audit_actor == recorded
     assert caller.log_fields == logged

@@ -81,4 +81,4 @@ def test_every_dash_and_quote_of_unicode_divides_the_words_of_a_search() -> None
         for character in map(chr, range(sys.maxunicode + 1))
         if unicodedata.category(character) in {"Pd", "Pi", "Pf"}
     ]
-    assert [each for each in dividing if search_words(f"a{each}b") != "a b"] == []
+    assert [character for character in dividing if search_words(f"a{character}b") != "a b"] == []

@@ -40,9 +40,9 @@ def requests(operation: str) -> Iterator[list[dict[str, Any]]]:
 
 def test_a_claimed_name_leads_to_its_record_and_cannot_be_claimed_again() -> None:
     take("SLUG", "bakery", "site", "w")
-    found = ClaimRow.find_claim("SLUG", "bakery")
-    assert found is not None
-    assert (found.target, found.workspace_id) == ("site", "w")
+    claim = ClaimRow.find_claim("SLUG", "bakery")
+    assert claim is not None
+    assert (claim.target, claim.workspace_id) == ("site", "w")
     with pytest.raises(ConflictError):
         take("SLUG", "bakery", "other")
     take("EMAIL", "bakery")
@@ -60,10 +60,12 @@ def test_the_workspace_of_a_name_is_found_if_it_has_one() -> None:
 def test_names_that_are_taken_are_found_by_one_consistent_read() -> None:
     take("SLUG", "bakery")
     take("EMAIL", "cafe")
-    with requests("BatchGetItem") as sent:
+    with requests("BatchGetItem") as sent_requests:
         assert ClaimRow.find_claimed("SLUG", ["bakery", "cafe", "bar"]) == {"bakery"}
-    (request,) = sent
-    assert all(each["ConsistentRead"] for each in request["RequestItems"].values())
+    (request,) = sent_requests
+    assert all(
+        table_request["ConsistentRead"] for table_request in request["RequestItems"].values()
+    )
 
 
 def test_texts_that_compare_equal_are_one_name_within_one_group() -> None:

@@ -38,9 +38,9 @@ def emitting_jobs() -> list[JobRow]:
 
 def emitted() -> list[dict[str, Any]]:
     return [
-        dict(zip(outbox.Event._fields, each, strict=True))
+        dict(zip(outbox.Event._fields, event, strict=True))
         for job in emitting_jobs()
-        for each in job.payload["events"]
+        for event in job.payload["events"]
     ]
 
 
@@ -49,10 +49,10 @@ def types() -> list[str]:
 
 
 def product_with(api: Api, stock: int) -> str:
-    made: str = api.post("/api/products/create", {"name": "Rye", "price": 1, "stock": stock})[
+    product_id: str = api.post("/api/products/create", {"name": "Rye", "price": 1, "stock": stock})[
         "product"
     ]["id"]
-    return made
+    return product_id
 
 
 class TestDeclarations:
@@ -113,8 +113,8 @@ class TestEvents:
     def test_a_booking_emits_its_changes(self, owner: Owner, api: Api, time: Time) -> None:
         want(owner, "booking.created", "client.updated", "booking.moved", "booking.status_changed")
         salon = Salon.opened(api, [{}], DAILY)
-        made = salon.book("2027-03-02T12:00:00Z", client="Ada")
-        salon.set_status(made["id"], "cancelled")
+        booking = salon.book("2027-03-02T12:00:00Z", client="Ada")
+        salon.set_status(booking["id"], "cancelled")
         assert types() == ["booking.created", "booking.status_changed"]
 
     def test_a_chat_emits_its_start_once(self, owner: Owner, things: Things) -> None:
@@ -126,7 +126,7 @@ class TestEvents:
         assert types() == ["dialog.started"]
 
     @pytest.mark.parametrize(
-        ("before", "change", "count"),
+        ("stock_before", "change", "count"),
         [
             (6, {"stockDelta": -1}, 1),
             (9, {"stockDelta": -9}, 1),
@@ -138,10 +138,10 @@ class TestEvents:
         ],
     )
     def test_a_stock_that_falls_to_five_is_low_once(
-        self, before: int, change: dict[str, Any], count: int, owner: Owner, api: Api
+        self, stock_before: int, change: dict[str, Any], count: int, owner: Owner, api: Api
     ) -> None:
         want(owner, "product.low_stock")
-        product = product_with(api, before)
+        product = product_with(api, stock_before)
         api.post("/api/products/update", {"id": product, **change})
         assert types() == ["product.low_stock"] * count
 

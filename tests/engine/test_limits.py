@@ -31,8 +31,8 @@ def scale(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
     """Set RATE_LIMIT_SCALE. It is 1 by default."""
 
     def choose(factor: float) -> None:
-        chosen = replace(real, rate_limit_scale=factor)
-        monkeypatch.setattr(limits, "settings", lambda: chosen)
+        settings = replace(real, rate_limit_scale=factor)
+        monkeypatch.setattr(limits, "settings", lambda: settings)
 
     real = limits.settings()
     choose(1)
@@ -57,7 +57,7 @@ def test_a_subject_is_admitted_as_often_as_allowed_and_sees_the_remaining_number
 ) -> None:
     time.pass_by(seconds=20)
     assert [take(LIMIT, "a") for _ in range(3)] == [
-        RateLimitStatus(3, left, 40) for left in (2, 1, 0)
+        RateLimitStatus(3, remaining, 40) for remaining in (2, 1, 0)
     ]
     with pytest.raises(RateLimitedError):
         take(LIMIT, "a")
@@ -113,8 +113,8 @@ def test_the_scale_multiplies_the_limit(
 
 def test_of_twenty_concurrent_attempts_exactly_the_limit_is_admitted(time: Time) -> None:
     limit = replace(LIMIT, max_requests=7)
-    refused = run_concurrently(20, lambda _: refusal(limit, "a"))
-    assert refused.count(None) == 7
+    refusals = run_concurrently(20, lambda _: refusal(limit, "a"))
+    assert refusals.count(None) == 7
     assert take(limit, "b").remaining == 6
 
 
@@ -165,15 +165,18 @@ def test_a_database_that_cannot_give_a_call_back_is_reported(time: Time) -> None
 
 
 def test_a_call_refused_by_one_of_several_limits_counts_only_under_the_limits_before_it() -> None:
-    before, after = replace(DAY, name="before", max_requests=9), replace(DAY, name="after")
+    limit_before, limit_after = (
+        replace(DAY, name="before", max_requests=9),
+        replace(DAY, name="after"),
+    )
     take(LIMIT, "a", 3)
     with pytest.raises(RateLimitedError, match="3 tests a minute"):
-        limits.take_each([(before, "a"), (LIMIT, "a"), (after, "a")])
-    assert take(before, "a").remaining == 7
-    limits.take_each([(before, "a"), (after, "a")])
+        limits.take_each([(limit_before, "a"), (LIMIT, "a"), (limit_after, "a")])
+    assert take(limit_before, "a").remaining == 7
+    limits.take_each([(limit_before, "a"), (limit_after, "a")])
     with pytest.raises(RateLimitedError, match="1 tests a day"):
-        limits.take_each([(before, "a"), (after, "a")])
-    assert take(before, "a").remaining == 4
+        limits.take_each([(limit_before, "a"), (limit_after, "a")])
+    assert take(limit_before, "a").remaining == 4
 
 
 def test_a_call_is_given_back_to_the_window_that_counted_it(time: Time) -> None:
@@ -224,10 +227,10 @@ def test_a_staged_unit_is_counted_by_the_commit_alone(time: Time) -> None:
     unit.commit()
     with pytest.raises(RateLimitedError):
         take(LIMIT, "a")
-    before = all_rows()
+    rows_before = all_rows()
     with pytest.raises(RateLimitedError, match="3 tests a minute"):
         commit_one("a")
-    assert all_rows() == before
+    assert all_rows() == rows_before
 
 
 def test_a_limit_that_was_reached_when_its_rows_were_read_is_refused_without_a_transaction(

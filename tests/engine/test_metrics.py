@@ -109,9 +109,9 @@ class TestCounting:
     def test_any_text_may_be_a_value(self, value: str, workspace: str) -> None:
         for _ in range(2):
             count(workspace, {"views": 1}, page=value)
-        ((told, measures),) = one_day(workspace).by_dimension["page"].items()
+        ((stored_value, measures),) = one_day(workspace).by_dimension["page"].items()
         assert measures == {"views": 2}
-        assert told == value or len(told.encode()) <= metrics.MAX_VALUE_BYTES
+        assert stored_value == value or len(stored_value.encode()) <= metrics.MAX_VALUE_BYTES
 
     def test_values_with_the_same_first_512_bytes_count_as_one(self, workspace: str) -> None:
         count(workspace, {"views": 1}, page="x" * 512 + "a")
@@ -237,10 +237,10 @@ class TestConcurrency:
         assert counts.by_dimension["page"] == {"/": counts.totals}
         sources = counts.by_dimension["source"]
         assert len(sources) == self.LIMIT + 1
-        added = Counter[str]()
+        expected_counts = Counter[str]()
         for measures in sources.values():
-            added.update(measures)
-        assert added == counts.totals
+            expected_counts.update(measures)
+        assert expected_counts == counts.totals
         expected = Counter(f"s{(t * 7 + n) % self.SOURCES}" for t in range(30) for n in range(10))
         for source in sources.keys() - {OTHER}:
             assert sources[source]["created"] == expected[source]
@@ -277,9 +277,9 @@ class TestConcurrency:
 
     def test_a_failing_database_is_reported_as_such(self, workspace: str) -> None:
         for operation in ("UpdateItem", "GetItem"):
-            with failing(operation, 100, throttled), pytest.raises(AppError) as told:
+            with failing(operation, 100, throttled), pytest.raises(AppError) as caught:
                 count(workspace, {"views": 1}, page="/")
-            assert told.value.status == 503
+            assert caught.value.status == 503
 
 
 class TestReading:
@@ -376,34 +376,34 @@ def test_statistics_equal_a_naive_recount(zone: str, leads: list[Any]) -> None:
     histories = [(clock.local_day(at, zone), source, moves) for at, source, moves in leads]
     for day, source, moves in histories:
         count(workspace, {"created": 1, "status:new": 1}, day, max_values=limit, source=source)
-        for before, status in pairwise(["new", *moves]):
+        for status_before, status in pairwise(["new", *moves]):
             step = Counter({"created": -1} if status is None else {f"status:{status}": 1})
-            step[f"status:{before}"] -= 1
+            step[f"status:{status_before}"] -= 1
             unit, increments = UnitOfWork(workspace, "test"), Increments(workspace)
             increments.add("site", day, step, max_values=limit, source=source)
             increments.stage(unit)
             unit.commit()
             if status is None:
                 break
-    found: Counter[tuple[Any, ...]] = Counter()
+    expected: Counter[tuple[Any, ...]] = Counter()
     days = metrics.read(workspace, "site", date(2027, 3, 10), date(2027, 3, 18))
     for day, counts in days.items():
-        found.update({(day, measure): n for measure, n in counts.totals.items()})
+        expected.update({(day, measure): n for measure, n in counts.totals.items()})
         for source, measures in counts.by_dimension["source"].items():
-            found.update({(day, source, measure): n for measure, n in measures.items()})
-    assert found == recount(histories, limit)
+            expected.update({(day, source, measure): n for measure, n in measures.items()})
+    assert expected == recount(histories, limit)
 
 
 def recount(histories: list[Any], limit: int) -> Counter[tuple[Any, ...]]:
     """Count the remaining leads one by one."""
-    told: defaultdict[date, list[str]] = defaultdict(list)
+    visitors_by_day: defaultdict[date, list[str]] = defaultdict(list)
     expected: Counter[tuple[Any, ...]] = Counter()
     for day, source, moves in histories:
-        if source and source not in told[day] and len(told[day]) < limit:
-            told[day].append(source)
+        if source and source not in visitors_by_day[day] and len(visitors_by_day[day]) < limit:
+            visitors_by_day[day].append(source)
         if None not in moves:
             for measure in ("created", f"status:{['new', *moves][-1]}"):
                 expected[day, measure] += 1
                 if source:
-                    expected[day, source if source in told[day] else OTHER, measure] += 1
+                    expected[day, source if source in visitors_by_day[day] else OTHER, measure] += 1
     return expected

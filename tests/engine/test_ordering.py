@@ -22,13 +22,15 @@ def move_to_front(
 ) -> tuple[list[str], dict[str, int]]:
     """Move some records to the front. Return the new order and the rewritten records."""
     by_id = {position.id: position for position in positions}
-    rest = min((position for position in positions if position.id not in ids), default=None)
-    numbers = first_in_order([by_id[i] for i in ids], rest)
-    after = sorted(
+    next_position = min(
+        (position for position in positions if position.id not in ids), default=None
+    )
+    numbers = first_in_order([by_id[i] for i in ids], next_position)
+    positions_after = sorted(
         SortPosition(numbers.get(position.id, position.number), position.id)
         for position in positions
     )
-    return [position.id for position in after], numbers
+    return [position.id for position in positions_after], numbers
 
 
 @given(moves())
@@ -47,11 +49,11 @@ def test_repeating_a_move_rewrites_nothing(
 ) -> None:
     positions, ids = move
     _, numbers = move_to_front(positions, ids)
-    again = [
+    second_move = [
         SortPosition(numbers.get(position.id, position.number), position.id)
         for position in positions
     ]
-    assert move_to_front(again, ids)[1] == {}
+    assert move_to_front(second_move, ids)[1] == {}
 
 
 @given(st.integers(0, 29), st.integers(0, 28))
@@ -75,11 +77,11 @@ def test_without_room_all_moved_records_get_new_positions() -> None:
 def test_positions_between_two_rise_strictly_or_there_is_no_room(
     low: int, room: int, count: int
 ) -> None:
-    found = between(low, low + room + 1, count)
+    new_positions = between(low, low + room + 1, count)
     if count > room:
-        assert found is None
+        assert new_positions is None
     else:
-        assert found is not None
-        line = [low, *found, low + room + 1]
+        assert new_positions is not None
+        line = [low, *new_positions, low + room + 1]
         assert line == sorted(set(line))
-        assert len(found) == count
+        assert len(new_positions) == count

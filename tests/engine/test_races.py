@@ -65,9 +65,9 @@ def test_of_many_concurrent_saves_of_one_version_one_wins(api: Api, things: Thin
     )
     assert outcomes(answers) == {(200, None): 1, (409, "version_conflict"): 19}
     winner = next(n for n, a in enumerate(answers) if a.status == 200)
-    after = api.get(f"/api/pages/{page}")
-    assert after["page"]["html"] == f"<p>{winner}</p>"
-    assert after["page"]["version"] == 4
+    page_after = api.get(f"/api/pages/{page}")
+    assert page_after["page"]["html"] == f"<p>{winner}</p>"
+    assert page_after["page"]["version"] == 4
 
 
 @pytest.mark.parametrize("there", [0, 2])
@@ -101,8 +101,8 @@ def test_pages_created_concurrently_do_not_exceed_the_limit_of_a_site(
         api.post("/api/pages/create", body)
     answers = run_concurrently(8, lambda _: api.call("POST", "/api/pages/create", body))
     assert outcomes(answers) == {(200, None): 4 - there, (409, "conflict"): 4 + there}
-    refused = next(answer for answer in answers if answer.status == 409)
-    assert "4 pages" in refused.data["message"]
+    refusal = next(answer for answer in answers if answer.status == 409)
+    assert "4 pages" in refusal.data["message"]
     pages = api.get(f"/api/pages/list?projectId={site}")["pages"]
     assert len(pages) == 4
     deleted = run_concurrently(
@@ -142,8 +142,8 @@ def test_html_saved_concurrently_does_not_exceed_the_quota(
     monkeypatch.setitem(plans.STORAGE_BYTES, "business", 350)
 
     def save(number: int) -> Answer:
-        sent = {"id": pages[number], "html": "x" * 100}
-        return api.call("POST", "/api/pages/save-html", sent)
+        fields = {"id": pages[number], "html": "x" * 100}
+        return api.call("POST", "/api/pages/save-html", fields)
 
     answers = run_concurrently(8, save)
     assert outcomes(answers) == {(200, None): 3, (409, "quota_exceeded"): 5}
@@ -201,9 +201,9 @@ def test_counters_match_the_records_after_concurrent_writes(owner: Owner, api: A
             api.post("/api/projects/delete", {"id": site})
 
     run_concurrently(16, act)
-    left = api.get("/api/projects/list?size=100")["projects"]
-    states = Counter(f"status:{site['status']}" for site in left)
-    assert counters.read(owner.workspace.id, "SITE") == states | {"total": len(left)}
+    sites_left = api.get("/api/projects/list?size=100")["projects"]
+    states = Counter(f"status:{site['status']}" for site in sites_left)
+    assert counters.read(owner.workspace.id, "SITE") == states | {"total": len(sites_left)}
     assert states == {"status:active": 8, "status:inactive": 4}
 
 

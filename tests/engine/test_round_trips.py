@@ -42,11 +42,11 @@ def test_round_trips_stay_within_their_budget(
     api: Api,
     things: Things,
 ) -> None:
-    sent = json.dumps(body)
+    request_body = json.dumps(body)
     for name, thing in vars(things).items():
-        path, sent = (text.replace(f"{{{name}}}", thing) for text in (path, sent))
+        path, request_body = (text.replace(f"{{{name}}}", thing) for text in (path, request_body))
     with metering() as usage:
-        answer = api.call(method, path, json.loads(sent))
+        answer = api.call(method, path, json.loads(request_body))
     assert answer.status == 200
     assert usage.round_trips <= limit, usage.calls
 
@@ -96,10 +96,10 @@ def test_a_mistyped_key_costs_no_read(owner: Owner) -> None:
 
 
 def test_requests_send_only_the_services_own_name(api: Api) -> None:
-    sent: list[str] = []
+    user_agents: list[str] = []
 
     def note(request: Any, **_: object) -> None:
-        sent.append(request.headers["User-Agent"].decode())
+        user_agents.append(request.headers["User-Agent"].decode())
 
     events = connection().client.meta.events
     events.register("before-send.dynamodb", note)
@@ -107,7 +107,7 @@ def test_requests_send_only_the_services_own_name(api: Api) -> None:
         api.get("/api/projects/list")
     finally:
         events.unregister("before-send.dynamodb", note)
-    assert set(sent) == {f"Workspace-Automation-API/{VERSION}"}
+    assert set(user_agents) == {f"Workspace-Automation-API/{VERSION}"}
 
 
 def test_the_last_use_of_a_key_is_written_once_in_ten_minutes(owner: Owner, time: object) -> None:
@@ -169,17 +169,17 @@ def test_long_design_systems_cost_nothing_if_they_are_not_shown(
     api: Api, long_pages: tuple[str, list[str]], on_dynamodb_local: bool
 ) -> None:
     site, (page, *_) = long_pages
-    sent: list[int] = []
+    request_sizes: list[int] = []
 
     def weigh(params: dict[str, Any], **_: Any) -> None:
-        sent.append(len(params["body"]))
+        request_sizes.append(len(params["body"]))
 
     events = connection().client.meta.events
     events.register("before-call.dynamodb.TransactWriteItems", weigh)
     try:
         with metering() as usage:
-            listed = api.get(f"/api/pages/list?projectId={site}")
-        assert (len(listed["pages"]), usage.round_trips) == (26, 3)
+            listing = api.get(f"/api/pages/list?projectId={site}")
+        assert (len(listing["pages"]), usage.round_trips) == (26, 3)
         if on_dynamodb_local:
             assert usage.units <= 35, usage
         with metering() as usage:
@@ -190,5 +190,5 @@ def test_long_design_systems_cost_nothing_if_they_are_not_shown(
         api.post("/api/projects/delete", {"id": site})
     finally:
         events.unregister("before-call.dynamodb.TransactWriteItems", weigh)
-    assert sent
-    assert max(sent) < 200_000, sent
+    assert request_sizes
+    assert max(request_sizes) < 200_000, request_sizes

@@ -42,9 +42,9 @@ def test_rows_that_were_not_read_ahead_are_read_when_they_are_asked_for() -> Non
     rows.read([a])
     with metering() as usage:
         assert [row.sk for row in rows.fetch([a, b])] == ["a", "b"]
-        found = rows.find(LockRow, b)
-    assert found is not None
-    assert found.version == 1
+        row = rows.find(LockRow, b)
+    assert row is not None
+    assert row.version == 1
     assert usage.calls == ["BatchGetItem"]
 
 
@@ -62,8 +62,8 @@ def test_rows_of_several_tables_are_read_in_one_request() -> None:
     workspace.save()
     lock, key = lock_key(WORKSPACE, "a"), workspaces.key(WORKSPACE)
     with metering() as usage:
-        found = fetch([key, lock])
-    assert [type(row) for row in found] == [WorkspaceRow, LockRow]
+        found_rows = fetch([key, lock])
+    assert [type(row) for row in found_rows] == [WorkspaceRow, LockRow]
     assert usage.calls == ["BatchGetItem"]
 
 

@@ -39,13 +39,13 @@ def test_a_transaction_conflict_is_retried_with_growing_pauses(
 
 def test_endless_conflicts_end_as_a_503_with_nothing_changed(api: Api, pauses: list[float]) -> None:
     api.get("/api/projects/list")
-    before = all_rows()
+    rows_before = all_rows()
     with failing("TransactWriteItems", 1000, conflict):
         answer = api.refused("POST", "/api/projects/create", {"title": "Bakery"})
     assert (answer.status, answer.data["code"]) == (503, "unavailable")
     assert answer.headers["Retry-After"]
     assert len(pauses) == retry.MAX_ATTEMPTS - 1
-    assert all_rows() == before
+    assert all_rows() == rows_before
 
 
 def test_where_conflicts_are_expected_retries_continue_for_seconds(
@@ -57,18 +57,18 @@ def test_where_conflicts_are_expected_retries_continue_for_seconds(
         assert salon.book("2027-01-18T10:00")
     assert len(pauses) == lost
     monkeypatch.setattr(retry, "HIGH_CONTENTION_SECONDS", 0.5)
-    before = all_rows()
+    rows_before = all_rows()
     with failing("TransactWriteItems", 10**6, conflict):
         answer = salon.try_to_book("2027-01-18T11:00")
     assert (answer.status, answer.data["code"]) == (503, "unavailable")
-    assert all_rows() == before
+    assert all_rows() == rows_before
 
 
 def test_a_change_that_makes_a_record_too_large_is_refused_and_changes_nothing(
     owner: Owner, api: Api
 ) -> None:
     api.post("/api/projects/create", {"title": "Bakery"})
-    before = all_rows()
+    rows_before = all_rows()
 
     def stage(unit: UnitOfWork) -> None:
         (site,) = SITES.latest(owner.workspace.id, 1)
@@ -77,7 +77,7 @@ def test_a_change_that_makes_a_record_too_large_is_refused_and_changes_nothing(
 
     with pytest.raises(PayloadTooLargeError, match="description: expected a record of at most"):
         run_unit(owner.workspace.id, None, stage)
-    assert all_rows() == before
+    assert all_rows() == rows_before
 
 
 @pytest.mark.parametrize("fault", [throttled, unreachable, timed_out])
@@ -100,22 +100,22 @@ def test_a_failing_database_is_a_clear_503_and_changes_nothing(
     api: Api,
     things: Things,
 ) -> None:
-    before = all_rows()
+    rows_before = all_rows()
     with failing(operation, 1000, fault):
         answer = api.refused(method, path, body)
     assert (answer.status, answer.data["code"]) == (503, "unavailable")
     assert "nowhere" not in answer.body.decode()
-    assert all_rows() == without_expired(before)
+    assert all_rows() == without_expired(rows_before)
 
 
 def test_unprocessed_keys_of_a_batch_are_requested_again(api: Api) -> None:
     for number in range(4):
         api.post("/api/projects/create", {"title": f"Site {number}"})
-    asked: list[int] = []
+    key_counts: list[int] = []
 
     def leave_some(parsed: dict[str, Any], **_: Any) -> None:
         for table, rows in parsed["Responses"].items():
-            asked.append(len(rows))
+            key_counts.append(len(rows))
             if len(rows) > 1:
                 dropped = rows[1:]
                 del rows[1:]
@@ -129,15 +129,15 @@ def test_unprocessed_keys_of_a_batch_are_requested_again(api: Api) -> None:
     finally:
         events.unregister("after-call.dynamodb.BatchGetItem", leave_some)
     assert titles == ["Site 3", "Site 2", "Site 1", "Site 0"]
-    assert asked == [4, 3, 2, 1]
+    assert key_counts == [4, 3, 2, 1]
 
 
 def test_keys_that_stay_unprocessed_end_as_a_503_after_pauses(
     api: Api, pauses: list[float]
 ) -> None:
     def leave_all(params: dict[str, Any], **_: Any) -> Any:
-        left = json.loads(params["body"])["RequestItems"]
-        return SimpleNamespace(status_code=200), {"Responses": {}, "UnprocessedKeys": left}
+        unprocessed = json.loads(params["body"])["RequestItems"]
+        return SimpleNamespace(status_code=200), {"Responses": {}, "UnprocessedKeys": unprocessed}
 
     events = connection().client.meta.events
     events.register_first("before-call.dynamodb.BatchGetItem", leave_all)
@@ -151,8 +151,8 @@ def test_keys_that_stay_unprocessed_end_as_a_503_after_pauses(
 
 def test_only_one_function_reads_batches() -> None:
     sources = {path: path.read_text() for path in Path("chalicelib").rglob("*.py")}
-    found = [str(path) for path, text in sources.items() if ".batch_get(" in text]
-    assert found == [], "use reading.fetch_of: PynamoDB's batch_get may go on without end"
+    paths = [str(path) for path, text in sources.items() if ".batch_get(" in text]
+    assert paths == [], "use reading.fetch_of: PynamoDB's batch_get may go on without end"
 
 
 def test_a_unit_of_more_than_a_hundred_items_is_a_programming_error(owner: Owner) -> None:

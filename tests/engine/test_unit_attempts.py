@@ -107,7 +107,7 @@ class TestAttempts:
         event = AuditEvent("test", "actor", workspace_id="other")
         run_unit("w", event, lambda unit: unit.create(row("a")))
         assert audit.latest("w") == []
-        assert [each.operation for each in audit.latest("other")] == ["test"]
+        assert [event.operation for event in audit.latest("other")] == ["test"]
 
     def test_every_kind_of_write_is_recorded_with_its_record(self) -> None:
         site = SITES.new("w", title="x", slug="x", status="active")
@@ -116,9 +116,9 @@ class TestAttempts:
             return SITES.find("w", site.id)
 
         def change(unit: UnitOfWork) -> None:
-            found = read()
-            found.title = "y"
-            unit.save(found)
+            row = read()
+            row.title = "y"
+            unit.save(row)
 
         stages: list[Callable[[UnitOfWork], None]] = [
             lambda unit: unit.create(site),
@@ -130,14 +130,14 @@ class TestAttempts:
             run_unit("w", EVENT, stage)
         assert read() is None
         records = audit.latest("w")
-        assert [each.resources for each in records] == [["key:given", f"site:{site.id}"]] * 4
+        assert [event.resources for event in records] == [["key:given", f"site:{site.id}"]] * 4
 
     def test_a_row_whose_commit_was_confirmed_late_has_its_stored_version(self) -> None:
         row = lock_row("w", "slugs")
         with faulty(TRANSACTION, closed, "after", 1):
             run_unit("w", EVENT, lambda unit: unit.save(row))
-        stored = lock_row("w", "slugs")
-        assert row.version == stored.version == 1
+        stored_row = lock_row("w", "slugs")
+        assert row.version == stored_row.version == 1
         run_unit("w", EVENT, lambda unit: unit.save(row))
         assert lock_row("w", "slugs").version == 2
 
@@ -158,13 +158,13 @@ class TestAttempts:
             run_unit("w", EVENT, lambda unit: unit.create(row("b")))
         finally:
             events.unregister(f"before-call.dynamodb.{TRANSACTION}", note)
-        first, again, last, another = tokens
-        assert first == again == last != another
+        first, repeated, last, another = tokens
+        assert first == repeated == last != another
 
     def test_a_transaction_without_a_marker_is_sent_once(self, pauses: list[float]) -> None:
-        with failing(TRANSACTION, 1, throttled) as sent, pytest.raises(UnavailableError):
+        with failing(TRANSACTION, 1, throttled) as requests, pytest.raises(UnavailableError):
             run_unit("w", None, lambda unit: unit.create(row("a")))
-        assert (len(sent), pauses, there("a")) == (1, [], [])
+        assert (len(requests), pauses, there("a")) == (1, [], [])
 
     def test_rows_that_do_not_fit_into_the_transaction_are_written_right_after_it(
         self, monkeypatch: pytest.MonkeyPatch
@@ -279,9 +279,9 @@ class TestUndoing:
         short_time: AbstractContextManager[object],
     ) -> None:
         busy = failing(TRANSACTION, 1, throttled)
-        with short_time, busy, pytest.raises(UnavailableError) as refused:
+        with short_time, busy, pytest.raises(UnavailableError) as caught:
             run_unit("w", EVENT, stage)
-        assert type(refused.value) is UnavailableError
+        assert type(caught.value) is UnavailableError
         assert there("a") == []
         assert undone == ["one", "two"]
 
@@ -289,7 +289,7 @@ class TestUndoing:
 class TestDemands:
     """Conditions of writes. A failed one without an error of its own starts the unit again."""
 
-    def refused(self, stage: Callable[[UnitOfWork], None]) -> None:
+    def assert_refused(self, stage: Callable[[UnitOfWork], None]) -> None:
         unit = UnitOfWork("w")
         stage(unit)
         with pytest.raises(ConcurrentUpdateError):
@@ -297,19 +297,19 @@ class TestDemands:
 
     def test_a_new_row_must_not_exist(self) -> None:
         run_unit("w", None, lambda unit: unit.create(row("a")))
-        self.refused(lambda unit: unit.create(row("a", "second")))
+        self.assert_refused(lambda unit: unit.create(row("a", "second")))
         with pytest.raises(ConflictError, match="It is taken"):
             run_unit("w", None, lambda unit: unit.create(row("a", "second"), on_conflict=TAKEN))
         assert ClaimRow.find_claim("TEST", "a").target == "first"
 
     def test_an_updated_row_must_exist_or_meet_the_condition(self) -> None:
         actions = [ClaimRow.target.set("second")]
-        self.refused(lambda unit: unit.update(row("a"), actions))
+        self.assert_refused(lambda unit: unit.update(row("a"), actions))
         with pytest.raises(ConflictError):
             run_unit("w", None, lambda unit: unit.update(row("a"), actions, on_conflict=TAKEN))
         run_unit("w", None, lambda unit: unit.create(row("a")))
         condition = ClaimRow.target == "other"
-        self.refused(lambda unit: unit.update(row("a"), actions, condition))
+        self.assert_refused(lambda unit: unit.update(row("a"), actions, condition))
         run_unit("w", None, lambda unit: unit.update(row("a"), actions))
         assert ClaimRow.find_claim("TEST", "a").target == "second"
         absent = ClaimRow.pk.does_not_exist()
@@ -318,7 +318,7 @@ class TestDemands:
 
     def test_a_deleted_row_must_exist_only_if_that_is_demanded(self) -> None:
         run_unit("w", None, lambda unit: unit.delete(row("a")))
-        self.refused(lambda unit: unit.delete(row("a"), if_there=True))
+        self.assert_refused(lambda unit: unit.delete(row("a"), if_there=True))
         with pytest.raises(ConflictError):
             run_unit("w", None, lambda u: u.delete(row("a"), if_there=True, on_conflict=TAKEN))
         run_unit("w", None, lambda unit: unit.create(row("a")))
@@ -330,11 +330,11 @@ class TestDemands:
             unit.require(row("a"), **more)
             unit.create(row("b"))
 
-        self.refused(requiring)
+        self.assert_refused(requiring)
         with pytest.raises(ConflictError):
             run_unit("w", None, lambda unit: requiring(unit, on_conflict=TAKEN))
         run_unit("w", None, lambda unit: unit.create(row("a")))
-        self.refused(lambda unit: requiring(unit, condition=ClaimRow.target == "other"))
+        self.assert_refused(lambda unit: requiring(unit, condition=ClaimRow.target == "other"))
         assert there("b") == []
         run_unit("w", None, lambda unit: requiring(unit, condition=ClaimRow.target == "first"))
         assert there("b") == ["b"]
@@ -366,12 +366,12 @@ class TestDemands:
         images = [ImageMap(file_id="gone", url="/gone.png", width=1, height=1)]
         values = {"sort_order": 1, "status": "active", "images": images}
         product = PRODUCTS.new("w", name="x", price=1, **values)
-        self.refused(lambda unit: unit.create(product))
+        self.assert_refused(lambda unit: unit.create(product))
         assert [place for place in all_rows() if "gone" in place] == []
 
-    @pytest.mark.parametrize("held", [None, {}])
-    def test_a_taken_row_that_is_gone_already_starts_the_unit_again(self, held: Any) -> None:
-        error = transactions._conflict_error(lambda _: TAKEN, held)
+    @pytest.mark.parametrize("held_row", [None, {}])
+    def test_a_taken_row_that_is_gone_already_starts_the_unit_again(self, held_row: Any) -> None:
+        error = transactions._conflict_error(lambda _: TAKEN, held_row)
         assert isinstance(error, ConcurrentUpdateError)
         known = {"target": {"S": "first"}}
         assert transactions._conflict_error(lambda _: TAKEN, known) is TAKEN
@@ -396,13 +396,15 @@ class TestBatches:
     def test_a_batch_without_an_event_is_recorded_under_its_name(self) -> None:
         run_unit("w", None, lambda unit: unit.commit_batch("part", self.part, audited_in="other"))
         assert audit.latest("w") == []
-        assert [(each.operation, each.actor) for each in audit.latest("other")] == [("part", "job")]
+        assert [(event.operation, event.actor) for event in audit.latest("other")] == [
+            ("part", "job")
+        ]
 
     def test_a_batch_of_an_event_in_another_workspace_is_recorded_there(self) -> None:
         event = AuditEvent("test", "actor", workspace_id="other")
         run_unit("w", event, lambda unit: unit.commit_batch("part", self.part))
         assert audit.latest("w") == []
-        assert [each.operation for each in audit.latest("other")] == ["test"]
+        assert [event.operation for event in audit.latest("other")] == ["test"]
 
     def test_a_repeated_call_with_a_key_gets_the_outcome_of_its_batch(self) -> None:
         seen = []

@@ -41,8 +41,8 @@ def received() -> Iterator[Callable[[], list[str]]]:
         client.create_queue(QueueName=QUEUE)
 
         def messages() -> list[str]:
-            found = client.receive_message(QueueUrl=URL, MaxNumberOfMessages=10)
-            return [each["Body"] for each in found.get("Messages", ())]
+            received = client.receive_message(QueueUrl=URL, MaxNumberOfMessages=10)
+            return [message["Body"] for message in received.get("Messages", ())]
 
         yield messages
         client.delete_queue(QueueUrl=URL)
@@ -134,5 +134,5 @@ class TestWrites:
                 )
             with mock_aws(), caplog.at_level(logging.WARNING, wake.log.name):
                 api.post("/api/bookings/create", booking)
-        (logged,) = [each for each in caplog.records if "was not woken" in each.message]
+        (logged,) = [record for record in caplog.records if "was not woken" in record.message]
         assert logged.levelno == logging.WARNING

@@ -181,10 +181,10 @@ class TestParse:
     def test_an_error_names_the_field_the_expected_and_the_received_value(
         self, raw: dict[str, Any], field: str, received: str
     ) -> None:
-        found = errors(Order, {"id": "x", **raw})
-        assert list(found) == [field]
-        assert "expected" in found[field] or "should" in found[field]
-        assert received in found[field]
+        messages = errors(Order, {"id": "x", **raw})
+        assert list(messages) == [field]
+        assert "expected" in messages[field] or "should" in messages[field]
+        assert received in messages[field]
 
     def test_an_error_names_a_missing_field_in_camel_case(self) -> None:
         assert errors(Order, {"client": {}}) == {
@@ -204,8 +204,8 @@ class TestParse:
 
     def test_fields_of_another_call_are_refused_even_as_null(self) -> None:
         for value in ("<p>", None):
-            found = errors(Order, {"id": "x", "html": value})
-            assert found == {"html": "save it with another call"}
+            messages = errors(Order, {"id": "x", "html": value})
+            assert messages == {"html": "save it with another call"}
 
     def test_an_omitted_field_differs_from_a_null_one(self) -> None:
         assert parse(OrderPatch, {"id": "x", "noteText": None}).provided("id") == {
@@ -294,7 +294,7 @@ class TestUnknownFields:
         assert warnings(raw) == []
 
     @pytest.mark.parametrize(
-        ("typo", "near"),
+        ("typo", "suggestion"),
         [
             ("prise", "price"),
             ("Price", "price"),
@@ -303,17 +303,17 @@ class TestUnknownFields:
             ("quantitty", "quantity"),
         ],
     )
-    def test_a_warning_suggests_the_nearest_known_name(self, typo: str, near: str) -> None:
+    def test_a_warning_suggests_the_nearest_known_name(self, typo: str, suggestion: str) -> None:
         (warning,) = warnings({"id": "x", typo: 1})
         assert f'"{typo}"' in warning
-        assert f'did you mean "{near}"?' in warning
+        assert f'did you mean "{suggestion}"?' in warning
 
     def test_a_warning_lists_the_known_names_if_none_is_similar(self) -> None:
         (warning,) = warnings({"id": "x", "zzz": 1})
         assert "id, price, quantity, isGift, client, rules, tags, extra" in warning
 
     def test_unknown_fields_are_found_in_nested_objects_and_arrays(self) -> None:
-        found = warnings(
+        messages = warnings(
             {
                 "id": "x",
                 "client": {"fullName": "A", "fone": "1"},
@@ -323,11 +323,11 @@ class TestUnknownFields:
                 ],
             }
         )
-        assert len(found) == 2
-        assert '"client.fone"' in found[0]
-        assert '"phone"' in found[0]
-        assert '"rules.1.intervals.0.endsAt"' in found[1]
-        assert '"endAt"' in found[1]
+        assert len(messages) == 2
+        assert '"client.fone"' in messages[0]
+        assert '"phone"' in messages[0]
+        assert '"rules.1.intervals.0.endsAt"' in messages[1]
+        assert '"endAt"' in messages[1]
 
     def test_free_form_objects_have_no_unknown_fields(self) -> None:
         assert warnings({"id": "x", "extra": {"anything": {"goes": 1}}}) == []
@@ -335,9 +335,9 @@ class TestUnknownFields:
     def test_many_unknown_fields_are_summarised_quickly(self) -> None:
         raw = {"id": "x", **{f"field{number}": 1 for number in range(20_000)}}
         began = stopwatch.thread_time()
-        found = warnings(raw)
+        messages = warnings(raw)
         assert stopwatch.thread_time() - began < 5  # CPU seconds of this thread; usually 0.01.
-        assert len(found) <= 100
+        assert len(messages) <= 100
 
 
 class Filled(Wire):
@@ -388,15 +388,15 @@ class TestEmptyTexts:
             parse(Filled, raw, drop_empty=True)
         assert [error.field for error in refusal.value.errors] == ["visitor.fullName"]
         filled = parse(Filled, raw | {"visitor": {"fullName": "Ann"}}, drop_empty=True)
-        assert [each.slug for each in filled.visits] == [None, None]
+        assert [visit.slug for visit in filled.visits] == [None, None]
 
     def test_an_empty_text_is_refused_unless_the_operation_drops_it(self) -> None:
         assert set(errors(Filled, {"name": "x", "slug": "", "ownerId": ""})) == {"slug", "ownerId"}
 
     def test_an_empty_text_in_an_update_is_refused_with_how_to_clear_the_field(self) -> None:
-        found = errors(Renamed, {"slug": "", "name": ""})
-        assert found["slug"].endswith('received string ""; to clear the field, send null')
-        assert found["name"].endswith('received string ""')
+        messages = errors(Renamed, {"slug": "", "name": ""})
+        assert messages["slug"].endswith('received string ""; to clear the field, send null')
+        assert messages["name"].endswith('received string ""')
 
 
 class TestFromQuery:
@@ -425,9 +425,9 @@ class TestFromQuery:
     def test_query_values_are_parsed_by_their_declared_type(
         self, query: dict[str, list[str]], read: dict[str, Any]
     ) -> None:
-        found = from_query(OrderQuery, query)
-        assert found == read
-        assert {name: type(value) for name, value in found.items()} == {
+        parsed = from_query(OrderQuery, query)
+        assert parsed == read
+        assert {name: type(value) for name, value in parsed.items()} == {
             name: type(value) for name, value in read.items()
         }
 
@@ -443,9 +443,9 @@ class TestFromQuery:
     def test_unreadable_query_values_are_left_for_validation(
         self, query: dict[str, list[str]], field: str
     ) -> None:
-        found = errors(OrderQuery, from_query(OrderQuery, query))
-        assert list(found) == [field]
-        assert 'received string "' in found[field]
+        messages = errors(OrderQuery, from_query(OrderQuery, query))
+        assert list(messages) == [field]
+        assert 'received string "' in messages[field]
 
 
 class Meeting(Wire):
@@ -469,7 +469,7 @@ class TestTimes:
         assert parse(Meeting, {"at": text}).at.isoformat() == read
 
     @pytest.mark.parametrize(
-        ("moment", "shown"),
+        ("moment", "formatted"),
         [
             (datetime(2027, 1, 15, 12, tzinfo=UTC), "2027-01-15T12:00:00.000Z"),
             (datetime(2027, 1, 15, 12, 0, 0, 987654, tzinfo=UTC), "2027-01-15T12:00:00.987Z"),
@@ -480,8 +480,8 @@ class TestTimes:
         ],
     )
     def test_times_are_shown_in_utc_with_milliseconds_and_z(
-        self, moment: datetime, shown: str
+        self, moment: datetime, formatted: str
     ) -> None:
-        made = Moment(created_at=moment)
-        assert made.model_dump(by_alias=True) == {"createdAt": shown}
-        assert made.model_dump(by_alias=True, mode="json") == {"createdAt": shown}
+        parsed = Moment(created_at=moment)
+        assert parsed.model_dump(by_alias=True) == {"createdAt": formatted}
+        assert parsed.model_dump(by_alias=True, mode="json") == {"createdAt": formatted}

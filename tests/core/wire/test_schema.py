@@ -39,7 +39,7 @@ class SmallChange(Change):
 class TestPatchOfANewRecord:
     def test_the_fields_have_the_order_and_the_descriptions_of_the_new_record(self) -> None:
         properties = json_schema(Change)["properties"]
-        assert [f"{name}: {each['description']}" for name, each in properties.items()] == [
+        assert [f"{name}: {schema['description']}" for name, schema in properties.items()] == [
             "id: Id.",
             "title: Title.",
             "price: In kopecks.",

@@ -22,7 +22,7 @@ class Change:
     api: Api
     path: str
     body: dict[str, Any]
-    done: Callable[[], int]
+    count_effects: Callable[[], int]
 
     def send(self, key: str | None = "order-1") -> Answer:
         headers = {"Idempotency-Key": key} if key else {}
@@ -58,8 +58,8 @@ def upload_file(api: Api) -> Change:
 
 def loaf(api: Api) -> tuple[str, Callable[[], Any]]:
     body = {"name": "Loaf", "price": 100, "stock": 100}
-    made = api.post("/api/products/create", body)["product"]["id"]
-    return made, lambda: api.get(f"/api/products/{made}")["product"]
+    product = api.post("/api/products/create", body)["product"]["id"]
+    return product, lambda: api.get(f"/api/products/{product}")["product"]
 
 
 def raise_prices(api: Api) -> Change:

@@ -16,11 +16,11 @@ pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 def test_marking_a_key_in_progress_on_a_busy_row_is_retried(
     times: int, status: int, api: Api
 ) -> None:
-    made = import_page(api)
+    call = import_page(api)
     with failing("PutItem", times, busy_row):
-        assert made.send("key").status == status
-    assert made.send("key").status == 200
-    assert made.done() == 1
+        assert call.send("key").status == status
+    assert call.send("key").status == 200
+    assert call.count_effects() == 1
 
 
 def test_a_job_on_a_busy_row_is_removed_once_it_is_done() -> None:

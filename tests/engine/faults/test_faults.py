@@ -45,8 +45,8 @@ OFTEN = (1, 3, ALWAYS)
 def add_stock(api: Api) -> Change:
     product, now = loaf(api)
     body = {"id": product, "stockDelta": 7}
-    added = {100: 0, 107: 1, 114: 2, 121: 3}
-    return Change(api, "/api/products/update", body, lambda: added[now()["stock"]])
+    expected_added = {100: 0, 107: 1, 114: 2, 121: 3}
+    return Change(api, "/api/products/update", body, lambda: expected_added[now()["stock"]])
 
 
 CHANGES = [create_site, create_product, import_page, raise_prices, add_stock, upload_file]
@@ -59,67 +59,67 @@ class TestLostAnswers:
     def test_lost_answers_of_a_call_with_a_key_are_one_effect_and_one_answer(
         self, change: Callable[[Api], Change], fault: Fault, when: str, api: Api
     ) -> None:
-        made = change(api)
-        for done, times in enumerate(OFTEN, start=1):
+        call = change(api)
+        for effect_count, times in enumerate(OFTEN, start=1):
             key = f"order-{times}"
             with faulty(TRANSACTION, fault, when, times):
-                first = made.send(key)
-            second = made.send(key)
+                first = call.send(key)
+            second = call.send(key)
             assert first.status == 200 or (first.status, times) == (503, ALWAYS)
             assert second.status == 200
-            assert second.body == (first if first.status == 200 else made.send(key)).body
-            assert made.done() == done
+            assert second.body == (first if first.status == 200 else call.send(key)).body
+            assert call.count_effects() == effect_count
 
     def test_lost_answers_of_a_call_without_a_key_are_at_most_one_effect(
         self, change: Callable[[Api], Change], fault: Fault, when: str, api: Api
     ) -> None:
-        made = change(api)
-        for done, times in enumerate(OFTEN, start=1):
+        call = change(api)
+        for effect_count, times in enumerate(OFTEN, start=1):
             with faulty(TRANSACTION, fault, when, times):
-                answer = made.send(key=None)
+                answer = call.send(key=None)
             assert answer.status == (503 if times == ALWAYS else 200)
-            assert made.done() == done - ((times, when) == (ALWAYS, "before"))
+            assert call.count_effects() == effect_count - ((times, when) == (ALWAYS, "before"))
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_conflict_after_a_lost_answer_does_not_start_over(
     change: Callable[[Api], Change], api: Api
 ) -> None:
-    made = change(api)
-    with faulty(TRANSACTION, closed, "after", 1) as sent:
+    call = change(api)
+    with faulty(TRANSACTION, closed, "after", 1) as requests:
 
         def then_conflict(**_: Any) -> None:
-            if len(sent) == 2:
+            if len(requests) == 2:
                 raise conflict()
 
         events = connection().client.meta.events
         events.register_last(f"before-call.dynamodb.{TRANSACTION}", then_conflict)
         try:
-            assert made.send(key=None).status == 200
+            assert call.send(key=None).status == 200
         finally:
             events.unregister(f"before-call.dynamodb.{TRANSACTION}", then_conflict)
-    assert made.done() == 1
+    assert call.count_effects() == 1
 
 
 def test_a_caller_without_an_answer_learns_that_the_outcome_is_unknown(api: Api) -> None:
-    made = create_site(api)
+    call = create_site(api)
     with faulty(TRANSACTION, closed, "after"):
-        answer = made.send(key=None)
+        answer = call.send(key=None)
     assert (answer.status, answer.data["code"]) == (503, "unavailable")
     assert "did not confirm the change" in answer.data["message"]
     with faulty(TRANSACTION, refusal("ThrottlingException", 400), "before"):
-        answer = made.send(key=None)
+        answer = call.send(key=None)
     assert "Try again in a few seconds" in answer.data["message"]
 
 
 def test_a_bulk_change_cut_short_continues_under_its_key(api: Api) -> None:
-    made = raise_prices(api)
+    call = raise_prices(api)
     with faulty(TRANSACTION, refusal("ThrottlingException", 400), "before", 4):
-        assert made.send().status == 503
-    answer = made.send()
+        assert call.send().status == 503
+    answer = call.send()
     assert answer.data["summary"] == {"ok": 1, "failed": 0}
-    assert made.send().body == answer.body
-    assert made.done() == 1
+    assert call.send().body == answer.body
+    assert call.count_effects() == 1
 
 
 class TestInProgressRecords:
@@ -129,30 +129,30 @@ class TestInProgressRecords:
     def test_a_lost_answer_to_creating_a_record_costs_at_most_one_retry(
         self, fault: Fault, when: str, times: int, api: Api
     ) -> None:
-        made = import_page(api)
+        call = import_page(api)
         with faulty("PutItem", fault, when, times):
-            first = made.send()
+            first = call.send()
         assert first.status == (503 if times == ALWAYS else 200)
-        assert made.done() == (0 if times == ALWAYS else 1)
-        second = made.send()
+        assert call.count_effects() == (0 if times == ALWAYS else 1)
+        second = call.send()
         assert second.status == 200
-        assert made.send().body == second.body
-        assert made.done() == 1
+        assert call.send().body == second.body
+        assert call.count_effects() == 1
 
     @matrix("fault, when", FAULTS, TIMES)
     def test_a_record_that_cannot_be_removed_hides_no_failure_and_expires(
         self, fault: Fault, when: str, api: Api, time: Time
     ) -> None:
-        made = import_page(api)
-        site, made.body["projectId"] = made.body["projectId"], "nope"
+        call = import_page(api)
+        site, call.body["projectId"] = call.body["projectId"], "nope"
         with faulty("DeleteItem", fault, when):
-            assert made.send().status == 404
-        made.body["projectId"] = site
+            assert call.send().status == 404
+        call.body["projectId"] = site
         if when == "before":
-            assert made.send().status == 409
+            assert call.send().status == 409
             time.pass_by(minutes=2.1)
-        assert made.send().status == 200
-        assert made.done() == 1
+        assert call.send().status == 200
+        assert call.count_effects() == 1
 
 
 class MadeResult(Wire):

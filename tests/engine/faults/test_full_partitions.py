@@ -44,7 +44,7 @@ def full(*others: str) -> Callable[[], ClientError]:
     return lambda: ClientError(
         {
             "Error": {"Code": "TransactionCanceledException", "Message": "cancelled"},
-            "CancellationReasons": [{"Code": each} for each in reasons],
+            "CancellationReasons": [{"Code": reason} for reason in reasons],
         },
         TRANSACTION,
     )
@@ -56,72 +56,72 @@ def full(*others: str) -> Callable[[], ClientError]:
 def test_a_full_partition_is_a_conflict_that_is_not_retried(
     change: Callable[[Api], Change], key: str | None, others: tuple[str, ...], api: Api
 ) -> None:
-    made = change(api)
-    with failing(TRANSACTION, ALWAYS, full(*others)) as sent:
-        answer = made.send(key)
+    call = change(api)
+    with failing(TRANSACTION, ALWAYS, full(*others)) as requests:
+        answer = call.send(key)
     assert (answer.status, answer.data["code"]) == (409, "storage_limit")
     assert "Delete records of this type" in answer.data["message"]
-    assert len(sent) == 1
-    assert made.done() == 0
-    assert made.send(key).status == 200, "the key is free once there is room"
-    assert made.done() == 1
+    assert len(requests) == 1
+    assert call.count_effects() == 0
+    assert call.send(key).status == 200, "the key is free once there is room"
+    assert call.count_effects() == 1
 
 
 def test_a_transaction_refused_by_itself_for_a_full_partition_is_a_conflict(api: Api) -> None:
-    made = create_site(api)
-    with faulty(TRANSACTION, refusal(ALONE, 400), "before") as sent:
-        answer = made.send()
-    assert (answer.status, answer.data["code"], len(sent)) == (409, "storage_limit", 1)
+    call = create_site(api)
+    with faulty(TRANSACTION, refusal(ALONE, 400), "before") as requests:
+        answer = call.send()
+    assert (answer.status, answer.data["code"], len(requests)) == (409, "storage_limit", 1)
 
 
 def test_an_import_into_a_full_partition_can_be_repeated_with_its_key(api: Api) -> None:
-    made = import_page(api)
+    call = import_page(api)
     with failing(TRANSACTION, ALWAYS, full()):
-        assert made.send().data["code"] == "storage_limit"
-    assert made.send().status == 200
-    assert made.done() == 1
+        assert call.send().data["code"] == "storage_limit"
+    assert call.send().status == 200
+    assert call.count_effects() == 1
 
 
 def test_products_of_a_bulk_change_that_cannot_grow_fail_one_by_one(api: Api) -> None:
-    made = raise_prices(api)
+    call = raise_prices(api)
     with failing(TRANSACTION, 1, full()):
-        answer = made.send()
+        answer = call.send()
     assert answer.data["summary"] == {"ok": 0, "failed": 1}
     assert "10 GB" in answer.data["results"][0]["message"]
-    assert made.done() == 0
+    assert call.count_effects() == 0
 
 
 def test_a_full_partition_found_after_a_lost_answer_means_that_nothing_was_written(
     api: Api,
 ) -> None:
     """DynamoDB answers a transaction with a known token again, so a refused one was not done."""
-    made, refused = create_site(api), full()
-    with faulty(TRANSACTION, closed, "before", 1) as sent:
+    call, full_error = create_site(api), full()
+    with faulty(TRANSACTION, closed, "before", 1) as requests:
 
         def then_full(**_: Any) -> None:
-            if len(sent) == 2:
-                raise refused()
+            if len(requests) == 2:
+                raise full_error()
 
         events = connection().client.meta.events
         events.register_last(f"before-call.dynamodb.{TRANSACTION}", then_full)
         try:
-            answer = made.send()
+            answer = call.send()
         finally:
             events.unregister(f"before-call.dynamodb.{TRANSACTION}", then_full)
-    assert (answer.data["code"], len(sent)) == ("storage_limit", 2)
-    assert made.done() == 0
+    assert (answer.data["code"], len(requests)) == ("storage_limit", 2)
+    assert call.count_effects() == 0
 
 
 def test_a_single_write_to_a_full_partition_is_a_conflict_that_is_not_retried(
     database: None,
 ) -> None:
     with (
-        faulty("PutItem", refusal(ALONE, 400), "before") as sent,
+        faulty("PutItem", refusal(ALONE, 400), "before") as requests,
         pytest.raises(StorageLimitError),
         reaching(),
     ):
         ContentRow("W#w1#SITE", "a").save()
-    assert len(sent) == 1
+    assert len(requests) == 1
 
 
 @contextmanager
@@ -169,21 +169,21 @@ class TestSizes:
     def test_the_largest_partition_of_a_measured_transaction_is_logged(
         self, api: Api, monkeypatch: pytest.MonkeyPatch, logged: Callable[[], Any]
     ) -> None:
-        made = create_site(api)
+        call = create_site(api)
         monkeypatch.setattr(transactions, "uuid4", measured)
-        found = [collection("W#a#SITE", 0, 1), collection("W#a#LEAD", 4, 5)]
-        with sizes({"workspace-test-content": found}) as requested:
-            assert made.send().status == 200
+        collections = [collection("W#a#SITE", 0, 1), collection("W#a#LEAD", 4, 5)]
+        with sizes({"workspace-test-content": collections}) as requested:
+            assert call.send().status == 200
         assert requested == ["SIZE"]
         assert logged() == [(5, "W#a#LEAD")]
 
     def test_other_transactions_do_not_ask_and_log_nothing(
         self, api: Api, monkeypatch: pytest.MonkeyPatch, logged: Callable[[], Any]
     ) -> None:
-        made = create_site(api)
+        call = create_site(api)
         monkeypatch.setattr(transactions, "uuid4", not_measured)
         with sizes({"workspace-test-content": [collection("W#a#SITE", 0, 1)]}) as requested:
-            assert made.send().status == 200
+            assert call.send().status == 200
         assert (requested, logged()) == ([None], [])
 
     @pytest.mark.parametrize("metrics", [None, {}, {"workspace-test-audit": []}], ids=str)
@@ -194,8 +194,8 @@ class TestSizes:
         monkeypatch: pytest.MonkeyPatch,
         logged: Callable[[], Any],
     ) -> None:
-        made = create_site(api)
+        call = create_site(api)
         monkeypatch.setattr(transactions, "uuid4", measured)
         with sizes(metrics) as requested:
-            assert made.send(key=None).status == 200  # a key would replay the answer
+            assert call.send(key=None).status == 200  # a key would replay the answer
         assert (requested, logged()) == (["SIZE"], [])

@@ -69,13 +69,13 @@ class TestHangingDatabase:
         return waits
 
     @contextmanager
-    def hanging(self, waited: list[float], after: int, *, seconds: float) -> Iterator[list[str]]:
+    def hanging(self, waited: list[float], answered: int, *, seconds: float) -> Iterator[list[str]]:
         """Let requests hang after some have been answered, each for ``seconds``."""
-        asked: list[str] = []
+        operations: list[str] = []
 
         def hang(model: Any, **_: Any) -> None:
-            asked.append(model.name)
-            if len(asked) > after:
+            operations.append(model.name)
+            if len(operations) > answered:
                 waited.append(CONNECT_SECONDS + READ_SECONDS)
                 raise ReadTimeoutError(endpoint_url=ENDPOINT)
             waited.append(seconds)
@@ -83,7 +83,7 @@ class TestHangingDatabase:
         events = connection().client.meta.events
         events.register_first("before-call.dynamodb", hang)
         try:
-            yield asked
+            yield operations
         finally:
             events.unregister("before-call.dynamodb", hang)
 
@@ -95,13 +95,13 @@ class TestHangingDatabase:
     def test_a_write_is_answered_in_time_wherever_the_database_hangs(
         self, change: Callable[[Api], Change], slow: float, api: Api, waited: list[float]
     ) -> None:
-        made = change(api)
+        call = change(api)
         for answered in range(30):
             waited.clear()
-            with self.hanging(waited, answered, seconds=slow) as asked:
-                answer = made.send(key=f"order-{answered}")
+            with self.hanging(waited, answered, seconds=slow) as operations:
+                answer = call.send(key=f"order-{answered}")
             assert sum(waited) < GATEWAY_SECONDS
-            if len(asked) <= answered:
+            if len(operations) <= answered:
                 break
             assert answer.status == 503
         assert answer.status == 200
@@ -114,10 +114,10 @@ class TestHangingDatabase:
         loaf(api)
         for answered in range(20):
             waited.clear()
-            with self.hanging(waited, answered, seconds=slow) as asked:
+            with self.hanging(waited, answered, seconds=slow) as operations:
                 answer = api.call(method, path)
             assert sum(waited) < GATEWAY_SECONDS
-            if len(asked) <= answered:
+            if len(operations) <= answered:
                 break
             assert answer.status == 503
             assert answer.data["code"] == "unavailable"
@@ -131,7 +131,7 @@ class TestHangingDatabase:
         config, rate = connection().client.meta.config, 20
         assert (config.connect_timeout, config.read_timeout) == (CONNECT_SECONDS, READ_SECONDS)
         session = URLLib3Session(timeout=(CONNECT_SECONDS / rate, READ_SECONDS / rate))
-        made = change(api) if change else None
+        call = change(api) if change else None
         waited: list[float] = []
 
         def pause(seconds: float) -> None:
@@ -152,31 +152,31 @@ class TestHangingDatabase:
                 with monkeypatch.context() as quick:
                     quick.setattr(deadline, "monotonic", lambda: real_time.monotonic() * rate)
                     quick.setattr(retry, "sleep", pause)
-                    answer = made.send() if made else api.call("GET", "/api/projects/list")
+                    answer = call.send() if call else api.call("GET", "/api/projects/list")
             finally:
                 events.unregister(event, redirect)
                 session.close()
         assert (answer.status, answer.data["code"]) == (503, "unavailable")
         # The sum of the waits, not the real time: a slow machine waits less.
         assert sum(waited) < GATEWAY_SECONDS
-        assert made is None or made.send().status == 200
+        assert call is None or call.send().status == 200
 
     def test_an_object_that_may_be_in_use_is_kept_when_time_is_up(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        made, now = upload_file(api), [0.0]
+        call, now = upload_file(api), [0.0]
         monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
 
         def lost_at_the_end(http: Any, parsed: dict[str, Any]) -> None:
             now[0] += deadline.REQUEST_SECONDS
             closed(http, parsed)
 
-        with faulty(TRANSACTION, lost_at_the_end, "after") as sent:
-            assert made.send().status == 503
-        assert len(sent) == 1
-        file = made.send().data["file"]
+        with faulty(TRANSACTION, lost_at_the_end, "after") as requests:
+            assert call.send().status == 503
+        assert len(requests) == 1
+        file = call.send().data["file"]
         assert object_store().get(file["url"].removeprefix(f"{settings().public_url}/")) == b"hello"
-        assert made.done() == 1
+        assert call.count_effects() == 1
 
     def test_threads_of_a_request_share_its_deadline(self) -> None:
         assert deadline.map_in_threads(lambda _: deadline.passed(), [1, 2], 2) == [False, False]
@@ -254,11 +254,11 @@ class TestErrorLog:
         api: Api,
         logged: Records,  # noqa: F811
     ) -> None:
-        made = change(api) if change else None
+        call = change(api) if change else None
         with faulty(api_call, invalid, "before") as seen:
-            answer = made.send() if made else api.call("GET", "/api/projects/list")
+            answer = call.send() if call else api.call("GET", "/api/projects/list")
         assert (answer.status, answer.data["code"]) == (500, "internal_error")
         assert len(seen) == 1
         assert "Retry-After" not in answer.headers
         assert any("ValidationException" in line for line in logged.errors)
-        assert made is None or made.send().status == 200
+        assert call is None or call.send().status == 200

@@ -56,9 +56,9 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def spoil_one(self, data: st.DataObject) -> None:
-        whole = sorted(set(self.waiting) - self.spoilt)
-        if whole:
-            name = data.draw(st.sampled_from(whole))
+        intact_jobs = sorted(set(self.waiting) - self.spoilt)
+        if intact_jobs:
+            name = data.draw(st.sampled_from(intact_jobs))
             self.spoilt.add(name)
             spoil(self.waiting[name], payload={"S": "{"})
 

@@ -125,8 +125,8 @@ class TestDueTimes:
         jobs.run({"tidy": worker})
         assert len(set(shards.values())) == jobs.SHARDS
         for shard in set(shards.values()):
-            done = [due[name] for name in worker.done if shards[name] == shard]
-            assert done == sorted(done)
+            done_jobs = [due[name] for name in worker.done if shards[name] == shard]
+            assert done_jobs == sorted(done_jobs)
 
 
 class TestCancellation:
@@ -187,10 +187,10 @@ class TestChanges:
             time.pass_by(milliseconds=90)
         assert rows() <= jobs.CHANGES_SPREAD
         jobs.schedule(jobs.for_changes("tidy", "another"))
-        before = rows()
+        rows_before = rows()
         time.pass_by(seconds=1)
         jobs.schedule(jobs.for_changes("tidy", WORKSPACE))
-        assert rows() == before + 1, "the next ten seconds"
+        assert rows() == rows_before + 1, "the next ten seconds"
 
     def test_a_job_is_due_after_the_change_and_within_ten_seconds(self, time: Time) -> None:
         for _ in range(30):
@@ -208,10 +208,10 @@ class TestChanges:
         def work(running: jobs.JobRow) -> None:
             runs.append(running.job_id)
             if len(runs) == 1:
-                again = jobs.ref("tidy", job.due_at, job.job_id)
-                again.kind, again.workspace_id = job.kind, job.workspace_id
-                again.payload, again.tries = {}, 0
-                jobs.schedule(again)
+                next_ref = jobs.ref("tidy", job.due_at, job.job_id)
+                next_ref.kind, next_ref.workspace_id = job.kind, job.workspace_id
+                next_ref.payload, next_ref.tries = {}, 0
+                jobs.schedule(next_ref)
 
         time.pass_by(seconds=10)
         jobs.run({"tidy": work})

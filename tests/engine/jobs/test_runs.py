@@ -23,8 +23,8 @@ class TestOverlappingRuns:
     def test_eight_runners_run_each_job_once(self, threads: int, worker: Worker) -> None:
         for number in range(40):
             stage(f"{number}")
-        done = run_concurrently(8, lambda _: jobs.run({"tidy": worker}, threads=threads)["tidy"])
-        assert sum(done) == 40
+        runs = run_concurrently(8, lambda _: jobs.run({"tidy": worker}, threads=threads)["tidy"])
+        assert sum(runs) == 40
         assert Counter(worker.done) == {f"{number}": 1 for number in range(40)}
         assert rows() == 0
 
@@ -111,8 +111,8 @@ class TestOverlappingRuns:
             return reads[-1]
 
         monkeypatch.setattr(jobs, "_due", finish_some_elsewhere)
-        done = jobs.run({"tidy": worker})["tidy"]
-        assert done == len(waiting) - jobs.LOST_LEASES * (jobs.SHARDS - 1)
+        runs = jobs.run({"tidy": worker})["tidy"]
+        assert runs == len(waiting) - jobs.LOST_LEASES * (jobs.SHARDS - 1)
         assert (rows(), len(reads)) == (0, 2)
 
     @pytest.mark.parametrize("first", range(jobs.SHARDS))
@@ -152,9 +152,9 @@ class TestOverlappingRuns:
         worker.fails = lambda _: True
 
         def wait(*place: Any) -> Any:
-            found = due(*place)
+            due_job = due(*place)
             read.wait(PATIENCE)
-            return found
+            return due_job
 
         monkeypatch.setattr(jobs, "_due", wait)
         run_concurrently(5, lambda _: jobs.run({"tidy": worker}, stop=lambda: bool(worker.tried)))
@@ -262,9 +262,9 @@ class TestFairness:
             watch[0] += 10
 
         handlers: dict[str, jobs.Work] = {"purge": purge, "lapse": worker}
-        done = jobs.run(handlers, stop=lambda: watch[0] >= 30)
-        assert done["lapse"] == 10
-        assert 0 < done["purge"] <= 3
+        runs = jobs.run(handlers, stop=lambda: watch[0] >= 30)
+        assert runs["lapse"] == 10
+        assert 0 < runs["purge"] <= 3
 
     def test_jobs_that_become_due_during_a_long_run_are_done_in_it(
         self, worker: Worker, time: Time, watch: list[float]
@@ -295,11 +295,11 @@ class TestFairness:
         for number in range(60):
             stage(f"{number}", time.now - timedelta(hours=1), "purge")
         stage("hold", kind="lapse")
-        sent: list[Any] = []
+        queries: list[Any] = []
         read = jobs.JobRow.from_raw_data
-        monkeypatch.setattr(jobs.JobRow, "from_raw_data", lambda d: sent.append(d) or read(d))
-        jobs.run({"purge": worker, "lapse": worker}, stop=lambda: bool(sent))
-        assert len(sent) == 2 * jobs.SHARDS + 1
+        monkeypatch.setattr(jobs.JobRow, "from_raw_data", lambda d: queries.append(d) or read(d))
+        jobs.run({"purge": worker, "lapse": worker}, stop=lambda: bool(queries))
+        assert len(queries) == 2 * jobs.SHARDS + 1
 
     def test_a_shard_full_of_unreadable_rows_hides_no_job(
         self, worker: Worker, time: Time, monkeypatch: pytest.MonkeyPatch

@@ -24,14 +24,14 @@ def _low_thresholds(monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator
     monkeypatch.setattr(queries, "ROWS_A_RECORD", 2)
     monkeypatch.setattr(queries, "FETCHED_TEXTS", 2)
     monkeypatch.setattr(queries, "ROWS_A_QUERY", 1)
-    before = PRODUCTS.inline_bytes
+    inline_bytes_before = PRODUCTS.inline_bytes
     object.__setattr__(PRODUCTS, "inline_bytes", 95)
     yield
-    object.__setattr__(PRODUCTS, "inline_bytes", before)
+    object.__setattr__(PRODUCTS, "inline_bytes", inline_bytes_before)
 
 
 START_TIME = datetime(2027, 1, 1, tzinfo=UTC)
 
 
-def page(sort: str = "sortOrder", **asked: Any) -> ResultPage[ProductRow]:
-    return PRODUCTS.page(WORKSPACE, Query(**{"page": 1, "size": 20, "sort": sort, **asked}))
+def page(sort: str = "sortOrder", **options: Any) -> ResultPage[ProductRow]:
+    return PRODUCTS.page(WORKSPACE, Query(**{"page": 1, "size": 20, "sort": sort, **options}))

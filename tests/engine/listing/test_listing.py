@@ -65,7 +65,7 @@ LONG_AGO = START_TIME - timedelta(days=10_000)
 
 class TestPlans:
     @pytest.mark.parametrize(
-        ("asked", "plan"),
+        ("options", "plan"),
         [
             ({"sort": "sortOrder"}, "index scan"),
             ({"sort": "createdAt", "descending": True}, "index scan"),
@@ -85,13 +85,13 @@ class TestPlans:
         ],
     )
     def test_a_large_collection_is_read_along_an_index_that_fits(
-        self, asked: dict[str, Any], plan: str
+        self, options: dict[str, Any], plan: str
     ) -> None:
         Shop().add(SMALL_ROWS + 2)
-        assert page(**asked).plan == plan
+        assert page(**options).plan == plan
 
     @pytest.mark.parametrize(
-        ("asked", "plan"),
+        ("options", "plan"),
         [
             ({"sort": "sortOrder"}, "index scan"),
             ({"sort": "sortOrder", "search": "product"}, "full scan"),
@@ -100,13 +100,13 @@ class TestPlans:
         ],
     )
     def test_a_small_collection_is_read_whole_unless_an_index_serves_the_order(
-        self, asked: dict[str, Any], plan: str
+        self, options: dict[str, Any], plan: str
     ) -> None:
         Shop().add(SMALL_ROWS)
-        assert page(**asked).plan == plan
+        assert page(**options).plan == plan
 
     @pytest.mark.parametrize(
-        ("asked", "waves"),
+        ("options", "waves"),
         [
             ({"sort": "sortOrder"}, 2),
             ({"sort": "createdAt"}, 1),
@@ -116,10 +116,12 @@ class TestPlans:
             ({"sort": "name", "filters": {"category_id": {"c", "d"}}}, 2),
         ],
     )
-    def test_counters_are_read_beside_the_entries(self, asked: dict[str, Any], waves: int) -> None:
+    def test_counters_are_read_beside_the_entries(
+        self, options: dict[str, Any], waves: int
+    ) -> None:
         Shop().add(SMALL_ROWS, category_id="c")
         with metering(0.02) as usage:
-            page(**asked)
+            page(**options)
         assert usage.waves == waves, usage.calls
 
     @pytest.mark.parametrize("sort", ["createdAt", "name"])
@@ -133,25 +135,25 @@ class TestPlans:
         with clock.using(lambda: START_TIME + timedelta(days=1)):
             shop.add(3, category_id="c")
         bounds = (START_TIME + timedelta(hours=1), None)
-        found = page(sort, filters=filters, ranges={"created_at": bounds})
-        assert (found.plan, found.total) == ("full scan", 3)
-        assert {record.id for record in found.records} == set(shop.ids[2:])
+        page_found = page(sort, filters=filters, ranges={"created_at": bounds})
+        assert (page_found.plan, page_found.total) == ("full scan", 3)
+        assert {record.id for record in page_found.records} == set(shop.ids[2:])
 
     def test_a_range_filter_compares_long_texts_to_their_end(self) -> None:
         shop = Shop().add(SMALL_ROWS + 6, price=9)
         shop.add(1, price=1, name="long " * 30 + "needle", sku=None)
         shop.add(1, price=1, name="short", sku=None)
-        found = page(sort="name", search="NEEDLE", ranges={"price": (1, 2)})
-        assert (found.plan, found.total) == ("range scan", 1)
-        assert [record.id for record in found.records] == [shop.ids[-2]]
+        page_found = page(sort="name", search="NEEDLE", ranges={"price": (1, 2)})
+        assert (page_found.plan, page_found.total) == ("range scan", 1)
+        assert [record.id for record in page_found.records] == [shop.ids[-2]]
 
     def test_reads_are_consistent_up_to_the_limit_and_pages_beyond_it_match(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        asked: list[tuple[str | None, bool]] = []
+        reads: list[tuple[str | None, bool]] = []
 
         def note(params: dict[str, Any], **_: Any) -> None:
-            asked.append((params.get("IndexName"), params.get("ConsistentRead", False)))
+            reads.append((params.get("IndexName"), params.get("ConsistentRead", False)))
 
         Shop().add(13)
         events = connection().client.meta.events
@@ -161,14 +163,14 @@ class TestPlans:
             page(page=2, size=5)
             beside = {(None, True), ("by_row", True)}  # The counters, and the first entries.
             walked = [(None, True), ("by_o1", False), ("by_o1", True)]
-            assert set(asked[:2]) == beside
-            assert asked[-3:] == walked
-            assert set(asked[2:-3]) == {("by_row", True), ("by_row", False)}
-            assert asked.count(("by_row", True)) == 3, "also the first and the last key"
-            asked.clear()
+            assert set(reads[:2]) == beside
+            assert reads[-3:] == walked
+            assert set(reads[2:-3]) == {("by_row", True), ("by_row", False)}
+            assert reads.count(("by_row", True)) == 3, "also the first and the last key"
+            reads.clear()
             monkeypatch.setattr(queries, "CONSISTENT_ROWS", 13)
             page(search="product")
-            assert (set(asked[:2]), asked[2:]) == (beside, [("by_row", True)])
+            assert (set(reads[:2]), reads[2:]) == (beside, [("by_row", True)])
         finally:
             events.unregister("provide-client-params.dynamodb.Query", note)
 
@@ -178,14 +180,22 @@ class TestPlans:
         Shop().add(SMALL_ROWS + 1)
         with caplog.at_level("DEBUG", logger="chalicelib.engine.listing.listing"):
             page()
-        said = caplog.records[-1].__dict__
-        assert (said["noun"], said["plan"], said["roundTrips"]) == ("PRODUCT", "index scan", 3)
-        assert said["units"] > 0
+        record = caplog.records[-1].__dict__
+        assert (record["noun"], record["plan"], record["roundTrips"]) == (
+            "PRODUCT",
+            "index scan",
+            3,
+        )
+        assert record["units"] > 0
 
     def test_a_page_far_beyond_the_end_costs_one_round_trip(self) -> None:
         Shop().add(SMALL_ROWS + 1)
-        found = page(page=10**9, size=100)
-        assert (found.records, found.total, found.cost.round_trips) == ([], SMALL_ROWS + 1, 1)
+        page_found = page(page=10**9, size=100)
+        assert (page_found.records, page_found.total, page_found.cost.round_trips) == (
+            [],
+            SMALL_ROWS + 1,
+            1,
+        )
 
     def test_several_categories_cost_their_own_rows_and_the_page(self) -> None:
         shop = Shop().add(SMALL_ROWS + 1, category_id="a").add(SMALL_ROWS, category_id="b").add(3)
@@ -208,18 +218,22 @@ class TestPlans:
         for number in range(9):
             Shop().add(1, category_id=f"c{number}")
         some = {"category_id": {f"c{number}" for number in range(8)}}
-        found = page("price", filters=some)
-        assert (found.total, found.plan, found.cost.round_trips) == (8, "full scan", 4)
+        page_found = page("price", filters=some)
+        assert (page_found.total, page_found.plan, page_found.cost.round_trips) == (
+            8,
+            "full scan",
+            4,
+        )
         monkeypatch.setattr(queries, "ROWS_A_QUERY", 0)
         merged = page("price", filters=some)
         assert merged.cost.round_trips == 11
-        assert [p.id for p in merged.records] == [p.id for p in found.records]
+        assert [p.id for p in merged.records] == [p.id for p in page_found.records]
 
     def test_a_lookup_reads_its_row_and_the_record(self) -> None:
         Shop().add(SMALL_ROWS + 1)
         Shop().add(1, sku="Ёж-1", status="inactive")
-        found = page(lookups={"sku": "еЖ-1"})
-        assert (found.plan, found.total, found.cost.round_trips) == ("look-up", 1, 2)
+        page_found = page(lookups={"sku": "еЖ-1"})
+        assert (page_found.plan, page_found.total, page_found.cost.round_trips) == ("look-up", 1, 2)
         assert page(lookups={"sku": "еЖ-1"}, filters={"status": "active"}).total == 0
 
 
@@ -246,7 +260,7 @@ class TestDeclarations:
             replace(PRODUCTS, **({"inline_bytes": 1400} | wrong))
 
     @pytest.mark.parametrize(
-        "asked",
+        "options",
         [
             {"filters": {"colour": "red"}},
             {"filters": {"colour": ["red", "blue"]}},
@@ -257,9 +271,9 @@ class TestDeclarations:
             {"sort": "colour"},
         ],
     )
-    def test_an_undeclared_filter_or_sort_is_an_error(self, asked: dict[str, Any]) -> None:
+    def test_an_undeclared_filter_or_sort_is_an_error(self, options: dict[str, Any]) -> None:
         with pytest.raises(ValueError, match="the listing of PRODUCT knows no"):
-            page(**asked)
+            page(**options)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +288,7 @@ class TestConcurrentWrites:
         monkeypatch.setattr(queries, "SMALL_ROWS", small)
         monkeypatch.setattr(queries, "CONSISTENT_ROWS", 10**6)
         still = Shop().add(30).ids
-        done: list[int] = []
+        counts: list[int] = []
 
         def write(number: int) -> None:
             for turn in range(4):
@@ -299,10 +313,10 @@ class TestConcurrentWrites:
                     product = PRODUCTS.find(WORKSPACE, product.id)
                     unit.soft_delete(product, until=clock.now())
                     unit.commit()
-            done.append(number)
+            counts.append(number)
 
         def read(_: int) -> None:
-            while len(done) < 20:
+            while len(counts) < 20:
                 for sort in ("sortOrder", "name", "price"):
                     pages = [page(sort, page=n, size=7) for n in (1, 2, 3, 4, 5)]
                     ids = [record.id for one in pages for record in one.records]
@@ -333,8 +347,8 @@ def unprocessed(keep: Callable[[int], bool]) -> Iterator[list[int]]:
         for table, items in parsed["Responses"].items():
             sizes.append(len(items))
             served = [item for number, item in enumerate(items) if keep(number)]
-            left = [item for item in items if item not in served]
-            keys = [{"pk": item["pk"], "sk": item["sk"]} for item in left]
+            unserved = [item for item in items if item not in served]
+            keys = [{"pk": item["pk"], "sk": item["sk"]} for item in unserved]
             parsed["Responses"][table] = served
             if keys:
                 parsed["UnprocessedKeys"] = {table: {"Keys": keys}}
@@ -353,8 +367,8 @@ class TestFaults:
         monkeypatch.setattr(retry, "sleep", slept.append)
         ids = Shop().add(20).ids
         with unprocessed(keep=lambda number: number < 8) as sizes:
-            found = page()
-        assert [record.id for record in found.records] == ids
+            page_found = page()
+        assert [record.id for record in page_found.records] == ids
         assert sizes == [20, 12, 4]
         assert len(slept) == 2
 
@@ -368,12 +382,12 @@ class TestFaults:
         assert len(sizes) == retry.MAX_ATTEMPTS
 
     @pytest.mark.parametrize("operation", ["Query", "BatchGetItem"])
-    @pytest.mark.parametrize("asked", [{"sort": "price"}, {"search": "p"}, {"sort": "createdAt"}])
+    @pytest.mark.parametrize("options", [{"sort": "price"}, {"search": "p"}, {"sort": "createdAt"}])
     @pytest.mark.parametrize("failing_call", [0, 1, 2])
     def test_a_failed_read_is_a_503_or_makes_no_difference(
         self,
         operation: str,
-        asked: dict[str, Any],
+        options: dict[str, Any],
         failing_call: int,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -391,13 +405,13 @@ class TestFaults:
         events = connection().client.meta.events
         events.register_first(f"before-call.dynamodb.{operation}", fail)
         try:
-            found = [record.id for record in page(**asked).records]
+            record_ids = [record.id for record in page(**options).records]
         except UnavailableError:
             assert set(failed.values()) == {ATTEMPTS}, "each read that failed was tried three times"
             assert next(calls) == failing_call + ATTEMPTS * len(failed)
             assert len(failed) <= 2, "the reads that run side by side"
         else:
-            assert found == ids
+            assert record_ids == ids
             assert not failed
             assert next(calls) <= failing_call
         finally:
@@ -406,8 +420,8 @@ class TestFaults:
     def test_more_than_a_hundred_records_are_fetched_in_parallel_and_in_order(self) -> None:
         ids = Shop().add(250).ids
         cost = Cost()
-        wanted = [*reversed(ids), "unknown"]
-        assert [p.id for p in PRODUCTS.fetch(WORKSPACE, wanted, cost)] == ids[::-1]
+        wanted_ids = [*reversed(ids), "unknown"]
+        assert [p.id for p in PRODUCTS.fetch(WORKSPACE, wanted_ids, cost)] == ids[::-1]
         assert cost.round_trips == 3
 
 
@@ -437,10 +451,10 @@ class TestCosts:
                 assert cost.units <= 24
                 assert cost.round_trips <= 3
                 costs[count, sort] = cost
-            found = PRODUCTS.page(f"w{count}", Query(1, 20, "price", search="no such name"))
-            whole = Cost()
-            list(Partition(PRODUCTS.partition(f"w{count}"), whole).items(consistent_read=True))
-            assert found.cost.units <= whole.units / 10
+            page_found = PRODUCTS.page(f"w{count}", Query(1, 20, "price", search="no such name"))
+            full_cost = Cost()
+            list(Partition(PRODUCTS.partition(f"w{count}"), full_cost).items(consistent_read=True))
+            assert page_found.cost.units <= full_cost.units / 10
         for sort in PRODUCTS.sorts:
             assert costs[600, sort].units == pytest.approx(costs[2400, sort].units, abs=1)
 
@@ -453,10 +467,12 @@ def test_records_between_two_dates_are_counted_along_their_index(
     """Leads have an index of keys only, in the order of creation, beside the table's own keys."""
     monkeypatch.setattr(queries, "SMALL_ROWS", 5)
     list(seed("w", "leads", 40))
-    made = sorted(LEADS.entries("w"), key=lambda each: each.id, reverse=descending)
+    entries = sorted(LEADS.entries("w"), key=lambda entry: entry.id, reverse=descending)
     first, last = (FIRST_MADE_AT + timedelta(minutes=n) for n in (35, 265))
-    wanted = [each.id for each in made if first_id_at(first) <= each.id < first_id_at(last)]
-    assert 20 < len(wanted) < 30
+    expected_ids = [
+        entry.id for entry in entries if first_id_at(first) <= entry.id < first_id_at(last)
+    ]
+    assert 20 < len(expected_ids) < 30
     for number, between in itertools.product((1, 2, 3, 9), (True, False)):
         query = Query(
             page=number,
@@ -465,8 +481,8 @@ def test_records_between_two_dates_are_counted_along_their_index(
             descending=descending,
             ranges={"created_at": (first, last)} if between else {},
         )
-        found = LEADS.page("w", query)
-        expected = wanted if between else [each.id for each in made]
-        assert found.plan == "index scan"
-        assert found.total == len(expected)
-        assert [row.id for row in found.records] == expected[(number - 1) * 7 :][:7]
+        page_found = LEADS.page("w", query)
+        expected = expected_ids if between else [entry.id for entry in entries]
+        assert page_found.plan == "index scan"
+        assert page_found.total == len(expected)
+        assert [row.id for row in page_found.records] == expected[(number - 1) * 7 :][:7]

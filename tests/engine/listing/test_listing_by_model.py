@@ -77,37 +77,37 @@ def model_key(sort: str, product: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def model_matches(product: dict[str, Any], search: str) -> bool:
-    wanted, *texts = (
+    needle, *texts = (
         fold(text).replace("-", " ").split()
         for text in (search, product["name"], product["sku"] or "")
     )
-    return any(" ".join(wanted) in " ".join(words) for words in texts) or all(
-        any(word.startswith(part) for word in itertools.chain(*texts)) for part in wanted
+    return any(" ".join(needle) in " ".join(words) for words in texts) or all(
+        any(word.startswith(part) for word in itertools.chain(*texts)) for part in needle
     )
 
 
 def model_list(products: list[dict[str, Any]], query: Query) -> list[str]:
     """Return the ids of all matching products in order. All pages together must list these ids."""
-    found = [p for p in products if query.ids is None or p["id"] in query.ids]
-    for name, wanted in query.filters.items():
-        if wanted is not None:
-            values = {wanted} if isinstance(wanted, str) else wanted
-            found = [p for p in found if p[name] in values]
-    for name, wanted in query.lookups.items():
-        if wanted is not None:
-            found = [p for p in found if fold(p[name] or "") == fold(wanted)]
+    matches = [p for p in products if query.ids is None or p["id"] in query.ids]
+    for name, filter_value in query.filters.items():
+        if filter_value is not None:
+            values = {filter_value} if isinstance(filter_value, str) else filter_value
+            matches = [p for p in matches if p[name] in values]
+    for name, lookup_value in query.lookups.items():
+        if lookup_value is not None:
+            matches = [p for p in matches if fold(p[name] or "") == fold(lookup_value)]
     times = query.ranges.get("created_at", (None, None))
-    found = [p for p in found if times[0] is None or p["created_at"] >= times[0]]
-    found = [p for p in found if times[1] is None or p["created_at"] <= times[1]]
+    matches = [p for p in matches if times[0] is None or p["created_at"] >= times[0]]
+    matches = [p for p in matches if times[1] is None or p["created_at"] <= times[1]]
     for name, (lowest, highest) in query.ranges.items():
         if name == "created_at":
             continue
-        found = [p for p in found if lowest is None or p[name] >= lowest]
-        found = [p for p in found if highest is None or p[name] <= highest]
+        matches = [p for p in matches if lowest is None or p[name] >= lowest]
+        matches = [p for p in matches if highest is None or p[name] <= highest]
     if query.search:
-        found = [p for p in found if model_matches(p, query.search)]
-    found = sorted(found, key=lambda p: model_key(query.sort, p), reverse=query.descending)
-    return [p["id"] for p in found]
+        matches = [p for p in matches if model_matches(p, query.search)]
+    matches = sorted(matches, key=lambda p: model_key(query.sort, p), reverse=query.descending)
+    return [p["id"] for p in matches]
 
 
 PAGE_PARAMETERS = {
@@ -184,21 +184,21 @@ class ProductListMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self._time.__exit__(None, None, None)
 
-    @initialize(made=st.lists(st.fixed_dictionaries(PRODUCT_FIELDS), min_size=5, max_size=9))
-    def create_first_products(self, made: list[dict[str, Any]]) -> None:
-        self.create(made)
+    @initialize(created=st.lists(st.fixed_dictionaries(PRODUCT_FIELDS), min_size=5, max_size=9))
+    def create_first_products(self, created: list[dict[str, Any]]) -> None:
+        self.create(created)
 
-    @rule(made=st.lists(st.fixed_dictionaries(PRODUCT_FIELDS), min_size=3, max_size=8))
-    def create(self, made: list[dict[str, Any]]) -> None:
+    @rule(created=st.lists(st.fixed_dictionaries(PRODUCT_FIELDS), min_size=3, max_size=8))
+    def create(self, created: list[dict[str, Any]]) -> None:
         unit = UnitOfWork(self.workspace, "test")
-        for values in map(self._with_unique_sku, made):
+        for values in map(self._make_sku_unique, created):
             self.moment += timedelta(milliseconds=1)
             product = PRODUCTS.new(self.workspace, **values)
             unit.create(product)
             self.model[product.id] = {"id": product.id, "created_at": self.moment, **values}
         unit.commit()
 
-    def _with_unique_sku(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _make_sku_unique(self, values: dict[str, Any]) -> dict[str, Any]:
         sku = values.get("sku")
         return values | ({"sku": f"{sku}{next(self.numbers)}"} if sku else {})
 
@@ -206,7 +206,7 @@ class ProductListMachine(RuleBasedStateMachine):
     def update(self, data: st.DataObject, values: dict[str, Any]) -> None:
         if self.model:
             record_id = data.draw(st.sampled_from(sorted(self.model)))
-            values = self._with_unique_sku(values)
+            values = self._make_sku_unique(values)
             unit = UnitOfWork(self.workspace, "test")
             product = PRODUCTS.find(self.workspace, record_id)
             for name, value in values.items():
@@ -233,8 +233,8 @@ class ProductListMachine(RuleBasedStateMachine):
 
     @rule(query=ANY_QUERY, data=st.data())
     def lists_of_given_ids_match_the_model(self, query: Query, data: st.DataObject) -> None:
-        chosen = data.draw(st.sets(st.sampled_from([*sorted(self.model), "foreign"])))
-        plans = set(self._compare(replace(query, ids=chosen), None).values())
+        chosen_ids = data.draw(st.sets(st.sampled_from([*sorted(self.model), "foreign"])))
+        plans = set(self._compare(replace(query, ids=chosen_ids), None).values())
         assert plans <= {"look-up", "range scan"}
 
     @rule(queries=st.lists(CATEGORIES_QUERY, min_size=2, max_size=3), rows=PAGE_ROWS)

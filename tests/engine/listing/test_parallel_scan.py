@@ -72,10 +72,10 @@ def requests() -> Iterator[list[int]]:
 def test_a_search_finds_each_entry_once_in_few_requests(
     seeded: list[str], requests: list[Any]
 ) -> None:
-    found = page("createdAt", search="loaf", size=100)
-    assert [product.id for product in found.records] == sorted(seeded)
-    assert found.total == ROWS
-    assert found.cost.round_trips == len(requests)
+    page_found = page("createdAt", search="loaf", size=100)
+    assert [product.id for product in page_found.records] == sorted(seeded)
+    assert page_found.total == ROWS
+    assert page_found.cost.round_trips == len(requests)
     assert len(requests) <= 4 * ROWS / PAGE_ROWS
 
 
@@ -88,15 +88,15 @@ def test_bounds_on_the_time_of_creation_limit_the_ranges(
         None if number is None else START_TIME + timedelta(hours=number) for number in (first, last)
     ]
     lowest, highest = (bound and first_id_at(bound)[:10] for bound in bounds)
-    wanted = {
-        each
-        for each in seeded
-        if (lowest or "") <= each[:10] and (highest is None or each[:10] <= highest)
+    expected_ids = {
+        record
+        for record in seeded
+        if (lowest or "") <= record[:10] and (highest is None or record[:10] <= highest)
     }
     with limit_query_pages(PAGE_ROWS):
-        found = page("name", search="loaf", size=100, ranges={"created_at": tuple(bounds)})
-    assert {product.id for product in found.records} == wanted
-    assert found.total == len(wanted)
+        page_found = page("name", search="loaf", size=100, ranges={"created_at": tuple(bounds)})
+    assert {product.id for product in page_found.records} == expected_ids
+    assert page_found.total == len(expected_ids)
 
 
 @pytest.mark.parametrize("seeded", ["evenly"], indirect=True)
@@ -125,8 +125,8 @@ def test_records_that_exist_throughout_a_search_are_found_once_while_others_come
     stay = set(seeded) - set(going)
     monkeypatch.setattr(Partition, "query", query)
     with limit_query_pages(PAGE_ROWS):
-        found = page("createdAt", search="loaf", size=100)
-    ids = [product.id for product in found.records]
+        page_found = page("createdAt", search="loaf", size=100)
+    ids = [product.id for product in page_found.records]
     assert ids == sorted(set(ids))
     assert stay <= set(ids)
 
@@ -148,9 +148,9 @@ def test_a_scan_pauses_rather_than_exceed_what_a_partition_serves(
         page("createdAt", search="loaf")
         assert pauses == []
         monkeypatch.setattr(queries, "UNITS_AT_ONCE", 1_000)
-        found = page("createdAt", search="loaf", size=100)
+        page_found = page("createdAt", search="loaf", size=100)
     assert 0.2 < max(pauses) < 2
-    assert len(found.records) == len(seeded)
+    assert len(page_found.records) == len(seeded)
 
 
 @pytest.mark.parametrize("seeded", ["evenly"], indirect=True)
@@ -173,10 +173,10 @@ def test_ranges_side_by_side_give_the_pages_of_one_scan(
     for rows in (10**6, 12):
         monkeypatch.setattr(queries, "CONSISTENT_ROWS", rows)
         with limit_query_pages(PAGE_ROWS):
-            found = noun.page(WORKSPACE, queried)
-        pages.append(([record.id for record in found.records], found.total))
+            page_found = noun.page(WORKSPACE, queried)
+        pages.append(([record.id for record in page_found.records], page_found.total))
     assert pages[0] == pages[1]
     assert len(pages[0][0]) == 7
-    along = replace(queried, page=1, ranges={"starts_at": (FIRST_MADE_AT, None)}, search=None)
+    indexed = replace(queried, page=1, ranges={"starts_at": (FIRST_MADE_AT, None)}, search=None)
     if noun is BOOKINGS:
-        assert noun.page(WORKSPACE, along).total > 12
+        assert noun.page(WORKSPACE, indexed).total > 12
