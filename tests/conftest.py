@@ -191,7 +191,7 @@ def _cheap_passwords() -> None:
 @pytest.fixture
 def reload_settings() -> Iterator[Callable[[], None]]:
     """Let a test change the environment. Yields a function that makes the process read it again."""
-    before = dict(os.environ)
+    environ_before = dict(os.environ)
 
     def forget() -> None:
         for read in (settings, object_store, llm._provider, master_key._source):
@@ -199,7 +199,7 @@ def reload_settings() -> Iterator[Callable[[], None]]:
 
     yield forget
     os.environ.clear()
-    os.environ.update(before)
+    os.environ.update(environ_before)
     forget()
 
 
@@ -338,15 +338,15 @@ class Api:
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> Answer:
         """Send a request. ``bytes`` are sent unchanged; anything else is sent as JSON."""
-        sent = dict(headers or {})
+        sent_headers = dict(headers or {})
         if self.token is not None:
-            sent.setdefault("Authorization", f"Bearer {self.token}")
+            sent_headers.setdefault("Authorization", f"Bearer {self.token}")
         raw = (
             body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         )
         if raw:
-            sent.setdefault("Content-Type", "application/json")
-        response = _client.request(method, path, headers=sent, body=raw)
+            sent_headers.setdefault("Content-Type", "application/json")
+        response = _client.request(method, path, headers=sent_headers, body=raw)
         return Answer(response.status_code, dict(response.headers), response.body)
 
     def get(self, path: str, **headers: str) -> Any:
@@ -457,8 +457,10 @@ def new_owner(database: None) -> Callable[..., Owner]:
     ) -> Owner:
         email = f"owner{next(_numbers)}@example.com"
         as_operator("create_account", email=email, password=PASSWORD, role=role)
-        made = as_operator("create_workspace", owner=email, name=name, plan=plan, timezone=timezone)
-        return Owner(workspaces.get(made["workspaceId"]))
+        workspace = as_operator(
+            "create_workspace", owner=email, name=name, plan=plan, timezone=timezone
+        )
+        return Owner(workspaces.get(workspace["workspaceId"]))
 
     return make
 
@@ -477,11 +479,11 @@ def _owner_with_a_key(new_owner: Callable[..., Owner], snapshots: Snapshots) -> 
         # The data is dated long before any test's own time, whichever test runs first.
         with clock.using(lambda: datetime(2026, 1, 1, tzinfo=UTC)):
             # Its slug is the same even if a test has made another workspace before.
-            made = new_owner(role="admin", name="Workspace")
-            return made.workspace.id, made.token()
+            owner = new_owner(role="admin", name="Workspace")
+            return owner.workspace.id, owner.token()
 
-    made: tuple[str, str] = snapshots.once("owner", make)
-    return made
+    token_and_id: tuple[str, str] = snapshots.once("owner", make)
+    return token_and_id
 
 
 @pytest.fixture
@@ -505,8 +507,8 @@ def things(api: Api, _owner_with_a_key: tuple[str, str], snapshots: Snapshots) -
         with clock.using(run_clock.now):
             return Things.made_with(api)
 
-    made: Things = snapshots.once(f"things of {_owner_with_a_key[0]}", make)
-    return made
+    things: Things = snapshots.once(f"things of {_owner_with_a_key[0]}", make)
+    return things
 
 
 @pytest.fixture
@@ -544,10 +546,10 @@ def txt_records(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str] | None]:
     records: dict[str, set[str] | None] = {}
 
     def lookup(host: str) -> frozenset[str]:
-        found = records.get(host, set())
-        if found is None:
+        host_records = records.get(host, set())
+        if host_records is None:
             raise dns.DnsUnavailableError
-        return frozenset(found)
+        return frozenset(host_records)
 
     monkeypatch.setattr(dns, "lookup_txt", lookup)
     return records

@@ -42,10 +42,10 @@ CREATE = "/api/projects/create"
 
 def test_the_same_key_and_arguments_replay_the_stored_answer(api: Api) -> None:
     first = api.call("POST", CREATE, {"title": "A", "slug": "a"}, {"Idempotency-Key": "k"})
-    again = api.call("POST", CREATE, {"slug": "a", "title": "A"}, {"Idempotency-Key": "k"})
-    assert again.body == first.body
+    repeated = api.call("POST", CREATE, {"slug": "a", "title": "A"}, {"Idempotency-Key": "k"})
+    assert repeated.body == first.body
     assert "Idempotency-Replayed" not in first.headers
-    assert again.headers["Idempotency-Replayed"] == "true"
+    assert repeated.headers["Idempotency-Replayed"] == "true"
     assert api.get("/api/projects/list")["pagination"]["total"] == 1
 
 
@@ -365,12 +365,12 @@ def test_a_replay_does_not_repeat_the_secret_that_the_first_answer_showed(owner:
         data: dict[str, Any] = json.loads(reply.body)["data"]
         return data
 
-    made = create()
-    with pytest.raises(AlreadyCreatedError) as refused:
+    created = create()
+    with pytest.raises(AlreadyCreatedError) as caught:
         create()
-    assert refused.value.details == {"keyId": made["keyId"], "scopes": ["*:read"]}
+    assert caught.value.details == {"keyId": created["keyId"], "scopes": ["*:read"]}
     assert [key.name for key in api_keys.live(owner.workspace.id)].count("CI") == 1
-    assert made["token"] not in repr(all_rows())
+    assert created["token"] not in repr(all_rows())
 
 
 def test_warnings_of_an_abandoned_attempt_are_dropped(

@@ -163,17 +163,17 @@ class TestAccess:
         low = replace(kind, plan="free", scopes=frozenset())
         with pytest.raises(PlanRequiredError):
             authorize(blog, low)
-        without = replace(kind, scopes=frozenset({Scope.BLOG_READ, Scope.PAGES_WRITE}))
+        unprivileged = replace(kind, scopes=frozenset({Scope.BLOG_READ, Scope.PAGES_WRITE}))
         with pytest.raises(InsufficientScopeError):
-            authorize(blog, without)
+            authorize(blog, unprivileged)
         with pytest.raises(AdminRequiredError):
             authorize(blog, kind)
         authorize(blog, replace(kind, role="admin"))
         pages = declare(audience=(Audience.KEY,), scope=Scope.PAGES_WRITE)
-        authorize(pages, without)
-        assert may_use(pages, without)
-        assert may_use(declare(), without)
-        assert not may_use(blog, replace(without, role="admin"))
+        authorize(pages, unprivileged)
+        assert may_use(pages, unprivileged)
+        assert may_use(declare(), unprivileged)
+        assert not may_use(blog, replace(unprivileged, role="admin"))
         assert not may_use(declare(audience=(Audience.PUBLIC,)), kind)
 
     @pytest.mark.parametrize(
@@ -182,10 +182,10 @@ class TestAccess:
     def test_a_refusal_says_where_the_missing_scope_is_granted(
         self, kind: ApiKeyPrincipal, place: str
     ) -> None:
-        without = replace(kind, scopes=frozenset())
-        with pytest.raises(InsufficientScopeError, match=place) as refused:
-            authorize(declare(audience=(Audience.KEY,), scope=Scope.PAGES_WRITE), without)
-        assert "pages:write" in refused.value.message
+        unprivileged = replace(kind, scopes=frozenset())
+        with pytest.raises(InsufficientScopeError, match=place) as caught:
+            authorize(declare(audience=(Audience.KEY,), scope=Scope.PAGES_WRITE), unprivileged)
+        assert "pages:write" in caught.value.message
 
     def test_a_person_without_a_role_in_the_workspace_is_told_so(self) -> None:
         outside = SessionPrincipal(account_id="account")
@@ -303,12 +303,12 @@ class TestAnswers:
         (warning,) = call(declare(), nonsense=1)["warnings"]
         assert "nonsense" in warning
         assert "warnings" not in call(declare(), id="two")
-        with pytest.raises(ConflictError) as refused:
+        with pytest.raises(ConflictError) as caught:
             call(declare(), nonsense=1)
-        assert refused.value.details == {"warnings": [warning]}
-        with pytest.raises(ConflictError) as refused:
+        assert caught.value.details == {"warnings": [warning]}
+        with pytest.raises(ConflictError) as caught:
             call(declare())
-        assert refused.value.details == {}
+        assert caught.value.details == {}
 
     @pytest.mark.parametrize("more", [0, 1])
     def test_an_answer_that_lambda_could_not_send_is_refused(self, more: int) -> None:
@@ -329,9 +329,9 @@ class TestAnswers:
         def refuse(*_: Any) -> Result:
             raise ConflictError("Call it first.")
 
-        with pytest.raises(ConflictError) as refused:
+        with pytest.raises(ConflictError) as caught:
             invoke(declare(refuse), KEY, dict, request_id="r", naming=str.upper)
-        assert refused.value.message == "CALL IT FIRST."
+        assert caught.value.message == "CALL IT FIRST."
 
     @pytest.mark.parametrize("more", [0, 1])
     def test_an_answer_that_its_row_cannot_hold_is_replayed_from_an_object(self, more: int) -> None:
@@ -342,15 +342,16 @@ class TestAnswers:
 
         what = declare(answer)
         length = MAX_INLINE_BYTES - len(invoke(what, KEY, dict, request_id="r").body) + more
-        first, again = (
-            invoke(what, KEY, dict, request_id=each, idempotency_key="key") for each in "ab"
+        first, repeated = (
+            invoke(what, KEY, dict, request_id=request_id, idempotency_key="key")
+            for request_id in "ab"
         )
         assert len(first.body) == MAX_INLINE_BYTES + more
-        assert (again.body, again.replayed) == (first.body, True)
+        assert (repeated.body, repeated.replayed) == (first.body, True)
         place = IdempotencyRecord(f"{KEY.rate_limit_key}#write", "key", "")
-        stored = idempotency.find("own", place)
-        assert stored is not None
-        assert bool(stored.object_key) == bool(more)
+        record = idempotency.find("own", place)
+        assert record is not None
+        assert bool(record.object_key) == bool(more)
 
     def test_an_empty_text_is_left_out_of_a_call_that_destroys_nothing(self) -> None:
         call(declare(), word="")

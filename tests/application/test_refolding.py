@@ -35,7 +35,7 @@ def former_folding(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
     return former
 
 
-def with_former_key(owner: Owner, product: Any) -> None:
+def store_former_key(owner: Owner, product: Any) -> None:
     """Move the claim on a product's SKU to the key of the former rule, which kept double spaces."""
     row = PRODUCTS.find(owner.workspace.id, product["id"])
     assert row is not None
@@ -66,8 +66,10 @@ def fold_again(time: Time) -> int:
 
     Return the number of jobs scheduled.
     """
-    chosen = settings()
-    scheduled = refolding.schedule(connection().client, f"{chosen.table_prefix}-{chosen.stage}")
+    configured = settings()
+    scheduled = refolding.schedule(
+        connection().client, f"{configured.table_prefix}-{configured.stage}"
+    )
     time.pass_by(minutes=2)
     schedules.run_jobs()
     return scheduled
@@ -96,14 +98,14 @@ def submit(api: Api, text: str) -> None:
     """Submit a text to a workspace's form."""
     fields = [{"name": "email", "type": "email"}, {"name": "text", "type": "textarea"}]
     form = api.post("/api/forms/create", {"title": "Contact", "fields": fields})["form"]["id"]
-    sent = {"email": "ada@example.com", "text": text}
-    Api(None).post(f"/api/public/forms/{form}/submit", sent)
+    body = {"email": "ada@example.com", "text": text}
+    Api(None).post(f"/api/public/forms/{form}/submit", body)
 
 
 def leads_with(api: Api, search: str) -> int:
     """Return the number of leads that match a search."""
-    found: int = api.get(f"/api/forms/collection-list?search={search}")["total"]
-    return found
+    total: int = api.get(f"/api/forms/collection-list?search={search}")["total"]
+    return total
 
 
 def long_texts(owner: Owner) -> list[str]:
@@ -140,12 +142,15 @@ def test_refolding_keeps_a_records_version_and_update_time(
 ) -> None:
     with former_folding():
         product = create(api, "Café", sku="A  1")
-    before = PRODUCTS.find(owner.workspace.id, product["id"])
+    product_before = PRODUCTS.find(owner.workspace.id, product["id"])
     fold_again(time)
-    after = PRODUCTS.find(owner.workspace.id, product["id"])
-    assert before is not None
-    assert after is not None
-    assert (after.version, after.updated_at) == (before.version, before.updated_at)
+    product_after = PRODUCTS.find(owner.workspace.id, product["id"])
+    assert product_before is not None
+    assert product_after is not None
+    assert (product_after.version, product_after.updated_at) == (
+        product_before.version,
+        product_before.updated_at,
+    )
     assert read(api, product) == product
 
 
@@ -173,15 +178,15 @@ def test_refolding_twice_changes_nothing(
     first = connection().client.scan(TableName=settings().table_name("content"))["Items"]
     flow.job(owner.workspace.id, time.now).save()
     schedules.run_jobs()
-    again = connection().client.scan(TableName=settings().table_name("content"))["Items"]
-    assert again == first
+    rows_after = connection().client.scan(TableName=settings().table_name("content"))["Items"]
+    assert rows_after == first
 
 
 def test_a_current_version_schedules_no_refolding(time: Time, owner: Owner) -> None:
     assert fold_again(time) == 2  # one for the workspace and one for the platform
     assert fold_again(time) == 0
-    chosen = settings()
-    refolding.forget(connection().client, f"{chosen.table_prefix}-{chosen.stage}")
+    configured = settings()
+    refolding.forget(connection().client, f"{configured.table_prefix}-{configured.stage}")
     assert fold_again(time) == 2
 
 
@@ -190,7 +195,7 @@ class TestSkuRefolding:
         self, api: Api, owner: Owner, time: Time
     ) -> None:
         product = create(api, "Loaf", sku="A  1")
-        with_former_key(owner, product)
+        store_former_key(owner, product)
         assert names(api, "sku=A+1") == []
         fold_again(time)
         assert names(api, "sku=A+1") == names(api, "sku=a%20%20%201") == ["Loaf"]
@@ -206,9 +211,9 @@ class TestSkuRefolding:
         self, api: Api, owner: Owner, time: Time
     ) -> None:
         first = create(api, "First", sku="A  1")
-        with_former_key(owner, first)
+        store_former_key(owner, first)
         second = create(api, "Second", sku="A   1")
-        with_former_key(owner, second)
+        store_former_key(owner, second)
         fold_again(time)
         assert names(api, "sku=A+1") == ["First"]
         assert names(api, "q=second") == ["Second"]
@@ -223,7 +228,7 @@ class TestSkuRefolding:
     ) -> None:
         for name, sku in (("First", "A  1"), ("Second", "A   1")):
             product = create(api, name, sku=sku)
-            with_former_key(owner, product)
+            store_former_key(owner, product)
         fold_again(time)
         update(api, product, sku="B 1")
         assert names(api, "sku=b+1") == ["Second"]
@@ -234,27 +239,27 @@ class TestSkuRefolding:
         self, change: str, api: Api, owner: Owner, time: Time
     ) -> None:
         product = create(api, "Loaf", sku="A  1")
-        with_former_key(owner, product)
+        store_former_key(owner, product)
         if change == "delete":
             api.post("/api/products/delete", {"id": product["id"]})
         else:
             update(api, product, **{change: {"price": 5, "sku": "B"}[change]})
         fold_again(time)
         assert names(api, "sku=A+1") == (["Loaf"] if change == "price" else [])
-        left = [
+        stale_claims = [
             row
             for row in connection().client.scan(TableName=LookupRow.Meta.table_name)["Items"]
             if "#BY#sku#" in row["pk"]["S"]
         ]
-        assert len(left) == (0 if change == "delete" else 1)
+        assert len(stale_claims) == (0 if change == "delete" else 1)
 
     @pytest.mark.parametrize("other", ["a 1", " A   1 ", "A\u00a01", "\ufeffA 1"])
     def test_new_skus_that_differ_only_in_white_space_collide(self, other: str, api: Api) -> None:
         create(api, "Loaf", sku="A 1")
-        refused = api.refused(
+        refusal = api.refused(
             "POST", "/api/products/create", {"name": "B", "price": 1, "sku": other}
         )
-        assert (refused.status, refused.data["code"]) == (409, "sku_taken")
+        assert (refusal.status, refusal.data["code"]) == (409, "sku_taken")
         items = [{"sku": other, "price": 9}, {"sku": "A 2", "name": "New", "price": 1}]
         results = api.post("/api/products/upsert", {"items": items})["results"]
         assert [result["created"] for result in results] == [False, True]

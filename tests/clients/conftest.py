@@ -32,8 +32,8 @@ def framework(request: pytest.FixtureRequest, server: Server) -> Framework:
     """Each framework in turn."""
     if request.param is LangchainGemini and not (JAVASCRIPT / "node_modules").exists():
         pytest.skip("npm was not found, so no JavaScript client was installed")
-    made: Framework = request.param(server)
-    return made
+    framework: Framework = request.param(server)
+    return framework
 
 
 @pytest.fixture
@@ -44,11 +44,16 @@ def record_offered(request: pytest.FixtureRequest) -> dict[str, str]:
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Write the table if no test failed and the tools of every framework were recorded."""
-    found = session.config.stash.get(OFFERED, {})
-    if exitstatus == pytest.ExitCode.OK and len(found) == len(FRAMEWORKS):
+    versions = session.config.stash.get(OFFERED, {})
+    if exitstatus == pytest.ExitCode.OK and len(versions) == len(FRAMEWORKS):
         page.write(
             [
-                (made.package, version_of(made.package), found[made.package], made.failure)
-                for made in FRAMEWORKS
+                (
+                    framework.package,
+                    version_of(framework.package),
+                    versions[framework.package],
+                    framework.failure,
+                )
+                for framework in FRAMEWORKS
             ]
         )

@@ -163,14 +163,14 @@ class FakeGemini(JsonServer):
         self.call = {"name": function, "args": arguments}
         self.bodies: list[dict[str, Any]] = []
 
-    def answer(self, asked: ReceivedRequest) -> tuple[int, Any]:
-        self.bodies.append(json.loads(asked.body))
-        refused = list(gemini_violations(self.bodies[-1]["tools"], "tools"))
+    def answer(self, request: ReceivedRequest) -> tuple[int, Any]:
+        self.bodies.append(json.loads(request.body))
+        violations = list(gemini_violations(self.bodies[-1]["tools"], "tools"))
         if violation := protobuf_violation(self.bodies[-1]):
-            refused.append(violation)
-        if refused:
+            violations.append(violation)
+        if violations:
             status = "INVALID_ARGUMENT"
-            return 400, {"error": {"code": 400, "message": "\n".join(refused), "status": status}}
+            return 400, {"error": {"code": 400, "message": "\n".join(violations), "status": status}}
         answered = any("functionResponse" in part for part in self.parts())
         part = {"text": "Done."} if answered else {"functionCall": self.call}
         content = {"role": "model", "parts": [part]}
@@ -373,16 +373,16 @@ class PydanticAi:
         self.server = server
 
     def tools(self) -> list[Tool]:
-        offered: list[Tool] = []
+        tools: list[Tool] = []
 
         def reply(_messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-            offered.extend(
+            tools.extend(
                 Tool(tool.name, tool.parameters_json_schema) for tool in info.function_tools
             )
             return ModelResponse(parts=[TextPart("Done.")])
 
         self._run(reply)
-        return offered
+        return tools
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
         outcomes: list[Outcome] = []
@@ -401,10 +401,10 @@ class PydanticAi:
     def _run(self, reply: Any) -> None:
         toolset = MCPToolset(self.server.url, headers=self.server.headers)
         agent = Agent(FunctionModel(reply), toolsets=[toolset])
-        asyncio.run(self._within(agent))
+        asyncio.run(self._enter(agent))
 
     @staticmethod
-    async def _within(agent: Agent) -> None:
+    async def _enter(agent: Agent) -> None:
         async with agent:
             await agent.run(PROMPT)
 

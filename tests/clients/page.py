@@ -13,13 +13,13 @@ SECTION = re.compile(f"(?<={re.escape(BEGIN)}).*(?={re.escape(END)})", re.DOTALL
 def write(rows: list[tuple[str, str, str, str]]) -> None:
     """Replace the table of the page."""
     lines = [HEAD, "|---|---|---|---|"]
-    lines += [f"| `{package}` | {' | '.join(rest)} |" for package, *rest in rows]
+    lines += [f"| `{package}` | {' | '.join(columns)} |" for package, *columns in rows]
     table = "\n".join(["", *lines, "", ""])
     PAGE.write_text(SECTION.sub(lambda _: table, PAGE.read_text()))
 
 
 def versions() -> dict[str, str]:
     """Return the frameworks that the table names, with their versions."""
-    found = SECTION.search(PAGE.read_text())
-    assert found, f"{PAGE} has no table made by make test-clients"
-    return dict(re.findall(r"^\| `([\w@/-]+)` \| ([\w.]+) \|", found[0], re.MULTILINE))
+    section = SECTION.search(PAGE.read_text())
+    assert section, f"{PAGE} has no table made by make test-clients"
+    return dict(re.findall(r"^\| `([\w@/-]+)` \| ([\w.]+) \|", section[0], re.MULTILINE))

@@ -20,7 +20,7 @@ ADDED_BY_N8N = {
 
 
 @pytest.fixture(scope="session")
-def listed(server: Server) -> dict[str, dict[str, Any]]:
+def listed_tools(server: Server) -> dict[str, dict[str, Any]]:
     """The input schemas of all tools, as the server lists them."""
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     answer = httpx.post(server.url, json=message, headers=server.headers, timeout=PATIENCE)
@@ -47,20 +47,20 @@ def unique(name: str) -> str:
 
 def test_every_tool_reaches_the_model_with_all_its_arguments(
     framework: Framework,
-    listed: dict[str, dict[str, Any]],
+    listed_tools: dict[str, dict[str, Any]],
     caplog: pytest.LogCaptureFixture,
     record_offered: dict[str, str],
 ) -> None:
     caplog.set_level(logging.WARNING)
-    offered = framework.tools()
-    assert len(listed) == 77
-    assert sorted(tool.name for tool in offered) == sorted(listed)
-    for tool in offered:
+    offered_tools = framework.tools()
+    assert len(listed_tools) == 77
+    assert sorted(tool.name for tool in offered_tools) == sorted(listed_tools)
+    for tool in offered_tools:
         arguments = (tool.schema or {}).get("properties") or {}
-        assert set(arguments) == set(listed[tool.name]["properties"]), tool.name
+        assert set(arguments) == set(listed_tools[tool.name]["properties"]), tool.name
     assert [one.getMessage() for one in caplog.records if one.levelno > logging.WARNING] == []
-    strict = sum(tool.strict for tool in offered)
-    words = f"all {len(offered)}" + (f", {strict} of them strict" if strict else "")
+    strict = sum(tool.strict for tool in offered_tools)
+    words = f"all {len(offered_tools)}" + (f", {strict} of them strict" if strict else "")
     record_offered[framework.package] = words
 
 
@@ -71,8 +71,8 @@ def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(inner)
 
 
-def test_the_list_has_one_type_for_each_value(listed: dict[str, dict[str, Any]]) -> None:
-    for name, schema in listed.items():
+def test_the_list_has_one_type_for_each_value(listed_tools: dict[str, dict[str, Any]]) -> None:
+    for name, schema in listed_tools.items():
         for node in nodes(schema):
             assert isinstance(node.get("type"), str), (name, node)
             assert not {"anyOf", "oneOf", "allOf", "const"} & set(node), (name, node)
@@ -88,16 +88,16 @@ def test_a_list_is_read(succeed: Callable[..., dict[str, Any]]) -> None:
 
 def test_a_record_is_created_and_updated(succeed: Callable[..., dict[str, Any]]) -> None:
     name = unique("Булка")
-    made = succeed("svc_create_product", name=name, price=12900.0, stock=3)["product"]
-    assert (made["name"], made["price"], made["stock"]) == (name, 12900, 3)
-    changed = succeed("svc_update_product", id=made["id"], price=13900, stockDelta=-1)["product"]
-    assert (changed["price"], changed["stock"]) == (13900, 2)
-    read = succeed("svc_get_product", id=made["id"])["product"]
+    product = succeed("svc_create_product", name=name, price=12900.0, stock=3)["product"]
+    assert (product["name"], product["price"], product["stock"]) == (name, 12900, 3)
+    updated = succeed("svc_update_product", id=product["id"], price=13900, stockDelta=-1)["product"]
+    assert (updated["price"], updated["stock"]) == (13900, 2)
+    read = succeed("svc_get_product", id=product["id"])["product"]
     assert (read["name"], read["price"]) == (name, 13900)
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
+    ("tool", "arguments", "explanation"),
     [
         ("svc_get_product", {"id": "nobody"}, '"httpStatus":404'),
         ("svc_create_product", {"name": "Loaf", "price": "1 290 ₽"}, "129000"),
@@ -105,11 +105,11 @@ def test_a_record_is_created_and_updated(succeed: Callable[..., dict[str, Any]])
     ids=["not found", "not valid"],
 )
 def test_a_failed_call_is_marked_as_failed_and_explains_why(
-    framework: Framework, tool: str, arguments: dict[str, Any], said: str
+    framework: Framework, tool: str, arguments: dict[str, Any], explanation: str
 ) -> None:
     outcome = framework.call(tool, arguments)
     assert outcome.failed
-    assert said in outcome.text
+    assert explanation in outcome.text
     assert '"status":false' in outcome.text
 
 
@@ -126,38 +126,42 @@ def test_extra_arguments_from_automation_tools_are_harmless(
     succeed: Callable[..., dict[str, Any]],
 ) -> None:
     name = unique("Loaf")
-    made = succeed("svc_create_product", name=name, price=100, **ADDED_BY_N8N)
-    assert len(made["warnings"]) == len(ADDED_BY_N8N)
-    assert made["product"]["name"] == name
+    created = succeed("svc_create_product", name=name, price=100, **ADDED_BY_N8N)
+    assert len(created["warnings"]) == len(ADDED_BY_N8N)
+    assert created["product"]["name"] == name
     listing = succeed("svc_list_products", q=name, **ADDED_BY_N8N)
-    assert [product["id"] for product in listing["products"]] == [made["product"]["id"]]
+    assert [product["id"] for product in listing["products"]] == [created["product"]["id"]]
 
 
-def fill_optional(schema: dict[str, Any], **given: Any) -> dict[str, Any]:
+def fill_optional(schema: dict[str, Any], **values: Any) -> dict[str, Any]:
     """Return the arguments with an empty value, such as `''`, for each omitted optional one."""
     return {
-        name: given.get(name, "" if one["type"] == "string" and "enum" not in one else None)
+        name: values.get(name, "" if one["type"] == "string" and "enum" not in one else None)
         for name, one in schema["properties"].items()
     }
 
 
 def test_empty_optional_arguments_count_as_omitted(
-    succeed: Callable[..., dict[str, Any]], listed: dict[str, dict[str, Any]]
+    succeed: Callable[..., dict[str, Any]], listed_tools: dict[str, dict[str, Any]]
 ) -> None:
     name = unique("Loaf")
-    arguments = fill_optional(listed["svc_create_product"], name=name, price=100)
-    made = succeed("svc_create_product", **arguments)["product"]
-    assert [made["sku"], made["barcode"], made["categoryId"], made["stock"]] == [None] * 4
-    listing = succeed("svc_list_products", **fill_optional(listed["svc_list_products"], q=name))
-    assert [product["id"] for product in listing["products"]] == [made["id"]]
+    arguments = fill_optional(listed_tools["svc_create_product"], name=name, price=100)
+    created = succeed("svc_create_product", **arguments)["product"]
+    assert [created["sku"], created["barcode"], created["categoryId"], created["stock"]] == [
+        None
+    ] * 4
+    listing = succeed(
+        "svc_list_products", **fill_optional(listed_tools["svc_list_products"], q=name)
+    )
+    assert [product["id"] for product in listing["products"]] == [created["id"]]
 
 
 def test_clearing_a_field_with_an_empty_text_is_refused_with_the_right_way(
     framework: Framework, succeed: Callable[..., dict[str, Any]]
 ) -> None:
-    made = succeed("svc_create_product", name=unique("Loaf"), price=100, sku=unique("S"))
+    created = succeed("svc_create_product", name=unique("Loaf"), price=100, sku=unique("S"))
     outcome: Outcome = framework.call(
-        "svc_update_product", {"id": made["product"]["id"], "sku": ""}
+        "svc_update_product", {"id": created["product"]["id"], "sku": ""}
     )
     assert outcome.failed
     assert "null" in outcome.text

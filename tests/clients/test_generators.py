@@ -36,12 +36,12 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(*command: object, **options: Any) -> str:
     """Run a command that must succeed. Return its output."""
-    words = [str(each) for each in command]
-    done = subprocess.run(
+    words = [str(argument) for argument in command]
+    process = subprocess.run(
         words, capture_output=True, text=True, timeout=PATIENCE, check=False, **options
     )
-    assert done.returncode == 0, f"{done.stdout[-5_000:]}\n{done.stderr[-5_000:]}"
-    return done.stdout
+    assert process.returncode == 0, f"{process.stdout[-5_000:]}\n{process.stderr[-5_000:]}"
+    return process.stdout
 
 
 def generate(language: str, document: Path, output: Path, *options: str) -> Path:
@@ -78,14 +78,18 @@ class TestPython:
         self, salon: ModuleType, client: Any
     ) -> None:
         products, name = salon.ProductsApi(client), f"Булка {uuid4().hex[:12]}"
-        made = products.create_product(salon.ProductCreate(name=name, price=12900, stock=3)).data
-        assert (made.status, made.product.price, made.product.sku) == (True, 12900, None)
-        assert products.get_product(made.product.id).data.product == made.product
-        listed = products.list_products(q=name, size=5).data
-        assert (listed.status, listed.total, listed.products) == (True, 1, [made.product])
-        patch = salon.ProductPatch(id=made.product.id, price=13900, stock_delta=-1)
-        changed = products.update_product(patch).data.product
-        assert (changed.price, changed.stock) == (13900, 2)
+        created = products.create_product(salon.ProductCreate(name=name, price=12900, stock=3)).data
+        assert (created.status, created.product.price, created.product.sku) == (True, 12900, None)
+        assert products.get_product(created.product.id).data.product == created.product
+        products_page = products.list_products(q=name, size=5).data
+        assert (products_page.status, products_page.total, products_page.products) == (
+            True,
+            1,
+            [created.product],
+        )
+        patch = salon.ProductPatch(id=created.product.id, price=13900, stock_delta=-1)
+        updated = products.update_product(patch).data.product
+        assert (updated.price, updated.stock) == (13900, 2)
 
     def test_a_failure_is_an_exception_with_the_typed_envelope(
         self, salon: ModuleType, client: Any
@@ -98,8 +102,8 @@ class TestPython:
     def test_a_file_is_uploaded(self, salon: ModuleType, client: Any) -> None:
         content = base64.b64encode(b"hello").decode()
         upload = salon.FileUpload(name="menu.txt", content=content)
-        stored = salon.FilesApi(client).upload_file(upload).data.file
-        assert (stored.name, stored.size) == ("menu.txt", 5)
+        stored_file = salon.FilesApi(client).upload_file(upload).data.file
+        assert (stored_file.name, stored_file.size) == ("menu.txt", 5)
 
     def test_fields_of_several_types_and_without_a_value_are_read(
         self, salon: ModuleType, client: Any
@@ -108,26 +112,26 @@ class TestPython:
         request = salon.ProductDraftRequest(name="Loaf")
         draft = products.ai_fill_product(product_draft_request=request).data.draft
         assert draft.sku is None
-        made = products.create_product(salon.ProductCreate(name="Loaf", price=100)).data.product
+        product = products.create_product(salon.ProductCreate(name="Loaf", price=100)).data.product
         value = salon.BulkProductsValue(150)
-        change = salon.BulkProducts(ids=[made.id], action="setPrice", value=value, dry_run=True)
+        change = salon.BulkProducts(ids=[product.id], action="setPrice", value=value, dry_run=True)
         (outcome,) = products.bulk_products(change).data.results
         assert (outcome.before.actual_instance, outcome.after.actual_instance) == (100, 150)
 
     def test_every_list_of_the_demo_is_read(self, salon: ModuleType, client: Any) -> None:
         called = []
-        for group, made in inspect.getmembers(salon, inspect.isclass):
-            for name, method in inspect.getmembers(made, inspect.isfunction):
+        for group, group_class in inspect.getmembers(salon, inspect.isclass):
+            for name, method in inspect.getmembers(group_class, inspect.isfunction):
                 needed = [
-                    each
-                    for each in list(inspect.signature(method).parameters.values())[1:]
-                    if each.default is inspect.Parameter.empty
+                    parameter
+                    for parameter in list(inspect.signature(method).parameters.values())[1:]
+                    if parameter.default is inspect.Parameter.empty
                 ]
                 is_list = name.startswith(("list_", "get_", "search_"))
                 if group.endswith("Api") and is_list and not needed and "_with" not in name:
                     if "blog" in name or "post" in name:  # for ADMIN accounts, or without a key
                         continue
-                    assert getattr(made(client), name)().data.status is True, name
+                    assert getattr(group_class(client), name)().data.status is True, name
                     called.append(name)
         assert {"list_products", "list_leads", "list_bookings", "list_agents"} <= set(called)
 
@@ -148,10 +152,10 @@ class TestJava:
             "--additional-properties=openApiNullable=false",
         )
         sources = [*(folder / "src" / "main").rglob("*.java"), *(HERE / "java").glob("*.java")]
-        listed = tmp_path / "sources"
-        listed.write_text("\n".join(map(str, sources)))
+        source_list = tmp_path / "sources"
+        source_list.write_text("\n".join(map(str, sources)))
         classes = tmp_path / "classes"
-        run(compiler, "-nowarn", "-proc:none", "-d", classes, "-cp", JAR, f"@{listed}")
+        run(compiler, "-nowarn", "-proc:none", "-d", classes, "-cp", JAR, f"@{source_list}")
         name = f"Loaf {uuid4().hex[:12]}"
         java = Path(compiler).with_name("java")
         assert run(java, "-cp", f"{classes}:{JAR}", "Main", name).splitlines() == [

@@ -60,16 +60,16 @@ def test_the_examples_of_a_page_run(page: Path) -> None:
 def test_the_javascript_examples_run() -> None:
     script = "\n".join(JAVASCRIPT.findall((DOCS / "javascript.md").read_text()))
     node, _ = compute_driver_executable()  # Playwright brings Node.js, so none must be installed.
-    done = subprocess.run(
+    process = subprocess.run(
         [node, "--input-type=module", "--eval", script],
         env={**os.environ, "no_proxy": "127.0.0.1"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert "Assertion failed" not in done.stderr
-    listed, refused, *answer = done.stdout.splitlines()
-    assert listed == "Rye bread 240"
-    assert "RYE-1" in refused
+    assert process.returncode == 0, process.stderr
+    assert "Assertion failed" not in process.stderr
+    type_line, refusal, *answer = process.stdout.splitlines()
+    assert type_line == "Rye bread 240"
+    assert "RYE-1" in refusal
     assert "240" in "".join(answer)

@@ -24,8 +24,8 @@ def anchors(document: Path) -> set[str]:
     """Return the anchors that a document's headings have."""
     text = document.read_text()
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    made = {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in headings}
-    return made | set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
+    anchors = {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in headings}
+    return anchors | set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
 
 
 @sweep("document", DOCUMENTS)
@@ -54,17 +54,17 @@ def test_every_decision_record_that_is_cited_exists() -> None:
 
 def test_the_index_lists_every_decision_record() -> None:
     index = (ROOT / "docs" / "adr" / "README.md").read_text()
-    listed = {
+    listed_files = {
         int(n): name for n, name in re.findall(r"^\| (\d+) \| \[.*\]\((.*)\)", index, re.MULTILINE)
     }
-    assert listed == {number: path.name for number, path in RECORDS.items()}
+    assert listed_files == {number: path.name for number, path in RECORDS.items()}
 
 
 def test_the_index_names_the_numbers_that_no_decision_record_has() -> None:
     index = (ROOT / "docs" / "adr" / "README.md").read_text()
     (unused,) = re.findall(r"([\d, and]+) were never used", index)
-    named = {int(number) for number in re.findall(r"\d+", unused)}
-    assert named.isdisjoint(RECORDS)
+    missing_numbers = {int(number) for number in re.findall(r"\d+", unused)}
+    assert missing_numbers.isdisjoint(RECORDS)
 
 
 @sweep("document", DOCUMENTS)
@@ -73,7 +73,7 @@ def test_the_steps_of_a_list_are_numbered_in_order(document: Path) -> None:
     for line in CODE.sub("", document.read_text()).splitlines():
         step = 0 if line.startswith("#") else step
         begins = last == "" or last[0] in " -" or last[0].isdigit()
-        if begins and (found := re.match(r"(\d+)\. ", line)):
-            assert int(found[1]) in {1, step + 1}, line
-            step = int(found[1])
+        if begins and (numbered := re.match(r"(\d+)\. ", line)):
+            assert int(numbered[1]) in {1, step + 1}, line
+            step = int(numbered[1])
         last = line

@@ -18,9 +18,9 @@ BODY = b'{"type": "webhook.test", "timestamp": "2026-11-23T09:00:00.000Z", "data
 
 
 @pytest.mark.usefixtures("on_real_time")  # with which the receiver compares
-@pytest.mark.parametrize(("sent", "status"), [(BODY, 204), (BODY + b" ", 401)])
+@pytest.mark.parametrize(("body", "status"), [(BODY, 204), (BODY + b" ", 401)])
 def test_it_accepts_what_is_signed_and_nothing_else(
-    sent: bytes,
+    body: bytes,
     status: int,
     monkeypatch: pytest.MonkeyPatch,
     reload_settings: Any,
@@ -38,6 +38,6 @@ def test_it_accepts_what_is_signed_and_nothing_else(
         threading.Thread(target=server.handle_request).start()
         at = datetime.fromtimestamp(clock.now().timestamp(), UTC)
         headers = rules.signed_headers([secret], "evt_1", at, BODY)
-        reply = post.post(f"http://127.0.0.1:{server.server_port}/", sent, headers)
+        reply = post.post(f"http://127.0.0.1:{server.server_port}/", body, headers)
     assert reply.status == status
     assert ("webhook.test 1" in capsys.readouterr().out) is (status == 204)

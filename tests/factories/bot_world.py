@@ -30,8 +30,8 @@ class World:
         ]
         form = {"title": "Order", "fields": fields}
         bot = new_bot(owner, capabilities=CAPABILITIES)
-        made = api.post("/api/forms/create", form)["form"]["id"]
-        api.call("PUT", f"/api/agents/{bot.id}", {"orderFormId": made})
+        form_id = api.post("/api/forms/create", form)["form"]["id"]
+        api.call("PUT", f"/api/agents/{bot.id}", {"orderFormId": form_id})
         Salon.opened(api, [{"name": "Anna"}])
         api.post("/api/products/create", {"name": "Rye bread", "price": 12_000})
         other = new_owner(name=f"{SECRET} salon")
@@ -56,5 +56,5 @@ class World:
         leads = self.api.get("/api/forms/collection-list")["collections"]
         return [
             *self.api.get("/api/bookings/list")["bookings"],
-            *(each for each in leads if each.get("formId")),
+            *(lead for lead in leads if lead.get("formId")),
         ]

@@ -80,15 +80,15 @@ class Bot:
 def new_bot(owner: Owner, *, money: int = RICH, **attributes: Any) -> Bot:
     """Create a bot of an owner who has money."""
     values = {"name": "Baker", "system_prompt": PROMPT, "model": "demo", **attributes}
-    made: list[str] = []
+    bot_ids: list[str] = []
 
     def stage(unit: UnitOfWork) -> None:
         agent = AGENTS.new(owner.workspace.id, **values)
         unit.create(agent)
-        made[:] = [agent.id]
+        bot_ids[:] = [agent.id]
 
     run_unit(owner.workspace.id, None, stage)
-    bot = Bot(owner, made[0])
+    bot = Bot(owner, bot_ids[0])
     if money:
         top_up(bot.account_id, money)
     return bot
@@ -96,8 +96,8 @@ def new_bot(owner: Owner, *, money: int = RICH, **attributes: Any) -> Bot:
 
 def new_key(bot: Bot) -> str:
     """Create a key of a bot, and return its token."""
-    made: str = as_operator("create_bot_key", agentId=bot.id, name="test")["token"]
-    return made
+    token: str = as_operator("create_bot_key", agentId=bot.id, name="test")["token"]
+    return token
 
 
 def transcript(api: Api, bot: Bot) -> list[dict[str, Any]]:
@@ -217,7 +217,10 @@ class ScriptedModel:
     @property
     def dialogs(self) -> list[list[tuple[str, str]]]:
         """The messages of each request, with their roles, as owner and visitor wrote them."""
-        return [[(each.role, _as_written(each)) for each in messages] for messages in self.asked]
+        return [
+            [(message.role, _format_message(message)) for message in messages]
+            for messages in self.asked
+        ]
 
     def stream(
         self,
@@ -232,9 +235,9 @@ class ScriptedModel:
         self.asked.append(list(messages))
         self.granted.append(max_output_tokens)
         self.specs.append(tools)
-        self.offered.append([each.name for each in tools])
+        self.offered.append([tool.name for tool in tools])
         self.final.append(final)
-        for step in self._part(sum(each.role == "tool" for each in messages)):
+        for step in self._part(sum(message.role == "tool" for message in messages)):
             if isinstance(step, ToolCall) and final:
                 continue
             if isinstance(step, BaseException):
@@ -258,7 +261,7 @@ class ScriptedModel:
                 return
 
 
-def _as_written(message: Message) -> str:
+def _format_message(message: Message) -> str:
     """Return a message without what the service adds to it."""
     if message.role == "system":
         return message.content.partition(frame._PROMPT)[2] or message.content

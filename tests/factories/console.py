@@ -59,8 +59,8 @@ class Person:
     @property
     def headers(self) -> dict[str, str]:
         """The cookie header that a browser sends."""
-        kept = {access.COOKIE: self.token, access.DEVICE_COOKIE: self.device}
-        pairs = [f"{name}={value}" for name, value in kept.items() if value]
+        cookies = {access.COOKIE: self.token, access.DEVICE_COOKIE: self.device}
+        pairs = [f"{name}={value}" for name, value in cookies.items() if value]
         return {"Cookie": "; ".join(pairs)} if pairs else {}
 
     @property
@@ -70,8 +70,10 @@ class Person:
 
     def request(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
         """Send a request. New cookies in the answer are kept."""
-        sent = self.headers | {name.replace("_", "-"): text for name, text in headers.items()}
-        answer = Api(None).call(method, path, body or None, sent)
+        all_headers = self.headers | {
+            name.replace("_", "-"): text for name, text in headers.items()
+        }
+        answer = Api(None).call(method, path, body or None, all_headers)
         for name, value in cookies(answer).items():
             if name == access.COOKIE:
                 self.token = value
@@ -97,10 +99,10 @@ class Person:
     def marked(self, path: str, fields: Fields | None) -> list[tuple[str, str]]:
         """Return the fields as a browser sends them: with the marks of the page."""
         pairs = list(fields.items()) if isinstance(fields, dict) else list(fields or [])
-        if SEEN in dict(pairs) or not any(each.fullmatch(path) for each in _UPDATES):
+        if SEEN in dict(pairs) or not any(pattern.fullmatch(path) for pattern in _UPDATES):
             return pairs
-        found = re.search(f'name="{SEEN}" value="([^"]*)"', self.get(path).body.decode())
-        return [*pairs, (SEEN, found[1])] if found else pairs
+        seen = re.search(f'name="{SEEN}" value="([^"]*)"', self.get(path).body.decode())
+        return [*pairs, (SEEN, seen[1])] if seen else pairs
 
     def start_session(self, password: str = PASSWORD, **fields: str) -> Answer:
         """Open the page and send its form."""
@@ -116,9 +118,9 @@ def cookies(answer: Answer) -> dict[str, str]:
 
 def begun(email: str, password: str = PASSWORD, *, visitor: str = "v", browser: str = "") -> str:
     """Sign in without HTTP, and return the session's token."""
-    asked = {"email": email, "password": password, "browser": browser}
+    fields = {"email": email, "password": password, "browser": browser}
     visiting = VisitorPrincipal(visitor=visitor)
-    reply = invoke(REGISTRY["sign_in"], visiting, lambda: asked, request_id="r")
+    reply = invoke(REGISTRY["sign_in"], visiting, lambda: fields, request_id="r")
     token: str = json.loads(reply.body)["data"]["token"]
     return token
 
@@ -192,10 +194,10 @@ class Place:
 
     def values_of(self, route: str) -> dict[str, str]:
         """Return the values of the variables in a route."""
-        shown = self.bot if route.startswith(BOT) else self.key
+        api_key = self.bot if route.startswith(BOT) else self.key
         return vars(self) | {
             "workspace": self.slug,
-            "id": shown,
+            "id": api_key,
             "key": self.bot_key,
             "proof": self.proof,
         }
@@ -216,8 +218,8 @@ class Place:
     @classmethod
     def made_by(cls, email: str, name: str = HOSTILE) -> "Place":
         """Create a workspace that belongs to an account."""
-        made = as_operator("create_workspace", owner=email, name=name, timezone=ZONE)
-        home = made["workspaceId"]
+        workspace = as_operator("create_workspace", owner=email, name=name, timezone=ZONE)
+        home = workspace["workspaceId"]
         who = accounts.require_by_email(email).id
 
         def call(operation: str, /, **arguments: Any) -> Any:
@@ -258,7 +260,7 @@ class Place:
         sites = _edited_site(Owner(workspaces.get(home)).api(), name)
         return cls(
             workspace_id=home,
-            slug=made["slug"],
+            slug=workspace["slug"],
             key=key["keyId"],
             token=key["token"],
             bot=bot,
@@ -350,8 +352,8 @@ def _dialog(workspace_id: str, bot: str, name: str) -> str:
 
 def invite(workspace_id: str, email: str, role: str = "member") -> str:
     """Invite a person in the name of the owner, and return the token of the link."""
-    made = as_operator("invite_member", workspaceId=workspace_id, email=email, role=role)
-    url: str = made["url"]
+    invitation = as_operator("invite_member", workspaceId=workspace_id, email=email, role=role)
+    url: str = invitation["url"]
     return url.rpartition("/")[2]
 
 

@@ -155,16 +155,16 @@ class Things:
         return cls(**{field.name: new_id() for field in fields(cls)})
 
 
-def _of(name: str, *fields: str) -> dict[str, Any]:
+def _example_of(name: str, *fields: str) -> dict[str, Any]:
     """Return some fields of an operation's example."""
-    shown = REGISTRY[name].example
-    assert shown is not None
-    return {field: shown[field] for field in fields}
+    operation_example = REGISTRY[name].example
+    assert operation_example is not None
+    return {field: operation_example[field] for field in fields}
 
 
-HOURS = _of("set_availability", "rules")["rules"]
-AGENT = _of("create_agent", "name", "systemPrompt", "model")
-FORM = _of("create_form", "title", "fields")
+HOURS = _example_of("set_availability", "rules")["rules"]
+AGENT = _example_of("create_agent", "name", "systemPrompt", "model")
+FORM = _example_of("create_form", "title", "fields")
 
 
 def submit(

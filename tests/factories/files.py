@@ -49,9 +49,9 @@ def announce(api: Api, size: int, name: str = "big.bin", **more: Any) -> Any:
 
 
 def store() -> FolderStore:
-    made = object_store()
-    assert isinstance(made, FolderStore)
-    return made
+    store = object_store()
+    assert isinstance(store, FolderStore)
+    return store
 
 
 def put(announced: Any, body: bytes) -> bool:
@@ -65,8 +65,8 @@ def key(url: str) -> str:
 def kept() -> set[str]:
     """Return the keys of all objects in the store."""
     root = Path(settings().object_store.removeprefix("file://"))
-    found = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
-    return found - {".upload-secret", ".master-key"}
+    paths = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    return paths - {".upload-secret", ".master-key"}
 
 
 def used(owner: Owner) -> int:

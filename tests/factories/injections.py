@@ -110,7 +110,7 @@ class ObedientModel:
 def _texts(messages: Sequence[Message]) -> Iterator[str]:
     """Yield what a model reads, with JSON strings as the texts that they are."""
     for message in messages:
-        for text in (message.content, *(each.content for each in message.results)):
+        for text in (message.content, *(result.content for result in message.results)):
             yield text
             for line in text.splitlines():
                 try:
@@ -122,10 +122,10 @@ def _texts(messages: Sequence[Message]) -> Iterator[str]:
 def _values(data: Any) -> Iterator[Any]:
     match data:
         case dict():
-            for each in data.values():
-                yield from _values(each)
+            for field_value in data.values():
+                yield from _values(field_value)
         case list():
-            for each in data:
-                yield from _values(each)
+            for element in data:
+                yield from _values(element)
         case _:
             yield data

@@ -12,8 +12,8 @@ class RefusedError(Exception):
     """An error of this module."""
 
 
-def join(first: str | None, body: bytes, *rest: str | None) -> str:
-    return " ".join(map(str, (first, *rest, body.decode())))
+def join(first: str | None, body: bytes, *more: str | None) -> str:
+    return " ".join(map(str, (first, *more, body.decode())))
 
 
 def refuse(first: str, body: bytes) -> str:

@@ -29,11 +29,11 @@ def read_chunks(
     blocks: Iterable[bytes],
     tools: Sequence[ToolSpec] = (),
     *,
-    asked: Sequence[Message] = ASKED,
+    messages: Sequence[Message] = ASKED,
     final: bool = False,
 ) -> Iterator[Event]:
     """Read an answer in the format of chat completions."""
-    answer = Answer(asked, tools, final=final)
+    answer = Answer(messages, tools, final=final)
     return openai.read_stream(event_stream.read(blocks), answer)
 
 
@@ -54,14 +54,19 @@ Said = str | Event
 
 def spoken(events: Iterable[Event]) -> Iterator[Said]:
     """Yield the events, with texts for their pieces and without the stop."""
-    for each in events:
-        if not isinstance(each, Stop):
-            yield each.text if isinstance(each, TextDelta) else each
+    for event in events:
+        if not isinstance(event, Stop):
+            yield event.text if isinstance(event, TextDelta) else event
 
 
 def events(chat_model: ChatModel, seconds: float = FOR_EVER, **options: Any) -> list[Event]:
-    asked: dict[str, Any] = {"messages": ASKED, "model": "m-1", "max_output_tokens": 50, **options}
-    with closing(chat_model.stream(seconds=seconds, **asked)) as stream:
+    arguments: dict[str, Any] = {
+        "messages": ASKED,
+        "model": "m-1",
+        "max_output_tokens": 50,
+        **options,
+    }
+    with closing(chat_model.stream(seconds=seconds, **arguments)) as stream:
         return list(stream)
 
 
@@ -73,11 +78,11 @@ def fail(
     chat_model: ChatModel, seconds: float = FOR_EVER, **options: Any
 ) -> tuple[list[Said], ModelError]:
     """Return the text received before the failure, and the failure."""
-    said: list[Said] = []
+    calls: list[Said] = []
     stream = chat_model.stream(ASKED, model="m-1", max_output_tokens=50, seconds=seconds, **options)
     received = spoken(stream)
     try:
         while True:
-            said.append(next(received))
+            calls.append(next(received))
     except ModelError as error:
-        return said, error
+        return calls, error

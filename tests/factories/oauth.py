@@ -90,8 +90,8 @@ class ConnectedApp:
     def refreshed(self, **changes: Any) -> "ConnectedApp":
         """Return the connection with the tokens of a refresh."""
         arguments = {"refreshToken": self.refresh, "clientId": CLIENT_ID, **changes}
-        made = call("refresh_tokens", **arguments)
-        return ConnectedApp(self.id, self.code, made["accessToken"], made["refreshToken"])
+        tokens = call("refresh_tokens", **arguments)
+        return ConnectedApp(self.id, self.code, tokens["accessToken"], tokens["refreshToken"])
 
     def refresh_refusal(self, **changes: Any) -> str:
         """Refresh the tokens, which must fail. Return the code of the error."""
@@ -101,10 +101,13 @@ class ConnectedApp:
 
 def connect(workspace: WorkspaceRow, account_id: str = "", **changes: Any) -> ConnectedApp:
     """Connect an app to a workspace: consent, then the exchange of the code."""
-    granted = grant(workspace, account_id, **changes)
-    made = exchange(granted["code"])
+    grant_result = grant(workspace, account_id, **changes)
+    tokens = exchange(grant_result["code"])
     return ConnectedApp(
-        granted["connectionId"], granted["code"], made["accessToken"], made["refreshToken"]
+        grant_result["connectionId"],
+        grant_result["code"],
+        tokens["accessToken"],
+        tokens["refreshToken"],
     )
 
 

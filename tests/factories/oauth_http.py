@@ -37,7 +37,7 @@ def path(**changes: str | None) -> str:
 def allow(person: Person, at: str, slug: str, *scopes: str, **headers: str) -> Answer:
     """Send the form of the page for consent."""
     ticked = scopes or tuple(REQUEST["scope"].split())
-    fields = [("workspace", slug), ("decision", "allow"), *(("scopes", each) for each in ticked)]
+    fields = [("workspace", slug), ("decision", "allow"), *(("scopes", scope) for scope in ticked)]
     return person.post(at, fields, **headers)
 
 
@@ -45,9 +45,9 @@ def returned(answer: Answer) -> dict[str, str]:
     """Return the parameters that the client receives by a redirect."""
     assert answer.status == 303, answer.body
     target = urlsplit(answer.headers["Location"])
-    found = parse_qs(target.query, strict_parsing=True)
-    assert all(len(values) == 1 for values in found.values())
-    return {name: value for name, (value,) in found.items()}
+    query = parse_qs(target.query, strict_parsing=True)
+    assert all(len(values) == 1 for values in query.values())
+    return {name: value for name, (value,) in query.items()}
 
 
 def send_form(endpoint: str, **fields: str) -> Answer:
@@ -70,15 +70,15 @@ def exchange_form(code: str, /, **changes: str) -> dict[str, str]:
 
 def content(answer: Answer) -> dict[str, Any]:
     """Return the JSON object of an answer."""
-    found: dict[str, Any] = json.loads(answer.body)
-    return found
+    content: dict[str, Any] = json.loads(answer.body)
+    return content
 
 
 def error_of(answer: Answer) -> str:
     """Return the code of a failure, whose form is that of RFC 6749, 5.2."""
     assert answer.headers["Content-Type"] == "application/json"
     assert answer.headers["Cache-Control"] == "no-store"
-    found = content(answer)
-    assert set(found) == {"error", "error_description"}
-    assert re.fullmatch(r"[ !#-\[\]-~]+", found["error_description"])
-    return str(found["error"])
+    error = content(answer)
+    assert set(error) == {"error", "error_description"}
+    assert re.fullmatch(r"[ !#-\[\]-~]+", error["error_description"])
+    return str(error["error"])

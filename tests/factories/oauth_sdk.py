@@ -73,9 +73,9 @@ class SdkApp:
 
         async def wait_for_redirect() -> AuthorizationCodeResult:
             target = await asyncio.to_thread(closed.get, timeout=PATIENCE)
-            found = {name: value for name, (value,) in parse_qs(urlsplit(target).query).items()}
+            query = {name: value for name, (value,) in parse_qs(urlsplit(target).query).items()}
             return AuthorizationCodeResult(
-                code=found["code"], state=found.get("state"), iss=found.get("iss")
+                code=query["code"], state=query.get("state"), iss=query.get("iss")
             )
 
         async def session() -> Any:

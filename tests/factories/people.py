@@ -24,8 +24,10 @@ class Account:
     def made(cls, name: str) -> "Account":
         """Create an account with a name and an address at example.com."""
         email = f"{name}@example.com"
-        made = as_operator("create_account", email=email, password=PASSWORD, name=name.title())
-        return cls(made["accountId"], email)
+        account_id = as_operator(
+            "create_account", email=email, password=PASSWORD, name=name.title()
+        )
+        return cls(account_id["accountId"], email)
 
     def joins(self, workspace_id: str, role: str) -> None:
         """Become a member with a role, or change the role."""
@@ -63,8 +65,8 @@ def request_reset(email: str) -> Any:
 
 def invite(account: Account, workspace_id: str, email: str, role: str = "member") -> str:
     """Invite a person, and return the token of the link."""
-    made = account.call(workspace_id, "invite_member", email=email, role=role)
-    url: str = made["url"]
+    invitation = account.call(workspace_id, "invite_member", email=email, role=role)
+    url: str = invitation["url"]
     return url.rpartition("/")[2]
 
 

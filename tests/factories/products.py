@@ -42,8 +42,8 @@ def read(api: Api, product: Any) -> Any:
 
 
 def list_products(api: Api, **query: Any) -> list[Any]:
-    found: list[Any] = api.get(f"{LIST}?{urlencode({'size': 100, **query})}")["products"]
-    return found
+    products: list[Any] = api.get(f"{LIST}?{urlencode({'size': 100, **query})}")["products"]
+    return products
 
 
 def names(api: Api, **query: Any) -> str:
@@ -51,8 +51,10 @@ def names(api: Api, **query: Any) -> str:
 
 
 def create_category(api: Api, name: str = "Bread", **fields: Any) -> str:
-    made: str = api.post("/api/categories/create", {"name": name, **fields})["category"]["id"]
-    return made
+    category_id: str = api.post("/api/categories/create", {"name": name, **fields})["category"][
+        "id"
+    ]
+    return category_id
 
 
 def refused_field(api: Api, path: str, body: Any) -> Any:
@@ -72,8 +74,8 @@ def image_files(api: Api) -> list[Any]:
     folders = {f["name"]: f["id"] for f in api.get("/api/file-folders")["folders"]}
     if "products" not in folders:
         return []
-    found: list[Any] = api.get(f"/api/files/list?size=100&folderId={folders['products']}")["files"]
-    return found
+    files: list[Any] = api.get(f"/api/files/list?size=100&folderId={folders['products']}")["files"]
+    return files
 
 
 def create_many(owner: Owner, count: int, **fields: Any) -> list[str]:
@@ -86,8 +88,8 @@ def create_many(owner: Owner, count: int, **fields: Any) -> list[str]:
         unit = UnitOfWork(owner.workspace.id, "test")
         for number in range(start, min(start + 20, count)):
             values = {"name": f"{number}", "price": 100, "status": "active", "sort_order": number}
-            own = {k: v(number) if callable(v) else v for k, v in fields.items()}
-            product = PRODUCTS.new(owner.workspace.id, **values | own)
+            own_fields = {k: v(number) if callable(v) else v for k, v in fields.items()}
+            product = PRODUCTS.new(owner.workspace.id, **values | own_fields)
             unit.create(product)
             ids.append(product.id)
         unit.commit()

@@ -30,13 +30,13 @@ ADA = {"name": "Ada Lovelace", "phone": "84951234567"}
 
 def proposed(script: Script, bot: Bot, *calls: ToolCall, asked: str = ASKED) -> ChatReply:
     """Have a model call tools, and return the reply with the last card."""
-    script(*[step for each in calls for step in (each, END)], "Please confirm.", END)
+    script(*[step for call in calls for step in (call, END)], "Please confirm.", END)
     return ask(bot, asked, features=FEATURES)
 
 
 def card(reply: ChatReply) -> dict[str, Any]:
-    (found,) = [event for event in reply.events if event["type"] == "action"]
-    return found
+    (event,) = [event for event in reply.events if event["type"] == "action"]
+    return event
 
 
 def decide(api: Api, reply: ChatReply, decision: str = "confirm", **more: Any) -> Any:
@@ -54,10 +54,10 @@ def path(reply: ChatReply) -> str:
 
 def actions(api: Api, bot: Bot) -> list[dict[str, Any]]:
     (dialog, *_) = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"]
-    found: list[dict[str, Any]] = api.get(f"/api/agents/dialog?id={dialog['id']}")["actions"]
-    return found
+    actions: list[dict[str, Any]] = api.get(f"/api/agents/dialog?id={dialog['id']}")["actions"]
+    return actions
 
 
 def bookings(api: Api) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = api.get("/api/bookings/list")["bookings"]
-    return found
+    bookings: list[dict[str, Any]] = api.get("/api/bookings/list")["bookings"]
+    return bookings

@@ -37,13 +37,13 @@ class Salon:
     ) -> "Salon":
         """Open a salon. The service takes an hour and costs 1,500 rubles by default."""
         ids = []
-        for number, given in enumerate(resources):
-            body = {"name": f"Stylist {number}", **given}
+        for number, fields in enumerate(resources):
+            body = {"name": f"Stylist {number}", **fields}
             ids.append(api.post("/api/resources/create", body)["resource"]["id"])
             cls.set_hours(api, ids[-1], rules)
         body = {"name": "Haircut", "durationMin": 60, "price": 150_000, "resourceIds": ids}
-        made = api.post("/api/services/create", body | service)["service"]
-        return cls(api, made["id"], ids)
+        created = api.post("/api/services/create", body | service)["service"]
+        return cls(api, created["id"], ids)
 
     @staticmethod
     def set_hours(api: Api, resource: str, rules: Any) -> None:
@@ -95,21 +95,25 @@ def check_calendars(workspace_id: str, resources: Sequence[str], capacity: int =
     rows = bookings_of(workspace_id)
     now = epoch_ms(clock.now())
     for resource in resources:
-        own = [row for row in rows if row.resource_id == resource and row.blocks]
+        resource_rows = [row for row in rows if row.resource_id == resource and row.blocks]
         implied: dict[str, list[Any]] = {}
-        for row in own:
+        for row in resource_rows:
             for day in calendar_days.days_of(row.busy.buffered):
                 implied.setdefault(day, []).append(row.busy)
-        held = calendar_days.read_all(workspace_id, resource)
-        assert {day: sorted(busy) for day, busy in held.items() if busy} == {
+        stored_days = calendar_days.read_all(workspace_id, resource)
+        assert {day: sorted(busy) for day, busy in stored_days.items() if busy} == {
             day: sorted(busy) for day, busy in implied.items()
         }
-        live = [row.busy.buffered for row in own if not (row.busy.until and row.busy.until <= now)]
+        live = [
+            row.busy.buffered
+            for row in resource_rows
+            if not (row.busy.until and row.busy.until <= now)
+        ]
         edges = sorted([(s.start, 1) for s in live] + [(s.end, -1) for s in live])
-        taken = 0
+        capacity_used = 0
         for _, change in sorted(edges, key=lambda edge: (edge[0], edge[1])):
-            taken += change
-            assert taken <= capacity
+            capacity_used += change
+            assert capacity_used <= capacity
 
 
 def iso(moment: datetime) -> str:

@@ -100,8 +100,8 @@ class WorkspaceIds:
     @property
     def ids(self) -> list[str]:
         """All ids that people of other workspaces must not see."""
-        own = [text for text in vars(self).values() if isinstance(text, str)]
-        return [*own, *vars(self.things).values()]
+        own_ids = [text for text in vars(self).values() if isinstance(text, str)]
+        return [*own_ids, *vars(self.things).values()]
 
 
 SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
@@ -172,16 +172,16 @@ ADMITTED_BY_TOKEN = {"accept_invitation", "get_invitation"}
 """Operations that a secret of the input admits, whatever the workspace of the session."""
 
 
-def caller_of(operation: Operation, held: WorkspaceIds) -> str:
+def caller_of(operation: Operation, ids: WorkspaceIds) -> str:
     """Return the account that calls an operation: the owner, unless the owner cannot."""
-    return held.member_id if operation.name == "leave_workspace" else held.account_id
+    return ids.member_id if operation.name == "leave_workspace" else ids.account_id
 
 
-def session_example(operation: Operation, held: WorkspaceIds) -> dict[str, Any]:
+def session_example(operation: Operation, ids: WorkspaceIds) -> dict[str, Any]:
     """Return the arguments of a valid call."""
     if operation.example is not None:
-        return example(operation, held.things)
-    return SESSION_EXAMPLES[operation.name](held)
+        return example(operation, ids.things)
+    return SESSION_EXAMPLES[operation.name](ids)
 
 
 def uses_workspace_ids(operation: Operation) -> bool:
@@ -192,11 +192,11 @@ def uses_workspace_ids(operation: Operation) -> bool:
 
 def session_operations(*, with_ids: bool | None = None) -> list[Operation]:
     """Return the operations for the console, either those that use ids or those that do not."""
-    found = REGISTRY.select(Audience.SESSION)
+    operations = REGISTRY.select(Audience.SESSION)
     if with_ids is None:
-        return found
+        return operations
     return [
-        each
-        for each in found
-        if each.name not in ADMITTED_BY_TOKEN and uses_workspace_ids(each) is with_ids
+        operation
+        for operation in operations
+        if operation.name not in ADMITTED_BY_TOKEN and uses_workspace_ids(operation) is with_ids
     ]

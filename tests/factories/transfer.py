@@ -19,11 +19,11 @@ from tests.factories.salon import Salon
 
 OUTSIDE = {"lookup_barcode", "search_card_images", "ai_fill_product", "ai_fill_service"}
 READS = [
-    each
-    for each in REGISTRY.select(Audience.KEY)
-    if each.read_only
-    and not each.platform
-    and each.name not in {*OUTSIDE, "list_workspaces", "get_available_slots"}
+    operation
+    for operation in REGISTRY.select(Audience.KEY)
+    if operation.read_only
+    and not operation.platform
+    and operation.name not in {*OUTSIDE, "list_workspaces", "get_available_slots"}
 ]
 """Read operations that show a key data of its own workspace."""
 PHOTO = (
@@ -74,16 +74,19 @@ def as_key(workspace: str, operation: str, /, **arguments: Any) -> Any:
 
 def reads(workspace: str, things: Things, service: str) -> dict[str, Any]:
     """Return the answers of all read operations about a workspace's records."""
-    found = {each.name: as_key(workspace, each.name, **example(each, things)) for each in READS}
+    reads = {
+        operation.name: as_key(workspace, operation.name, **example(operation, things))
+        for operation in READS
+    }
     for noun in ("products", "leads", "clients", "bookings", "sites", "files", "services"):
-        found[f"all {noun}"] = as_key(workspace, f"list_{noun}")
-    del found["get_agent"]["keys"]  # These are not exported.
-    found["list_page_versions"]["versions"].clear()  # as above
+        reads[f"all {noun}"] = as_key(workspace, f"list_{noun}")
+    del reads["get_agent"]["keys"]  # These are not exported.
+    reads["list_page_versions"]["versions"].clear()  # as above
     slots = {"serviceId": service, "from": "2027-02-01", "to": "2027-02-03"}
-    found["slots"] = as_key(workspace, "get_available_slots", **slots)
+    reads["slots"] = as_key(workspace, "get_available_slots", **slots)
     days = {"from": "2027-01-01", "to": "2027-01-31"}
-    found["stats"] = as_key(workspace, "crm_stats", **days)
-    return found
+    reads["stats"] = as_key(workspace, "crm_stats", **days)
+    return reads
 
 
 def public(path: str, body: Any) -> Answer:
@@ -120,8 +123,8 @@ def furnish(api: Api, owner: Owner, things: Things, txt_records: dict[str, Any])
         txt_records[record["host"]] = {record["value"]}
     later = clock.now() + timedelta(minutes=6)
     with clock.using(lambda: later):
-        again = api.post("/api/projects/set-domain", {"id": t.site, "domain": "www.example.com"})
-    assert again["domain"]["status"] == "verified"
+        response = api.post("/api/projects/set-domain", {"id": t.site, "domain": "www.example.com"})
+    assert response["domain"]["status"] == "verified"
     body = {"startAt": "2027-05-01T10:00:00Z", "endAt": "2027-05-01T12:00:00Z", "reason": "Все"}
     api.post("/api/resources/create-time-off", body)
     salon = Salon.opened(api, [{}, {}])
@@ -130,7 +133,7 @@ def furnish(api: Api, owner: Owner, things: Things, txt_records: dict[str, Any])
     salon.set_status(cancelled["id"], "cancelled", reason="Ill")
     with_bot = {"id": salon.service, "requirePayment": True, "agentId": t.agent}
     api.post("/api/services/update", with_bot)
-    held = salon.book("2027-02-03T12:00", "Kim", ignoreSchedule=True)
+    booking = salon.book("2027-02-03T12:00", "Kim", ignoreSchedule=True)
     as_operator("create_account", email="mate@example.com", password="long enough")
     as_operator("add_member", workspaceId=workspace, email="mate@example.com", role="manager")
     as_operator("set_bot_limits", agentId=t.agent, daily=5000)
@@ -140,7 +143,7 @@ def furnish(api: Api, owner: Owner, things: Things, txt_records: dict[str, Any])
     public("/api/public/widget-event", event | {"pageUrl": "https://a.example/x"})
     public("/api/public/hit", {"projectId": t.site, "pageId": t.page})
     email = accounts.get(owner.workspace.owner_id).email
-    return Furnished(workspace, email, t, salon.service, held["id"], {})
+    return Furnished(workspace, email, t, salon.service, booking["id"], {})
 
 
 def rows_of(workspace: str) -> dict[str, Item]:
@@ -157,16 +160,16 @@ def is_behind(key: str, workspace: str) -> bool:
 
 def comparable(rows: dict[str, Any], workspace: str) -> dict[str, Any]:
     """Return rows without the values that an import changes although their meaning is the same."""
-    found = {}
+    comparable_rows = {}
     for key, item in rows.items():
-        left = ("#COUNT#", "/files", "#PAGE#VERSION/")
-        if is_behind(key, workspace) or any(part in key for part in left):
+        skipped = ("#COUNT#", "/files", "#PAGE#VERSION/")
+        if is_behind(key, workspace) or any(part in key for part in skipped):
             continue
         if "#CALENDAR#" in key:
             lines = item.get("entries", {"S": ""})["S"].splitlines()
             if lines:
-                found[key] = sorted(lines)
+                comparable_rows[key] = sorted(lines)
             continue
         callers = ("saved_by", "kept_for", "token_secret")  # These are not exported.
-        found[key] = {name: value for name, value in item.items() if name not in callers}
-    return found
+        comparable_rows[key] = {name: value for name, value in item.items() if name not in callers}
+    return comparable_rows

@@ -95,13 +95,13 @@ CONTRASTS = """() => {
 
 def accessibility_errors(page: Page) -> list[str]:
     """Return the findings of axe, and texts with too little contrast."""
-    found = Axe().run(page, context="chat-widget").response
+    violations = Axe().run(page, context="chat-widget").response
     contrasts = page.evaluate(CONTRASTS)
     assert contrasts or panel(page).is_hidden()
     return [
         *(
             f"{rule['id']}: {at['html'][:99]}"
-            for rule in found["violations"]
+            for rule in violations["violations"]
             for at in rule["nodes"]
         ),
         *(f"{ratio:.2f}: {html}" for ratio, html in contrasts if ratio < 4.5),

@@ -50,7 +50,7 @@ class JsonServer:
         self._http = _Server(("127.0.0.1", 0), _Handler)
         self._http.owner = self
 
-    def answer(self, asked: ReceivedRequest) -> tuple[int, Any]:
+    def answer(self, request: ReceivedRequest) -> tuple[int, Any]:
         """Return the status and the JSON for a request."""
         raise NotImplementedError
 
@@ -88,19 +88,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         owner, parts = self.server.owner, urlsplit(self.path)
-        asked = ReceivedRequest(
+        request = ReceivedRequest(
             self.command,
             parts.path,
             {name: values[-1] for name, values in parse_qs(parts.query).items()},
             {name.lower(): value for name, value in self.headers.items()},
             self.rfile.read(int(self.headers.get("Content-Length") or 0)),
         )
-        owner.requests.append(asked)
+        owner.requests.append(request)
         if owner.breaks:
             with suppress(OSError):
                 owner.breaks(self)
             return
-        status, body = owner.answer(asked)
+        status, body = owner.answer(request)
         self.reply(status, json.dumps(body).encode())
 
     do_POST = do_GET  # noqa: N815  as http.server calls it

@@ -23,14 +23,14 @@ STREAM_TYPE = "application/vnd.amazon.eventstream"
 def frame(kind: str, payload: dict[str, Any], message_type: str = "event") -> bytes:
     """One message of the stream: ``messageStart`` and the like, or an exception."""
     body = json.dumps(payload, ensure_ascii=False).encode()
-    named = {
+    frame_headers = {
         f":{message_type}-type": kind,
         ":content-type": "application/json",
         ":message-type": message_type,
     }
     headers = b"".join(
         struct.pack("!B", len(name)) + name.encode() + struct.pack("!BH", 7, len(value)) + value
-        for name, value in ((name, text.encode()) for name, text in named.items())
+        for name, value in ((name, text.encode()) for name, text in frame_headers.items())
     )
     prelude = struct.pack("!II", 16 + len(headers) + len(body), len(headers))
     message = prelude + struct.pack("!I", crc32(prelude)) + headers + body
@@ -45,8 +45,8 @@ def failing(kind: str, message: str) -> bytes:
 START = frame("messageStart", {"p": "abcdefgh", "role": "assistant"})
 
 
-def text(said: str, index: int = 0, **beside: Any) -> bytes:
-    delta = {"text": said}
+def text(content: str, index: int = 0, **beside: Any) -> bytes:
+    delta = {"text": content}
     return frame(
         "contentBlockDelta", {"contentBlockIndex": index, "delta": delta, "p": "ab", **beside}
     )
@@ -87,15 +87,19 @@ BLOCK_STOP = block_stop(0)
 STOP = stop("end_turn")
 
 
-def metadata(asked: int, said: int) -> bytes:
-    usage = {"inputTokens": asked, "outputTokens": said, "totalTokens": asked + said}
+def metadata(input_tokens: int, output_tokens: int) -> bytes:
+    usage = {
+        "inputTokens": input_tokens,
+        "outputTokens": output_tokens,
+        "totalTokens": input_tokens + output_tokens,
+    }
     return frame("metadata", {"metrics": {"latencyMs": 551}, "p": "abcd", "usage": usage})
 
 
 def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n", keep: bool = False) -> Answering:
     """Answer 200 with these bytes, each part in its own chunk."""
 
-    def answer(wire: Wire, asked: ReceivedRequest) -> None:
+    def answer(wire: Wire, request: ReceivedRequest) -> None:
         chunks = "Transfer-Encoding: chunked"
         wire.head(200, STREAM_TYPE, chunks, "x-amzn-RequestId: r-1", keep=keep)
         for part in parts:
@@ -113,8 +117,8 @@ def saying(*texts: str, tokens: tuple[int, int] = (11, 7)) -> Answering:
 def silent_after(*parts: bytes) -> Answering:
     """Send these parts, then nothing."""
 
-    def answer(wire: Wire, asked: ReceivedRequest) -> None:
-        chunked(*parts, end=b"")(wire, asked)
+    def answer(wire: Wire, request: ReceivedRequest) -> None:
+        chunked(*parts, end=b"")(wire, request)
         if wire.wait_for_hang_up():
             raise BrokenPipeError
 

@@ -109,7 +109,7 @@ class FakeChat:
 
     @property
     def stages(self) -> list[str]:
-        return [each["stage"] for each in self.events]
+        return [event["stage"] for event in self.events]
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -49,7 +49,7 @@ def faulty(api_call: str, fault: Fault, when: str, times: int = ALWAYS) -> Itera
     """
     seen: list[str] = []
 
-    def before(**_: Any) -> Any:
+    def fail_before(**_: Any) -> Any:
         seen.append(api_call)
         if when == "before" and len(seen) <= times:
             http, parsed = SimpleNamespace(status_code=200), dict[str, Any]()
@@ -57,18 +57,18 @@ def faulty(api_call: str, fault: Fault, when: str, times: int = ALWAYS) -> Itera
             return http, parsed
         return None
 
-    def after(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
+    def fail_after(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
         if when == "after" and len(seen) <= times:
             fault(http_response, parsed)
 
     events = connection().client.meta.events
-    events.register_first(f"before-call.dynamodb.{api_call}", before)
-    events.register_first(f"after-call.dynamodb.{api_call}", after)
+    events.register_first(f"before-call.dynamodb.{api_call}", fail_before)
+    events.register_first(f"after-call.dynamodb.{api_call}", fail_after)
     try:
         yield seen
     finally:
-        events.unregister(f"before-call.dynamodb.{api_call}", before)
-        events.unregister(f"after-call.dynamodb.{api_call}", after)
+        events.unregister(f"before-call.dynamodb.{api_call}", fail_before)
+        events.unregister(f"after-call.dynamodb.{api_call}", fail_after)
 
 
 FAULTS = [closed, crashed, in_progress]

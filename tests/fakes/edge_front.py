@@ -46,8 +46,10 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         path, _, query = self.path.partition("?")
         body = self.rfile.read(int(headers.get("content-length", 0))).decode()
-        added = {"x-origin-secret": secret, "x-viewer-address": "192.0.2.1"}
-        invocation = function.invoke(event(body, self.command, path, {**headers, **added}, query))
+        added_headers = {"x-origin-secret": secret, "x-viewer-address": "192.0.2.1"}
+        invocation = function.invoke(
+            event(body, self.command, path, {**headers, **added_headers}, query)
+        )
         pieces = invocation.pieces()
         first = [next(pieces, b"")]  # The prelude is known once the body begins.
         if buffers:

@@ -52,18 +52,18 @@ class Server:
     def _talk(self, client: socket.socket, answer: Answer) -> None:
         try:
             with client, self._tls.wrap_socket(client, True) if self._tls else client as sock:  # noqa: FBT003
-                asked = b""
-                while b"\r\n\r\n" not in asked:
+                received = b""
+                while b"\r\n\r\n" not in received:
                     piece = sock.recv(65536)
                     if not piece:
                         return
-                    asked += piece
-                if length := re.search(rb"\r\nContent-Length: (\d+)\r\n", asked):
-                    end = asked.index(b"\r\n\r\n") + 4 + int(length[1])
-                    while len(asked) < end:
-                        asked += sock.recv(65536)
-                self.requests.append(asked.decode())
-                self.pages.get(asked.decode().split(" ")[1], answer)(sock)
+                    received += piece
+                if length := re.search(rb"\r\nContent-Length: (\d+)\r\n", received):
+                    end = received.index(b"\r\n\r\n") + 4 + int(length[1])
+                    while len(received) < end:
+                        received += sock.recv(65536)
+                self.requests.append(received.decode())
+                self.pages.get(received.decode().split(" ")[1], answer)(sock)
         except OSError:
             pass  # the client has disconnected
 
@@ -96,7 +96,7 @@ class Internet:
         self._servers[address, parts.port or (443 if tls else 80)] = server
         return server
 
-    def lookup(self, host: str, within: float) -> list[str]:
+    def lookup(self, host: str, seconds: float) -> list[str]:
         self.lookups.append(host)
         return self.names.get(host, [])
 
@@ -110,8 +110,8 @@ class Internet:
     def forget(self) -> None:
         """Make the internet empty again, for the next case of a sweep."""
         self.close()
-        for kept in (self.names, self.lookups, self.connections, self._servers):
-            kept.clear()
+        for collection in (self.names, self.lookups, self.connections, self._servers):
+            collection.clear()
 
     def close(self) -> None:
         for server in self._servers.values():
@@ -135,12 +135,12 @@ def net(
     authority: trustme.CA, trusting: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Internet]:
     """An empty internet with a trusted certificate authority."""
-    made = Internet(authority)
+    internet = Internet(authority)
     monkeypatch.setattr(public_http, "_tls", lambda: trusting)
-    monkeypatch.setattr(public_http, "connect", made.connect)
-    monkeypatch.setattr(dns, "lookup_addresses", made.lookup)
-    yield made
-    made.close()
+    monkeypatch.setattr(public_http, "connect", internet.connect)
+    monkeypatch.setattr(dns, "lookup_addresses", internet.lookup)
+    yield internet
+    internet.close()
 
 
 def http_response(body: bytes = b"hello", status: str = "200 OK", **headers: str) -> Answer:

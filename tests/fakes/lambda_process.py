@@ -118,5 +118,5 @@ class Lambda:
             "isBase64Encoded": False,
         }
         answer = self.run("app", event)
-        told = json.loads(answer["body"])
-        return answer["statusCode"], told.get("data", told)
+        envelope = json.loads(answer["body"])
+        return answer["statusCode"], envelope.get("data", envelope)

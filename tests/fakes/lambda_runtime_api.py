@@ -49,17 +49,17 @@ class Invocation:
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the body as it arrives, after the prelude."""
-        while (each := self.chunks.get(timeout=PATIENCE)) is not None:
-            self.arrived.append(each)
+        while (chunk := self.chunks.get(timeout=PATIENCE)) is not None:
+            self.arrived.append(chunk)
             if self.prelude:
-                yield each[1]
+                yield chunk[1]
                 continue
-            self._pending += each[1]
-            head, mark, rest = self._pending.partition(bytes(8))
+            self._pending += chunk[1]
+            head, mark, remainder = self._pending.partition(bytes(8))
             if mark:
                 self.prelude = json.loads(head)
-                if rest:
-                    yield rest
+                if remainder:
+                    yield remainder
 
     def body(self) -> bytes:
         """Wait for the whole body."""
@@ -68,8 +68,8 @@ class Invocation:
     @property
     def broken_off(self) -> dict[str, Any] | None:
         """The error in the trailers, if there is one."""
-        told = self.trailers.get("lambda-runtime-function-error-body")
-        return json.loads(base64.b64decode(told, validate=True)) if told else None
+        error_body = self.trailers.get("lambda-runtime-function-error-body")
+        return json.loads(base64.b64decode(error_body, validate=True)) if error_body else None
 
 
 class LambdaRuntimeApi(ThreadingHTTPServer):
@@ -133,14 +133,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         *_, subject, kind = self.path.removeprefix(BASE).split("/")
         if kind == "error":
-            told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            assert told["errorType"] == self.headers["Lambda-Runtime-Function-Error-Type"]
+            error_fields = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            assert error_fields["errorType"] == self.headers["Lambda-Runtime-Function-Error-Type"]
             if subject == "init":
-                self.server.init_error = told
+                self.server.init_error = error_fields
                 self.server.ready.set()
             else:
                 invocation = self.server.running.pop(subject)
-                invocation.error = told
+                invocation.error = error_fields
                 invocation.chunks.put(None)
         else:
             self._take(self.server.running.pop(subject))
@@ -158,7 +158,9 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in expected.items():
             if self.headers.get(name) != value:
                 self.server.faults.append(f"{name} is {self.headers.get(name)}")
-        announced = {each.strip().lower() for each in self.headers.get("trailer", "").split(",")}
+        announced = {
+            trailer.strip().lower() for trailer in self.headers.get("trailer", "").split(",")
+        }
         if announced != TRAILERS:
             self.server.faults.append(f"the trailers announced are {announced}")
         number = 0
@@ -213,7 +215,7 @@ def function(
     api = LambdaRuntimeApi()
     serving = threading.Thread(target=api.serve_forever, kwargs={"poll_interval": 0.02})
     serving.start()
-    written = tempfile.TemporaryFile()  # noqa: SIM115  closed below
+    log_file = tempfile.TemporaryFile()  # noqa: SIM115  closed below
     process = subprocess.Popen(
         [str(bootstrap), python, "/var/runtime/bootstrap.py"],
         cwd="/",
@@ -226,14 +228,14 @@ def function(
             "PYTHONDONTWRITEBYTECODE": "1",
             **environment,
         },
-        stderr=written,
+        stderr=log_file,
     )
     try:
-        yield Function(api, process, written)
+        yield Function(api, process, log_file)
     finally:
         process.kill()
         process.wait()
-        written.close()
+        log_file.close()
         api.waiting.put(None)
         api.shutdown()
         api.server_close()

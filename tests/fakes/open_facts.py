@@ -26,18 +26,18 @@ class OpenFacts(JsonServer):
     def codes(self) -> list[str]:
         """The codes in the received requests."""
         prefix, suffix = "/api/v2/product/", ".json"
-        return [asked.path.removeprefix(prefix).removesuffix(suffix) for asked in self.requests]
+        return [request.path.removeprefix(prefix).removesuffix(suffix) for request in self.requests]
 
-    def answer(self, asked: ReceivedRequest) -> tuple[int, Any]:
+    def answer(self, request: ReceivedRequest) -> tuple[int, Any]:
         code = self.codes[-1]
         product = self.products.get(code)
         if product is None:
             return 404, {"code": code, "status": 0, "status_verbose": "product not found"}
-        fields = asked.query["fields"].split(",")
-        shown = {name: product[name] for name in fields if name in product}
+        fields = request.query["fields"].split(",")
+        shown_fields = {name: product[name] for name in fields if name in product}
         return 200, {
             "code": code,
-            "product": shown,
+            "product": shown_fields,
             "status": 1,
             "status_verbose": "product found",
         }
@@ -71,10 +71,10 @@ def open_facts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[OpenFacts]]:
     with OpenFacts() as food, OpenFacts() as beauty, OpenFacts() as products:
         servers = [food, beauty, products]
         places = zip(names, servers, strict=True)
-        chosen = replace(
+        configured = replace(
             barcodes.settings(),
             barcode_sources=" ".join(f"{name}={server.url}" for name, server in places),
         )
-        monkeypatch.setattr(barcodes, "settings", lambda: chosen)
+        monkeypatch.setattr(barcodes, "settings", lambda: configured)
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         yield servers

@@ -116,14 +116,14 @@ class OpenAiApi:
 
     def _answer(self, connection: socket.socket) -> bool:
         """Answer one request. Return whether another may follow."""
-        asked = _request(connection)
+        request = _request(connection)
         number = len(self.asked)
-        self.asked.append(asked)
+        self.asked.append(request)
         answers = chain(self.answers, repeat(self.answers[-1]))
-        answer = next(each for at, each in enumerate(answers) if at == number)
+        answer = next(scripted_answer for at, scripted_answer in enumerate(answers) if at == number)
         wire = Wire(connection, self.over)
         try:
-            answer(wire, asked)
+            answer(wire, request)
         except (BrokenPipeError, ConnectionResetError):
             self.hung_up.set()
             return False
@@ -185,13 +185,13 @@ def piece(text: str | None, finish: str | None = None) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]}
 
 
-def usage(asked: int, said: int) -> dict[str, Any]:
+def usage(input_tokens: int, output_tokens: int) -> dict[str, Any]:
     return {
         "choices": [],
         "usage": {
-            "prompt_tokens": asked,
-            "completion_tokens": said,
-            "total_tokens": asked + said,
+            "prompt_tokens": input_tokens,
+            "completion_tokens": output_tokens,
+            "total_tokens": input_tokens + output_tokens,
         },
     }
 
@@ -202,7 +202,7 @@ DONE = "[DONE]"
 def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n") -> Answering:
     """Answer 200 with these bytes, each part in its own chunk."""
 
-    def answer(wire: Wire, asked: ReceivedRequest) -> None:
+    def answer(wire: Wire, request: ReceivedRequest) -> None:
         wire.head(200, "text/event-stream", "Transfer-Encoding: chunked")
         for part in parts:
             wire.chunk(part)
@@ -221,7 +221,7 @@ def saying(*texts: str, tokens: tuple[int, int] = (11, 7)) -> Answering:
 def plain(*parts: bytes) -> Answering:
     """Answer 200 with these bytes as in HTTP/1.0: the end of the connection ends the body."""
 
-    def answer(wire: Wire, asked: ReceivedRequest) -> None:
+    def answer(wire: Wire, request: ReceivedRequest) -> None:
         wire.head()
         for part in parts:
             wire.send(part)
@@ -251,8 +251,8 @@ def silent(wire: Wire, _: ReceivedRequest) -> None:
 def silent_after(*parts: bytes) -> Answering:
     """Send these parts, then nothing."""
 
-    def answer(wire: Wire, asked: ReceivedRequest) -> None:
-        chunked(*parts, end=b"")(wire, asked)
+    def answer(wire: Wire, request: ReceivedRequest) -> None:
+        chunked(*parts, end=b"")(wire, request)
         if wire.wait_for_hang_up():
             raise BrokenPipeError
 
@@ -262,8 +262,8 @@ def silent_after(*parts: bytes) -> Answering:
 def dripping(part: bytes, every: float) -> Answering:
     """Send the same part repeatedly, with short pauses."""
 
-    def answer(wire: Wire, asked: ReceivedRequest) -> None:
-        chunked(end=b"")(wire, asked)
+    def answer(wire: Wire, request: ReceivedRequest) -> None:
+        chunked(end=b"")(wire, request)
         while not wire.wait_for_hang_up(every) and not wire.over:
             wire.chunk(part)
         raise BrokenPipeError
@@ -274,8 +274,8 @@ def dripping(part: bytes, every: float) -> Answering:
 def endless(part: bytes) -> Answering:
     """Send the same part repeatedly as fast as possible."""
 
-    def answer(wire: Wire, asked: ReceivedRequest) -> None:
-        chunked(end=b"")(wire, asked)
+    def answer(wire: Wire, request: ReceivedRequest) -> None:
+        chunked(end=b"")(wire, request)
         while not wire.over:
             wire.chunk(part)
 

@@ -18,8 +18,8 @@ class FakeOpenverse(JsonServer):
         super().__init__()
         self.images = [image(number) for number in range(count)]
 
-    def answer(self, asked: ReceivedRequest) -> tuple[int, Any]:
-        page, size = int(asked.query["page"]), int(asked.query["page_size"])
+    def answer(self, request: ReceivedRequest) -> tuple[int, Any]:
+        page, size = int(request.query["page"]), int(request.query["page_size"])
         return answer_with(self.images, page, size)
 
 
@@ -38,7 +38,7 @@ def answer_with(images: list[dict[str, Any]], page: int, size: int) -> tuple[int
     }
 
 
-def image(number: int, **changed: Any) -> dict[str, Any]:
+def image(number: int, **fields: Any) -> dict[str, Any]:
     """Return an image in Openverse's format, with some fields changed."""
     identity = f"4bc43a04-ef46-4544-a0c1-{number:012}"
     return {
@@ -68,7 +68,7 @@ def image(number: int, **changed: Any) -> dict[str, Any]:
         "detail_url": f"https://api.openverse.org/v1/images/{identity}/",
         "related_url": f"https://api.openverse.org/v1/images/{identity}/related/",
         "unstable__sensitivity": [],
-        **changed,
+        **fields,
     }
 
 
@@ -76,7 +76,7 @@ def image(number: int, **changed: Any) -> dict[str, Any]:
 def openverse(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenverse]:
     """A fake Openverse with 45 images of bread."""
     with FakeOpenverse() as server:
-        chosen = replace(photos.settings(), photo_source=f"openverse={server.url}/")
-        monkeypatch.setattr(photos, "settings", lambda: chosen)
+        configured = replace(photos.settings(), photo_source=f"openverse={server.url}/")
+        monkeypatch.setattr(photos, "settings", lambda: configured)
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         yield server

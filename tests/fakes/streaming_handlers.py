@@ -28,7 +28,7 @@ def _die() -> None:
     raise ValueError("in a thread")
 
 
-def _in_thread(target: Callable[[], object]) -> None:
+def _run_in_thread(target: Callable[[], object]) -> None:
     thread = Thread(target=target)
     thread.start()
     thread.join()
@@ -37,8 +37,8 @@ def _in_thread(target: Callable[[], object]) -> None:
 NOISE: dict[str, Callable[[], object]] = {
     "warning": lambda: warnings.warn("an old name", FutureWarning, stacklevel=1),
     "library": lambda: logging.getLogger("botocore.somewhere").warning("a library's words"),
-    "thread": lambda: _in_thread(_die),
-    "exit of a thread": lambda: _in_thread(sys.exit),
+    "thread": lambda: _run_in_thread(_die),
+    "exit of a thread": lambda: _run_in_thread(sys.exit),
     "finalizer": _Unraisable,
     "print": lambda: sys.stderr.write("two\nlines\n"),
     "traceback": traceback.print_stack,
@@ -49,42 +49,42 @@ NOISE: dict[str, Callable[[], object]] = {
 
 def handle(request: HttpRequest) -> HttpResponse:
     """Send ``pieces`` events, with ``every`` seconds between them."""
-    asked = json.loads(request.body or b"{}")
-    if asked.get("missing"):
+    arguments = json.loads(request.body or b"{}")
+    if arguments.get("missing"):
         raise NotFoundError("No such bot.")
-    if asked.get("crash"):
+    if arguments.get("crash"):
         raise RuntimeError("the secret reason")
-    for kind in asked.get("noise", ()):
+    for kind in arguments.get("noise", ()):
         NOISE[kind]()
     seen: dict[str, object] = {
         "pid": os.getpid(),
         "started": next(_started),
         "ip": request.client_ip,
-        "text": asked.get("text"),
+        "text": arguments.get("text"),
         "query": dict(request.query),
         "id": request.request_id,
         "trace": os.environ.get("_X_AMZN_TRACE_ID", ""),
     }
-    if asked.get("modules"):
+    if arguments.get("modules"):
         modules = list(sys.modules.items())
-        seen["modules"] = {name: getattr(each, "__file__", None) for name, each in modules}
-    return HttpResponse(200, _pieces(asked, seen), SSE)
+        seen["modules"] = {name: getattr(module, "__file__", None) for name, module in modules}
+    return HttpResponse(200, _pieces(arguments, seen), SSE)
 
 
-def _pieces(asked: dict[str, object], seen: dict[str, object]) -> Iterator[bytes]:
+def _pieces(arguments: dict[str, object], seen: dict[str, object]) -> Iterator[bytes]:
     try:
         yield _event({"type": "start", **seen})
-        for number in range(int(str(asked.get("pieces", 0)))):
-            if number == asked.get("break"):
+        for number in range(int(str(arguments.get("pieces", 0)))):
+            if number == arguments.get("break"):
                 raise RuntimeError("the secret reason")
             yield b""
             yield _event({"type": "chunk", "content": f"слово {number} ", "at": time.monotonic()})
-            time.sleep(float(str(asked.get("every", 0))))
+            time.sleep(float(str(arguments.get("every", 0))))
         yield _event({"type": "done"})
     finally:
-        if mark := asked.get("mark"):
+        if mark := arguments.get("mark"):
             Path(str(mark)).write_text("closed")
-        if asked.get("unclosable"):
+        if arguments.get("unclosable"):
             raise RuntimeError("the secret reason")
 
 

@@ -15,8 +15,8 @@ NAME = "workspace_test_bot"
 
 def failure(status: int, description: str, **parameters: Any) -> tuple[int, Any]:
     """Return the status and the JSON of a refused request."""
-    found = {"parameters": parameters} if parameters else {}
-    return status, {"ok": False, "error_code": status, "description": description, **found}
+    error_fields = {"parameters": parameters} if parameters else {}
+    return status, {"ok": False, "error_code": status, "description": description, **error_fields}
 
 
 class FakeTelegram(JsonServer):
@@ -37,13 +37,13 @@ class FakeTelegram(JsonServer):
     @property
     def texts(self) -> list[str]:
         """The texts that were delivered."""
-        return [each["text"] for each in self.sent_messages]
+        return [message["text"] for message in self.sent_messages]
 
-    def answer(self, asked: ReceivedRequest) -> tuple[int, Any]:
-        _, bot, method = asked.path.split("/")
+    def answer(self, request: ReceivedRequest) -> tuple[int, Any]:
+        _, bot, method = request.path.split("/")
         if bot != f"bot{TOKEN}":
             return failure(401, "Unauthorized")
-        args = json.loads(asked.body)
+        args = json.loads(request.body)
         result = getattr(self, method)(args)
         return result if isinstance(result, tuple) else (200, {"ok": True, "result": result})
 
@@ -59,7 +59,11 @@ class FakeTelegram(JsonServer):
     def getUpdates(self, args: dict[str, Any]) -> Any:  # noqa: N802
         if self.webhook["url"]:
             return failure(409, "Conflict: can't use getUpdates method while webhook is active")
-        self.pending = [each for each in self.pending if each["update_id"] >= args["offset"]]
+        self.pending = [
+            pending_update
+            for pending_update in self.pending
+            if pending_update["update_id"] >= args["offset"]
+        ]
         return self.pending
 
     def setWebhook(self, args: dict[str, Any]) -> Any:  # noqa: N802
@@ -75,14 +79,14 @@ class FakeTelegram(JsonServer):
         return state | ({"last_error_message": self.error} if self.error else {})
 
 
-def update(update_id: int, chat_id: int, text: str, **changed: Any) -> dict[str, Any]:
+def update(update_id: int, chat_id: int, text: str, **fields: Any) -> dict[str, Any]:
     """Return the update of a text that a person sends to the bot in a private chat."""
     person = {"id": chat_id, "is_bot": False, "first_name": "Ada", "language_code": "en"}
     return {
         "update_id": update_id,
         "message": {
             "message_id": update_id,
-            "from": person | changed,
+            "from": person | fields,
             "chat": {"id": chat_id, "first_name": "Ada", "type": "private"},
             "date": 1_790_000_000,
             "text": text,

@@ -151,17 +151,17 @@ def code(response: Response) -> str:
 def data(response: Response) -> dict[str, Any]:
     """Return the data inside the envelope, if the answer is an envelope."""
     try:
-        found: dict[str, Any] = response.json()["data"]
+        error_data: dict[str, Any] = response.json()["data"]
     except (ValueError, KeyError, TypeError):
         return {}
-    return found
+    return error_data
 
 
 def refusals(response: Response) -> list[str]:
     """Return the reasons of a refusal: for each field, its name and a message."""
-    found = data(response)
-    fields = [f"{each['field']}: {each['message']}" for each in found.get("errors", ())]
-    return fields or [found.get("message", "")]
+    error_data = data(response)
+    fields = [f"{error['field']}: {error['message']}" for error in error_data.get("errors", ())]
+    return fields or [error_data.get("message", "")]
 
 
 def is_explained(message: str) -> bool:

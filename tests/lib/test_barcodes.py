@@ -31,8 +31,8 @@ class TestParse:
         ],
     )
     def test_real_barcodes_are_read(self, digits: str, form: str, gtin14: str) -> None:
-        found = parse(digits)
-        assert (found.digits, found.format, found.gtin14) == (digits, form, gtin14)
+        barcode = parse(digits)
+        assert (barcode.digits, barcode.format, barcode.gtin14) == (digits, form, gtin14)
 
     @pytest.mark.parametrize(
         "text",
@@ -54,11 +54,11 @@ class TestParse:
 
     @given(payloads)
     def test_any_digits_with_their_check_digit_are_accepted(self, payload: str) -> None:
-        found = parse(complete(payload))
-        assert found.digits == complete(payload)
-        assert found.format == FORMATS[len(payload) + 1]
-        assert len(found.gtin14) == 14
-        assert int(found.gtin14) == int(found.digits)
+        barcode = parse(complete(payload))
+        assert barcode.digits == complete(payload)
+        assert barcode.format == FORMATS[len(payload) + 1]
+        assert len(barcode.gtin14) == 14
+        assert int(barcode.gtin14) == int(barcode.digits)
 
     @given(payloads, st.data())
     def test_any_single_mistyped_digit_is_refused(self, payload: str, data: st.DataObject) -> None:
@@ -82,8 +82,8 @@ class TestParse:
         ],
     )
     def test_a_upc_e_code_is_the_upc_a_code_that_it_shortens(self, upc_e: str, upc_a: str) -> None:
-        found = parse(upc_e)
-        assert (found.digits, found.format, found.gtin14) == (upc_a, "UPCA", f"00{upc_a}")
+        barcode = parse(upc_e)
+        assert (barcode.digits, barcode.format, barcode.gtin14) == (upc_a, "UPCA", f"00{upc_a}")
 
     def test_eight_digits_with_the_check_digit_of_an_ean_8_are_one(self) -> None:
         """Shops number their own goods so. A UPC-E code may have the same check digit."""
@@ -93,8 +93,8 @@ class TestParse:
     def test_all_formats_of_a_barcode_have_the_same_gtin14(self, payload: str) -> None:
         upc = complete(payload)
         forms = [parse(upc), parse("0" + upc), parse("00" + upc)]
-        assert [found.format for found in forms] == ["UPCA", "EAN13", "GTIN14"]
-        assert {found.gtin14 for found in forms} == {"00" + upc}
+        assert [barcode.format for barcode in forms] == ["UPCA", "EAN13", "GTIN14"]
+        assert {barcode.gtin14 for barcode in forms} == {"00" + upc}
 
     @given(payloads, payloads)
     def test_different_barcodes_have_different_gtin14s(self, one: str, other: str) -> None:
@@ -139,9 +139,12 @@ class TestParse:
     @given(st.text(max_size=30) | st.text("0123456789 -", max_size=20))
     def test_any_text_is_accepted_or_refused_without_other_errors(self, text: str) -> None:
         with suppress(BarcodeError):
-            found = parse(text).digits
-            assert found in {clean_digits(text).replace("-", "").replace(" ", ""), found[:12]}
-            assert check_digit(found[:-1]) == found[-1]
+            read_digits = parse(text).digits
+            assert read_digits in {
+                clean_digits(text).replace("-", "").replace(" ", ""),
+                read_digits[:12],
+            }
+            assert check_digit(read_digits[:-1]) == read_digits[-1]
 
 
 class TestInStore:
@@ -168,9 +171,9 @@ class TestInStore:
         ],
     )
     def test_an_in_store_number_is_recognised(self, payload: str, form: str) -> None:
-        found = parse(complete(payload))
-        assert found.format == form
-        assert found.in_store
+        barcode = parse(complete(payload))
+        assert barcode.format == form
+        assert barcode.in_store
 
     @pytest.mark.parametrize(
         "payload",

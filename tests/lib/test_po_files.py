@@ -75,9 +75,9 @@ def test_texts_may_be_quoted_escaped_and_on_several_lines(tmp_path: Path) -> Non
         '#: place.py:1\n#, fuzzy\nmsgid "a"\nmsgstr "\\"one\\"\\n"\n"two\\\\ – три"\n\n'
         'msgid "b"\nmsgid_plural "b"\nmsgstr[0] "{n} thing"\nmsgstr[1] ""\n"{n} "\n"things"'
     )
-    found = po_files.read(tmp_path, "en", "odd")
-    assert found.texts == {"a": '"one"\ntwo\\ – три', "b": ("{n} thing", "{n} things")}
-    assert [found.plural_index(n) for n in (0, 1, 2)] == [1, 0, 1]
+    catalog = po_files.read(tmp_path, "en", "odd")
+    assert catalog.texts == {"a": '"one"\ntwo\\ – три', "b": ("{n} thing", "{n} things")}
+    assert [catalog.plural_index(n) for n in (0, 1, 2)] == [1, 0, 1]
 
 
 def _forms(text: po_files.Text) -> tuple[str, ...]:

@@ -67,10 +67,10 @@ class TestCandidates:
 
     @given(any_slug)
     def test_candidates_are_different_slugs_of_at_most_63_characters(self, slug: str) -> None:
-        found = list(candidates(slug))
-        assert found[0] == slug
-        assert len(set(found)) == len(found)
-        assert all(SLUG.fullmatch(option) for option in found)
+        slugs = list(candidates(slug))
+        assert slugs[0] == slug
+        assert len(set(slugs)) == len(slugs)
+        assert all(SLUG.fullmatch(option) for option in slugs)
 
 
 class TestFirstFree:

@@ -122,13 +122,17 @@ class TestTokensOfConnections:
         assert re.fullmatch(f"{prefix}{OWNER}_[0-9A-Za-z]{{38}}", token)
         assert base62(token[-6:]) == crc32(token[:-6].encode())
         assert owner_id(token, prefix) == OWNER
-        assert [owner_id(token, each) for each in OAUTH_PREFIXES if each != prefix] == [None, None]
+        assert [
+            owner_id(token, other_prefix)
+            for other_prefix in OAUTH_PREFIXES
+            if other_prefix != prefix
+        ] == [None, None]
 
     @given(st.integers(0, 69), st.characters())
     def test_a_token_with_another_character_is_malformed(self, place: int, other: str) -> None:
         token = generate_for(OWNER, "wsrt_")
-        changed = token[:place] + other + token[place + 1 :]
-        assert owner_id(changed, "wsrt_") == (OWNER if changed == token else None)
+        altered = token[:place] + other + token[place + 1 :]
+        assert owner_id(altered, "wsrt_") == (OWNER if altered == token else None)
 
     @given(st.text(max_size=80))
     def test_any_text_is_malformed(self, text: str) -> None:

@@ -52,7 +52,7 @@ def test_a_move_without_a_cycle_leaves_a_tree(
         assert parent == node or node in ancestors(parents, str(parent))
         return
     levels = depth(parents, parent) + height(parents, node)
-    after = parents | {node: parent}
-    assert all(len(ancestors(after, one)) < len(after) for one in after)
-    below = [one for one in after if one == node or node in ancestors(after, one)]
-    assert max(depth(after, one) for one in below) == levels
+    new_parents = parents | {node: parent}
+    assert all(len(ancestors(new_parents, one)) < len(new_parents) for one in new_parents)
+    below = [one for one in new_parents if one == node or node in ancestors(new_parents, one)]
+    assert max(depth(new_parents, one) for one in below) == levels

@@ -40,7 +40,7 @@ class TestZones:
 
 
 @pytest.mark.parametrize(
-    ("given", "resource", "bound", "zone"),
+    ("explicit_zone", "resource", "bound", "zone"),
     [
         ("given", "resource", ["a", "a"], "given"),
         (None, "resource", ["a", "a"], "resource"),
@@ -50,9 +50,9 @@ class TestZones:
     ],
 )
 def test_a_time_without_offset_is_read_in_the_most_specific_zone(
-    given: str | None, resource: str | None, bound: list[str], zone: str
+    explicit_zone: str | None, resource: str | None, bound: list[str], zone: str
 ) -> None:
-    assert resolve_timezone(given, resource, bound, "workspace") == zone
+    assert resolve_timezone(explicit_zone, resource, bound, "workspace") == zone
 
 
 class TestExactMoment:
@@ -70,22 +70,22 @@ class TestExactMoment:
     def test_a_time_is_read_with_its_offset_or_in_the_zone(
         self, text: str, zone: str, moment: str
     ) -> None:
-        found = exact_moment(at(text), zone)
-        assert found == at(moment)
-        assert found.tzinfo is UTC
+        result_moment = exact_moment(at(text), zone)
+        assert result_moment == at(moment)
+        assert result_moment.tzinfo is UTC
 
     def test_a_skipped_time_is_refused_with_the_nearest_times(self) -> None:
-        with pytest.raises(NonexistentTimeError) as refused:
+        with pytest.raises(NonexistentTimeError) as caught:
             exact_moment(at("2027-03-28T02:30"), "Europe/Berlin")
-        assert str(refused.value) == (
+        assert str(caught.value) == (
             "2027-03-28T02:30 in Europe/Berlin does not exist, because clocks go forward; send "
             "2027-03-28T01:30:00+01:00 or 2027-03-28T03:30:00+02:00"
         )
 
     def test_a_repeated_time_is_refused_with_both_moments(self) -> None:
-        with pytest.raises(AmbiguousTimeError) as refused:
+        with pytest.raises(AmbiguousTimeError) as caught:
             exact_moment(at("2027-11-07T01:30"), "America/New_York")
-        assert str(refused.value) == (
+        assert str(caught.value) == (
             "2027-11-07T01:30 in America/New_York occurs twice, because clocks go back; send "
             "2027-11-07T01:30:00-04:00 or 2027-11-07T01:30:00-05:00"
         )
@@ -127,8 +127,8 @@ def test_a_day_lasts_from_midnight_to_midnight_in_its_zone() -> None:
         ("2027-04-04", "Australia/Lord_Howe"): 24.5,
     }
     for (day, zone), expected in hours.items():
-        found = span_of_days(date.fromisoformat(day), date.fromisoformat(day), zone)
-        assert (found.end - found.start) / 3_600_000 == expected
+        span = span_of_days(date.fromisoformat(day), date.fromisoformat(day), zone)
+        assert (span.end - span.start) / 3_600_000 == expected
 
 
 def test_a_range_includes_all_local_dates_it_overlaps() -> None:

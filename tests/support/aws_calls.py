@@ -98,7 +98,7 @@ def install() -> None:
     _enter(CHAT, chat_stream.EventStream, "close")
     _enter(None, admin, "call")
     for method in STORE_METHODS:
-        _record_gateway_use(f"objects.{method}", object_store.FolderStore, method, _without_ids)
+        _record_gateway_use(f"objects.{method}", object_store.FolderStore, method, _ignore_ids)
         _enter(f"objects.{method}", object_store.S3Store, method)
     _record_gateway_use(MODELS, demo.DemoModel, "stream")
     _enter(MODELS, api_key.SecretKey, "__call__")
@@ -161,13 +161,13 @@ def _record_gateway_use(
 
 
 def _wrap(
-    owner: Any, name: str, around: Callable[[tuple[Any, ...]], AbstractContextManager[None]]
+    owner: Any, name: str, wrapper: Callable[[tuple[Any, ...]], AbstractContextManager[None]]
 ) -> None:
     inner = getattr(owner, name)
 
     @wraps(inner)
     def wrapped(*args: Any, **options: Any) -> Any:
-        with around(args):
+        with wrapper(args):
             return inner(*args, **options)
 
     setattr(owner, name, wrapped)
@@ -212,7 +212,7 @@ def _record(who: str, need: Right | Gateway) -> None:
         USES[use] = os.environ.get("PYTEST_CURRENT_TEST", "no test").partition(" ")[0]
 
 
-def _without_ids(_: object, key: str, *__: object) -> str:
+def _ignore_ids(_: object, key: str, *__: object) -> str:
     """Return the key without the parts that differ between workspaces and files."""
     first, second, *_ = key.split("/")
     return "files/-" if first == "files" else f"-/{second}/-"

@@ -10,9 +10,9 @@ from infra.deploy.package import build as package
 def clone(folder: Path) -> Path:
     """Clone this checkout, commit its uncommitted changes there, and return the clone."""
     git("clone", "-q", str(package.ROOT), str(folder), at=package.ROOT)
-    changed = git("diff", "--name-only", "-z", "HEAD", at=package.ROOT)
-    changed += git("ls-files", "-z", "--others", "--exclude-standard", at=package.ROOT)
-    for name in filter(None, changed.split("\0")):
+    changed_files = git("diff", "--name-only", "-z", "HEAD", at=package.ROOT)
+    changed_files += git("ls-files", "-z", "--others", "--exclude-standard", at=package.ROOT)
+    for name in filter(None, changed_files.split("\0")):
         source, copy = package.ROOT / name, folder / name
         if not source.exists():
             copy.unlink()
@@ -22,8 +22,10 @@ def clone(folder: Path) -> Path:
     commit(folder, "As it stands")
     # Installing the packager once more would take a minute and show nothing.
     work = package.ROOT / "build"
-    made = package.environment(package.find_python(), work, package.ROOT / "requirements.txt")
-    packager = package.environment_of(made, work)
+    environment = package.environment(
+        package.find_python(), work, package.ROOT / "requirements.txt"
+    )
+    packager = package.environment_of(environment, work)
     (folder / "build").mkdir()
     (folder / "build" / packager.name).symlink_to(packager)
     return folder
@@ -38,7 +40,7 @@ def commit(folder: Path, subject: str) -> None:
 def git(*arguments: str, at: Path) -> str:
     """Run a git command, and return its output."""
     who = ("-c", "user.name=test", "-c", "user.email=test@example.com")
-    done = subprocess.run(
+    process = subprocess.run(
         ["git", *who, *arguments], cwd=at, check=True, capture_output=True, text=True
     )
-    return done.stdout
+    return process.stdout

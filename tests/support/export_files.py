@@ -87,7 +87,7 @@ def changed(
 ) -> Callable[[bytes], bytes]:
     """Return a function that changes the first line of an entry, or the manifest."""
 
-    def changed(data: bytes) -> bytes:
+    def change_bytes(data: bytes) -> bytes:
         entries = entries_in(data)
         first, *others = entries[name].splitlines() if ".jsonl" in name else [entries[name]]
         line = json.loads(first)
@@ -96,7 +96,7 @@ def changed(
         entries[name] = b"\n".join([first, *others])
         return packed(entries, summed=summed)
 
-    return changed
+    return change_bytes
 
 
 def renamed(old: str, new: str, *, summed: bool = True) -> Callable[[bytes], bytes]:
@@ -105,7 +105,9 @@ def renamed(old: str, new: str, *, summed: bool = True) -> Callable[[bytes], byt
     def renamed(data: bytes) -> bytes:
         entries = entries_in(data)
         name = next(name for name in entries if name.startswith(old))
-        entries = {new if each == name else each: body for each, body in entries.items()}
+        entries = {
+            new if entry_name == name else entry_name: body for entry_name, body in entries.items()
+        }
         return packed(entries, summed=summed)
 
     return renamed
@@ -114,12 +116,12 @@ def renamed(old: str, new: str, *, summed: bool = True) -> Callable[[bytes], byt
 def without(start: str, *, summed: bool = False) -> Callable[[bytes], bytes]:
     """Return a function that removes the first entry whose name begins with ``start``."""
 
-    def without(data: bytes) -> bytes:
+    def remove_entry(data: bytes) -> bytes:
         entries = entries_in(data)
         del entries[next(name for name in entries if name.startswith(start))]
         return packed(entries, summed=summed)
 
-    return without
+    return remove_entry
 
 
 def entries_in(data: bytes) -> Entries:

@@ -15,11 +15,11 @@ AUTOMATIC = re.compile(rf"(?<![\w@.:/?#&=+$%~-])(www\.[\w-]+\.[^{S}<>\]]+)", re.
 
 def linked(text: str) -> list[str]:
     """Return every address that the widget, or a common linkifier, finds anywhere in a text."""
-    found = [match for pattern in (LINK, ANGLE) for match in pattern.findall(text)]
+    links = [match for pattern in (LINK, ANGLE) for match in pattern.findall(text)]
     for match in [*BARE.finditer(text), *GENEROUS.finditer(text)]:
         address = re.sub(r"[.,;:!?]+$", "", match[0])
-        found.append(address if "(" in address else address.split(")")[0])
-    return [*found, *("http://" + each for each in AUTOMATIC.findall(text))]
+        links.append(address if "(" in address else address.split(")")[0])
+    return [*links, *("http://" + address for address in AUTOMATIC.findall(text))]
 
 
 def host_of(address: str) -> str | None:
@@ -28,10 +28,10 @@ def host_of(address: str) -> str | None:
     scheme = re.match(r"(https?):[\\/]*", address, re.IGNORECASE)
     if scheme is None:
         return None
-    rest = re.split(r"[/?#\\]", address[scheme.end() :], maxsplit=1)[0].rpartition("@")[2]
-    if rest.startswith("["):
-        return rest.partition("]")[0] + "]"
-    host = re.sub(r"[\u3002\uff0e\uff61]", ".", rest).lower().rstrip(".,;!?)\"'`*_:~-")
+    authority = re.split(r"[/?#\\]", address[scheme.end() :], maxsplit=1)[0].rpartition("@")[2]
+    if authority.startswith("["):
+        return authority.partition("]")[0] + "]"
+    host = re.sub(r"[\u3002\uff0e\uff61]", ".", authority).lower().rstrip(".,;!?)\"'`*_:~-")
     name, colon, port = host.partition(":")
     if not re.search(r"\w", host) or re.search(r"[\x00-\x20<>^|%\[\]]", host):
         return None

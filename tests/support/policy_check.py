@@ -52,7 +52,7 @@ def generated() -> dict[str, Statements]:
 
 
 def faults(
-    functions: Mapping[str, Statements], uses: Mapping[Use, str], *, whole: bool
+    functions: Mapping[str, Statements], uses: Mapping[Use, str], *, is_complete: bool
 ) -> Iterator[str]:
     """Yield a sentence for each error in the functions' policies.
 
@@ -66,7 +66,7 @@ def faults(
                     f"{function} needs {right.action} on {right.resource}, which its policy does "
                     f"not allow. It was first needed in {test}."
                 )
-        if whole:
+        if is_complete:
             for kind in JOB_HANDLERS:
                 if (
                     aws_calls.RUNNERS[queue_of(kind)] == function
@@ -139,23 +139,23 @@ class PolicyCheck:
     def pytest_testnodedown(self, node: Any) -> None:
         """Take over the records of a worker of xdist that has ended."""
         for who, kind, need, test in json.loads(getattr(node, "workeroutput", {}).get(KEY, "[]")):
-            made = {"Right": Right, "Gateway": Gateway}[kind](*need)
-            self._uses.setdefault(Use(who, made), test)
+            use = {"Right": Right, "Gateway": Gateway}[kind](*need)
+            self._uses.setdefault(Use(who, use), test)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Send this worker's records to the main process, or check them in the main process."""
         config, recorded = session.config, aws_calls.USES
         if hasattr(config, "workeroutput"):
-            told = [
+            lines = [
                 [who, type(need).__name__, need, test] for (who, need), test in recorded.items()
             ]
-            config.workeroutput[KEY] = json.dumps(told)
+            config.workeroutput[KEY] = json.dumps(lines)
             return
         passed = exitstatus == pytest.ExitCode.OK
         uses = self._uses | recorded
-        functions, whole = generated(), passed and is_whole(config)
-        self._faults = [*faults(functions, uses, whole=whole)]
-        if whole and not self._faults:
+        functions, is_complete = generated(), passed and is_whole(config)
+        self._faults = [*faults(functions, uses, is_complete=is_complete)]
+        if is_complete and not self._faults:
             NEEDS.parent.mkdir(exist_ok=True)
             NEEDS.write_text(json.dumps(first_needs(functions, uses), indent=2))
         if self._faults and passed:

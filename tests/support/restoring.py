@@ -76,27 +76,31 @@ class Snapshots:
         """
         if not self._works:
             return make()
-        kept = self._kept.get(name)
-        if kept is None or monotonic() - kept.since > SECONDS:
-            if kept is not None:
-                since = kept.since
-                self._kept = {n: each for n, each in self._kept.items() if each.since < since}
+        snapshot = self._kept.get(name)
+        if snapshot is None or monotonic() - snapshot.since > SECONDS:
+            if snapshot is not None:
+                since = snapshot.since
+                self._kept = {
+                    n: snapshot for n, snapshot in self._kept.items() if snapshot.since < since
+                }
             rows, files = _rows(), self._files()
-            made = make()
-            changed = {
+            created = make()
+            changed_places = {
                 place: item for place, item in _rows().items() if rows.get(place) is not item
             }
-            added = {path: data for path, data in self._files().items() if path not in files}
-            before = {place: rows[place] for place in changed if place in rows}
-            self._kept[name] = _Snapshot(made, before, changed, added, monotonic())
-            return made
+            new_files = {path: data for path, data in self._files().items() if path not in files}
+            rows_before = {place: rows[place] for place in changed_places if place in rows}
+            self._kept[name] = _Snapshot(
+                created, rows_before, changed_places, new_files, monotonic()
+            )
+            return created
         tables = moto_tables()
-        for (table, pk, sk), item in kept.rows.items():
+        for (table, pk, sk), item in snapshot.rows.items():
             tables[table].items[pk][sk] = item
-        for path, data in kept.files.items():
+        for path, data in snapshot.files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        return kept.made
+        return snapshot.made
 
     def once_upon_equal_rows(self, name: str, make: Callable[[], Any]) -> Any:
         """Do the same as ``once``, unless a row that would be replaced differs from what it was.
@@ -105,12 +109,12 @@ class Snapshots:
         is made in one minute of the service's clock is not used in another.
         """
         name = f"{name} at {clock.now():%Y-%m-%d %H:%M}"
-        kept = self._kept.get(name)
-        if kept is not None:
+        snapshot = self._kept.get(name)
+        if snapshot is not None:
             tables = moto_tables()
-            for place in kept.rows:
+            for place in snapshot.rows:
                 table, pk, sk = place
-                if tables[table].items.get(pk, {}).get(sk) is not kept.before.get(place):
+                if tables[table].items.get(pk, {}).get(sk) is not snapshot.before.get(place):
                     return make()
         return self.once(name, make)
 

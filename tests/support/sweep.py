@@ -26,32 +26,36 @@ def sweep(
     value.
     """
     arguments = (names,) if isinstance(names, str) else names
-    checked = list(values)
+    all_values = list(values)
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @wraps(test)
         def check_all(*args: Any, **fixtures: Any) -> None:
             failures = []
-            for value in checked:
+            for value in all_values:
                 try:
                     parts = (value,) if isinstance(names, str) else value
                     test(*args, **fixtures, **dict(zip(arguments, parts, strict=True)))
                 except FAILURES as failure:
-                    failure.add_note(f"{', '.join(arguments)} = {_shown(value)}")
+                    failure.add_note(f"{', '.join(arguments)} = {_format(value)}")
                     failures.append(failure)
-            assert checked, "the sweep has no values"
+            assert all_values, "the sweep has no values"
             if failures:
-                message = f"{len(failures)} of {len(checked)} fail"
+                message = f"{len(failures)} of {len(all_values)} fail"
                 raise BaseExceptionGroup(message, failures[:MAX_SHOWN])
 
         signature = inspect.signature(test)
-        others = [each for each in signature.parameters.values() if each.name not in arguments]
+        others = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.name not in arguments
+        ]
         check_all.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
         return check_all
 
     return decorate
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     parts = value if isinstance(value, tuple) else (value,)
     return ", ".join(str(getattr(part, "name", part)) for part in parts)

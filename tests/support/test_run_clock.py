@@ -17,9 +17,9 @@ def test_each_clock_begins_at_the_moment_that_it_is_named_after() -> None:
     assert (local["year-end"].month, local["year-end"].day) == (12, 31)
     assert (local["leap-day"].month, local["leap-day"].day) == (2, 29)
     for name in ("spring-forward", "fall-back"):
-        before = starts[name].astimezone(BERLIN)
-        after = (starts[name] + run_clock.timedelta(minutes=10)).astimezone(BERLIN)
-        assert before.utcoffset() != after.utcoffset()
+        time_before = starts[name].astimezone(BERLIN)
+        time_after = (starts[name] + run_clock.timedelta(minutes=10)).astimezone(BERLIN)
+        assert time_before.utcoffset() != time_after.utcoffset()
 
 
 def test_an_unknown_clock_is_refused() -> None:

@@ -59,7 +59,7 @@ def read_events(
     """Read an answer that consists of these events."""
     blocks = map(event, chunks)
     tools = [FIND] if tools is None else tools
-    return list(read_chunks(blocks, tools, asked=messages, final=final))
+    return list(read_chunks(blocks, tools, messages=messages, final=final))
 
 
 def calls(*chunks: Any, **options: Any) -> list[ToolCall]:

@@ -152,24 +152,24 @@ class TestFaults:
     def test_no_fault_if_all_needed_rights_are_allowed(self) -> None:
         functions = {API: allowing(READ, WRITE)}
         uses = {Use(API, READ): TEST, Use(API, WRITE): TEST}
-        assert [*faults(functions, uses, whole=True)] == []
+        assert [*faults(functions, uses, is_complete=True)] == []
 
     @pytest.mark.parametrize("is_whole_run", [True, False])
     def test_missing_right_is_a_fault(self, is_whole_run: bool) -> None:
         uses = {Use(API, READ): TEST, Use(API, WRITE): TEST}
-        (fault,) = faults({API: allowing(READ)}, uses, whole=is_whole_run)
+        (fault,) = faults({API: allowing(READ)}, uses, is_complete=is_whole_run)
         assert f"{API} needs {WRITE.action} on {WRITE.resource}" in fault
         assert TEST in fault
 
     def test_unused_right_is_a_fault_of_a_whole_run(self) -> None:
         functions, uses = {API: allowing(READ, WRITE)}, {Use(API, READ): TEST}
-        (fault,) = faults(functions, uses, whole=True)
+        (fault,) = faults(functions, uses, is_complete=True)
         assert f"{API} may {WRITE.action} on {WRITE.resource}" in fault
-        assert [*faults(functions, uses, whole=False)] == []
+        assert [*faults(functions, uses, is_complete=False)] == []
 
     def test_faults_are_found_per_function(self) -> None:
         functions = {API: allowing(READ), JOBS: allowing(WRITE)}
-        missing = [*faults(functions, {Use(API, WRITE): TEST}, whole=False)]
+        missing = [*faults(functions, {Use(API, WRITE): TEST}, is_complete=False)]
         assert [fault.split()[0] for fault in missing] == [API]
 
     def test_faults_include_rights_of_used_gateways(self) -> None:
@@ -180,17 +180,17 @@ class TestFaults:
         }
         files = store._replace(resource="arn:aws:s3:::objects/files/*")
         pages = store._replace(resource="arn:aws:s3:::objects/*/sites/*")
-        assert [*faults({API: allowing(files)}, uses, whole=True)] == []
-        needs, may = faults({API: allowing(pages)}, uses, whole=True)
+        assert [*faults({API: allowing(files)}, uses, is_complete=True)] == []
+        needs, may = faults({API: allowing(pages)}, uses, is_complete=True)
         assert "needs s3:GetObject on arn:aws:s3:::objects/files/-" in needs
         assert "may s3:GetObject on arn:aws:s3:::objects/*/sites/*" in may
 
     def test_rights_that_lambda_itself_uses_are_no_faults(self) -> None:
         logs = allowing(Right("logs:PutLogEvents", "*"))[0] | {"Sid": "Logs"}
-        assert [*faults({API: [logs]}, {}, whole=True)] == []
+        assert [*faults({API: [logs]}, {}, is_complete=True)] == []
 
     def test_policies_of_all_functions_are_checked(self) -> None:
-        needless = {fault.split()[0] for fault in faults(generated(), {}, whole=True)}
+        needless = {fault.split()[0] for fault in faults(generated(), {}, is_complete=True)}
         assert needless == {API, JOBS, EVENTS, CHAT}
 
 
