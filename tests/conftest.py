@@ -1,4 +1,4 @@
-"""Fixtures for all tests: an empty database, a controllable clock, clients of the public API."""
+"""Fixtures that every test may use, such as an empty database, a clock and clients of the API."""
 
 import atexit
 import gc
@@ -150,7 +150,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_sessionstart() -> None:
-    """Disable garbage collection during test collection, since all collected items stay alive."""
+    """Disable garbage collection during test collection, which keeps all its objects."""
     gc.disable()
 
 
@@ -278,7 +278,7 @@ def all_rows() -> dict[str, Any]:
 
 
 def _rows_of(table: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table in DynamoDB's JSON. Those of moto need no request."""
+    """Yield the rows of a table in DynamoDB's JSON. Rows of moto need no request."""
     if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ:
         yield from connection().client.scan(TableName=table)["Items"]
         return
@@ -288,7 +288,7 @@ def _rows_of(table: str) -> Iterator[dict[str, Any]]:
 
 
 def without_expired(rows: dict[str, Any]) -> dict[str, Any]:
-    """Return rows without those that DynamoDB Local has removed by now, or is about to."""
+    """Drop the rows that DynamoDB Local has removed by now, or is about to remove."""
     removed_before = real_time() if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ else 0
     return {
         key: item
@@ -525,7 +525,7 @@ def run_concurrently(count: int, call: Callable[[int], Any]) -> list[Any]:
     """Call a function from many threads that start together. Return their results, in order.
 
     The threads share one interpreter and a busy machine. On AWS each request has its own process,
-    and the service's time limits apply to it. Here these limits would make the result depend on the
+    to which the service's time limits apply. Here these limits would make the result depend on the
     machine's load, so they are raised.
     """
     barrier = Barrier(count)
@@ -575,7 +575,7 @@ def on_real_time() -> Iterator[None]:
 
 @pytest.fixture
 def time() -> Iterator[Time]:
-    """A stopped clock. Before it, the time of the run may have been later."""
+    """A stopped clock. The time of the run may have been later before."""
     stopped = Time()
     subscriptions.forget()
     with clock.using(lambda: stopped.now):

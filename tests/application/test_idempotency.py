@@ -1,6 +1,6 @@
 """Idempotency keys.
 
-A repeated call returns the stored answer for 24 hours and creates nothing twice.
+A repeated call returns the stored response for 24 hours and creates nothing twice.
 """
 
 import json
@@ -129,7 +129,7 @@ def test_a_key_must_have_1_to_255_characters(api: Api, key: str) -> None:
 
 @pytest.fixture
 def last_release(monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManager[None]]:
-    """Return a function that lets the code know only the former places of answers, for a time."""
+    """Return a function that lets the code use only the former places of responses for a while."""
     places = idempotency._places
 
     @contextmanager
@@ -251,7 +251,7 @@ class Unlucky(Wire):
 
 
 def ask(result: Wire) -> HttpResponse:
-    """Answer the request of a visitor to an operation that returns ``result``, under one key."""
+    """Invoke an operation that returns ``result`` for a visitor, under one key."""
     registry = Registry()
 
     @operation(

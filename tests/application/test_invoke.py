@@ -1,4 +1,4 @@
-"""One call of an operation: whose rows it uses, what is counted, committed and recorded."""
+"""Calling an operation checks the caller, counts the call, commits its rows and records it."""
 
 import json
 from collections.abc import Callable
@@ -107,7 +107,7 @@ def declare(
 
 
 def call(what: Operation, caller: Principal = KEY, key: str | None = None, **args: Any) -> Any:
-    """Call an operation, and return the answer's data."""
+    """Call an operation, and return the data of the response."""
     reply = invoke(what, caller, lambda: args, request_id="r", idempotency_key=key)
     data = json.loads(reply.body)["data"]
     assert data.pop("status") is True

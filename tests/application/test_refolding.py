@@ -95,7 +95,7 @@ def test_rows_of_the_former_rule_are_found_after_refolding(
 
 
 def submit(api: Api, text: str) -> None:
-    """Submit a text to a workspace's form."""
+    """Submit a workspace's form with this message."""
     fields = [{"name": "email", "type": "email"}, {"name": "text", "type": "textarea"}]
     form = api.post("/api/forms/create", {"title": "Contact", "fields": fields})["form"]["id"]
     body = {"email": "ada@example.com", "text": text}

@@ -16,7 +16,7 @@ from tests.clients.frameworks import (
 from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
 
 OFFERED = pytest.StashKey[dict[str, str]]()
-"""Tools that each framework offers to its model, as text for the table."""
+"""Tools that each framework offers to its model, as a cell of the table."""
 
 
 @pytest.fixture(scope="session")

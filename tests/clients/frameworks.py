@@ -116,7 +116,7 @@ def version_of(package: str) -> str:
 
 
 def protobuf_violation(body: dict[str, Any]) -> str:
-    """Return what Google's protobuf refuses in a request, or an empty text.
+    """Return the error of Google's protobuf for a request, or an empty string.
 
     The API reads types in any case, but this parser does not.
     """
@@ -303,7 +303,7 @@ class ScriptedModel(agents.Model):
 
 
 class OpenaiAgents:
-    """openai-agents, with strict schemas for tools that can be converted to them."""
+    """openai-agents, with strict schemas for tools whose schemas can be converted."""
 
     package = "openai-agents"
     failure = "the text; `is_error` is set for the application"

@@ -137,7 +137,7 @@ class TestPython:
 
 
 class TestJava:
-    """With the library ``native``, which is that of the JDK, and without ``JsonNullable``."""
+    """With the library ``native``, the HTTP client of the JDK, and without ``JsonNullable``."""
 
     def test_it_is_compiled_and_creates_reads_lists_changes_and_fails(
         self, document: Path, tmp_path: Path

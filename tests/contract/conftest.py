@@ -1,4 +1,4 @@
-"""Fixtures for the tests that call every operation: a workspace with one record of every type.
+"""Fixtures for tests that call every operation in a workspace with a record of every type.
 
 They also replace the external services that operations use.
 """
@@ -39,7 +39,7 @@ IMAGES = [image(number) for number in range(45)]
 
 @pytest.fixture(autouse=True)
 def _outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer photo searches without a server. Failures of the search are tested elsewhere."""
+    """Return photo search results without a server. Failures of the search are tested elsewhere."""
 
     def get(_service: str, _url: str, query: dict[str, Any], **_: object) -> Any:
         status, answer = answer_with(IMAGES, query["page"], query["page_size"])
@@ -52,7 +52,7 @@ def _outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class World:
-    """A workspace with one record of every type, and a key to it."""
+    """A workspace with one record of every type, and a key of the workspace."""
 
     workspace_id: str
     token: str
@@ -66,9 +66,9 @@ class World:
 
 @pytest.fixture
 def restore(new_owner: Callable[..., Owner], snapshots: Snapshots) -> Callable[..., World]:
-    """Restore a world, identified by the test's name for it, to its original state.
+    """Restore a world, identified by a name, to its original state.
 
-    Rows that were added later stay, unless the test empties the database first.
+    Rows that were added later are kept, unless the test empties the database first.
     """
 
     def made_or_put_back(name: str = "own", role: str = "admin", scope: str | None = None) -> World:

@@ -1,4 +1,4 @@
-"""Audiences: an operation accepts its own kind of caller and refuses every other kind."""
+"""An operation accepts its own kind of caller and refuses every other kind."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -158,7 +158,7 @@ LEAST: dict[Role, set[str]] = {
         "list_agent_dialogs",
     },
 }
-"""Operations whose role must not change by accident: those of money, access, and daily work."""
+"""Operations whose role must not change by accident."""
 
 
 @pytest.mark.parametrize("role", LEAST)

@@ -1,4 +1,4 @@
-"""Input conventions of every operation: null, unknown fields, published bounds, messages."""
+"""Every operation treats null, unknown fields and published bounds in the same way."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -64,7 +64,7 @@ def refusals(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
 
 
 def models(model: type[Wire]) -> Iterator[type[Wire]]:
-    """Yield an input model and the models nested in it."""
+    """Yield an input model and its nested models."""
     yield model
     for field in fields_of(model).values():
         if field.nested:

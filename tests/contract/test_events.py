@@ -104,7 +104,7 @@ def to_another_time(w: WorkspaceIds) -> dict[str, Any]:
 
 
 def visitors_call(operation: str, /, **arguments: Any) -> Any:
-    """Call an operation as a visitor, and return the data of its answer."""
+    """Call an operation as a visitor, and return the data of the response."""
     visiting = VisitorPrincipal(visitor="v")
     reply = invoke(REGISTRY[operation], visiting, lambda: arguments, request_id="r")
     return json.loads(reply.body)["data"]

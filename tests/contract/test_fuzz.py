@@ -1,4 +1,4 @@
-"""Random input to every operation: the answer is always an envelope, and never a 5xx."""
+"""Random input to any operation returns an envelope and never a 5xx."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The layout: each folder says what is in it, and no module or folder outgrows a reader."""
+"""Each folder describes its content, and no module or folder grows too large."""
 
 import ast
 import re

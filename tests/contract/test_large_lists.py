@@ -1,4 +1,4 @@
-"""Large lists: each is read through the index that serves its sort, filter or search.
+"""Large lists are read through the index that serves their sort, filter or search.
 
 A complete run fails if a function's IAM policy allows an index that no test has read
 (``tests/support/policy_check.py``). These tests therefore read each list through the API.

@@ -1,6 +1,6 @@
-"""Malformed requests to the tool server, in both protocol versions: every answer is valid.
+"""Malformed requests to the tool server receive valid responses in both protocol versions.
 
-Valid answers are a JSON-RPC error, a result (also of a failed call), 202 without a body, and an
+Valid responses are a JSON-RPC error, a result (also of a failed call), 202 without a body, and an
 envelope if the request fails before JSON-RPC. The bodies are written by hand, because
 ``json.dumps`` cannot repeat a key or write invalid JSON.
 """
@@ -219,7 +219,7 @@ def encoded(value: str) -> str:
 def post(
     api: Api, body: str | bytes, headers: Mapping[str, str] | None = None, query: str = ""
 ) -> Answer:
-    """Post a body, and check the answer."""
+    """Post a body, and check the response."""
     sent_body = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
     answer = api.call("POST", f"/api/mcp{query}", sent_body, dict(headers or {}))
     check(answer, sent_body)
@@ -239,7 +239,7 @@ def read(body: bytes | str) -> Any:
 
 
 def check(answer: Answer, request: bytes) -> None:
-    """Check that an answer is one of the documented kinds."""
+    """Check that a response is one of the documented kinds."""
     assert answer.status < 500, answer.body
     assert answer.headers["X-Request-Id"]
     if answer.status == 202:
@@ -271,7 +271,7 @@ def check(answer: Answer, request: bytes) -> None:
 
 
 def expected_id(request: bytes, received_json: dict[str, Any]) -> Any:
-    """Return the id that the answer must have: the request's, or null for a refused envelope."""
+    """Return the id that the response must have: the request's, or null for a refused envelope."""
     if received_json.get("error", {}).get("code") in {-32700, -32600}:
         return None
     return parse_json(request)["id"]
@@ -473,7 +473,7 @@ def test_other_http_methods_are_405_whatever_their_body(method: str, api: Api) -
 
 @pytest.mark.parametrize("character", slow_but_for(["\\"], ['"', "\\", "\n", "ж", "a"]))
 def test_an_answer_fits_the_limit_of_a_lambda_response(character: str, world: World) -> None:
-    """Lambda allows responses of 6 MB. Each layer around an answer escapes its text once more."""
+    """Lambda allows responses of 6 MB. Each layer around a result escapes its content once more."""
     api, page = world.api, world.things.page
     html = character * (1_048_576 // len(character.encode()))
     for name, arguments in (("save_page_html", {"html": html}), ("get_page", {})):

@@ -107,7 +107,7 @@ def test_an_upload_is_documented_as_the_form_of_the_readme(document: Any) -> Non
 
 
 def test_no_schema_uses_what_generators_of_clients_misread(document: Any) -> None:
-    """A constant boolean becomes a text, and openapi-generator stops at a type of null alone."""
+    """openapi-generator reads a constant boolean as a string, and stops at a type of only null."""
     places = [("", document["components"]["schemas"]), ("paths", document["paths"])]
     located_nodes = [(path, node) for at, part in places for path, node in nodes(part, at)]
     constants = [p for p, node in located_nodes if isinstance(node.get("const"), bool)]

@@ -1,4 +1,4 @@
-"""The order of the checks of a call: which failure a caller gets if several apply."""
+"""A call with several faults returns the failure of the first check."""
 
 import os
 from collections.abc import Callable

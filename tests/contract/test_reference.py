@@ -1,4 +1,4 @@
-"""Examples of the API reference: each runs as printed, and its answer matches the one shown."""
+"""Each example of the API reference runs as printed and returns the shown response."""
 
 import base64
 import contextlib
@@ -86,7 +86,7 @@ class TestAnswers:
     ) -> None:
         recorded = {name: recording(new_runner(), name) for name in EACH}
         if request.config.getoption("--update-snapshots"):
-            # An answer that still fits stays as it is, so that a difference shows what changed.
+            # A response that still fits is not replaced, so that a difference shows what changed.
             known = from_json(openapi.ANSWERS.read_bytes())
             kept_answers = {
                 name: known[name] if name in known and fits(known[name], real) else real
@@ -111,7 +111,7 @@ class TestAnswers:
 
 
 def recording(runner: ExampleRunner, name: str) -> Any:
-    """Return the answer to an example as the reference shows it."""
+    """Return the response to an example in the format of the reference."""
     text = shell(runner, docs.curl(EACH[name]))
     for own_url in (runner.base_url, settings().public_url):
         text = text.replace(own_url, manifest.SERVER)

@@ -1,4 +1,4 @@
-"""References to other records: an id of another workspace in any field is like an unknown id."""
+"""An id of another workspace in any field is treated like an unknown id."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -49,7 +49,7 @@ def test_public_names_change_only_by_hand(request: pytest.FixtureRequest) -> Non
 
 
 def callers(entry: Entry) -> str:
-    """Return the audience of an operation and the least role of people, as text."""
+    """Return the audience of an operation and the lowest role of members, as a string."""
     role = f" ({entry.role})" if entry.role else ""
     return f"{' '.join(sorted(entry.audience))}{role}"
 
@@ -133,7 +133,7 @@ def check_node(path: str, node: dict[str, Any]) -> None:
 
 
 def nodes(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each object in a JSON value, with the properties on the path to it."""
+    """Yield each object in a JSON value, with the properties on its path."""
     if isinstance(schema, list):
         for item in schema:
             yield from nodes(item, path)

@@ -1,6 +1,6 @@
-"""Requests to the database that each operation sends, and the waves in which it waits for them.
+"""Database requests of each operation, and the number of times that it waits for requests.
 
-`make bench ARGS=round-trips` records them in ``docs/request_counts.json``.
+`make bench ARGS=round-trips` records the counts in ``docs/request_counts.json``.
 """
 
 import json
@@ -63,7 +63,9 @@ def test_an_operation_sends_no_more_requests_to_the_database_than_recorded(
         if updates:
             record(name, readUnits=usage.reads, writeUnits=usage.writes)
         return
-    call(new_runner(), name)  # Then the process knows what an instance of the function remembers.
+    call(
+        new_runner(), name
+    )  # Then the process has the caches of a running instance of the function.
     for latency in LATENCIES[1:] if updates else LATENCIES:
         runner = new_runner()
         with metering(latency) as usage:

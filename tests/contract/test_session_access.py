@@ -1,4 +1,4 @@
-"""Console sessions: a signed-in user reads and changes only the data of the session's workspace."""
+"""A signed-in user reads and changes only data of the session's workspace."""
 
 import json
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""What one visitor may use of what visitors share.
+"""One visitor uses only a share of what all visitors use together.
 
-Whoever has proved nothing gets a share, never all of it. The limits are found by calling what
-visitors call: those that are counted without the visitor are shared.
+A visitor without a proof of work gets a share, never the whole limit. The limits are found by
+calling what visitors call. A limit that is counted without the visitor is shared.
 """
 
 from contextlib import suppress

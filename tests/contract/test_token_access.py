@@ -25,7 +25,7 @@ MESSAGE = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 def connected(
     restore: Callable[..., World], empty: Callable[[], None], snapshots: Snapshots, time: Time
 ) -> Callable[..., tuple[Api, World]]:
-    """Return a function that restores a world, with the API through an access token for it."""
+    """Return a function that restores a world, whose API uses an access token."""
 
     def restored(role: str, *scopes: str) -> tuple[Api, World]:
         empty()

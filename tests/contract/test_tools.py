@@ -1,4 +1,4 @@
-"""Tools as AI clients see them: generated from declarations, small, and changed only on purpose."""
+"""Tools are generated from declarations, are small, and change only on purpose."""
 
 import json
 import re
@@ -99,8 +99,10 @@ def test_valid_arguments_fit_the_schema(operation: Operation) -> None:
 
 
 def shape_as_listed(value: Any, schema: dict[str, Any]) -> Any:
-    """Return arguments as a client sends them that knows one type for each: no null, numbers as
-    texts where the type is a text."""
+    """Return arguments from a client that supports one type for each argument.
+
+    Null is left out, and a number is a string where the type is a string.
+    """
     if isinstance(value, dict):
         known = schema.get("properties", {})
         return {k: shape_as_listed(v, known.get(k, {})) for k, v in value.items() if v is not None}
@@ -156,7 +158,7 @@ def test_a_field_that_a_tool_describes_with_one_type_still_accepts_null_and_numb
 
 
 def called(api: Api, name: str, arguments: dict[str, object]) -> str:
-    """Return the text of a tool's result."""
+    """Return the content of a tool's result."""
     text: str = call(api, REGISTRY[name], arguments)["content"][0]["text"]  # type: ignore[index]
     return text
 
@@ -180,7 +182,7 @@ def call(api: Api, operation: Operation, arguments: dict[str, object]) -> dict[s
 def test_a_read_tool_returns_the_same_data_as_rest(operation: Operation, world: World) -> None:
     arguments = example(operation, world.things)
     now = clock.now()
-    with clock.using(lambda: now):  # Some answers hold the present time.
+    with clock.using(lambda: now):  # Some responses contain the current time.
         result = call(world.api, operation, arguments)
         rest_response = send(world.api, operation, arguments)
     assert result["content"] == [{"type": "text", "text": rest_response.body.decode()}]

@@ -1,4 +1,4 @@
-"""Optimistic concurrency: a write for another version of a record is refused."""
+"""A write for another version of a record is refused."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Writes of every operation: what a repetition, a trial run and the audit log promise."""
+"""Repeated calls, trial runs and audit records of every operation that writes."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Deadlines: a call to an external service never takes longer than the request that makes it."""
+"""A call to an external service never takes longer than the request that makes the call."""
 
 from threading import Event
 

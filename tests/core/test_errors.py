@@ -1,4 +1,4 @@
-"""Errors and their causes: how they are raised, and which causes the log line names."""
+"""Raising errors with their causes, and the causes that a log line names."""
 
 import ast
 from collections.abc import Iterator

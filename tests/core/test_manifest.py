@@ -1,4 +1,4 @@
-"""The manifest matches the modules' declarations, and answers do not depend on it."""
+"""The manifest matches the modules' declarations, and responses do not depend on the manifest."""
 
 import ast
 import json
@@ -53,7 +53,7 @@ def write_manifest(project: Path) -> subprocess.CompletedProcess[str]:
 
 
 def run(project: Path, script: str, *arguments: str, **environment: str) -> str:
-    """Run a script beside a copy of the application, and return its output."""
+    """Run a script in a copy of the application, and return its output."""
     inherited = {k: v for k, v in os.environ.items() if k in {"PATH", "HOME"}}
     process = subprocess.run(
         [sys.executable, "-c", script, *arguments],
@@ -88,7 +88,7 @@ def manifest(packaged: Path) -> Manifest:
 
 
 def ours(declared: Declarations[Any]) -> dict[str, str]:
-    """Return the declarations of the service's own modules, without those of tests."""
+    """Return the declarations of the service's own modules, without the declarations of tests."""
     return {k: v for k, v in declared.modules.items() if v.startswith("chalicelib.")}
 
 

@@ -1,4 +1,4 @@
-"""Callers: the names under which they are counted, recorded and logged."""
+"""Names under which callers are counted, recorded and logged."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Grants of keys: names of scopes and patterns of them."""
+"""Scopes that are granted to keys, and patterns of scopes."""
 
 import pytest
 

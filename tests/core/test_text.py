@@ -1,4 +1,4 @@
-"""Text normalisation: how texts compare, and which can be displayed."""
+"""Comparing strings, and refusing strings that cannot be displayed."""
 
 import sys
 import unicodedata

@@ -1,4 +1,4 @@
-"""Answers of DynamoDB are parsed to what botocore would return."""
+"""Responses of DynamoDB are parsed to the objects that botocore would return."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The cache of external answers: requested once, kept for a while, and never a reason to fail."""
+"""Responses of external services are requested once, kept for a while, and optional."""
 
 import json
 import logging

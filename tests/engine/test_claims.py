@@ -1,4 +1,4 @@
-"""Claims of unique names: who holds a name, and which names are one."""
+"""A unique name belongs to one record, in every spelling of the name."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Rate limits counted in the database: exact, by subject, window and scale."""
+"""Rate limits in the database are exact for each subject and window."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Lock rows: of two changes that must not overlap, one starts again with fresh reads."""
+"""If two changes must not overlap, one starts again with fresh reads."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Daily counters: exact sums by day, subject and value, also under concurrency."""
+"""Daily counters add up exactly, also under concurrency."""
 
 from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta

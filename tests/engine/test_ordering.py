@@ -1,4 +1,4 @@
-"""Sparse sort positions: moving records to the front rewrites few of them."""
+"""Moving records to the front rewrites few sort positions."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Concurrent clients: one succeeds, the others get an error, and nothing is counted twice."""
+"""Of concurrent clients, one succeeds and the others receive an error."""
 
 from collections import Counter
 from collections.abc import Callable

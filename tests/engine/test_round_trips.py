@@ -1,4 +1,4 @@
-"""Costs of a request: requests to DynamoDB, and read units where the database reports them."""
+"""The number of requests to DynamoDB, and read units where DynamoDB reports them."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ from tests.factories.examples import Things, submit
 pytestmark = pytest.mark.store
 
 
-# A process reads at most every ten seconds what events a workspace wants: that is one of the
+# A process reads the events of a workspace at most every ten seconds, which is one of the
 # requests of changes that are events. ``contract/test_request_counts.py`` counts the requests of
 # each operation's example.
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``Rows``: rows that are read ahead, each once."""
+"""``Rows`` reads rows ahead, each once."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tables and rows: how tables are made, and the attributes that a copy of a record gets."""
+"""Creating tables, and the attributes that a copy of a record receives."""
 
 from typing import Any
 

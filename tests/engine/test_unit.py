@@ -1,4 +1,4 @@
-"""The unit of work: atomic, repeated after a conflict, and a clear 503 when DynamoDB fails."""
+"""A unit of work is atomic, repeated after a conflict, and a 503 if DynamoDB fails."""
 
 import json
 from collections.abc import Callable

@@ -42,7 +42,7 @@ def row(name: str, target: str = "first") -> ClaimRow:
 
 
 def there(*names: str) -> list[str]:
-    """Return those of some names that have a row."""
+    """Return the names that have a row."""
     return [name for name in names if ClaimRow.find_claim("TEST", name)]
 
 

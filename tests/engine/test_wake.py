@@ -1,4 +1,4 @@
-"""Messages that wake the runner of events: sent after a commit, shared, and never in its way."""
+"""Messages that wake the runner of events are shared and never delay a commit."""
 
 import logging
 import socket

@@ -1,4 +1,4 @@
-"""Bookings that wait for the link in a mail."""
+"""Bookings that are confirmed by the link in an e-mail."""
 
 from dataclasses import replace
 from typing import Any

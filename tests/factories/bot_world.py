@@ -9,13 +9,13 @@ from tests.factories.chat import Bot, new_bot
 from tests.factories.salon import Salon
 
 SECRET = "Zanzibar"
-"""A word in all texts of the other workspace, and nowhere else."""
+"""A word in all strings of the other workspace, and nowhere else."""
 CAPABILITIES = ["catalog", "slots", "booking", "order", "handover"]
 
 
 @dataclass(frozen=True)
 class World:
-    """The bot's workspace and the other one. ``ids`` are those of the other workspace."""
+    """The bot's workspace and another one. ``ids`` are ids of the other workspace."""
 
     bot: Bot
     api: Api

@@ -120,7 +120,7 @@ class ChatReply:
 
     @property
     def answer(self) -> Answer:
-        """The refusal, if there is no stream."""
+        """The refusal, if nothing was streamed."""
         return Answer(self.response.status, dict(self.response.headers), self.raw)
 
     @property
@@ -155,7 +155,7 @@ def read_events(raw: bytes) -> Iterator[dict[str, Any]]:
 
 
 def answer_to(request: HttpRequest) -> HttpResponse:
-    """Return the response before it is read."""
+    """Return the response with an unread body."""
     return chat_route.serve(request, chat_stream.handle)
 
 
@@ -195,10 +195,10 @@ def propose_booking(
 class ScriptedModel:
     """A model that follows a test's script. An event in the script makes it wait for that event.
 
-    A text in the script stands for a ``TextDelta``. A usage ends a request; what follows it answers
-    the results of the tool calls before it. The last part is repeated. ``asked`` has the messages
-    of each request, ``specs`` its tools, ``offered`` their names, and ``final`` whether it had to
-    be the last. ``waiting`` is set while the model waits.
+    A string in the script stands for a ``TextDelta``. A usage ends a request. The steps after a
+    usage answer the results of the previous tool calls. The last part is repeated. ``asked`` has
+    the messages of each request, ``specs`` its tools, ``offered`` their names, and ``final``
+    whether it had to be the last. ``waiting`` is set while the model waits.
     """
 
     script: Sequence[llm.Event | str | Event | BaseException]
@@ -262,7 +262,7 @@ class ScriptedModel:
 
 
 def _format_message(message: Message) -> str:
-    """Return a message without what the service adds to it."""
+    """Return a message without the additions of the service."""
     if message.role == "system":
         return message.content.partition(frame._PROMPT)[2] or message.content
     return facts.parse(message)[1] if message.role == "user" else message.content

@@ -69,7 +69,7 @@ class Person:
         return access.csrf_token(self.token)
 
     def request(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
-        """Send a request. New cookies in the answer are kept."""
+        """Send a request. New cookies in the response are kept."""
         all_headers = self.headers | {
             name.replace("_", "-"): text for name, text in headers.items()
         }
@@ -90,7 +90,7 @@ class Person:
     ) -> Answer:
         """Send a form with the user's own CSRF token, or with another one.
 
-        Without ``seen``, the form is that of a page which the user opens just before.
+        Without ``seen``, the user opens the page of the form just before.
         """
         pairs = self.marked(path, fields)
         body = urlencode([*pairs, ("csrf", self.csrf if csrf is None else csrf)]).encode()
@@ -111,7 +111,7 @@ class Person:
 
 
 def cookies(answer: Answer) -> dict[str, str]:
-    """Return the values of the cookies that an answer sets."""
+    """Return the values of the cookies that a response sets."""
     pairs = (header.partition(";")[0] for header in answer.headers.get("Set-Cookie", []))
     return dict(pair.split("=", 1) for pair in pairs)
 
@@ -150,11 +150,9 @@ class Place:
     It has a service of one resource, with hours, time off and a closed day. ``reset`` is the token
     of a link for a new password of its owner.
 
-    All of them have hostile names. A form and a file do, too. The webhook has an event to which its
-    receiver gave a hostile reply. ``member`` is the account of a member; ``invitation`` the token
-    of an invitation, in a ``World`` to the other workspace and for the owner of this one.
-    All of them have hostile names. A form, a file and a client do, too. The webhook has an event to
-    which its receiver gave a hostile reply.
+    All these records, a form, a file and a client have hostile names. The webhook has an event to
+    which its receiver gave a hostile reply. ``member`` is the account of a member. ``invitation``
+    is the token of an invitation. In a ``World``, it invites the owner to the other workspace.
     """
 
     workspace_id: str
@@ -318,7 +316,7 @@ def _lead(workspace_id: str, form_id: str, client_id: str, name: str) -> str:
 
 
 def _dialog(workspace_id: str, bot: str, name: str) -> str:
-    """Create a dialog in which the visitor wrote a text, and return its id."""
+    """Create a dialog in which the visitor wrote one message, and return its id."""
     now = clock.now()
     dialog = DIALOGS.new(
         workspace_id,
@@ -351,7 +349,7 @@ def _dialog(workspace_id: str, bot: str, name: str) -> str:
 
 
 def invite(workspace_id: str, email: str, role: str = "member") -> str:
-    """Invite a person in the name of the owner, and return the token of the link."""
+    """Invite a user in the name of the owner, and return the token of the link."""
     invitation = as_operator("invite_member", workspaceId=workspace_id, email=email, role=role)
     url: str = invitation["url"]
     return url.rpartition("/")[2]
@@ -383,13 +381,13 @@ def _bookable_service(call: Callable[..., Any], name: str) -> dict[str, str]:
 
 
 def _lasting_invitation(workspace_id: str, email: str) -> str:
-    """Invite a person for years, because tests use this world long after it was made."""
+    """Create an invitation that is valid for years, because tests use this world much later."""
     with patch.object(invitations, "LIFE", timedelta(days=3650)):
         return invite(workspace_id, email)
 
 
 def reset_link(email: str) -> str:
-    """Request a new password without a mail, and return the token of the link."""
+    """Request a new password without an e-mail, and return the token of the link."""
     token = reset_flows.token(new_id())
     row = password_resets.row(token, accounts.claim_hashes(email), "en")
     run_unit(PLATFORM, None, lambda unit: unit.create(row))
@@ -403,7 +401,7 @@ def _lasting_reset(email: str) -> str:
 
 
 def _edited_site(api: Api, name: str) -> dict[str, str]:
-    """Create a site with a page and a version of it, and delete another site and another page."""
+    """Create a site with a page and a saved version, and delete another site and another page."""
 
     def new_site() -> str:
         site: str = api.post("/api/projects/create", {"title": name})["project"]["id"]
@@ -439,9 +437,9 @@ PEOPLE = ("boss", "manager", "member", "stranger")
 
 @dataclass(frozen=True)
 class World:
-    """A workspace with people in each role, and another account with its own workspace.
+    """A workspace with a member in each role, and another account with its own workspace.
 
-    The people are signed in. ``tokens`` has the tokens of sessions that no test uses yet.
+    The members are signed in. ``tokens`` has the tokens of sessions that no test uses yet.
     """
 
     here: Place
@@ -451,7 +449,7 @@ class World:
 
     @classmethod
     def made(cls) -> "World":
-        """Create both workspaces and their people."""
+        """Create both workspaces and their members."""
         for name in PEOPLE:
             email = f"{name}@example.com"
             as_operator("create_account", email=email, password=PASSWORD, name=name + HOSTILE)
@@ -470,14 +468,14 @@ class World:
         return cls(here, replace(there, member=accounts.require_by_email(email).id))
 
     def with_sessions(self) -> "World":
-        """Return the world after its people have signed in."""
+        """Return the world after its members have signed in."""
         tokens = {name: begun(f"{name}@example.com", browser=BROWSER) for name in PEOPLE}
         return replace(self, tokens=tokens)
 
     def person(self, name: str) -> Person:
-        """Return a signed-in person: ``boss``, ``manager``, ``member`` or ``stranger``.
+        """Return a signed-in user: ``boss``, ``manager``, ``member`` or ``stranger``.
 
-        Each call returns another session, as in another browser. The first one of each person was
+        Each call returns another session, as in another browser. The first session of each user was
         created with the world. It is used unless the test has moved the clock.
         """
         email, token = f"{name}@example.com", self.tokens.pop(name, None)

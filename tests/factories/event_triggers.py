@@ -28,7 +28,7 @@ MEMBER = "bob@example.com"
 
 @dataclass(frozen=True)
 class World:
-    """A workspace with one record of every type, a person to add as a member, and a clock."""
+    """A workspace with one record of every type, a user to add as a member, and a clock."""
 
     owner: Owner
     api: Api
@@ -42,7 +42,7 @@ class World:
         return self.owner.workspace.id
 
     def priced_bot(self, *script: Any, kopecks: int = 1_000_000) -> Bot:
-        """Return a bot whose answers cost money, and whose model follows a script."""
+        """Return a bot whose replies cost money, and whose model follows a script."""
         spec = llm.resolve("claude-opus-4.1")._replace(takes_tools=True)
         self.monkeypatch.setattr(llm, "resolve", lambda _: spec)
         self.script(*script)

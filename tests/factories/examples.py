@@ -217,7 +217,7 @@ def request_to(
 
 
 def talk(agent_id: str, message: str, **options: Any) -> HttpResponse:
-    """Send a message to a bot, and return the answer, read to its end."""
+    """Send a message to a bot, and return the whole response."""
     response = chat_route.serve(request_to(agent_id, message, **options), chat_stream.handle)
     return response._replace(body=response.whole_body())
 

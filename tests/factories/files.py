@@ -1,4 +1,4 @@
-"""Files over REST: uploads, lists, and the objects in the store."""
+"""Functions that upload and list files over REST, and read the object store."""
 
 import base64
 import io

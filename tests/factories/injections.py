@@ -1,7 +1,7 @@
-"""Texts that try to instruct a model, and a model that obeys every one of them.
+"""Instructions in the input of a model, and a model that obeys every instruction.
 
-``TOOL({…})`` in a text is a call. ``<service>``, ``<slot>``, ``<form>`` and ``<workspace>`` are
-ids of another workspace.
+``TOOL({…})`` is a call. ``<service>``, ``<slot>``, ``<form>`` and ``<workspace>`` are ids of
+another workspace.
 """
 
 import json
@@ -79,7 +79,7 @@ _LINK = re.compile(r"!?\[[^\]]*\]\(.*?\)\S*|\S*(?://|https?:|www\.|&#58;|\\\\)\S
 
 @dataclass
 class ObedientModel:
-    """A model that makes every call in its input, and then prints every link in it."""
+    """A model that makes every call in its input, and then prints every link in its input."""
 
     asked: list[list[Message]] = field(default_factory=list)
     called: list[str] = field(default_factory=list)
@@ -108,7 +108,7 @@ class ObedientModel:
 
 
 def _texts(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield what a model reads, with JSON strings as the texts that they are."""
+    """Yield the strings that a model reads, with JSON strings decoded."""
     for message in messages:
         for text in (message.content, *(result.content for result in message.results)):
             yield text

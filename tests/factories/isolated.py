@@ -1,4 +1,4 @@
-"""Functions for a process of their own (``gateways.isolation``), most of them with a fault."""
+"""Functions for a process of their own (``gateways.isolation``), mostly with a fault."""
 
 import os
 import signal

@@ -22,7 +22,7 @@ from tests.fakes.openai_api import OpenAiApi
 from tests.support.patience import FOR_EVER
 
 KEY = "sk-test-0123456789abcdef"
-ASKED = [Message("system", "Be request."), Message("user", "Ёж 🦔?")]
+ASKED = [Message("system", "Be brief."), Message("user", "Ёж 🦔?")]
 
 
 def read_chunks(
@@ -49,11 +49,11 @@ def model(openai: OpenAiApi, **bounds: float) -> OpenAiModel:
 
 
 Said = str | Event
-"""An event of a model. A piece of text is a str."""
+"""An event of a model. A ``TextDelta`` is a str."""
 
 
 def spoken(events: Iterable[Event]) -> Iterator[Said]:
-    """Yield the events, with texts for their pieces and without the stop."""
+    """Yield the events, with strings for text deltas and without the stop."""
     for event in events:
         if not isinstance(event, Stop):
             yield event.text if isinstance(event, TextDelta) else event
@@ -77,7 +77,7 @@ def speak(chat_model: ChatModel, seconds: float = FOR_EVER, **options: Any) -> l
 def fail(
     chat_model: ChatModel, seconds: float = FOR_EVER, **options: Any
 ) -> tuple[list[Said], ModelError]:
-    """Return the text received before the failure, and the failure."""
+    """Return the events received before the failure, and the failure."""
     calls: list[Said] = []
     stream = chat_model.stream(ASKED, model="m-1", max_output_tokens=50, seconds=seconds, **options)
     received = spoken(stream)

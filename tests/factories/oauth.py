@@ -1,4 +1,4 @@
-"""Connected apps, as an AI client gets them: consent, the exchange of a code, and refreshes."""
+"""Functions that connect an app with consent, exchange its code and refresh its tokens."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Requests to the endpoints of OAuth, from an AI client and from a person's browser."""
+"""Requests to the endpoints of OAuth, from an AI client and from a user's browser."""
 
 import json
 import re
@@ -29,7 +29,7 @@ REQUEST = {
 
 
 def path(**changes: str | None) -> str:
-    """Return the path of an authorization request. Parameters that are None are left out."""
+    """Return the path of an authorization request. Parameters with the value None are left out."""
     parameters = {name: text for name, text in {**REQUEST, **changes}.items() if text is not None}
     return f"{AUTHORIZE}?{urlencode(parameters)}"
 
@@ -69,13 +69,13 @@ def exchange_form(code: str, /, **changes: str) -> dict[str, str]:
 
 
 def content(answer: Answer) -> dict[str, Any]:
-    """Return the JSON object of an answer."""
+    """Return the JSON object of a response."""
     content: dict[str, Any] = json.loads(answer.body)
     return content
 
 
 def error_of(answer: Answer) -> str:
-    """Return the code of a failure, whose form is that of RFC 6749, 5.2."""
+    """Return the code of a failure in the format of RFC 6749, 5.2."""
     assert answer.headers["Content-Type"] == "application/json"
     assert answer.headers["Cache-Control"] == "no-store"
     error = content(answer)

@@ -1,4 +1,4 @@
-"""Pages over REST: created, read and changed."""
+"""Functions that create, read and change pages over REST."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def save(api: Api, page: Any, html: str, **fields: Any) -> Any:
 
 
 def record(page: Any) -> Any:
-    """Return a page without its HTML, as most answers show it."""
+    """Return a page without its HTML, as most responses show it."""
     return {name: value for name, value in page.items() if name != "html"}
 
 

@@ -2,7 +2,7 @@
 
 
 def pdf(*texts: str, encrypted: bool = False) -> bytes:
-    """Return a PDF with a page for each text. A page with an empty text has nothing on it.
+    """Return a PDF with a page for each string. An empty string makes an empty page.
 
     An ``encrypted`` one requires an unknown password.
     """

@@ -1,4 +1,4 @@
-"""People of a workspace: members with their roles, and persons who are invited."""
+"""Members of a workspace with their roles, and invited users."""
 
 import json
 import re
@@ -45,7 +45,7 @@ class Account:
     def call(
         self, workspace_id: str, operation: str, authorized: str = "", /, **arguments: Any
     ) -> Any:
-        """Call an operation in a workspace. ``authorized`` is the role at the beginning of it."""
+        """Call an operation in a workspace. ``authorized`` is the role when the call begins."""
         membership = authorized or self.role_in(workspace_id) or "account"
         who = {"account_id": self.id, "membership": membership}
         return in_console(workspace_id, operation, **who, **arguments)
@@ -64,7 +64,7 @@ def request_reset(email: str) -> Any:
 
 
 def invite(account: Account, workspace_id: str, email: str, role: str = "member") -> str:
-    """Invite a person, and return the token of the link."""
+    """Invite a user, and return the token of the link."""
     invitation = account.call(workspace_id, "invite_member", email=email, role=role)
     url: str = invitation["url"]
     return url.rpartition("/")[2]

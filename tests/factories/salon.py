@@ -65,7 +65,7 @@ class Salon:
         return self.api.post(CREATE, self.order(start, client, **fields))["booking"]
 
     def try_to_book(self, start: str, client: str = "Ada", **fields: Any) -> Answer:
-        """Send a booking request, and return the answer, successful or not."""
+        """Send a booking request, and return the response, successful or not."""
         return self.api.call("POST", CREATE, self.order(start, client, **fields))
 
     def set_status(self, booking: str, status: str, **fields: Any) -> Answer:

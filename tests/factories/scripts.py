@@ -1,9 +1,9 @@
-"""Texts that try to run as script, and Markdown with one of them in every place."""
+"""Strings that try to run as script, and Markdown with a string in every place."""
 
 from pathlib import Path
 
 CORPUS = Path(__file__).parents[1] / "e2e" / "corpus" / "xss.txt"
-"""The Big List of Naughty Strings, Script Injection (MIT; the licence is beside the file)."""
+"""The Big List of Naughty Strings, Script Injection (MIT; the licence is in the same folder)."""
 PAYLOADS = [line for line in CORPUS.read_text("utf-8").split("\n") if line.strip()]
 
 

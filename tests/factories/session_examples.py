@@ -1,4 +1,4 @@
-"""A valid call of every console operation, for the tests that run all of them."""
+"""A valid call of every console operation, for the tests that run all operations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -99,7 +99,7 @@ class WorkspaceIds:
 
     @property
     def ids(self) -> list[str]:
-        """All ids that people of other workspaces must not see."""
+        """All ids that members of other workspaces must not see."""
         own_ids = [text for text in vars(self).values() if isinstance(text, str)]
         return [*own_ids, *vars(self.things).values()]
 
@@ -191,7 +191,7 @@ def uses_workspace_ids(operation: Operation) -> bool:
 
 
 def session_operations(*, with_ids: bool | None = None) -> list[Operation]:
-    """Return the operations for the console, either those that use ids or those that do not."""
+    """Return the operations for the console that use ids, or the operations without ids."""
     operations = REGISTRY.select(Audience.SESSION)
     if with_ids is None:
         return operations

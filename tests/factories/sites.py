@@ -1,4 +1,4 @@
-"""Sites over REST: created, read and changed."""
+"""Functions that create, read and change sites over REST."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A workspace with records of every type, and the data by which two of them are compared."""
+"""A workspace with records of every type, and the data by which workspaces are compared."""
 
 import json
 import re
@@ -55,11 +55,11 @@ class Furnished:
     salon_service: str
     held_booking: str
     answers: dict[str, Any]
-    """The answers of all read operations at the time of the export."""
+    """The responses of all read operations at the time of the export."""
 
     @property
     def reads(self) -> dict[str, Any]:
-        """The answers of all read operations."""
+        """The responses of all read operations."""
         return reads(self.workspace, self.things, self.salon_service)
 
 
@@ -73,7 +73,7 @@ def as_key(workspace: str, operation: str, /, **arguments: Any) -> Any:
 
 
 def reads(workspace: str, things: Things, service: str) -> dict[str, Any]:
-    """Return the answers of all read operations about a workspace's records."""
+    """Return the responses of all read operations about a workspace's records."""
     reads = {
         operation.name: as_key(workspace, operation.name, **example(operation, things))
         for operation in READS

@@ -1,4 +1,4 @@
-"""URLs that must not be fetched, and URLs that redirect to them."""
+"""URLs that must not be fetched, and URLs that redirect to such URLs."""
 
 from tests.fakes.internet import (
     PUBLIC,

@@ -94,7 +94,7 @@ CONTRASTS = """() => {
 
 
 def accessibility_errors(page: Page) -> list[str]:
-    """Return the findings of axe, and texts with too little contrast."""
+    """Return the findings of axe, and elements with too little contrast."""
     violations = Axe().run(page, context="chat-widget").response
     contrasts = page.evaluate(CONTRASTS)
     assert contrasts or panel(page).is_hidden()

@@ -33,10 +33,10 @@ Misbehaviour = Callable[["_Handler"], None]
 
 
 class JsonServer:
-    """A service that answers in JSON, which subclasses define.
+    """A fake service whose JSON responses are defined by subclasses.
 
-    ``breaks`` replaces the answer with a misbehaviour. ``requests`` are the received requests. The
-    server runs in a ``with`` block and is reached at ``url``.
+    ``breaks`` replaces the response with a misbehaviour. ``requests`` are the received requests.
+    The server runs in a ``with`` block and is reached at ``url``.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class JsonServer:
         self.hung_up = Event()
         self.breaks: Misbehaviour | None = None
         self.released = Event()
-        """Set when the server closes, so that no delayed answer outlives it."""
+        """Set when the server closes, so that no delayed response outlives the server."""
         self._http = _Server(("127.0.0.1", 0), _Handler)
         self._http.owner = self
 
@@ -119,17 +119,17 @@ class _Handler(BaseHTTPRequestHandler):
 
 # Misbehaviours, for ``breaks``.
 def status(code: int, **headers: str) -> Misbehaviour:
-    """Answer with an error status: ``status(429, Retry_After="7")``."""
+    """Respond with an error status: ``status(429, Retry_After="7")``."""
     return lambda handler: handler.reply(code, b'{"detail": "no"}', **headers)
 
 
 def body(raw: bytes, code: int = 200) -> Misbehaviour:
-    """Answer with these bytes."""
+    """Respond with these bytes."""
     return lambda handler: handler.reply(code, raw)
 
 
 def silent(handler: _Handler) -> None:
-    """Accept the request and never answer."""
+    """Accept the request and never respond."""
     handler.server.owner.released.wait(PATIENCE)
 
 

@@ -97,7 +97,7 @@ def metadata(input_tokens: int, output_tokens: int) -> bytes:
 
 
 def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n", keep: bool = False) -> Answering:
-    """Answer 200 with these bytes, each part in its own chunk."""
+    """Respond with 200 and these bytes, each part in its own chunk."""
 
     def answer(wire: Wire, request: ReceivedRequest) -> None:
         chunks = "Transfer-Encoding: chunked"
@@ -110,7 +110,7 @@ def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n", keep: bool = False) -> Ans
 
 
 def saying(*texts: str, tokens: tuple[int, int] = (11, 7)) -> Answering:
-    """Answer as Bedrock does, on a connection that stays open."""
+    """Respond as Bedrock does, and keep the connection open."""
     return chunked(START, *map(text, texts), BLOCK_STOP, STOP, metadata(*tokens), keep=True)
 
 
@@ -126,7 +126,7 @@ def silent_after(*parts: bytes) -> Answering:
 
 
 def refusing(status: int, kind: str, message: str) -> Answering:
-    """Answer with an error of the AWS protocol."""
+    """Respond with an error of the AWS protocol."""
     body = json.dumps({"message": message}).encode()
     return lambda wire, _: wire.whole(
         status, body, "application/json", f"x-amzn-ErrorType: {kind}:http://internal.amazon.com/"

@@ -193,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _wait(self, until: Event) -> None:
-        """Wait, and send ``: ping`` meanwhile to detect whether the browser is still connected."""
+        """Send ``: ping`` while waiting, to detect whether the browser is still connected."""
         for _ in range(int(PATIENCE * 20)):
             if until.wait(0.05):
                 return

@@ -1,4 +1,4 @@
-"""Faults of DynamoDB, injected into botocore before a request is sent or after it was processed."""
+"""Faults of DynamoDB, injected into botocore before or after a request."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ ALWAYS = 10**9
 ENDPOINT = "http://nowhere"
 
 Fault = Callable[[Any, dict[str, Any]], None]
-"""Raises an exception in place of an answer, or turns the answer into an error response."""
+"""Raises an exception in place of a response, or turns the response into an error."""
 
 
 def closed(_http: Any, _parsed: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A fake internet: names, addresses and servers on loopback."""
+"""A fake internet with names, addresses and servers on loopback."""
 
 import itertools
 import re
@@ -21,9 +21,9 @@ PUBLIC = "93.184.216.34"
 
 
 class Server:
-    """A server on loopback that answers each connection by a script and records the requests.
+    """A server on loopback that follows a script for each connection and records the requests.
 
-    ``pages`` are answers for single paths, for any number of requests.
+    ``pages`` are responses for single paths, for any number of requests.
     """
 
     def __init__(self, *answers: Answer, tls: ssl.SSLContext | None = None) -> None:
@@ -144,14 +144,14 @@ def net(
 
 
 def http_response(body: bytes = b"hello", status: str = "200 OK", **headers: str) -> Answer:
-    """Answer with a valid response."""
+    """Send a valid response."""
     headers = {"content_length": str(len(body))} | headers
     lines = [f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()]
     return raw(f"HTTP/1.1 {status}\r\n{''.join(lines)}\r\n".encode("latin-1") + body)
 
 
 def raw(data: bytes) -> Answer:
-    """Answer with these bytes."""
+    """Respond with these bytes."""
     return lambda sock: sock.sendall(data)
 
 

@@ -1,7 +1,7 @@
-"""Lambda's side of the Runtime API: a real server that a real runtime process talks to.
+"""A server that plays Lambda's side of the Runtime API for a real runtime process.
 
 It is as strict as Lambda (Lambda developer guide, Runtime API and Custom runtimes: response
-streaming). Each invocation gets one answer of the right type, in chunks, over a connection that
+streaming). Each invocation gets one response of the right type, in chunks, over a connection that
 serves nothing else. Violations are collected in ``faults``.
 """
 

@@ -1,4 +1,4 @@
-"""Open Food Facts and its sister databases, with the answers of their API v2."""
+"""Open Food Facts and its sister databases, with the responses of their API v2."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A fake chat completions server on loopback, which answers well or badly as a test chooses."""
+"""A fake chat completions server on loopback, whose responses a test chooses."""
 
 import json
 import socket
@@ -105,7 +105,7 @@ class OpenAiApi:
             connection.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """End all answers, and kept connections."""
+        """End all responses, and kept connections."""
         self.over.set()
         for connection in self._open:
             with suppress(OSError):
@@ -115,7 +115,7 @@ class OpenAiApi:
         return self.tls.wrap_socket(accepted, server_side=True) if self.tls else accepted
 
     def _answer(self, connection: socket.socket) -> bool:
-        """Answer one request. Return whether another may follow."""
+        """Respond to one request. Return whether another may follow."""
         request = _request(connection)
         number = len(self.asked)
         self.asked.append(request)
@@ -173,7 +173,7 @@ def serving(tls: ssl.SSLContext | None = None) -> Iterator[OpenAiApi]:
                 thread.join(PATIENCE)
 
 
-# Answers.
+# Responses.
 
 
 def event(value: Any, end: str = "\n\n") -> bytes:
@@ -200,7 +200,7 @@ DONE = "[DONE]"
 
 
 def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n") -> Answering:
-    """Answer 200 with these bytes, each part in its own chunk."""
+    """Respond with 200 and these bytes, each part in its own chunk."""
 
     def answer(wire: Wire, request: ReceivedRequest) -> None:
         wire.head(200, "text/event-stream", "Transfer-Encoding: chunked")
@@ -212,14 +212,14 @@ def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n") -> Answering:
 
 
 def saying(*texts: str, tokens: tuple[int, int] = (11, 7)) -> Answering:
-    """Answer as OpenAI does: the role, the texts, the finish reason, the usage, the end."""
+    """Respond as OpenAI does: the role, the deltas, the finish reason, the usage, the end."""
     role = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}], "usage": None}
     events = [role, *map(piece, texts), piece(None, "stop"), usage(*tokens), DONE]
     return chunked(*map(event, events))
 
 
 def plain(*parts: bytes) -> Answering:
-    """Answer 200 with these bytes as in HTTP/1.0: the end of the connection ends the body."""
+    """Respond with 200 and these bytes as in HTTP/1.0. The end of the connection ends the body."""
 
     def answer(wire: Wire, request: ReceivedRequest) -> None:
         wire.head()
@@ -239,7 +239,7 @@ def refusing(status: int, body: bytes, *headers: str) -> Answering:
 
 
 def whole(value: Any) -> Answering:
-    """Answer with one JSON document, like a server that does not stream."""
+    """Respond with one JSON document, like a server that does not stream."""
     return lambda wire, _: wire.whole(200, json.dumps(value).encode(), "application/json")
 
 

@@ -1,4 +1,4 @@
-"""Openverse, with the answers of its image search API v1."""
+"""Openverse, with the responses of its image search API v1."""
 
 from collections.abc import Iterator
 from dataclasses import replace

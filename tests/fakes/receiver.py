@@ -45,7 +45,7 @@ class Receiver:
     _lock: Lock = field(default_factory=Lock)
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str], **_options: Any) -> PostReply:
-        """Record the request, and answer it."""
+        """Record the request, and respond."""
         request = Request(url, body, headers)
         with self._lock:
             self.requests.append(request)

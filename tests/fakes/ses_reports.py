@@ -1,6 +1,6 @@
-"""Reports of Amazon SES on mails, as its guide shows them, in messages of a queue of SQS.
+"""Reports of Amazon SES on e-mails, in messages of an SQS queue.
 
-The records are those of "Examples of event data that Amazon SES publishes to Amazon SNS", with
+The records are copied from "Examples of event data that Amazon SES publishes to Amazon SNS", with
 other addresses and times.
 """
 

@@ -1,4 +1,4 @@
-"""Telegram's Bot API, with the answers that its documentation and its users describe."""
+"""Telegram's Bot API, with the responses that its documentation and its users describe."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -22,8 +22,8 @@ def failure(status: int, description: str, **parameters: Any) -> tuple[int, Any]
 class FakeTelegram(JsonServer):
     """A bot without chats of its own: every chat id exists.
 
-    ``failures`` are the next answers to ``sendMessage``, in place of success. ``pending`` are the
-    updates that the bot has not confirmed, and ``error`` is that of the last one.
+    ``failures`` are the next responses to ``sendMessage``, in place of success. ``pending`` are the
+    updates that the bot has not confirmed, and ``error`` is the last error.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class FakeTelegram(JsonServer):
 
     @property
     def texts(self) -> list[str]:
-        """The texts that were delivered."""
+        """The messages that were delivered."""
         return [message["text"] for message in self.sent_messages]
 
     def answer(self, request: ReceivedRequest) -> tuple[int, Any]:
@@ -80,7 +80,7 @@ class FakeTelegram(JsonServer):
 
 
 def update(update_id: int, chat_id: int, text: str, **fields: Any) -> dict[str, Any]:
-    """Return the update of a text that a person sends to the bot in a private chat."""
+    """Return the update of a message that a user sends to the bot in a private chat."""
     person = {"id": chat_id, "is_bot": False, "first_name": "Ada", "language_code": "en"}
     return {
         "update_id": update_id,

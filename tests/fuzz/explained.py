@@ -1,8 +1,8 @@
 """Findings of ``make fuzz`` that are not errors, each with its reason.
 
-Schemathesis compares answers with the OpenAPI document. It reports a valid request that is refused,
-an invalid request that is accepted, and an unlisted status. The run fails with any finding that
-this module does not explain.
+Schemathesis compares responses with the OpenAPI document. It reports a valid request that is
+refused, an invalid request that is accepted, and an unlisted status. The run fails with any
+finding that this module does not explain.
 """
 
 import re
@@ -135,9 +135,9 @@ def filter_failure(_context: HookContext, failure: Failure, case: Case, response
     if isinstance(failure, RejectedPositiveData):
         return not all(map(is_explained, refusals(response)))
     if isinstance(failure, AcceptedNegativeData):
-        # Null and an empty text count as omitted where omission has no effect, because AI clients
+        # Null and an empty string count as omitted where omission has no effect, because AI clients
         # and forms fill in every field. The schema documents the intended values only.
-        # An invalid item of a batch fails alone, with its own outcome.
+        # An invalid item of a batch fails without the others, with its own outcome.
         nothing = sends_nothing(case.query) or sends_nothing(case.body)
         return not (nothing or data(response).get("summary", {}).get("failed"))
     return True
@@ -149,7 +149,7 @@ def code(response: Response) -> str:
 
 
 def data(response: Response) -> dict[str, Any]:
-    """Return the data inside the envelope, if the answer is an envelope."""
+    """Return the data inside the envelope, if the response is an envelope."""
     try:
         error_data: dict[str, Any] = response.json()["data"]
     except (ValueError, KeyError, TypeError):
@@ -171,7 +171,7 @@ def is_explained(message: str) -> bool:
 
 
 def sends_nothing(value: Any) -> bool:
-    """Whether a part of the input is null or an empty text."""
+    """Whether a part of the input is null or an empty string."""
     if isinstance(value, dict):
         return any(map(sends_nothing, value.values()))
     if isinstance(value, list):

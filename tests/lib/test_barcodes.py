@@ -1,4 +1,4 @@
-"""Barcodes: four formats, the check digit, and the GTIN-14 of an article."""
+"""Reading barcodes of four formats, with their check digits and GTIN-14s."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Texts that bots answer from, without the markup around them."""
+"""Extracting the content that bots use, without the markup."""
 
 from chalicelib.lib.extracts import plain_text
 

@@ -1,4 +1,4 @@
-"""Mails rendered from templates: a subject, a text and an HTML part."""
+"""An e-mail rendered from templates has a subject, a plain part and an HTML part."""
 
 import re
 from collections.abc import Callable

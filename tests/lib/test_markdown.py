@@ -1,4 +1,4 @@
-"""The blog's Markdown: its HTML, and markup that it must never produce."""
+"""The HTML of the blog's Markdown, and markup that never appears in the HTML."""
 
 import re
 from html import unescape
@@ -83,7 +83,7 @@ ALLOWED_TAG = re.compile(
 
 
 SCHEME = re.compile(r"[\x00-\x20]*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
-"""The scheme of a URL, as browsers find it: they skip control characters before it."""
+"""The scheme of a URL. Browsers skip control characters before the scheme."""
 
 
 def assert_harmless(html: str) -> None:

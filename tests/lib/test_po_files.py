@@ -1,4 +1,4 @@
-"""The PO files of the package: parsed as Babel parses them, and complete in every language."""
+"""PO files are parsed as Babel parses them, and are complete in every language."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Public URLs: which may be fetched, their normal form, and public addresses."""
+"""URLs that may be fetched, their normal form, and public IP addresses."""
 
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network

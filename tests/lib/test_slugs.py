@@ -1,4 +1,4 @@
-"""Slugs: made from titles in any script, and always valid as a host name's label."""
+"""Slugs of titles in any script are valid labels of a host name."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Tokens of API keys: unguessable, checked without a database read, stored only as a hash."""
+"""API tokens cannot be guessed, and are stored only as a hash."""
 
 import hashlib
 import math

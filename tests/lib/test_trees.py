@@ -1,4 +1,4 @@
-"""Trees of parents: levels, heights and cycles, compared with a plain traversal."""
+"""Levels, heights and cycles of trees equal the results of a plain traversal."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Times in zones: a local time that is skipped or repeated is refused, never guessed."""
+"""A local time that is skipped or repeated in its zone is refused."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo

@@ -296,7 +296,7 @@ def _converse_stream(model: str) -> Iterator[Right]:
 
 
 def _send_email(params: dict[str, Any]) -> Iterator[Right]:
-    """A mail needs its sender's domain and, if it has one, its configuration set."""
+    """An e-mail needs its sender's domain and its configuration set, if any."""
     here = f"arn:aws:ses:{PLACE.region}:{PLACE.account}"
     yield Right("ses:SendEmail", f"{here}:identity/{params['FromEmailAddress'].split('@')[1]}")
     if name := params.get("ConfigurationSetName"):

@@ -1,4 +1,4 @@
-"""Compares failures in tests with the reference: error codes, and the fields of each code."""
+"""Compares failures in tests with the error codes and fields in the reference."""
 
 import logging
 from collections.abc import Iterator

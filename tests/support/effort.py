@@ -1,4 +1,4 @@
-"""The amount of testing: a fast selection in `make test`, everything in `make pr`.
+"""Selects few tests for `make test` and all tests for `make pr`.
 
 A test marked slow is left out of `make test`, where a fast test covers the same behaviour.
 HYPOTHESIS_PROFILE or --hypothesis-profile selects the number of hypothesis examples.
@@ -35,14 +35,14 @@ settings.register_profile(
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[*COMMON["suppress_health_check"], HealthCheck.differing_executors],
 )
-"""Runs of all tests before those of a mutant, in one process. Nobody reads a failing example."""
+"""Runs all tests before the tests of a mutant, in one process. Nobody reads a failing example."""
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
 def examples(in_ci: int, in_dev: int | None = None, **more: int) -> settings:
-    """Return settings for a test with costly or cheap examples: this many in `ci`.
+    """Return settings for a test with costly or cheap examples.
 
-    In `dev`, the default is a tenth of them.
+    ``in_ci`` is the number of examples in `ci`. In `dev`, the default is a tenth of this number.
     """
     is_dev = settings.default.max_examples == DEV
     share = in_ci * settings.default.max_examples // CI

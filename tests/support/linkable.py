@@ -1,4 +1,4 @@
-"""Texts that clients make links of: the widget, Markdown renderers and common linkifiers."""
+"""Finds the URLs that clients turn into links."""
 
 import re
 
@@ -14,7 +14,7 @@ AUTOMATIC = re.compile(rf"(?<![\w@.:/?#&=+$%~-])(www\.[\w-]+\.[^{S}<>\]]+)", re.
 
 
 def linked(text: str) -> list[str]:
-    """Return every address that the widget, or a common linkifier, finds anywhere in a text."""
+    """Return every address that the widget, or a common linkifier, finds anywhere in a string."""
     links = [match for pattern in (LINK, ANGLE) for match in pattern.findall(text)]
     for match in [*BARE.finditer(text), *GENEROUS.finditer(text)]:
         address = re.sub(r"[.,;:!?]+$", "", match[0])
@@ -39,5 +39,5 @@ def host_of(address: str) -> str | None:
 
 
 def linked_hosts(text: str) -> set[str]:
-    """Return the hosts that a text links to."""
+    """Return the hosts that a string links to."""
     return {host for host in map(host_of, linked(text)) if host}

@@ -1,8 +1,8 @@
-"""Waiting in tests: as long as necessary, so that no test fails on a busy machine.
+"""Waits as long as necessary, so that no test fails on a busy machine.
 
 A test does not assert that something takes less than a number of seconds, because the duration
 depends on the machine's load. Instead, the test arranges that only the expected event can end the
-wait. For example, the server never answers, or another time limit is an hour (``FOR_EVER``). The
+wait. For example, the server never responds, or another time limit is an hour (``FOR_EVER``). The
 test asserts which event ended the wait. If the event never occurs, pytest's time limit fails the
 test. A test may limit CPU time, at many times its usual value.
 """

@@ -94,7 +94,7 @@ def first_needs(functions: Mapping[str, Statements], uses: Mapping[Use, str]) ->
 
 
 def _needed(function: str, uses: Mapping[Use, str]) -> Iterator[tuple[Right, str]]:
-    """Yield the rights that a function needs, including those of its gateways."""
+    """Yield the rights that a function and its gateways need."""
     for (who, need), test in uses.items():
         if who != function:
             continue
@@ -124,7 +124,7 @@ def _grants(
 
 
 def _allows(action: str, resource: str, right: Right) -> bool:
-    """Whether a grant covers a right. ``*`` matches any text (IAM user guide, Resource)."""
+    """Whether a grant covers a right. ``*`` matches any string (IAM user guide, Resource)."""
     return fnmatchcase(right.action, action) and fnmatchcase(right.resource, resource)
 
 

@@ -46,7 +46,7 @@ def delete_all_rows() -> None:
 
 @dataclass
 class _Snapshot:
-    """The created value, with the rows and files that were added or changed with it.
+    """The created value, with the rows and files that were added or changed together.
 
     ``before`` has the former items of changed rows.
     """
@@ -71,8 +71,8 @@ class Snapshots:
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         """Return the first result of ``make``, with its rows and files as they were then.
 
-        Other rows and files stay. A snapshot that is made again ends all that were made after it,
-        because they may hold changes of its rows.
+        Other rows and files are kept. Making a snapshot again ends all later snapshots, because
+        they may hold changes of its rows.
         """
         if not self._works:
             return make()

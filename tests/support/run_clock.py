@@ -1,4 +1,4 @@
-"""The clock of a whole run of tests: the real time, or a moment at which something odd happens.
+"""Sets the clock of a whole test run to the real time or to an unusual moment.
 
 ``--clock weekend`` starts the service's clock on a Saturday evening, and it goes on from there.
 With ``--clock drawn``, the seed of the run chooses. Browsers and other processes keep the real
@@ -68,7 +68,7 @@ def clock_name(text: str) -> str:
     """Return the value of ``--clock``.
 
     Raises:
-        ArgumentTypeError: there is no such clock.
+        ArgumentTypeError: The clock is unknown.
     """
     if text not in {*CLOCKS, DRAWN}:
         msg = f"expected {DRAWN} or one of {', '.join(CLOCKS)}; received {text!r}"

@@ -1,4 +1,4 @@
-"""Sweeps: one test checks many values, and reports each value that fails.
+"""Checks many values in one test, and reports each value that fails.
 
 A parametrised test costs two milliseconds for each value, in pytest and in the exchange between
 processes. For a check of declarations that is more than the check itself. A check that changes

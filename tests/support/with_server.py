@@ -1,9 +1,9 @@
-"""Run a command beside a fresh local server.
+"""Start a fresh local server, and run a command.
 
 Usage: ``python -m tests.support.with_server [--within S] COMMAND…``.
 
-The server is that of ``make dev`` with its demo, on a free port and with its own data folder. It
-has no rate limits and no outside network; photos and barcodes come from fake services. The command
+The server is started as by ``make dev`` with its demo, on a free port and with its own data folder.
+Rate limits are off. Photos and barcodes come from fake services. The command
 receives the server's URL in ``BASE_URL``, the demo's key in ``API_KEY``, and its port and folder.
 It fails if it takes longer than ``S`` seconds.
 """

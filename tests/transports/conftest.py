@@ -1,4 +1,4 @@
-"""The server of ``chalice local`` in this process, and raw connections to it."""
+"""The server of ``chalice local`` in this process, and raw connections to the server."""
 
 import json
 import logging
@@ -151,7 +151,7 @@ class LocalServer:
             return connection.reply(to=request.partition(b" ")[0].decode("latin-1"))
 
     def healthy(self) -> bool:
-        """Whether the server answers."""
+        """Whether the server responds."""
         reply = self.request(b"GET /api/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         return reply.status == 200 and reply.data["status"] is True
 

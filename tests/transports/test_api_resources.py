@@ -1,11 +1,11 @@
-"""The resources of the REST API: each path and each part of a path is one."""
+"""Each path of the REST API, and each part of a path, is one resource of API Gateway."""
 
 from app import app
 
 MAX_RESOURCES = 300
-"""API Gateway's quota of resources of a REST API, which AWS raises on request only."""
+"""Maximum resources of a REST API. AWS raises this quota of API Gateway on request only."""
 RESERVE = 20
-"""Resources that stay free, so that a release never fails for one route."""
+"""Resources that are kept free, so that a release never fails for one route."""
 
 
 def test_the_routes_leave_room_below_api_gateways_quota_of_resources() -> None:

@@ -1,4 +1,4 @@
-"""The API behind the edge: requests without the edge's secret are refused."""
+"""Behind the edge, requests without the edge's secret are refused."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""HEAD requests have the same answers as GET, without a body."""
+"""HEAD requests have the same responses as GET, without a body."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""HTTP rules for all answers, on Lambda and locally: caching, cookies, HTML, streams and forms."""
+"""Caching, cookies, HTML, streams and forms follow the same HTTP rules on Lambda and locally."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ from tests.transports.conftest import WireReply, serving
 
 
 def get(response: HttpResponse, method: str = "GET", **headers: str) -> HttpResponse:
-    """Answer a request that has these headers with this response."""
+    """Handle a request with these headers, and return this response."""
     sent_headers = {name.replace("_", "-"): value for name, value in headers.items()}
     return handle(HttpRequest(method, "/page", sent_headers), lambda _: response)
 
@@ -143,7 +143,7 @@ def stream(_: HttpRequest) -> HttpResponse:
 
 
 class TestLambdaAndLocal:
-    """A page has the same answer from the app, as on API Gateway, and from a local route."""
+    """A page has the same response from the app, as on API Gateway, and from a local route."""
 
     @pytest.fixture(params=["app", "local route"])
     def send_request(self, request: pytest.FixtureRequest) -> Iterator[Callable[..., WireReply]]:

@@ -1,4 +1,4 @@
-"""Lazy routes: functions are declared by name, and imported with the first request."""
+"""Functions of lazy routes are imported with the first request."""
 
 from typing import Any, get_args, get_type_hints
 

@@ -1,4 +1,4 @@
-"""Hosts of sites on the local server: each has the pages of one site, and little else."""
+"""On the local server, the host of a site serves the pages of this site only."""
 
 import os
 from collections.abc import Callable, Iterator

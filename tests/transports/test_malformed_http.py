@@ -1,4 +1,4 @@
-"""Malformed and unusual requests: each gets an answer, and the server keeps running."""
+"""Malformed requests receive a response, and the server keeps running."""
 
 import gzip
 import re
@@ -13,14 +13,14 @@ from tests.support.sweep import sweep
 from tests.transports.conftest import LocalServer, Records
 
 SECRET = b"Zq7SECRETzQ"
-"""Part of each Authorization header below. No answer may contain it."""
+"""Part of each Authorization header below. No response may contain this part."""
 HOST = b"Host: x\r\n"
 TOKEN = b"@TOKEN@"
 AUTHORIZED = b"Authorization: Bearer " + TOKEN
 
 
 class Case(NamedTuple):
-    """A request and the statuses that may answer it."""
+    """A request and the allowed statuses of its response."""
 
     name: str
     request: bytes

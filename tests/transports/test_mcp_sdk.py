@@ -211,7 +211,7 @@ class TestWithAKey:
         assert html in text(got)["data"]["page"].values()
 
     def test_a_large_page_is_edited_with_few_bytes(self, sdk: Sdk, owner: Owner) -> None:
-        """Neither the 550 KB that stay nor the resulting page are sent."""
+        """Neither the 550 KB that do not change nor the resulting page are sent."""
         line = "<p>Хлеб ржаной, 900 г: 240 ₽</p>\n"
         html = "<h1>Bread</h1>\n" + line * (550_000 // len(line.encode()))
         bodies: list[tuple[int, int]] = []
@@ -370,7 +370,7 @@ def test_the_instructions_name_tools_that_the_key_hides(sdk: Sdk, owner: Owner) 
 
 @every_mode
 class TestRefused:
-    """A refusal is an error at once, never a wait."""
+    """A refusal is an error without any wait."""
 
     def assert_refused(self, sdk: Sdk, token: str | None) -> None:
         with pytest.raises(Exception) as failure:  # noqa: PT011  the cause is looked at below

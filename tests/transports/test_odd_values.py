@@ -1,4 +1,4 @@
-"""Unusual values: too long for a key, not ASCII, or with a NUL. No answer may be a 5xx."""
+"""Unusual values never cause a 5xx, such as long, non-ASCII or NUL characters."""
 
 import json
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ public_operations = pytest.mark.parametrize(
 
 
 def replace_each_text(value: Any, text: str) -> Iterator[Any]:
-    """Yield copies of a JSON value, each with another of its texts replaced."""
+    """Yield copies of a JSON value, each with another of its strings replaced."""
     match value:
         case str():
             yield text

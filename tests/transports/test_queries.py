@@ -1,4 +1,4 @@
-"""Query strings: their encoding, and repeated parameters."""
+"""Decoding of query strings and repeated parameters."""
 
 import pytest
 

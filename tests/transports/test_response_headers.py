@@ -1,4 +1,4 @@
-"""Headers of every response of the API, whatever it answers."""
+"""Headers of every response of the API, whatever its status."""
 
 import pytest
 

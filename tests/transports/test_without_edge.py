@@ -1,4 +1,4 @@
-"""A stage without an edge: its base URL has a path, and the chat has a URL of its own."""
+"""A stage without an edge has a path in its base URL, and a chat URL of its own."""
 
 import json
 import re

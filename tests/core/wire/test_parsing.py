@@ -1,4 +1,4 @@
-"""Input parsing: strict types, messages that explain the fix, and warnings about ignored input."""
+"""Input is parsed strictly, errors explain the fix, and ignored input causes warnings."""
 
 import time as stopwatch
 from datetime import UTC, datetime, timedelta, timezone
@@ -68,7 +68,7 @@ class OrderPatch(Patch):
 
 
 class Renamed(Patch):
-    """Changes of text fields."""
+    """Changes of string fields."""
 
     slug: Slug | None = optional("Slug.")
     name: Title = optional("Name.")

@@ -1,4 +1,4 @@
-"""Wire models: updates that inherit the fields of a new record's model."""
+"""Models of updates inherit the fields of the new record's model."""
 
 import pytest
 from pydantic import Field, ValidationError
@@ -31,7 +31,7 @@ class Change(Patch, Create, Ref):
 
 
 class SmallChange(Change):
-    """Changes to a record, fewer of them in a call."""
+    """Changes to a record, of which a call may make fewer."""
 
     reason: str = Field(description="Reason.")
 

@@ -1,4 +1,4 @@
-"""Lost and late answers of DynamoDB: no call acts twice."""
+"""No call acts twice if a response of DynamoDB is lost or late."""
 
 import json
 from collections.abc import Callable
@@ -54,7 +54,7 @@ CHANGES = [create_site, create_product, import_page, raise_prices, add_stock, up
 
 @matrix("change, fault, when", CHANGES, FAULTS, TIMES)
 class TestLostAnswers:
-    """Answers that are lost once, three times, or until all retries are used up."""
+    """Responses that are lost once, three times, or until all retries are used up."""
 
     def test_lost_answers_of_a_call_with_a_key_are_one_effect_and_one_answer(
         self, change: Callable[[Api], Change], fault: Fault, when: str, api: Api

@@ -1,4 +1,4 @@
-"""Partitions at DynamoDB's limit of 10 GB: refusals in time, and sizes in the log."""
+"""Partitions at DynamoDB's limit of 10 GB are refused in time, and sizes are logged."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -94,7 +94,7 @@ def test_products_of_a_bulk_change_that_cannot_grow_fail_one_by_one(api: Api) ->
 def test_a_full_partition_found_after_a_lost_answer_means_that_nothing_was_written(
     api: Api,
 ) -> None:
-    """DynamoDB answers a transaction with a known token again, so a refused one was not done."""
+    """DynamoDB repeats its response to a known token, so a refused transaction was not done."""
     call, full_error = create_site(api), full()
     with faulty(TRANSACTION, closed, "before", 1) as requests:
 
@@ -126,7 +126,7 @@ def test_a_single_write_to_a_full_partition_is_a_conflict_that_is_not_retried(
 
 @contextmanager
 def sizes(metrics: dict[str, Any] | None) -> Iterator[list[str | None]]:
-    """Let the answers to transactions have sizes. Yields the metrics that each one requests."""
+    """Let the responses to transactions have sizes. Yields the metrics that each one requests."""
     requested: list[str | None] = []
 
     def read_parameters(params: dict[str, Any], **_: Any) -> None:
@@ -197,5 +197,5 @@ class TestSizes:
         call = create_site(api)
         monkeypatch.setattr(transactions, "uuid4", measured)
         with sizes(metrics) as requested:
-            assert call.send(key=None).status == 200  # a key would replay the answer
+            assert call.send(key=None).status == 200  # a key would replay the response
         assert (requested, logged()) == (["SIZE"], [])

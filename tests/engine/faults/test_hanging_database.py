@@ -1,4 +1,4 @@
-"""A database that hangs: answers come in time, with the cause in the log."""
+"""Requests are answered in time while DynamoDB hangs, and the cause is logged."""
 
 import json
 import socket
@@ -46,7 +46,7 @@ from tests.transports.conftest import Records, logged  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.store
 GATEWAY_SECONDS = 28
-"""An answer is due by then: API Gateway waits for 29 seconds."""
+"""Maximum seconds until a response, because API Gateway waits for 29 seconds."""
 invalid = refusal("ValidationException", 400)
 
 
@@ -54,7 +54,7 @@ READS = [("GET", "/api/projects/list"), ("GET", "/api/products/list?q=loaf&sort=
 
 
 class TestHangingDatabase:
-    """A database that accepts connections and never answers."""
+    """A database that accepts connections and never responds."""
 
     @pytest.fixture
     def waited(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:

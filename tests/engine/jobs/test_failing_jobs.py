@@ -1,4 +1,4 @@
-"""Jobs that fail or cannot be read: they are retried and delay no others."""
+"""Jobs that fail or cannot be read are retried and do not delay other jobs."""
 
 import logging
 from datetime import datetime, timedelta

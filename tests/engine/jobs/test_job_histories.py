@@ -1,4 +1,4 @@
-"""Random histories of jobs: each due job runs once."""
+"""Each due job runs once in random histories of jobs."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Scheduled jobs: run once they are due, unless they were cancelled."""
+"""Scheduled jobs run once they are due, unless they were cancelled."""
 
 from datetime import timedelta
 

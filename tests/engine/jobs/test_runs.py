@@ -1,4 +1,4 @@
-"""Runs of jobs: concurrent runners, fairness and costs."""
+"""Concurrent runners share jobs fairly and at a bounded cost."""
 
 from collections import Counter
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Setup that tests of the list engine share: products, thresholds and page sizes."""
+"""Products, thresholds and page sizes for tests of the list engine."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The list engine: its plans, its declarations, faults and costs."""
+"""Plans, declarations, faults and costs of the list engine."""
 
 import contextlib
 import itertools
@@ -340,7 +340,7 @@ def test_a_sort_key_fits_the_table_whatever_the_name() -> None:
 
 @contextlib.contextmanager
 def unprocessed(keep: Callable[[int], bool]) -> Iterator[list[int]]:
-    """Let DynamoDB leave the keys of a BatchGetItem unprocessed, except those in ``keep``."""
+    """Let DynamoDB process only the keys in ``keep`` of a BatchGetItem."""
     sizes: list[int] = []
 
     def leave(parsed: dict[str, Any], **_: Any) -> None:
@@ -464,7 +464,7 @@ class TestCosts:
 def test_records_between_two_dates_are_counted_along_their_index(
     database: None, monkeypatch: pytest.MonkeyPatch, descending: bool
 ) -> None:
-    """Leads have an index of keys only, in the order of creation, beside the table's own keys."""
+    """Leads have an index of keys only, in the order of creation, and the table's own keys."""
     monkeypatch.setattr(queries, "SMALL_ROWS", 5)
     list(seed("w", "leads", 40))
     entries = sorted(LEADS.entries("w"), key=lambda entry: entry.id, reverse=descending)

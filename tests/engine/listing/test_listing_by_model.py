@@ -255,7 +255,7 @@ class ProductListMachine(RuleBasedStateMachine):
     def _plans_of(self, query: Query, offset: int, rows: int | None) -> set[str]:
         """Return the possible plans of a page of a list whose order an index serves.
 
-        A near page of a range reads the first entries beside the counters, and needs no index if
+        A near page of a range reads the first entries with the counters, and needs no index if
         these are all entries. Pages of ``rows`` rows may end that first read early.
         """
         if offset > FETCHED_SKIP:

@@ -1,4 +1,4 @@
-"""Scans of large partitions in ranges: each entry once, however keys are spread over time."""
+"""A parallel scan of a large partition returns each entry once."""
 
 import random
 from collections.abc import Callable, Iterator

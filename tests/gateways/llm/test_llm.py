@@ -48,7 +48,7 @@ class TestAnswer:
         assert request.body == {
             "model": "m-1",
             "messages": [
-                {"role": "system", "content": "Be request."},
+                {"role": "system", "content": "Be brief."},
                 {"role": "user", "content": "Ёж 🦔?"},
             ],
             "max_tokens": 50,

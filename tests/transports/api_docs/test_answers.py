@@ -1,4 +1,4 @@
-"""Properties of every answer, and data that never leaves the service."""
+"""Properties of every response, and data that never leaves the service."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The API reference over HTTP: caching, unknown pages, search, and safe output."""
+"""The API reference over HTTP is cached, searchable and safe."""
 
 import json
 import re

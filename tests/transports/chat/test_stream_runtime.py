@@ -1,4 +1,4 @@
-"""The streaming function: its real bootstrap and loop, against Lambda's Runtime API."""
+"""The streaming function runs its real bootstrap against Lambda's Runtime API."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""Connected apps in the console: the list, the end of a connection, and the account's own page."""
+"""The pages of the console for connected apps."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Clients in the console, over HTTP: the list, one person, changes by two people, and erasure."""
+"""The pages of the console for clients, with concurrent changes and erasure."""
 
 import re
 from itertools import count

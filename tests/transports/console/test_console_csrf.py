@@ -1,4 +1,4 @@
-"""Forms of the console are accepted only from its own pages, checked for all of them."""
+"""Every form of the console is accepted only from the console's own pages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Names in the console: of what an entry of the audit log changed, and of who saved a version."""
+"""The console shows names of changed records and of the users who saved a version."""
 
 import html
 from typing import Any

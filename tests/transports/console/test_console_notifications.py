@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 
 def choices(world: World, name: str, membership: str) -> Any:
-    """Return the choices of a person, by kind."""
+    """Return the choices of a user, by kind."""
     notifications = in_console(
         world.here.workspace_id,
         "get_notifications",

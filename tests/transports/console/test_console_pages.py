@@ -1,4 +1,4 @@
-"""The pages of the console: their content and their readers, checked for every page."""
+"""The content and the readers of every page of the console."""
 
 import re
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def paths_of_strangers(route: str, world: World) -> Iterator[tuple[str, str]]:
     """Yield paths with ids of another workspace, each with a path of ids that never existed.
 
     The first pair is in the other workspace. In the others, more and more of the first ids are the
-    person's own.
+    user's own.
     """
     foreign = world.there.path_of(route)
     yield foreign, foreign.replace(world.there.slug, "never")
@@ -180,7 +180,7 @@ class TestPages:
 
 @pytest.fixture
 def people(world: World) -> dict[str, Person]:
-    """People of each role in the workspace, signed in."""
+    """Signed-in members of each role in the workspace."""
     return {name: world.person(name) for name in ("boss", "manager", "member")}
 
 
@@ -263,7 +263,7 @@ class TestAccess:
 
 
 def may(name: str, operation: str) -> bool:
-    """Whether a person of the world may call an operation."""
+    """Whether a user of the world may call an operation."""
     role = {"boss": Role.OWNER}.get(name) or Role(name)
     return may_in_console(REGISTRY.entry(operation), role)
 

@@ -1,4 +1,4 @@
-"""Sessions of the console: how they begin, what requires one, and how they end."""
+"""The begin and the end of sessions, and pages that require a session."""
 
 import re
 from typing import Any

@@ -50,7 +50,7 @@ class Browser(Person):
         return super().headers | {"X-Origin-Secret": SECRET, "X-Viewer-Address": self.ip}
 
     def sign_in(self, password: str = PASSWORD, email: str = "") -> int:
-        """Sign in as another person would, without the session of the last one."""
+        """Sign in as another user would, without the previous session."""
         self.token = ""
         return self.start_session(password, email=email or self.email).status
 

@@ -1,4 +1,4 @@
-"""Deletions in the console: no id of another workspace, or of nothing, is said to be deleted."""
+"""The console never reports the deletion of a record that was not in the workspace."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.factories.console import Place, World
 
 
 def ids(place: Place) -> dict[str, str]:
-    """Return the path of a page that deletes, below the workspace, and an id in it."""
+    """Return the path of a page that deletes, below the workspace, and an id of the workspace."""
     call = in_console
     here = place.workspace_id
     service = call(here, "list_services")["services"][0]["id"]

@@ -1,4 +1,4 @@
-"""Forms that are sent after the session has ended: nothing that a person typed is lost."""
+"""A form that is sent after the end of the session keeps the typed values."""
 
 import re
 from html import unescape
@@ -24,7 +24,7 @@ def fields_of(answer: Answer) -> list[tuple[str, str]]:
 
 
 def sign_in_again(person: Person, answer: Answer, password: str = PASSWORD) -> Answer:
-    """Fill in the sign-in form of an answer."""
+    """Fill in the sign-in form of a response."""
     carried = [field for field in fields_of(answer) if field[0] != "csrf"]
     return person.post(
         "/console/sign-in", [("email", person.email), ("password", password), *carried]

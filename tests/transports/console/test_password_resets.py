@@ -1,4 +1,4 @@
-"""A forgotten password: the request, the mail, the page behind its link, and what they reveal."""
+"""Requesting a password reset, its e-mail, and the page behind the link."""
 
 import html
 import json
@@ -57,7 +57,7 @@ def request(email: str = OWNER, person: Person | None = None, **headers: str) ->
 
 
 def links(inbox: Inbox) -> list[str]:
-    """Return the paths of the links in all mails, after the jobs have run."""
+    """Return the paths of the links in all e-mails, after the jobs have run."""
     run_until_idle()
     texts = " ".join(map(text_of, inbox.mails))
     return re.findall(r"http://[^/ ]+(/console/reset-password/[\w-]{43})\s", texts)
@@ -287,7 +287,7 @@ class TestLink:
 
     def test_opening_it_changes_nothing(self, inbox: Inbox) -> None:
         path = mailed_link(inbox)
-        for _ in range(3):  # as programs do that look into mails
+        for _ in range(3):  # as programs that scan e-mails do
             page = Person("").get(path)
             assert page.status == 200
             assert OWNER in text(page)

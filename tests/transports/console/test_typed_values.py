@@ -1,4 +1,4 @@
-"""Amounts and lengths of time as people type them."""
+"""Amounts and lengths of time as users type them."""
 
 import pytest
 from hypothesis import given

@@ -128,5 +128,5 @@ def test_without_a_folder_of_mail_the_page_says_why(local_server: LocalServer) -
 @pytest.mark.parametrize("path", ["/dev/mail", "/dev/mail/one", "/dev/mail/one/html"])
 def test_a_deployed_service_has_no_pages_of_mail(path: str, folder: Path) -> None:
     send("one")
-    assert Api(None).call("GET", path).status == 403  # API Gateway's answer for unknown paths
+    assert Api(None).call("GET", path).status == 403  # API Gateway's response for unknown paths
     assert not [route for route in application.app.routes if route.startswith("/dev")]

@@ -361,7 +361,7 @@ class TestBatches:
 
 
 class TestTexts:
-    """Some clients make texts of arguments. Tools read them by the declared type."""
+    """Some clients send arguments as strings. Tools parse a string by the declared type."""
 
     @staticmethod
     def data(api: Api, tool: str, **arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Checks of the tool server before dispatch: keys, plans, methods and origins."""
+"""The tool server checks keys, plans, methods and origins before dispatch."""
 
 import os
 from collections.abc import Callable

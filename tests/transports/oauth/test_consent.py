@@ -1,4 +1,4 @@
-"""Consent: signing in on the way, the page, and what the client receives."""
+"""Signing in on the way to consent, the consent page, and its redirect."""
 
 import json
 import re

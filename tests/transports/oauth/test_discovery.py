@@ -1,4 +1,4 @@
-"""How a client discovers that people can sign in, and where (RFC 9728, RFC 8414)."""
+"""A client discovers that and where users can sign in (RFC 9728, RFC 8414)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The endpoints that clients call: registration, tokens and revocation."""
+"""Endpoints for registration, tokens and revocation that OAuth clients call."""
 
 import base64
 import json

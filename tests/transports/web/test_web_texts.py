@@ -1,4 +1,4 @@
-"""Texts of pages in both languages, and formats of numbers, dates and money."""
+"""Messages of pages in both languages, and formats of numbers, dates and money."""
 
 import re
 from datetime import UTC, date, datetime

@@ -1,4 +1,4 @@
-"""Fixtures for tests of the chat endpoint: a bot, prices and scripted models."""
+"""Bots, prices and scripted models for tests of the chat endpoint."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Links in answers: the visitor, the stored dialog, replays and the model see the same text."""
+"""The visitor, the stored dialog, replays and the model see the same links."""
 
 from collections.abc import Iterator
 from threading import Event

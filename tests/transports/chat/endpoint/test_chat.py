@@ -1,4 +1,4 @@
-"""The chat endpoint: its stream, and its checks in order."""
+"""The chat endpoint streams its answer after checks in a fixed order."""
 
 import json
 from collections.abc import Callable

@@ -58,7 +58,7 @@ def use(model: ChatModel, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def send(reason: str | None, *texts: str, tokens: tuple[int, int] | None = (11, 7)) -> bytes:
-    """A stream of these texts that ends for a reason."""
+    """A stream of these deltas that ends for a reason."""
     events: list[Any] = [*map(piece, texts), piece(None, reason)]
     return b"".join(map(event, [*events, *([usage(*tokens)] if tokens else []), DONE]))
 
@@ -547,13 +547,13 @@ def try_mixture(
 
 
 def parts_and_cuts(name: str) -> tuple[list[bytes], list[int]]:
-    """Return the events of a recorded stream, and the numbers of them that tests let arrive."""
+    """Return the events of a recorded stream, and the numbers of events that tests let arrive."""
     parts = [part + b"\n\n" for part in recorded(name).split(b"\n\n") if part]
     return parts, sorted({1, len(parts) // 2, len(parts) - 1, len(parts)})
 
 
 class TestMixtures:
-    """Whatever arrives, a ``done`` has text or an action before it, and the charge is exact."""
+    """Whatever arrives, text or an action precedes ``done``, and the charge is exact."""
 
     @examples(100)
     @given(st.lists(st.sampled_from(SERVER_EVENTS), max_size=8))

@@ -1,4 +1,4 @@
-"""Texts that instruct a model which obeys them: what they cannot make the service do."""
+"""A model that obeys injected instructions changes and reveals nothing."""
 
 import html
 import json
@@ -24,7 +24,7 @@ TOPICS = (
     *("birthdays", "weddings", "gluten", "breakfast", "catering"),
 )
 TEXTS = [INJECTIONS[part :: len(TOPICS)] for part in range(len(TOPICS))]
-"""Five texts of several kinds for one question. The model makes at most six calls."""
+"""Five instructions of several kinds for one question. The model makes at most six calls."""
 OBEYED = ("propose_booking", "find_free_times", "request_person")
 """Calls that show that the model has obeyed."""
 
@@ -128,9 +128,9 @@ def test_there_are_fifty_different_injections() -> None:
 def test_a_model_that_obeys_a_text_changes_and_reveals_nothing(
     put: Put, parts: list[int], place: World, model: ObedientModel, time: Time
 ) -> None:
-    """Three tenths of the texts in each place, so that each text is in two places or more.
+    """Three tenths of the instructions in each place, so that each is in two places or more.
 
-    The slow tests put all texts in all places.
+    The slow tests put all instructions in all places.
     """
     rows_before = place.others_rows()
     questions = [
@@ -152,7 +152,7 @@ def test_a_model_that_obeys_a_text_changes_and_reveals_nothing(
 
 
 def format_as_name(text: str) -> str:
-    """Return a text without what names refuse: line breaks and characters of direction."""
+    """Remove characters that names refuse, such as line breaks and characters of direction."""
     return " ".join(re.sub("[\u202a-\u202e\u2066-\u2069]", "", text).split())
 
 

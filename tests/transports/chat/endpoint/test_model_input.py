@@ -1,4 +1,4 @@
-"""The input of the model: the dialog so far, and the offers of the business."""
+"""The model receives the dialog and the offers of the business."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Access to proposals, requests for a person, and erasures."""
+"""Access to proposals, handovers to a human, and erasures."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

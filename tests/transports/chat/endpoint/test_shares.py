@@ -1,4 +1,4 @@
-"""What one visitor may use of a bot: its money, its messages and a dialog."""
+"""Limits of the money, messages and dialogs that one visitor may use."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Spending of chats: limits, balances, and the charge for each kind of ending."""
+"""A chat is charged exactly, within its limits and the balance."""
 
 from collections.abc import Callable
 from threading import Event, Thread

@@ -1,4 +1,4 @@
-"""Answers in which the model calls tools: what the visitor sees, and what the owner pays."""
+"""Answers in which the model calls tools, and what the owner pays."""
 
 import json
 from typing import Any

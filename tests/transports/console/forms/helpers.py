@@ -1,4 +1,4 @@
-"""Readers of the console's pages: texts, tokens, errors and values of fields."""
+"""Functions that read tokens, errors and values of fields from pages of the console."""
 
 import html
 import re
@@ -7,7 +7,7 @@ from tests.conftest import Answer
 
 
 def text(answer: Answer) -> str:
-    """Return the text of a page."""
+    """Return the visible text of a page."""
     return html.unescape(answer.body.decode())
 
 
@@ -20,7 +20,7 @@ def token_of(answer: Answer, prefix: str = "svc_live_") -> str:
 
 
 def error_beside(answer: Answer, field: str, tag: str = "input") -> str:
-    """Return the error message beside a field. The summary must link to it."""
+    """Return the error message of a field. The summary must link to the field."""
     page = answer.body.decode()
     error = re.search(rf'id="{field}-error">([^<]*)<', page)
     assert error, page

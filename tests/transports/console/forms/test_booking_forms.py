@@ -1,4 +1,4 @@
-"""Bookings in the console, over HTTP: the day, one booking, a move, and a walk-in."""
+"""The pages of the console for the bookings of a day, one booking, moves and walk-ins."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.factories.services import store_booking
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
 DAY = "2027-01-18"
-"""A Monday. The clock of the tests shows the Friday before it."""
+"""A Monday. The clock of the tests shows the previous Friday."""
 NewOwner = Callable[..., Owner]
 
 
@@ -37,7 +37,7 @@ class Desk:
         return f"/console/w/{self.owner.workspace.slug}/bookings"
 
     def page(self, query: str = "") -> str:
-        """Return the text of the calendar or the list."""
+        """Return the visible text of the calendar or the list."""
         answer = self.boss.get(self.path + query)
         assert answer.status == 200, answer.body
         return text(answer)
@@ -56,7 +56,7 @@ class Desk:
         return (who or self.boss).post(f"{self.path}/{booking}", fields)
 
     def member(self) -> Person:
-        """Return a second person at the desk."""
+        """Return a second user of the bookings pages."""
         as_operator("create_account", email="eve@example.com", password="correct horse", name="Eve")
         who = {"email": "eve@example.com", "role": "member"}
         as_operator("add_member", workspaceId=self.owner.workspace.id, **who)

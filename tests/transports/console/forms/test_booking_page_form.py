@@ -1,4 +1,4 @@
-"""The form of the booking page in the console: switches, services, links."""
+"""The settings of the booking page in the console."""
 
 from typing import Any
 

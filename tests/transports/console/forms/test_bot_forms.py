@@ -1,4 +1,4 @@
-"""Bots in the console, over HTTP: keys, the chat and limits."""
+"""The pages of the console for a bot's keys, chat and limits."""
 
 import html
 import json
@@ -131,7 +131,7 @@ class TestChatInConsole:
         assert tried(gone).status == 401
 
     def test_an_ended_session_gives_no_access(self, world: World, tried: Try) -> None:
-        """A public bot would answer, and count the message as a visitor's."""
+        """A public bot would reply, and count the message as a visitor's."""
         boss = world.person("boss")
         as_operator("set_bot", id=world.here.bot, isPrivate=False)
         world.person("boss").post("/console/account/sign-out")

@@ -1,4 +1,4 @@
-"""Dialogs in the console, over HTTP: the list and the transcript."""
+"""The pages of the console for the list of dialogs and for one transcript."""
 
 import re
 from datetime import timedelta
@@ -47,7 +47,7 @@ def new_dialog(world: World, *said_messages: tuple[str, str], **attributes: Any)
 
 
 def propose(world: World, dialog: str, message: int, kind: Any, result: dict[str, Any]) -> None:
-    """Store a proposal of an answer, and its result."""
+    """Store a proposal and its result."""
     home, card = world.here.workspace_id, {"title": f"A {kind}"}
     place = ProposalId(world.here.bot, dialog, message, 1)
     staged: list[Any] = []

@@ -1,4 +1,4 @@
-"""Invitations over HTTP: the form, the link, and every way in which a link is opened."""
+"""Inviting a user, and opening the link in every way."""
 
 import re
 

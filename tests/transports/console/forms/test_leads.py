@@ -1,4 +1,4 @@
-"""Leads in the console, over HTTP: the list, one lead, two people at once, and the export."""
+"""The pages of the console for leads, with concurrent changes and the export."""
 
 import csv
 import io
@@ -253,7 +253,7 @@ class TestTwoPeople:
 
 
 def table(answer: Answer, delimiter: str = ",") -> list[dict[str, str]]:
-    """Return the rows of a CSV file by the texts of its head."""
+    """Return the rows of a CSV file by the column titles."""
     assert answer.status == 200
     assert answer.body.startswith(b"\xef\xbb\xbf")
     file = io.StringIO(answer.body.decode("utf-8-sig"), newline="")
@@ -280,7 +280,7 @@ HOSTILE_CELLS = [
     "Пекарня «Ёж»",
     "😀",
 ]
-"""Texts that a spreadsheet could run, divide or show in another encoding."""
+"""Cells that a spreadsheet could run, divide or show in another encoding."""
 
 
 class TestExport:
@@ -420,9 +420,9 @@ MOST_ROWS = 60
 def test_a_page_reads_as_many_rows_however_many_leads_there_are(
     query: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lists of few rows are read as a whole, so the test reads all of them as large lists.
+    """Lists of few rows are read as a whole, so the test sets thresholds that make all lists large.
 
-    A counter has rows in up to ``SHARDS`` shards. Each write adds to a random one of them.
+    A counter has rows in up to ``SHARDS`` shards. Each write adds to a random shard.
     """
     monkeypatch.setattr(queries, "SMALL_ROWS", 0)
     member, form = world.person("member"), read_lead(world, world.here.lead).form_id

@@ -1,7 +1,6 @@
-"""Forms that change a record: what somebody else changed meanwhile is never lost.
+"""Forms never overwrite a change that another user has made since the form was opened.
 
-One test goes over all of these forms. Each opens the page, lets another person change the record by
-the API, and sends the form of the page as a browser does.
+One test goes over all of these forms. It opens the page, lets another user change the record by the
 """
 
 import json
@@ -36,7 +35,7 @@ Pairs = list[tuple[str, str]]
 
 
 class FormFields(HTMLParser):
-    """The fields that a browser sends for the form with marks, without those of its session."""
+    """The fields that a browser sends for the marked form, without the fields of its session."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -94,11 +93,11 @@ def unticked(name: str, value: str) -> Callable[[Pairs], Pairs]:
 
 
 class Update(NamedTuple):
-    """A form, and how another person changes the same record.
+    """A form, and how another user changes the same record.
 
-    ``types`` is what the person types, and ``same`` what the other person sends for the same field.
-    ``other`` is what the other person sends for another field. ``stored`` returns what is stored of
-    the field that is typed and of the other one, and ``mine`` is stored of what is typed.
+    ``types`` enters the user's value. ``same`` is the other user's value of the same field, and
+    ``other`` the other user's value of another field. ``read_state`` returns the stored values of
+    both fields, and ``mine`` is the stored form of the user's value.
     """
 
     route: str
@@ -111,7 +110,7 @@ class Update(NamedTuple):
     mine: Any
 
     def change(self, world: World, changes: Any) -> None:
-        """Change the record as another person. Capital letters stand for a record's id."""
+        """Change the record as another user. Capital letters stand for a record's id."""
         call(world, self.operation, **self.ids, **changes)
 
 

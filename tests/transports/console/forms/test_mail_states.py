@@ -1,4 +1,4 @@
-"""The console says what became of mails, and lets a person prove an address by the mailed link."""
+"""The console shows the state of e-mails, and a user proves an address by the mailed link."""
 
 from urllib.parse import urlsplit
 

@@ -43,7 +43,7 @@ def make(owner: Owner, operation: str, **arguments: Any) -> Any:
 
 
 def rules(owner: Owner, staff: str) -> dict[str, str]:
-    """Return the stored hours by weekday or date, as text."""
+    """Return the stored hours by weekday or date, as strings."""
     rules = make(owner, "list_availability", resourceId=staff)["rules"]
     return {
         rule["weekday"] or rule["date"]: ",".join(

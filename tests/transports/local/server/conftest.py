@@ -23,15 +23,15 @@ def _quiet(logged: Records, capfd: pytest.CaptureFixture[str]) -> Iterator[None]
 def stalling(
     local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[bytes], WireReply]:
-    """Send part of a request to a server with a short read timeout, and return its answer.
+    """Send part of a request to a server with a short read timeout, and return the response.
 
-    The server has closed the connection after the answer.
+    The server has closed the connection after the response.
     """
 
     def send(request: bytes) -> WireReply:
         def attempt(seconds: float) -> WireReply | None:
             monkeypatch.setattr(local_server.server, "timeout", seconds)
-            # Without an answer, this thread was too slow to send the request.
+            # Without a response, this thread was too slow to send the request.
             with local_server.connect() as connection, suppress(ConnectionError):
                 connection.send(request)
                 reply = connection.reply() if connection.stream.peek(1) else None

@@ -1,4 +1,4 @@
-"""``chalice local`` compresses answers as API Gateway does (``minimum_compression_size``)."""
+"""``chalice local`` compresses responses as API Gateway does (``minimum_compression_size``)."""
 
 import gzip
 

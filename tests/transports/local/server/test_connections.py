@@ -14,7 +14,7 @@ class TestConnections:
     def test_an_answer_is_sent_before_the_previous_one_is_acknowledged(
         self, local_server: LocalServer
     ) -> None:
-        """Nagle's algorithm (RFC 896) is switched off. It would delay each answer by 44 ms."""
+        """Nagle's algorithm (RFC 896) is switched off. It would delay each response by 44 ms."""
         with local_server.connect() as connection:
             connection.send(HEALTH)
             assert connection.reply().status == 200

@@ -1,4 +1,4 @@
-"""``chalice local`` starts: scheduled jobs, and the command of Chalice."""
+"""Starting ``chalice local`` with its scheduled jobs."""
 
 import os
 import re

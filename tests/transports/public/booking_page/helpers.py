@@ -1,4 +1,4 @@
-"""Visitors of a booking page: they open steps, fill in the form and send it."""
+"""A visitor of a booking page who opens steps and sends the form."""
 
 import html
 import re
@@ -86,7 +86,7 @@ def value_of(answer: Answer, name: str) -> str:
 
 
 def error_of(answer: Answer, name: str) -> str:
-    """Return the message beside a field, which the summary links to."""
+    """Return the error message of a field, to which the summary links."""
     page = text(answer)
     error = re.search(rf'id="{name}-error">([^<]*)<', page)
     assert error, page

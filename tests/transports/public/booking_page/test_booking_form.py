@@ -1,4 +1,4 @@
-"""The last step of the booking page: the form, its refusals, and the page that confirms."""
+"""The last step of the booking page, with its errors and the confirmation."""
 
 import re
 from typing import Any

@@ -96,7 +96,7 @@ class TestLimits:
     def test_the_refusal_does_not_depend_on_the_contacts_bookings(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
-        """A visitor who enters another person's e-mail must not learn when that person comes."""
+        """A visitor who enters another client's e-mail must not learn that client's bookings."""
         salon.book("2027-03-02T06:00:00Z", "Bob")
         refusals = []
         for client, first in (("Ada", 10), ("Bob", 20)):

@@ -1,4 +1,4 @@
-"""Bookings by visitors: without a key, from any origin, without access to other bookings."""
+"""Visitors book without a key, from any origin, without access to other bookings."""
 
 import json
 from typing import Any

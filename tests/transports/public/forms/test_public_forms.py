@@ -1,4 +1,4 @@
-"""Forms as visitors submit them: from any origin, in JSON or HTML. A refusal stores nothing."""
+"""Visitors submit forms from any origin, in JSON or HTML. A refusal stores nothing."""
 
 import json
 from typing import Any
