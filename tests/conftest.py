@@ -167,7 +167,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def on_dynamodb_local(request: pytest.FixtureRequest) -> bool:
+def is_dynamodb_local(request: pytest.FixtureRequest) -> bool:
     """True if this run uses DynamoDB Local, whose capacity units and conflicts are real."""
     return bool(request.config.getoption("--dynamodb-local"))
 
@@ -225,9 +225,9 @@ def _no_observed_limits() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def _server(on_dynamodb_local: bool) -> Iterator[Callable[[], None]]:
+def _server(is_dynamodb_local: bool) -> Iterator[Callable[[], None]]:
     """The database of the session. Yields a function that empties it."""
-    if on_dynamodb_local:
+    if is_dynamodb_local:
         from infra.local import dynamodb
 
         server = dynamodb.start(None, in_memory=True)
@@ -261,14 +261,14 @@ def database(_server: Callable[[], None]) -> Iterator[None]:
 
 
 @pytest.fixture
-def empty(_server: Callable[[], None]) -> Callable[[], None]:
+def empty_database(_server: Callable[[], None]) -> Callable[[], None]:
     """A function that empties the database in the middle of a test."""
     return _server
 
 
 def all_rows() -> dict[str, Any]:
     """Return all rows of all tables by key, except expired ones on DynamoDB Local."""
-    return without_expired(
+    return drop_expired(
         {
             f"{table}/{item['pk']['S']}/{item['sk']['S']}": item
             for table, row in tables.TABLES.items()
@@ -287,7 +287,7 @@ def _rows_of(table: str) -> Iterator[dict[str, Any]]:
             yield quick_moto.attributes_of(row)
 
 
-def without_expired(rows: dict[str, Any]) -> dict[str, Any]:
+def drop_expired(rows: dict[str, Any]) -> dict[str, Any]:
     """Drop the rows that DynamoDB Local has removed by now, or is about to remove."""
     removed_before = real_time() if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ else 0
     return {
@@ -358,7 +358,7 @@ class Api:
         headers = {"Idempotency-Key": key} if key else {}
         return self._ok(self.call("POST", path, {} if body is None else body, headers))
 
-    def refused(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+    def call_refused(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """Send a request that must fail, and return its failure envelope."""
         answer = self.call(method, path, body, headers)
         assert answer.status >= 400, answer.body
@@ -382,7 +382,7 @@ class Api:
 _numbers = itertools.count()
 
 
-def as_operator(operation: str, /, **arguments: Any) -> Any:
+def call_operator(operation: str, /, **arguments: Any) -> Any:
     """Run an operation as the platform's operator, and return the data inside the envelope."""
     return admin.call(operation, arguments)
 
@@ -395,7 +395,7 @@ class Owner:
 
     def token(self, scopes: list[str] | None = None, expires_at: datetime | None = None) -> str:
         """Create a key, and return its token."""
-        return as_operator(
+        return call_operator(
             "create_key",
             workspaceId=self.workspace.id,
             name="test",
@@ -419,7 +419,7 @@ class Owner:
         return str(json.loads(reply.body)["data"]["token"])
 
 
-def in_console(
+def call_console(
     workspace_id: str,
     operation: str,
     /,
@@ -456,8 +456,8 @@ def new_owner(database: None) -> Callable[..., Owner]:
         name: str = "Other workspace",
     ) -> Owner:
         email = f"owner{next(_numbers)}@example.com"
-        as_operator("create_account", email=email, password=PASSWORD, role=role)
-        workspace = as_operator(
+        call_operator("create_account", email=email, password=PASSWORD, role=role)
+        workspace = call_operator(
             "create_workspace", owner=email, name=name, plan=plan, timezone=timezone
         )
         return Owner(workspaces.get(workspace["workspaceId"]))
@@ -466,9 +466,9 @@ def new_owner(database: None) -> Callable[..., Owner]:
 
 
 @pytest.fixture(scope="session")
-def snapshots(on_dynamodb_local: bool) -> Snapshots:
+def snapshots(is_dynamodb_local: bool) -> Snapshots:
     """Snapshots of data that is created once and restored for each test that requests it."""
-    return Snapshots(OBJECTS, works=not on_dynamodb_local)
+    return Snapshots(OBJECTS, works=not is_dynamodb_local)
 
 
 @pytest.fixture
@@ -567,7 +567,7 @@ class Time:
 
 
 @pytest.fixture
-def on_real_time() -> Iterator[None]:
+def real_clock() -> Iterator[None]:
     """The real time, with which a library of others compares."""
     with clock.using(lambda: datetime.now(UTC)):
         yield

@@ -34,7 +34,7 @@ from chalicelib.engine import idempotency
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.transports import rest
 from chalicelib.transports.http import HttpRequest, HttpResponse
-from tests.conftest import Api, Owner, Time, all_rows, in_console
+from tests.conftest import Api, Owner, Time, all_rows, call_console
 from tests.support.patience import PATIENCE
 
 CREATE = "/api/projects/create"
@@ -51,7 +51,7 @@ def test_the_same_key_and_arguments_replay_the_stored_answer(api: Api) -> None:
 
 def test_other_arguments_under_the_same_key_are_refused(api: Api) -> None:
     api.post(CREATE, {"title": "A"}, key="k")
-    answer = api.refused("POST", CREATE, {"title": "B"}, **{"Idempotency-Key": "k"})
+    answer = api.call_refused("POST", CREATE, {"title": "B"}, **{"Idempotency-Key": "k"})
     assert (answer.status, answer.data["code"]) == (409, "idempotency_mismatch")
 
 
@@ -70,7 +70,7 @@ def test_orders_of_the_same_name_from_two_integrators_are_separate_calls(owner: 
 
 def test_the_same_key_of_two_people_is_two_calls(owner: Owner) -> None:
     first, second = (
-        in_console(owner.workspace.id, "create_site", account_id=person, key="k", title="A")
+        call_console(owner.workspace.id, "create_site", account_id=person, key="k", title="A")
         for person in ("ann", "bob")
     )
     assert first["project"]["id"] != second["project"]["id"]
@@ -89,9 +89,12 @@ def test_a_replay_works_even_if_the_call_itself_would_now_fail(api: Api, time: T
     first = api.post("/api/pages/create", body, key="k")
     api.post("/api/projects/delete", {"id": site})
     assert api.post("/api/pages/create", body, key="k") == first
-    assert api.refused("POST", "/api/pages/create", body).status == 404
+    assert api.call_refused("POST", "/api/pages/create", body).status == 404
     time.pass_by(hours=24.1)
-    assert api.refused("POST", "/api/pages/create", body, **{"Idempotency-Key": "k"}).status == 404
+    assert (
+        api.call_refused("POST", "/api/pages/create", body, **{"Idempotency-Key": "k"}).status
+        == 404
+    )
 
 
 def test_a_key_is_free_again_after_24_hours(api: Api, time: Time) -> None:
@@ -116,13 +119,13 @@ def test_the_same_key_in_two_workspaces_does_not_collide(new_owner: Any) -> None
 def test_a_failed_call_leaves_its_key_unused(api: Api) -> None:
     api.post(CREATE, {"title": "A", "slug": "taken"})
     body = {"title": "B", "slug": "taken"}
-    assert api.refused("POST", CREATE, body, **{"Idempotency-Key": "k"}).status == 409
+    assert api.call_refused("POST", CREATE, body, **{"Idempotency-Key": "k"}).status == 409
     assert api.post(CREATE, {"title": "C"}, key="k")["project"]["title"] == "C"
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256])
 def test_a_key_must_have_1_to_255_characters(api: Api, key: str) -> None:
-    answer = api.refused("POST", CREATE, {"title": "A"}, **{"Idempotency-Key": key})
+    answer = api.call_refused("POST", CREATE, {"title": "A"}, **{"Idempotency-Key": key})
     assert answer.status == 400
     assert answer.data["errors"][0]["field"] == "idempotencyKey"
 
@@ -146,7 +149,7 @@ def test_a_key_used_before_an_upgrade_is_recognized_after_it(api: Api, last_rele
     with last_release():
         first = api.post(CREATE, {"title": "A"}, key="k")
     assert api.post(CREATE, {"title": "A"}, key="k") == first
-    other = api.refused("POST", CREATE, {"title": "B"}, **{"Idempotency-Key": "k"})
+    other = api.call_refused("POST", CREATE, {"title": "B"}, **{"Idempotency-Key": "k"})
     assert other.data["code"] == "idempotency_mismatch"
     assert api.get("/api/projects/list")["pagination"]["total"] == 1
 

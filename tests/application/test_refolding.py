@@ -201,7 +201,7 @@ class TestSkuRefolding:
         assert names(api, "sku=A+1") == names(api, "sku=a%20%20%201") == ["Loaf"]
         assert sku_claim_rules(owner, product) == {"current"}
         assert (
-            api.refused(
+            api.call_refused(
                 "POST", "/api/products/create", {"name": "B", "price": 1, "sku": "a 1"}
             ).data["code"]
             == "sku_taken"
@@ -256,7 +256,7 @@ class TestSkuRefolding:
     @pytest.mark.parametrize("other", ["a 1", " A   1 ", "A\u00a01", "\ufeffA 1"])
     def test_new_skus_that_differ_only_in_white_space_collide(self, other: str, api: Api) -> None:
         create(api, "Loaf", sku="A 1")
-        refusal = api.refused(
+        refusal = api.call_refused(
             "POST", "/api/products/create", {"name": "B", "price": 1, "sku": other}
         )
         assert (refusal.status, refusal.data["code"]) == (409, "sku_taken")

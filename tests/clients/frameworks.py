@@ -314,7 +314,7 @@ class OpenaiAgents:
     def tools(self) -> list[Tool]:
         model = ScriptedModel("svc_list_workspaces", {})
         asyncio.run(self._run(model))
-        return model.offered
+        return model.tool_names
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
         items = asyncio.run(self._run(ScriptedModel(tool, arguments)))

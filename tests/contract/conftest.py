@@ -125,7 +125,7 @@ def new_runner(
     time: Time,
     restore: Callable[..., World],
     snapshots: Snapshots,
-    empty: Callable[[], None],
+    empty_database: Callable[[], None],
     server: LocalServer,
 ) -> Callable[[], ExampleRunner]:
     """Create a workspace with one record of every type. The clock shows the same time for each."""
@@ -136,7 +136,7 @@ def new_runner(
         return ExampleRunner(url, world, {**world.things.placeholders, **_more(world)})
 
     def made_or_put_back() -> ExampleRunner:
-        empty()
+        empty_database()
         return replace(snapshots.once("runner", make), base_url=url)
 
     return made_or_put_back

@@ -13,7 +13,7 @@ from chalicelib.core.plans import PLANS, PLANS_WITH_API
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.transports.web import docs
-from tests.conftest import Answer, Api, Owner, all_rows, as_operator
+from tests.conftest import Answer, Api, Owner, all_rows, call_operator
 from tests.contract.conftest import World
 from tests.factories.examples import Things, every_operation, example, uses_ids
 from tests.support.effort import matrix
@@ -46,10 +46,10 @@ def answers(restored: Callable[[], World]) -> Iterator[tuple[Operation, Answer]]
 
 @pytest.mark.parametrize("scope", Scope)
 def test_a_scope_admits_exactly_the_operations_that_require_it(
-    scope: Scope, restore: Callable[..., World], empty: Callable[[], None]
+    scope: Scope, restore: Callable[..., World], empty_database: Callable[[], None]
 ) -> None:
     def restored() -> World:
-        empty()
+        empty_database()
         return restore(role="admin" if scope.admin_only else "user", scope=scope)
 
     for operation, answer in answers(restored):
@@ -63,12 +63,12 @@ def test_a_scope_admits_exactly_the_operations_that_require_it(
 
 @matrix("plan, role", PLANS, ["user", "admin"])
 def test_plan_and_role_are_checked_before_scopes(
-    plan: str, role: str, restore: Callable[..., World], empty: Callable[[], None]
+    plan: str, role: str, restore: Callable[..., World], empty_database: Callable[[], None]
 ) -> None:
     def restored() -> World:
-        empty()
+        empty_database()
         world = restore(role=role)
-        as_operator("set_plan", workspaceId=world.workspace_id, plan=plan)
+        call_operator("set_plan", workspaceId=world.workspace_id, plan=plan)
         return world
 
     for operation, answer in answers(restored):

@@ -111,7 +111,9 @@ class TestNull:
 
     def test_null_is_refused_where_omission_has_an_effect(self, api: Api, things: Things) -> None:
         site = things.site
-        answer = api.refused("POST", "/api/projects/toggle-stats", {"id": site, "enabled": None})
+        answer = api.call_refused(
+            "POST", "/api/projects/toggle-stats", {"id": site, "enabled": None}
+        )
         assert answer.data["errors"] == [
             {"field": "enabled", "message": "expected true or false, received null"}
         ]
@@ -129,7 +131,7 @@ class TestNull:
     def test_an_update_with_only_nulls_counts_as_empty(self, api: Api) -> None:
         things = Things.made_with(api)
         body = {"id": things.site, "title": None}
-        answer = api.refused("POST", "/api/projects/update", body)
+        answer = api.call_refused("POST", "/api/projects/update", body)
         assert answer.data["message"].startswith("Nothing to change; send at least one of title")
         assert "errors" not in answer.data
 
@@ -177,7 +179,7 @@ class TestUnknownNames:
         ]
 
     def test_a_warning_names_the_route_in_rest_and_the_tool_in_tools(self, api: Api) -> None:
-        reason = api.refused("GET", "/api/products/nobody").data["message"]
+        reason = api.call_refused("GET", "/api/products/nobody").data["message"]
         assert reason.endswith("List the products (GET /api/products/list) to find valid ids.")
         failed, answer = api.tool("svc_get_product", id="nobody")
         assert failed
@@ -185,7 +187,9 @@ class TestUnknownNames:
         assert message.endswith("List the products (svc_list_products) to find valid ids.")
 
     def test_a_failure_also_carries_the_warning(self, api: Api) -> None:
-        answer = api.refused("POST", "/api/products/delete", {"productId": "x", "dry_run": True})
+        answer = api.call_refused(
+            "POST", "/api/products/delete", {"productId": "x", "dry_run": True}
+        )
         assert answer.data["message"] == 'id: is required; you sent "productId"'
         assert answer.data["errors"] == [
             {"field": "id", "message": 'is required; you sent "productId"'}
@@ -193,7 +197,7 @@ class TestUnknownNames:
         assert (
             'Unknown field "dry_run" was ignored; did you mean "dryRun"?' in answer.data["warnings"]
         )
-        missing = api.refused("GET", "/api/products/nobody?fields=name")
+        missing = api.call_refused("GET", "/api/products/nobody?fields=name")
         assert missing.data["code"] == "not_found"
         assert '"fields"' in missing.data["warnings"][0]
 
@@ -331,7 +335,7 @@ class TestBounds:
         body = {"name": "Loaf", "price": 1}
         product = api.post("/api/products/create", body | {field: inside})
         assert product["product"][field] == inside
-        answer = api.refused("POST", "/api/products/create", body | {field: outside})
+        answer = api.call_refused("POST", "/api/products/create", body | {field: outside})
         assert [error["field"] for error in answer.data["errors"]] == [field]
 
     def test_the_bounds_of_an_idempotency_key_are_enforced_as_published(self, api: Api) -> None:
@@ -362,10 +366,10 @@ def test_a_malformed_body_is_refused_in_the_services_own_wording(
 ) -> None:
     if operation.reads_query:
         return
-    array = api.refused(operation.method, operation.path, b"[1]")
+    array = api.call_refused(operation.method, operation.path, b"[1]")
     assert array.status == 400
     assert len(array.body) < 2_000
-    answer = api.refused(operation.method, operation.path, b'{"id": "x",\n "title" "y"}')
+    answer = api.call_refused(operation.method, operation.path, b'{"id": "x",\n "title" "y"}')
     assert answer.data["message"] == (
         "The body is not valid JSON at line 2, column 10;"
         " look for a missing quote, comma or bracket there."

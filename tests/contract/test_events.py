@@ -18,7 +18,7 @@ from chalicelib.domains.identity.flows import memberships
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import jobs
 from chalicelib.engine.events import subscriptions
-from tests.conftest import PASSWORD, as_operator, in_console
+from tests.conftest import PASSWORD, call_console, call_operator
 from tests.contract.conftest import ExampleRunner
 from tests.factories.booking_links import requested
 from tests.factories.console import invite, reset_link
@@ -28,7 +28,7 @@ from tests.factories.session_examples import SESSION_EXAMPLES, WorkspaceIds, cal
 from tests.support.restoring import Snapshots
 
 load_all()
-pytestmark = pytest.mark.usefixtures("telegram", "mail")
+pytestmark = pytest.mark.usefixtures("telegram", "mail_enabled")
 
 MEMBER = "bob@example.com"
 Arguments = Callable[[WorkspaceIds], dict[str, Any]]
@@ -86,7 +86,7 @@ ADA = {"name": "Ada", "email": "ada@example.com"}
 
 def booking_page_request(w: WorkspaceIds) -> dict[str, Any]:
     """Open the booking page of a workspace, and return a booking on it."""
-    in_console(w.workspace_id, "set_booking_page", isOn=True, offer=[w.things.service])
+    call_console(w.workspace_id, "set_booking_page", isOn=True, offer=[w.things.service])
     slug, service = workspaces.get(w.workspace_id).slug, w.things.service
     query = {"workspace": slug, "serviceId": service}
     return query | {
@@ -172,7 +172,7 @@ WRITING = [operation for operation in REGISTRY if not operation.read_only]
 
 
 @pytest.fixture
-def mail(tmp_path: Path, reload_settings: Callable[[], None]) -> None:
+def mail_enabled(tmp_path: Path, reload_settings: Callable[[], None]) -> None:
     """Mail is on, so that owners want all messages."""
     os.environ |= {"MAIL": "file", "MAIL_FOLDER": str(tmp_path)}
     reload_settings()
@@ -185,7 +185,7 @@ def run(operation: Operation, runner: ExampleRunner, ids: WorkspaceIds) -> None:
     sent_arguments = arguments(ids) if arguments else fill(operation.example, runner.placeholders)
     principal: ApiKeyPrincipal | VisitorPrincipal
     if Audience.SESSION in operation.audience:
-        in_console(workspace_id, name, account_id=caller_of(operation, ids), **sent_arguments)
+        call_console(workspace_id, name, account_id=caller_of(operation, ids), **sent_arguments)
         return
     if Audience.KEY in operation.audience:
         principal = ApiKeyPrincipal(
@@ -199,7 +199,7 @@ def run(operation: Operation, runner: ExampleRunner, ids: WorkspaceIds) -> None:
     elif Audience.PUBLIC in operation.audience:
         principal = VisitorPrincipal(visitor="v")
     else:
-        as_operator(name, **sent_arguments)
+        call_operator(name, **sent_arguments)
         return
     invoke(operation, principal, lambda: sent_arguments, request_id=new_id())
 
@@ -211,14 +211,14 @@ def test_an_operation_that_writes_emits_an_event_or_has_a_reason(
     world = runner.world
 
     def make() -> WorkspaceIds:
-        as_operator("create_account", email=MEMBER, password=PASSWORD)
-        return WorkspaceIds.in_workspace(world.workspace_id, world.things)
+        call_operator("create_account", email=MEMBER, password=PASSWORD)
+        return WorkspaceIds.collect(world.workspace_id, world.things)
 
     ids = snapshots.once(f"ids of events {world.workspace_id}", make)
     if operation.name == "disable_account":
-        as_operator("add_member", workspaceId=ids.workspace_id, email=MEMBER)
+        call_operator("add_member", workspaceId=ids.workspace_id, email=MEMBER)
     if operation.name == "resume_site":
-        as_operator("suspend_site", id=world.things.site)
+        call_operator("suspend_site", id=world.things.site)
     subscriptions.forget()
     joins = operation.name == "accept_invitation"
     home = memberships.read(ids.invitation_token).workspace.id if joins else ids.workspace_id

@@ -82,7 +82,7 @@ def test_no_arguments_break_an_operation(
     data: st.DataObject,
     world: World,
     restore: Callable[..., World],
-    empty: Callable[[], None],
+    empty_database: Callable[[], None],
 ) -> None:
     arguments = data.draw(inputs(operation, world.things))
     if operation.reads_query or operation.path_parameters:
@@ -93,7 +93,7 @@ def test_no_arguments_break_an_operation(
                 arguments[name] = "x"
     answer = send(world.api, operation, arguments)
     if operation.destructive and answer.status == 200:
-        empty()
+        empty_database()
         restore()
     assert answer.status < 500, answer.body
     assert str(answer.status) in documented(operation)
@@ -108,14 +108,14 @@ def test_a_number_out_of_range_is_never_stored_as_infinity(world: World) -> None
     api, page = world.api, world.things.page
     for number in (b"1e400", b"-1E+0999", b"9" * 400 + b".5"):
         body = b'{"id": "%b", "designSystem": {"a": [%b]}}' % (page.encode(), number)
-        assert api.refused("POST", "/api/pages/update", body).status == 400
+        assert api.call_refused("POST", "/api/pages/update", body).status == 400
     assert b"Infinity" not in api.call("GET", f"/api/pages/{page}").body
 
 
 @pytest.mark.parametrize("coding", ["gzip", "rot13", "br, gzip"])
 def test_encoded_bodies_are_refused_with_advice(coding: str, api: Api) -> None:
     headers = {"Content-Encoding": coding}
-    answer = api.refused("POST", "/api/projects/create", {"title": "x"}, **headers)
+    answer = api.call_refused("POST", "/api/projects/create", {"title": "x"}, **headers)
     assert answer.status == 415
     assert "Content-Encoding" in answer.data["message"]
 
@@ -129,7 +129,7 @@ BIDI_CONTROLS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2
     + [f"invoice{mark}fdp.exe" for mark in BIDI_CONTROLS],
 )
 def test_invisible_titles_are_refused(title: str, api: Api) -> None:
-    answer = api.refused("POST", "/api/projects/create", {"title": title})
+    answer = api.call_refused("POST", "/api/projects/create", {"title": title})
     assert answer.data["errors"][0]["field"] == "title"
 
 
@@ -147,7 +147,7 @@ def test_invisible_titles_are_refused(title: str, api: Api) -> None:
 def test_names_that_render_like_another_name_are_refused(
     path: str, body: dict[str, Any], field: str, api: Api
 ) -> None:
-    answer = api.refused("POST", path, body)
+    answer = api.call_refused("POST", path, body)
     assert (answer.status, answer.data["errors"][0]["field"]) == (400, field)
 
 
@@ -157,7 +157,7 @@ def test_titles_keep_characters_that_emoji_and_scripts_need(title: str, api: Api
 
 
 def test_a_body_over_five_megabytes_is_413_before_the_key_is_checked() -> None:
-    answer = Api("wrong").refused("POST", "/api/projects/create", b" " * 5_000_001)
+    answer = Api("wrong").call_refused("POST", "/api/projects/create", b" " * 5_000_001)
     assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
 
 

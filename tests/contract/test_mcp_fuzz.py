@@ -35,7 +35,7 @@ LONGEST_HEADER = 8_000
 
 
 @pytest.fixture
-def quick(api: Api, monkeypatch: pytest.MonkeyPatch) -> Api:
+def fast_api(api: Api, monkeypatch: pytest.MonkeyPatch) -> Api:
     """The API with a cached key lookup. The key is not what these tests check."""
     known: list[ApiKeyPrincipal] = []
 
@@ -302,27 +302,31 @@ def check_call(result: dict[str, Any]) -> None:
 @every_era
 @examples(200)
 @given(data=st.data())
-def test_broken_messages_get_a_valid_answer(modern: bool, data: st.DataObject, quick: Api) -> None:
+def test_broken_messages_get_a_valid_answer(
+    modern: bool, data: st.DataObject, fast_api: Api
+) -> None:
     body = to_json(data.draw(broken(modern=modern)))
-    post(quick, body, headers_for(body, modern=modern))
+    post(fast_api, body, headers_for(body, modern=modern))
 
 
 @every_era
 @pytest.mark.parametrize("path", list(places(valid("tools/call", modern=True))), ids="/".join)
 def test_each_odd_value_in_each_place_of_a_message_gets_a_valid_answer(
-    modern: bool, path: tuple[str, ...], quick: Api
+    modern: bool, path: tuple[str, ...], fast_api: Api
 ) -> None:
     for odd in (*map(Raw, RAW.values()), None, True, -1, 1.5, "", "x", [], {}, GONE):
         message = deepcopy(valid("tools/call", modern=modern))
         put(message, path, odd)
         body = to_json(message)
-        post(quick, body, headers_for(body, modern=modern))
+        post(fast_api, body, headers_for(body, modern=modern))
 
 
 @every_era
-def test_each_odd_value_as_the_whole_message_gets_a_valid_answer(modern: bool, quick: Api) -> None:
+def test_each_odd_value_as_the_whole_message_gets_a_valid_answer(
+    modern: bool, fast_api: Api
+) -> None:
     for text in RAW.values():
-        post(quick, text, headers_for(text, modern=modern))
+        post(fast_api, text, headers_for(text, modern=modern))
 
 
 @every_era
@@ -333,12 +337,12 @@ def test_each_odd_value_as_the_whole_message_gets_a_valid_answer(modern: bool, q
     junk=st.binary(max_size=20) | st.sampled_from([b"{", b"]", b'"', b"\\", b"\xff", b"\x00"]),
 )
 def test_damaged_bytes_get_a_valid_answer(
-    modern: bool, start: int, length: int, junk: bytes, quick: Api
+    modern: bool, start: int, length: int, junk: bytes, fast_api: Api
 ) -> None:
     message = to_json(valid("tools/call", modern=modern))
     request = message.encode()
     post(
-        quick,
+        fast_api,
         request[:start] + junk + request[start + length :],
         headers_for(message, modern=modern),
     )
@@ -348,7 +352,7 @@ def test_damaged_bytes_get_a_valid_answer(
 @examples(20)
 @given(data=st.data())
 def test_strange_arguments_of_every_tool_get_a_valid_answer(
-    operation: Operation, data: st.DataObject, quick: Api
+    operation: Operation, data: st.DataObject, fast_api: Api
 ) -> None:
     usual = example(operation, Things.unknown())
     names = st.sampled_from([*operation.input_schema["properties"], "idempotencyKey", "strange"])
@@ -357,7 +361,7 @@ def test_strange_arguments_of_every_tool_get_a_valid_answer(
     modern = data.draw(st.booleans())
     arguments = {**usual, **odd} if isinstance(odd, dict) else odd
     body = to_json(call_of(operation, arguments, modern=modern))
-    post(quick, body, headers_for(body, modern=modern))
+    post(fast_api, body, headers_for(body, modern=modern))
 
 
 def call_of(operation: Operation, arguments: Any, *, modern: bool) -> dict[str, Any]:
@@ -379,7 +383,7 @@ OF_EACH_TYPE: dict[str, list[Any]] = {
 
 
 @every_tool
-def test_a_wrong_type_of_any_argument_is_named(operation: Operation, quick: Api) -> None:
+def test_a_wrong_type_of_any_argument_is_named(operation: Operation, fast_api: Api) -> None:
     usual = example(operation, Things.unknown())
     required = operation.input_schema.get("required", ())
     for name, schema in operation.input_schema["properties"].items():
@@ -391,7 +395,7 @@ def test_a_wrong_type_of_any_argument_is_named(operation: Operation, quick: Api)
                 continue  # Null counts as omitted (test_conventions).
             for value in values:
                 message = call_of(operation, {**usual, name: value}, modern=False)
-                result = json.loads(post(quick, to_json(message)).body)["result"]
+                result = json.loads(post(fast_api, to_json(message)).body)["result"]
                 received_json = json.loads(result["content"][0]["text"])
                 assert received_json.get("httpStatus") == 400, (name, value, received_json)
                 fields = [one["field"].partition(".")[0] for one in received_json["data"]["errors"]]
@@ -447,11 +451,13 @@ def test_strange_query_parameters_only_narrow_the_list(
     slow_but_for([("method",), ("params", "arguments")], places(valid("tools/call", modern=True))),
     ids="/".join,
 )
-def test_five_megabytes_in_each_place_get_a_valid_answer(path: tuple[str, ...], quick: Api) -> None:
+def test_five_megabytes_in_each_place_get_a_valid_answer(
+    path: tuple[str, ...], fast_api: Api
+) -> None:
     message = valid("tools/call", modern=True)
     headers = headers_for(to_json(message), modern=True)
     put(message, path, Raw('"' + "a" * 4_999_000 + '"'))
-    assert post(quick, to_json(message), headers).status < 413
+    assert post(fast_api, to_json(message), headers).status < 413
 
 
 @matrix("modern, size", [False, True], [1_048_576, 2_400_000])

@@ -261,7 +261,7 @@ def test_null_is_published_where_it_is_accepted(document: Any, api: Api) -> None
 def test_a_repeated_id_is_refused_by_schema_and_server(document: Any, api: Api) -> None:
     body = {"ids": ["one", "one"]}
     assert not validator_of(document, "ProductReorder").is_valid(body)
-    assert api.refused("POST", "/api/products/reorder", body).status == 400
+    assert api.call_refused("POST", "/api/products/reorder", body).status == 400
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import Api, Owner, as_operator
+from tests.conftest import Api, Owner, call_operator
 
 DRAFT = {"name": "Loaf"}
 PRODUCT, SERVICE = "/api/products/ai-fill", "/api/services/ai-fill"
@@ -23,7 +23,7 @@ def api(owner: Owner, reload_settings: Callable[[], None]) -> Api:
 
 def refusals(api: Api, path: str, tool: str, body: object = DRAFT) -> set[tuple[int, str]]:
     """Return the status and the code of a refused call over REST and as a tool."""
-    answer = api.refused("POST", path, body)
+    answer = api.call_refused("POST", path, body)
     assert isinstance(body, dict)
     failed, failure_data = api.tool(tool, **body)
     assert failed
@@ -42,7 +42,7 @@ def test_a_used_up_limit_is_reported_before_a_missing_scope(api: Api) -> None:
         assert refusals(api, SERVICE, "svc_ai_fill_service") == {(403, "insufficient_scope")}
     use_up(api)
     assert refusals(api, SERVICE, "svc_ai_fill_service") == {(429, "rate_limited")}
-    assert int(api.refused("POST", SERVICE, DRAFT).headers["Retry-After"]) > 0
+    assert int(api.call_refused("POST", SERVICE, DRAFT).headers["Retry-After"]) > 0
     other = {"name": "Cut", "durationMin": 30, "images": WITH_IMAGE["images"]}
     assert refusals(api, "/api/services/create", "svc_create_service", other) == {
         (429, "rate_limited")
@@ -51,18 +51,18 @@ def test_a_used_up_limit_is_reported_before_a_missing_scope(api: Api) -> None:
 
 def test_a_used_up_limit_is_reported_before_the_plan(api: Api, owner: Owner) -> None:
     use_up(api)
-    as_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
-    assert api.refused("POST", PRODUCT, DRAFT).data["code"] == "rate_limited"
-    assert api.refused("POST", "/api/products/create", {}).data["code"] == "rate_limited"
-    assert api.refused("POST", "/api/categories/create", {}).data["code"] == "plan_required"
+    call_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
+    assert api.call_refused("POST", PRODUCT, DRAFT).data["code"] == "rate_limited"
+    assert api.call_refused("POST", "/api/products/create", {}).data["code"] == "rate_limited"
+    assert api.call_refused("POST", "/api/categories/create", {}).data["code"] == "plan_required"
 
 
 def test_a_used_up_limit_is_reported_before_invalid_input(api: Api) -> None:
-    assert api.refused("POST", "/api/products/create", b"{").status == 400
+    assert api.call_refused("POST", "/api/products/create", b"{").status == 400
     use_up(api)
     for body in ({**WITH_IMAGE, "price": "x"}, {"price": 1}):
         assert refusals(api, "/api/products/create", "svc_create_product", body) == {
             (429, "rate_limited")
         }
-    assert api.refused("POST", "/api/products/create", b"{").status == 429
-    assert api.refused("POST", "/api/categories/create", {}).status == 400
+    assert api.call_refused("POST", "/api/products/create", b"{").status == 429
+    assert api.call_refused("POST", "/api/categories/create", {}).status == 400

@@ -53,10 +53,10 @@ def test_an_operation_sends_no_more_requests_to_the_database_than_recorded(
     name: str,
     new_runner: Any,
     pytestconfig: pytest.Config,
-    on_dynamodb_local: bool,
+    is_dynamodb_local: bool,
 ) -> None:
     updates = pytestconfig.getoption("--update-snapshots")
-    if on_dynamodb_local:  # Only its capacity units are real.
+    if is_dynamodb_local:  # Only its capacity units are real.
         runner = new_runner()
         with metering() as usage:
             call(runner, name)

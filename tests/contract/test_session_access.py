@@ -9,7 +9,7 @@ import pytest
 from chalicelib.core.errors import AppError
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
-from tests.conftest import all_rows, in_console
+from tests.conftest import all_rows, call_console
 from tests.contract.conftest import World
 from tests.contract.test_access import drop_key_usage
 from tests.factories.session_examples import (
@@ -29,7 +29,7 @@ def own_records(world: World, snapshots: Snapshots) -> WorkspaceIds:
     """One record of every type in the session's workspace."""
     ids: WorkspaceIds = snapshots.once(
         f"ids {world.workspace_id}",
-        lambda: WorkspaceIds.in_workspace(world.workspace_id, world.things),
+        lambda: WorkspaceIds.collect(world.workspace_id, world.things),
     )
     return ids
 
@@ -40,14 +40,14 @@ def foreign_records(restore: Callable[..., World], snapshots: Snapshots) -> Work
     other = restore("foreign_records")
     ids: WorkspaceIds = snapshots.once(
         f"ids {other.workspace_id}",
-        lambda: WorkspaceIds.in_workspace(other.workspace_id, other.things),
+        lambda: WorkspaceIds.collect(other.workspace_id, other.things),
     )
     return ids
 
 
 def call_as_owner(operation: Operation, ids: WorkspaceIds, arguments: dict[str, Any]) -> Any:
     """Call an operation in a console session of the workspace's owner."""
-    return in_console(
+    return call_console(
         ids.workspace_id,
         operation.name,
         account_id=caller_of(operation, ids),

@@ -36,7 +36,7 @@ VISITOR = VisitorPrincipal(visitor="one-visitor", network="one-network")
 
 
 @pytest.fixture
-def shared(
+def shared_limits(
     owner: Owner, things: Things, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, tuple[str, Limit]]:
     """Limits that visitors' calls count without the visitor, by name, each with the call."""
@@ -49,7 +49,7 @@ def shared(
         return count(limit, subject)
 
     monkeypatch.setattr(limits._Window, "current", current)
-    ids = WorkspaceIds.in_workspace(owner.workspace.id, things)
+    ids = WorkspaceIds.collect(owner.workspace.id, things)
     for operation in REGISTRY.select(Audience.PUBLIC):
         example = OTHER_EXAMPLES.get(operation.name)
         try:
@@ -70,16 +70,18 @@ def shared(
     return limits_by_call
 
 
-def test_a_visitor_has_less_than_visitors_share(shared: dict[str, tuple[str, Limit]]) -> None:
-    assert shared.keys() >= {"unverified", "unproved-network", "form-day", "leads"}
-    unshared = {name: call for name, (call, limit) in shared.items() if limit.share is None}
+def test_a_visitor_has_less_than_visitors_share(
+    shared_limits: dict[str, tuple[str, Limit]],
+) -> None:
+    assert shared_limits.keys() >= {"unverified", "unproved-network", "form-day", "leads"}
+    unshared = {name: call for name, (call, limit) in shared_limits.items() if limit.share is None}
     assert unshared.keys() == OF_ONE_ACCOUNT
-    for name, (call, limit) in shared.items():
+    for name, (call, limit) in shared_limits.items():
         if limit.share is not None:
             window = min(limit.window, DAY)
             share = limit.share.max_requests * max(1, window / limit.share.window)
             assert share < limit.max_requests, (call, name)
-            assert limit.share.name not in shared, (call, name)
+            assert limit.share.name not in shared_limits, (call, name)
 
 
 @pytest.mark.parametrize("plan", PLANS)

@@ -10,7 +10,7 @@ from chalicelib.core.plans import PLANS, PLANS_WITH_API
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.identity.store import workspaces
-from tests.conftest import Api, Time, as_operator
+from tests.conftest import Api, Time, call_operator
 from tests.contract.conftest import World
 from tests.factories.examples import example
 from tests.factories.oauth import connect
@@ -23,12 +23,15 @@ MESSAGE = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 @pytest.fixture
 def connected(
-    restore: Callable[..., World], empty: Callable[[], None], snapshots: Snapshots, time: Time
+    restore: Callable[..., World],
+    empty_database: Callable[[], None],
+    snapshots: Snapshots,
+    time: Time,
 ) -> Callable[..., tuple[Api, World]]:
     """Return a function that restores a world, whose API uses an access token."""
 
     def restored(role: str, *scopes: str) -> tuple[Api, World]:
-        empty()
+        empty_database()
         world = restore("connected", role=role)
 
         def make() -> str:
@@ -70,11 +73,11 @@ def test_plan_and_role_of_a_token_are_checked_as_those_of_a_key(
 ) -> None:
     def restored() -> tuple[Api, World]:
         api, world = connected(role, "*:read", "*:write")
-        as_operator("set_plan", workspaceId=world.workspace_id, plan=plan)
+        call_operator("set_plan", workspaceId=world.workspace_id, plan=plan)
         return api, world
 
     if plan not in PLANS_WITH_API:
-        answer = restored()[0].refused("POST", "/api/mcp", MESSAGE)
+        answer = restored()[0].call_refused("POST", "/api/mcp", MESSAGE)
         assert (answer.status, answer.data["code"]) == (403, "plan_required")
         return
     for operation, failed, answer in answers(restored):

@@ -232,7 +232,7 @@ def test_data_that_is_named_like_a_tool_is_quoted_unchanged(
 ) -> None:
     """A message names calls for its caller, but what it quotes is the caller's own."""
     api.post("/api/products/create", {"name": "Loaf", "price": 1, "sku": name})
-    rest_response = api.refused(
+    rest_response = api.call_refused(
         "POST", "/api/products/create", {"name": "B", "price": 1, "sku": name}
     )
     assert f'"{name}"' in rest_response.data["message"]
@@ -242,6 +242,6 @@ def test_data_that_is_named_like_a_tool_is_quoted_unchanged(
     assert f'"{name}"' in tool_failure["data"]["message"]
     assert "svc_update_product" in tool_failure["data"]["message"]
     item = {"ids": [name], "action": "setStock", "value": name}
-    assert name in api.refused("POST", "/api/products/bulk", item).data["message"]
+    assert name in api.call_refused("POST", "/api/products/bulk", item).data["message"]
     listing = api.get(f"/api/products/list?{urlencode({name: 1})}")
     assert f'"{name}" is not an argument of GET /api/products/list' in listing["warnings"][0]

@@ -68,12 +68,12 @@ def run(project: Path, script: str, *arguments: str, **environment: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plain_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copied(tmp_path_factory.mktemp("plain"))
 
 
 @pytest.fixture(scope="module")
-def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packaged_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = copied(tmp_path_factory.mktemp("packaged"))
     built = write_manifest(project)
     assert built.returncode == 0, built.stderr
@@ -81,8 +81,8 @@ def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def manifest(packaged: Path) -> Manifest:
-    text = (packaged / "chalicelib" / "manifest.py").read_text()
+def manifest(packaged_copy: Path) -> Manifest:
+    text = (packaged_copy / "chalicelib" / "manifest.py").read_text()
     values = ast.literal_eval(text.partition("MANIFEST = ")[2])
     return Manifest(*values)
 
@@ -112,13 +112,13 @@ class TestManifestContent:
     def test_the_manifest_has_the_hash_of_the_sources(self, manifest: Manifest) -> None:
         assert manifest.digest == digest_of(sources())
 
-    def test_the_manifest_has_the_whole_reference(self, packaged: Path) -> None:
-        document = json.loads((packaged / "chalicelib" / "openapi.json").read_bytes())
+    def test_the_manifest_has_the_whole_reference(self, packaged_copy: Path) -> None:
+        document = json.loads((packaged_copy / "chalicelib" / "openapi.json").read_bytes())
         assert document["paths"] == openapi.document()["paths"]
 
 
-def test_only_a_fresh_copy_gets_a_manifest(packaged: Path) -> None:
-    second_manifest = write_manifest(packaged)
+def test_only_a_fresh_copy_gets_a_manifest(packaged_copy: Path) -> None:
+    second_manifest = write_manifest(packaged_copy)
     assert second_manifest.returncode
     assert "is there already" in second_manifest.stderr
 
@@ -178,15 +178,15 @@ print(list(JOB_HANDLERS), sorted(NOUNS), app.app.api.binary_types)
     "place", slow_but_for(["https://one.example"], ["https://one.example", "http://127.0.0.1:8000"])
 )
 def test_answers_with_and_without_a_manifest_are_equal_byte_for_byte(
-    place: str, plain: Path, packaged: Path
+    place: str, plain_copy: Path, packaged_copy: Path
 ) -> None:
-    with_it = run(packaged, ANSWERS, **LAMBDA, PUBLIC_URL=place)
-    assert with_it == run(plain, ANSWERS, PUBLIC_URL=place)
+    with_it = run(packaged_copy, ANSWERS, **LAMBDA, PUBLIC_URL=place)
+    assert with_it == run(plain_copy, ANSWERS, PUBLIC_URL=place)
     assert f'{{\\"url\\":\\"{place}\\"}}' in with_it
     assert with_it.count("svc_list_leads") > 10
 
 
-def test_the_reference_is_rendered_without_importing_a_domain(packaged: Path) -> None:
+def test_the_reference_is_rendered_without_importing_a_domain(packaged_copy: Path) -> None:
     script = """
 import logging, sys
 import app
@@ -198,7 +198,7 @@ for section in ("products", "errors", "chat", "none"):
 print(docs.start(HttpRequest("GET", "/", {}, query={"q": ["product"]})).status)
 print(sorted(name for name in sys.modules if ".operations." in name))
 """
-    assert run(packaged, script, **LAMBDA).split() == ["200", "200", "200", "404", "200", "[]"]
+    assert run(packaged_copy, script, **LAMBDA).split() == ["200", "200", "200", "404", "200", "[]"]
 
 
 EACH = """
@@ -252,13 +252,13 @@ PARTS = 4
 
 @pytest.mark.parametrize("part", slow_but_for([0], range(PARTS)))
 def test_each_declaration_is_found_in_its_module_and_imports_no_other_domain(
-    part: int, packaged: Path
+    part: int, packaged_copy: Path
 ) -> None:
     """Every fourth module is tried. The slow tests have the others."""
-    assert int(run(packaged, EACH, str(part), str(PARTS), **LAMBDA)) == len(REGISTRY)
+    assert int(run(packaged_copy, EACH, str(part), str(PARTS), **LAMBDA)) == len(REGISTRY)
 
 
-def test_a_run_of_jobs_imports_no_domain_or_transport(packaged: Path) -> None:
+def test_a_run_of_jobs_imports_no_domain_or_transport(packaged_copy: Path) -> None:
     script = """
 import sys
 import app
@@ -272,12 +272,12 @@ print([name for name in sys.modules if name.startswith("chalicelib.domains.")])
 doors = [f"chalicelib.transports.{name}" for name in ("mcp", "rest", "public")]
 print([name for name in doors if name in sys.modules])
 """
-    runs, domains, doors = run(packaged, script, **LAMBDA).splitlines()
+    runs, domains, doors = run(packaged_copy, script, **LAMBDA).splitlines()
     assert set(ast.literal_eval(runs)) == set(ours(JOB_HANDLERS))
     assert (domains, doors) == ("[]", "[]")
 
 
-def test_the_audit_log_names_records_whose_nouns_are_not_imported(packaged: Path) -> None:
+def test_the_audit_log_names_records_whose_nouns_are_not_imported(packaged_copy: Path) -> None:
     script = """
 import sys
 from chalicelib.engine.file_uses import FileVersionRow, RAISE
@@ -288,14 +288,16 @@ unit.update(FileVersionRow("W#other#FILE", "f2"), RAISE)
 assert "chalicelib.domains.files.store.files" not in sys.modules
 print(*unit._resources)
 """
-    assert run(packaged, script, **LAMBDA) == "file:f1\n"
+    assert run(packaged_copy, script, **LAMBDA) == "file:f1\n"
 
 
-def test_a_manifest_is_ignored_once_a_module_has_changed(packaged: Path, tmp_path: Path) -> None:
+def test_a_manifest_is_ignored_once_a_module_has_changed(
+    packaged_copy: Path, tmp_path: Path
+) -> None:
     script = "from chalicelib.core.manifest import manifest; print(len(manifest().operations))"
-    assert int(run(packaged, script)) == len(REGISTRY)
+    assert int(run(packaged_copy, script)) == len(REGISTRY)
     changed_copy = tmp_path / "changed"
-    shutil.copytree(packaged, changed_copy)
+    shutil.copytree(packaged_copy, changed_copy)
     operations = changed_copy / "chalicelib" / "domains" / "blog" / "operations"
     with (operations / "posts.py").open("a") as module:
         module.write("# changed\n")

@@ -30,7 +30,7 @@ def test_a_site_is_created_listed_and_deleted(owner: Owner) -> None:
 
 
 def test_a_call_without_a_key_is_401(stage: Stage) -> None:
-    assert stage.api(None).refused("GET", "/api/projects/list").status == 401
+    assert stage.api(None).call_refused("GET", "/api/projects/list").status == 401
 
 
 def test_the_official_client_lists_and_calls_tools(stage: Stage, owner: Owner) -> None:

@@ -48,7 +48,7 @@ def _server(
         yield
 
 
-@pytest.mark.usefixtures("on_real_time", "_server")  # the examples use the real time
+@pytest.mark.usefixtures("real_clock", "_server")  # the examples use the real time
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_examples_of_a_page_run(page: Path) -> None:
     names: dict[str, object] = {}
@@ -56,7 +56,7 @@ def test_the_examples_of_a_page_run(page: Path) -> None:
         exec(compile(block, page.name, "exec"), names)  # noqa: S102  that is what they are for
 
 
-@pytest.mark.usefixtures("on_real_time", "_server")
+@pytest.mark.usefixtures("real_clock", "_server")
 def test_the_javascript_examples_run() -> None:
     script = "\n".join(JAVASCRIPT.findall((DOCS / "javascript.md").read_text()))
     node, _ = compute_driver_executable()  # Playwright brings Node.js, so none must be installed.

@@ -17,7 +17,7 @@ from tests.docs.test_examples import BLOCK, DOCS
 BODY = b'{"type": "webhook.test", "timestamp": "2026-11-23T09:00:00.000Z", "data": {"id": "1"}}'
 
 
-@pytest.mark.usefixtures("on_real_time")  # with which the receiver compares
+@pytest.mark.usefixtures("real_clock")  # with which the receiver compares
 @pytest.mark.parametrize(("body", "status"), [(BODY, 204), (BODY + b" ", 401)])
 def test_it_accepts_what_is_signed_and_nothing_else(
     body: bytes,

@@ -19,7 +19,7 @@ from turbohtml import parse
 
 import app as application
 from infra.local import devserver
-from tests.conftest import PASSWORD, Api, as_operator
+from tests.conftest import PASSWORD, Api, call_operator
 from tests.factories.console import Place
 from tests.factories.examples import Things
 from tests.factories.widget import AGENT, GREETING, NAME, Opened, document, tag
@@ -251,9 +251,9 @@ def open_console(service: str, browser: Browser) -> OpenConsole:
 @pytest.fixture
 def workspace(service: str) -> Place:
     """A workspace with records of every type."""
-    as_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
+    call_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
     workspace = Place.made_by(EMAIL, COMPANY)
-    token = as_operator(
+    token = call_operator(
         "create_key",
         workspaceId=workspace.workspace_id,
         name="Things",

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Frame, Page, expect
 
-from tests.conftest import Api, Owner, Time, in_console
+from tests.conftest import Api, Owner, Time, call_console
 from tests.domains.notifications.clients import book, mails_to
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.e2e.conftest import (
@@ -44,7 +44,7 @@ def salon(service: str, api: Api) -> Salon:
 def booking_url(service: str, salon: Salon, owner: Owner) -> str:
     """The URL of the salon's booking page."""
     where = owner.workspace
-    in_console(where.id, "set_booking_page", isOn=True, offer=[salon.service])
+    call_console(where.id, "set_booking_page", isOn=True, offer=[salon.service])
     return f"{service}/book/{where.slug}"
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from chalicelib.core.plans import PLANS
 from chalicelib.domains.identity.store import connections
 from chalicelib.domains.oauth.rules import registration
-from tests.conftest import PASSWORD, as_operator
+from tests.conftest import PASSWORD, call_operator
 from tests.e2e.conftest import (
     EMAIL,
     SCREENS,
@@ -94,7 +94,7 @@ def allow(page: Page) -> None:
 def test_pages_on_the_way_pass_the_checks_on_any_screen(
     screen: str, workspace: Place, open_console: OpenConsole
 ) -> None:
-    as_operator("create_workspace", owner=EMAIL, name="Салон «Ромашка»", plan=PLANS[0])
+    call_operator("create_workspace", owner=EMAIL, name="Салон «Ромашка»", plan=PLANS[0])
     problems: list[str] = []
 
     def check(tab: ConsoleTab, name: str) -> None:

@@ -11,7 +11,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.identity.store import api_keys
 from chalicelib.transports.console import routes
 from chalicelib.transports.console.routes import BOT, ROUTES
-from tests.conftest import PASSWORD, Api, as_operator, in_console
+from tests.conftest import PASSWORD, Api, call_console, call_operator
 from tests.e2e.conftest import (
     COMPANY,
     EMAIL,
@@ -201,7 +201,9 @@ def test_the_workspace_menu_closes_as_menus_do(workspace: Place, open_console: O
 def test_the_workspace_menu_is_fully_visible_beside_the_sidebar(
     workspace: Place, open_console: OpenConsole
 ) -> None:
-    as_operator("create_workspace", owner=EMAIL, name="Пекарня на длинной Булочной улице, дом семь")
+    call_operator(
+        "create_workspace", owner=EMAIL, name="Пекарня на длинной Булочной улице, дом семь"
+    )
     with open_console() as tab:
         page = tab.page
         tab.start_session()
@@ -371,7 +373,7 @@ def test_the_test_chat_is_streamed(
         expect(page.locator("form[data-chat]")).not_to_have_attribute("data-busy", "yes")
         assert findings(page) == []
         save_screenshot(page, "console-chat-desktop-light")
-    dialog = in_console(workspace.workspace_id, "list_agent_dialogs", agentId=workspace.bot)[
+    dialog = call_console(workspace.workspace_id, "list_agent_dialogs", agentId=workspace.bot)[
         "dialogs"
     ]
     tested = [dialog["messagesCount"] for dialog in dialog if dialog["channel"] == "test"]
@@ -397,11 +399,11 @@ def test_signing_out_closes_open_pages(workspace: Place, open_console: OpenConso
 def test_long_names_and_empty_lists_fit_the_page(
     screen: str, service: str, open_console: OpenConsole
 ) -> None:
-    as_operator("create_account", email=EMAIL, password=PASSWORD, name=LONG[:200])
+    call_operator("create_account", email=EMAIL, password=PASSWORD, name=LONG[:200])
     long = Place.made_by(EMAIL, LONG[:200])
     email = f"{new_id().lower()}{'x' * 20}@a-rather-long-name-of-a-company.example.com"
-    as_operator("create_account", email=email, password=PASSWORD)
-    empty = as_operator("create_workspace", owner=email, name="E")["slug"]
+    call_operator("create_account", email=email, password=PASSWORD)
+    empty = call_operator("create_workspace", owner=email, name="E")["slug"]
     top_up(long.workspace_id, 1)
     problems: dict[str, list[str]] = {}
     with open_console(**SCREENS[screen]) as tab:

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from chalicelib.domains.contacts.store.clients import CLIENTS
-from tests.conftest import in_console
+from tests.conftest import call_console
 from tests.e2e.conftest import SCREENS, OpenConsole, elements, findings, save_screenshot
 from tests.e2e.test_console import OVERFLOW, UNCUT
 from tests.factories.console import Place
@@ -28,7 +28,7 @@ def test_a_client_is_found_changed_and_erased(
         page.locator(f'a.row[href$="{workspace.client}"]').click()
         page.get_by_label("Name", exact=True).fill("Ivan")
         page.get_by_label("Notes").fill("Likes rye")
-        in_console(
+        call_console(
             workspace.workspace_id, "update_client", id=workspace.client, name="Theirs", tags=[]
         )
         page.get_by_role("button", name="Save client").click()
@@ -60,7 +60,7 @@ def test_a_long_name_stays_within_the_screen(
     screen: str, direction: str, workspace: Place, open_console: OpenConsole
 ) -> None:
     name = LONG[direction][:200]
-    in_console(
+    call_console(
         workspace.workspace_id,
         "update_client",
         id=workspace.client,
@@ -69,7 +69,7 @@ def test_a_long_name_stays_within_the_screen(
         tags=[f"{name[:45]}{number}" for number in range(4)],
         notes=name * 2,
     )
-    in_console(workspace.workspace_id, "update_agent", id=workspace.bot, name=name[:100])
+    call_console(workspace.workspace_id, "update_agent", id=workspace.bot, name=name[:100])
     with open_console(**SCREENS[screen]) as tab:
         tab.start_session()
         for path in (

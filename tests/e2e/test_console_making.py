@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chalicelib.transports.console.routes import BOT, FORM, ROUTES, SITE, WORKSPACE
-from tests.conftest import PASSWORD, as_operator, in_console
+from tests.conftest import PASSWORD, call_console, call_operator
 from tests.e2e.conftest import (
     EMAIL,
     SCREENS,
@@ -34,8 +34,8 @@ MADE = [
 @pytest.fixture
 def empty_workspace(service: str) -> dict[str, Any]:
     """A workspace without any record."""
-    as_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
-    created: dict[str, Any] = as_operator("create_workspace", owner=EMAIL, name="Bakery")
+    call_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
+    created: dict[str, Any] = call_operator("create_workspace", owner=EMAIL, name="Bakery")
     return created
 
 
@@ -129,7 +129,7 @@ def test_from_an_empty_workspace_to_a_form_and_a_bot_on_a_page(
         url = page.get_by_role("link", name="View page").get_attribute("href")
         save_screenshot(page, f"console-making-{screen}-{'script' if script else 'plain'}")
     visit(open_url, url or "", view, screen)
-    (lead,) = in_console(empty_workspace["workspaceId"], "list_leads")["collections"]
+    (lead,) = call_console(empty_workspace["workspaceId"], "list_leads")["collections"]
     assert (lead["name"], lead["phone"]) == ("Ada", "+79991234567")
     assert lead["data"]["allergies"] == "Nuts"
 
@@ -162,7 +162,7 @@ def test_concurrent_change_of_a_page_is_compared(
         tab.open(workspace.path_of(f"{SITE}/pages/{{page}}/html"))
         page.locator("#html").fill("<h1>Mine</h1>")
         theirs = {"id": workspace.page, "html": "<h1>Theirs</h1>"}
-        in_console(workspace.workspace_id, "save_page_html", **theirs)
+        call_console(workspace.workspace_id, "save_page_html", **theirs)
         page.get_by_role("button", name="Сохранить страницу").click()
         expect(page.locator("#problem")).to_be_focused()
         expect(page.locator("mark")).to_have_text(["<h1>Theirs</h1>", "<h1>Mine</h1>"])
@@ -176,7 +176,7 @@ def test_the_preview_of_a_bot_is_live_and_counts_no_visit(
     workspace: Place, open_console: OpenConsole
 ) -> None:
     bot = {"id": workspace.bot, "isPrivate": False}
-    in_console(workspace.workspace_id, "update_agent", **bot)
+    call_console(workspace.workspace_id, "update_agent", **bot)
     with open_console() as tab:
         page = tab.page
         tab.start_session()
@@ -195,7 +195,7 @@ def test_the_preview_of_a_bot_is_live_and_counts_no_visit(
 def test_names_from_right_to_left_fit_the_page(
     screen: str, service: str, open_console: OpenConsole
 ) -> None:
-    as_operator("create_account", email=EMAIL, password=PASSWORD, name=RIGHT_TO_LEFT[:100])
+    call_operator("create_account", email=EMAIL, password=PASSWORD, name=RIGHT_TO_LEFT[:100])
     place = Place.made_by(EMAIL, RIGHT_TO_LEFT.strip())
     assert set(MADE) <= set(ROUTES)
     with open_console(**SCREENS[screen]) as tab:

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chalicelib.core import clock
-from tests.conftest import PASSWORD, Api, as_operator, in_console
+from tests.conftest import PASSWORD, Api, call_console, call_operator
 from tests.e2e.conftest import (
     EMAIL,
     SCREENS,
@@ -71,8 +71,8 @@ def early_morning() -> Iterator[None]:
 @pytest.fixture
 def empty_workspace(service: str) -> dict[str, str]:
     """A workspace without records."""
-    as_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна")
-    created: dict[str, str] = as_operator("create_workspace", owner=EMAIL, name="Салон")
+    call_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна")
+    created: dict[str, str] = call_operator("create_workspace", owner=EMAIL, name="Салон")
     return created
 
 
@@ -107,7 +107,7 @@ def test_an_empty_workspace_becomes_bookable_by_its_pages_alone(
         expect(page.get_by_role("heading", name=texts["bookable"])).to_be_visible()
         expect(page.locator(".rights .tag").first).to_contain_text("09:00")
         tab.errors = [error for error in tab.errors if "400" not in error]
-    token = as_operator(
+    token = call_operator(
         "create_key",
         workspaceId=empty_workspace["workspaceId"],
         name="Check",
@@ -146,7 +146,7 @@ def test_hours_are_edited_by_buttons_and_wrong_ones_are_kept(
         page.locator("form.week > .actions .button").first.click()
         expect(page.get_by_role("status").first).to_be_visible()
         tab.errors = [error for error in tab.errors if "400" not in error]
-    rules = in_console(workspace.workspace_id, "list_availability", resourceId=workspace.staff)[
+    rules = call_console(workspace.workspace_id, "list_availability", resourceId=workspace.staff)[
         "rules"
     ]
     by_day = {hours["weekday"] or hours["date"]: hours["intervals"] for hours in rules}
@@ -176,7 +176,7 @@ def test_pages_stay_readable_with_long_names(
             ("update_service", workspace.service),
             ("update_resource", workspace.staff),
         ):
-            in_console(workspace.workspace_id, operation, id=record, name=name[:200])
+            call_console(workspace.workspace_id, operation, id=record, name=name[:200])
         service, staff = f"/services/{workspace.service}", f"/staff/{workspace.staff}"
         paths = ["/services", service, f"{service}/delete", "/staff", staff, f"{staff}/delete"]
         for number, path in enumerate([*paths, f"{staff}/hours", f"{staff}/time-off"]):

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chalicelib.domains.identity.store import accounts
-from tests.conftest import Owner, Time, in_console
+from tests.conftest import Owner, Time, call_console
 from tests.e2e.conftest import (
     SCREENS,
     ConsoleTab,
@@ -95,7 +95,7 @@ class Desk:
         return booking
 
     def statuses(self) -> dict[str, str]:
-        bookings = in_console(self.owner.workspace.id, "list_bookings", size=100)["bookings"]
+        bookings = call_console(self.owner.workspace.id, "list_bookings", size=100)["bookings"]
         return {booking["client"]["name"]: booking["status"] for booking in bookings}
 
 

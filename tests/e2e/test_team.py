@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chalicelib.domains.identity.store import accounts, workspaces
-from tests.conftest import PASSWORD, as_operator
+from tests.conftest import PASSWORD, call_operator
 from tests.e2e.conftest import (
     SCREENS,
     OpenConsole,
@@ -111,8 +111,8 @@ def test_settings_and_the_language_are_changed(
 def test_invited_user_with_another_account_signs_out_and_returns(
     workspace: Place, open_console: OpenConsole
 ) -> None:
-    as_operator("create_account", email=INVITED, password=PASSWORD)
-    invitation = as_operator("invite_member", workspaceId=workspace.workspace_id, email=INVITED)
+    call_operator("create_account", email=INVITED, password=PASSWORD)
+    invitation = call_operator("invite_member", workspaceId=workspace.workspace_id, email=INVITED)
     with open_console() as tab:
         page = tab.page
         tab.start_session()

@@ -122,7 +122,7 @@ class TestConversation:
             expect(last(page)).to_contain_text("Давным-давно")
             page.get_by_role("button", name="Остановить ответ").click()
             expect(last(page)).to_contain_text("Остановлено.")
-            assert chat.questions[0].left.wait(PATIENCE)
+            assert chat.questions[0].visitor_left.wait(PATIENCE)
             expect(page.get_by_role("button", name="Повторить")).to_have_count(0)
             ask(page, "Дальше")
             expect(last(page)).to_contain_text("Да?")
@@ -169,7 +169,7 @@ class TestConversation:
             expect(last(page)).to_contain_text("Давным-давно")
             page.goto(f"{site.url}/cakes")
             expect(last(page)).to_contain_text("Давным-давно")
-            assert chat.questions[0].left.wait(PATIENCE)
+            assert chat.questions[0].visitor_left.wait(PATIENCE)
 
     def test_a_long_conversation_keeps_its_end(self, chat: FakeChat, open_page: Opened) -> None:
         chat.will(*(saying(f"Ответ {number}") for number in range(40)))

@@ -162,7 +162,7 @@ class TestFailures:
             expect(last(page)).to_contain_text("Торт")
             page.clock.fast_forward(46_000)
             expect(last(page)).to_contain_text("Ответ прервался.")
-            assert chat.questions[0].left.wait(PATIENCE)
+            assert chat.questions[0].visitor_left.wait(PATIENCE)
 
     def test_pings_keep_a_stream_alive(self, chat: FakeChat, open_page: Opened) -> None:
         more = Event()

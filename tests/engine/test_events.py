@@ -159,7 +159,7 @@ class TestFaults:
         want(owner, "lead.status_changed")
         body = {"id": things.lead, "status": "in_progress"}
         with faulty(TRANSACTION, closed, "before", ALWAYS):
-            api.refused("POST", "/api/forms/collection-status", body)
+            api.call_refused("POST", "/api/forms/collection-status", body)
         assert emitted() == []
 
     def test_a_change_whose_answer_is_lost_emits_once(

@@ -27,7 +27,7 @@ DAY = Limit("test-day", "tests a day", 1, timedelta(days=1))
 
 
 @pytest.fixture(autouse=True)
-def scale(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
+def set_limit_scale(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
     """Set RATE_LIMIT_SCALE. It is 1 by default."""
 
     def choose(factor: float) -> None:
@@ -105,9 +105,9 @@ def test_subjects_and_limits_are_counted_separately() -> None:
 
 @pytest.mark.parametrize(("factor", "allowed"), [(0.34, 1), (1, 3), (2, 6), (0, 0)])
 def test_the_scale_multiplies_the_limit(
-    factor: float, allowed: int, scale: Callable[[float], None], time: Time
+    factor: float, allowed: int, set_limit_scale: Callable[[float], None], time: Time
 ) -> None:
-    scale(factor)
+    set_limit_scale(factor)
     assert admitted(LIMIT, "a", 8) == allowed
 
 

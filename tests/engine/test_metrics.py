@@ -305,7 +305,7 @@ class TestReading:
             {"page": {"/0": {"views": 3}, "/1": {"views": 2}}},
         )
 
-    def test_a_year_is_read_in_one_query(self, workspace: str, on_dynamodb_local: bool) -> None:
+    def test_a_year_is_read_in_one_query(self, workspace: str, is_dynamodb_local: bool) -> None:
         for number in range(0, 366, 3):
             count(workspace, {"views": 1}, DAY + timedelta(number), page=f"/{number % 20}")
         cost = Cost()
@@ -313,7 +313,7 @@ class TestReading:
             days = metrics.read(workspace, "site", DAY, DAY + timedelta(365), cost)
         assert metrics.total(days.values()).totals == {"views": 122}
         assert usage.calls == ["Query"]
-        if on_dynamodb_local:
+        if is_dynamodb_local:
             assert usage.units <= 15
 
 

@@ -13,7 +13,7 @@ from chalicelib.domains.identity.operations import keys
 from chalicelib.domains.identity.store import api_keys, workspaces
 from chalicelib.domains.sites.operations import pages as records
 from chalicelib.engine.listing import counters
-from tests.conftest import Answer, Api, Owner, as_operator, run_concurrently
+from tests.conftest import Answer, Api, Owner, call_operator, run_concurrently
 from tests.factories.examples import Things
 
 pytestmark = pytest.mark.store
@@ -216,7 +216,7 @@ def test_a_workspace_and_its_keys_agree_on_the_plan_after_concurrent_changes(
         if number % 4 == 3:
             owner.token()
         else:
-            as_operator("set_plan", workspaceId=owner.workspace.id, plan=plans[number % 4])
+            call_operator("set_plan", workspaceId=owner.workspace.id, plan=plans[number % 4])
 
     run_concurrently(12, change)
     plan = workspaces.get(owner.workspace.id).plan

@@ -91,7 +91,9 @@ def test_an_idempotency_key_costs_the_first_call_nothing(api: Api, things: Thing
 def test_a_mistyped_key_costs_no_read(owner: Owner) -> None:
     token = owner.token()
     with metering() as usage:
-        Api(token[:-1] + ("0" if token[-1] != "0" else "1")).refused("GET", "/api/projects/list")
+        Api(token[:-1] + ("0" if token[-1] != "0" else "1")).call_refused(
+            "GET", "/api/projects/list"
+        )
     assert usage.calls == []
 
 
@@ -123,7 +125,7 @@ def test_the_last_use_of_a_key_is_written_once_in_ten_minutes(owner: Owner, time
 
 @pytest.mark.slow
 def test_listing_five_hundred_sites_costs_few_units(
-    owner: Owner, api: Api, on_dynamodb_local: bool
+    owner: Owner, api: Api, is_dynamodb_local: bool
 ) -> None:
     from chalicelib.domains.sites.store.sites import SITES
     from chalicelib.engine.unit import UnitOfWork
@@ -148,7 +150,7 @@ def test_listing_five_hundred_sites_costs_few_units(
         f"Site number {n:04}" for n in range(480, 500)
     ]
     assert usage.round_trips == 3
-    if on_dynamodb_local:
+    if is_dynamodb_local:
         assert usage.units <= 60, usage
 
 
@@ -166,7 +168,7 @@ def long_pages(api: Api) -> tuple[str, list[str]]:
 
 @pytest.mark.slow
 def test_long_design_systems_cost_nothing_if_they_are_not_shown(
-    api: Api, long_pages: tuple[str, list[str]], on_dynamodb_local: bool
+    api: Api, long_pages: tuple[str, list[str]], is_dynamodb_local: bool
 ) -> None:
     site, (page, *_) = long_pages
     request_sizes: list[int] = []
@@ -180,7 +182,7 @@ def test_long_design_systems_cost_nothing_if_they_are_not_shown(
         with metering() as usage:
             listing = api.get(f"/api/pages/list?projectId={site}")
         assert (len(listing["pages"]), usage.round_trips) == (26, 3)
-        if on_dynamodb_local:
+        if is_dynamodb_local:
             assert usage.units <= 35, usage
         with metering() as usage:
             assert len(api.get(f"/api/pages/{page}")["page"]["designSystem"]["a"]) == 30_000

@@ -17,7 +17,7 @@ from chalicelib.engine.claims import claim
 from chalicelib.engine.connection import connection
 from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from tests.conftest import Api, Owner, Time, all_rows, without_expired
+from tests.conftest import Api, Owner, Time, all_rows, drop_expired
 from tests.factories.examples import Things
 from tests.factories.salon import Salon
 from tests.fakes.dynamodb_faults import conflict, failing, throttled, timed_out, unreachable
@@ -41,7 +41,7 @@ def test_endless_conflicts_end_as_a_503_with_nothing_changed(api: Api, pauses: l
     api.get("/api/projects/list")
     rows_before = all_rows()
     with failing("TransactWriteItems", 1000, conflict):
-        answer = api.refused("POST", "/api/projects/create", {"title": "Bakery"})
+        answer = api.call_refused("POST", "/api/projects/create", {"title": "Bakery"})
     assert (answer.status, answer.data["code"]) == (503, "unavailable")
     assert answer.headers["Retry-After"]
     assert len(pauses) == retry.MAX_ATTEMPTS - 1
@@ -102,10 +102,10 @@ def test_a_failing_database_is_a_clear_503_and_changes_nothing(
 ) -> None:
     rows_before = all_rows()
     with failing(operation, 1000, fault):
-        answer = api.refused(method, path, body)
+        answer = api.call_refused(method, path, body)
     assert (answer.status, answer.data["code"]) == (503, "unavailable")
     assert "nowhere" not in answer.body.decode()
-    assert all_rows() == without_expired(rows_before)
+    assert all_rows() == drop_expired(rows_before)
 
 
 def test_unprocessed_keys_of_a_batch_are_requested_again(api: Api) -> None:
@@ -142,7 +142,7 @@ def test_keys_that_stay_unprocessed_end_as_a_503_after_pauses(
     events = connection().client.meta.events
     events.register_first("before-call.dynamodb.BatchGetItem", leave_all)
     try:
-        answer = api.refused("GET", "/api/workspaces/list")
+        answer = api.call_refused("GET", "/api/workspaces/list")
     finally:
         events.unregister("before-call.dynamodb.BatchGetItem", leave_all)
     assert (answer.status, answer.data["code"]) == (503, "unavailable")
@@ -198,7 +198,7 @@ def test_each_change_leaves_one_audit_record_without_values(owner: Owner, api: A
     site = api.post("/api/projects/create", {"title": "Secret plan"})["project"]["id"]
     api.post("/api/projects/update", {"id": site, "description": "Hidden words"})
     api.get("/api/projects/list")
-    api.refused("POST", "/api/projects/update", {"id": site})
+    api.call_refused("POST", "/api/projects/update", {"id": site})
     api.post("/api/projects/delete", {"id": site, "dryRun": True})
     records = [r for r in audit.latest(owner.workspace.id) if r.actor != "operator"]
     assert [(r.operation, r.resources[0], r.fields) for r in records] == [

@@ -198,42 +198,44 @@ class TestUndoing:
     """Actions that undo outside effects: they run if nothing can have been committed."""
 
     @pytest.fixture
-    def undone(self) -> list[str]:
+    def undone_effects(self) -> list[str]:
         return []
 
     @pytest.fixture
-    def stage(self, undone: list[str]) -> Callable[[UnitOfWork], None]:
+    def stage(self, undone_effects: list[str]) -> Callable[[UnitOfWork], None]:
         """Have two outside effects and write a row. The first effect cannot be undone."""
 
         def broken() -> None:
-            undone.append("one")
+            undone_effects.append("one")
             raise OSError("disk full")
 
         def stage(unit: UnitOfWork) -> None:
             unit.run_side_effect_once("one", lambda: unit.on_failure(broken))
-            unit.run_side_effect_once("two", lambda: unit.on_failure(lambda: undone.append("two")))
+            unit.run_side_effect_once(
+                "two", lambda: unit.on_failure(lambda: undone_effects.append("two"))
+            )
             unit.create(row("a"), on_conflict=TAKEN)
 
         return stage
 
     def test_a_failed_unit_undoes_each_effect_once(
-        self, stage: Callable[[UnitOfWork], None], undone: list[str]
+        self, stage: Callable[[UnitOfWork], None], undone_effects: list[str]
     ) -> None:
         run_unit("w", EVENT, lambda unit: unit.create(row("a")))
         with pytest.raises(ConflictError):
             run_unit("w", EVENT, conflicting_once(lambda unit, _: stage(unit)))
-        assert undone == ["one", "two"]
+        assert undone_effects == ["one", "two"]
 
     def test_a_unit_that_succeeds_undoes_nothing_even_later(
-        self, stage: Callable[[UnitOfWork], None], undone: list[str]
+        self, stage: Callable[[UnitOfWork], None], undone_effects: list[str]
     ) -> None:
         units = []
         run_unit("w", EVENT, lambda unit: (units.append(unit), stage(unit)))
         units[0].undo()
-        assert undone == []
+        assert undone_effects == []
 
     def test_a_unit_that_may_have_been_committed_undoes_nothing(
-        self, stage: Callable[[UnitOfWork], None], undone: list[str]
+        self, stage: Callable[[UnitOfWork], None], undone_effects: list[str]
     ) -> None:
         with (
             faulty(TRANSACTION, closed, "after", ALWAYS),
@@ -242,18 +244,18 @@ class TestUndoing:
             run_unit("w", None, stage)
         assert "Repeat the call with the same idempotency key" in unknown.value.message
         assert there("a") == ["a"]
-        assert undone == []
+        assert undone_effects == []
 
     def test_a_unit_that_was_refused_undoes_its_effects(
-        self, stage: Callable[[UnitOfWork], None], undone: list[str]
+        self, stage: Callable[[UnitOfWork], None], undone_effects: list[str]
     ) -> None:
         with failing(TRANSACTION, ALWAYS, throttled), pytest.raises(UnavailableError):
             run_unit("w", EVENT, stage)
         assert there("a") == []
-        assert undone == ["one", "two"]
+        assert undone_effects == ["one", "two"]
 
     @pytest.fixture
-    def short_time(
+    def short_deadline(
         self, pauses: list[float], monkeypatch: pytest.MonkeyPatch
     ) -> AbstractContextManager[object]:
         """A deadline that passes in the pause after the first attempt."""
@@ -263,27 +265,27 @@ class TestUndoing:
     def test_a_unit_whose_time_is_up_may_have_been_committed(
         self,
         stage: Callable[[UnitOfWork], None],
-        undone: list[str],
-        short_time: AbstractContextManager[object],
+        undone_effects: list[str],
+        short_deadline: AbstractContextManager[object],
     ) -> None:
         lost = faulty(TRANSACTION, closed, "after", 1)
-        with short_time, lost, pytest.raises(OutcomeUnknownError):
+        with short_deadline, lost, pytest.raises(OutcomeUnknownError):
             run_unit("w", EVENT, stage)
         assert there("a") == ["a"]
-        assert undone == []
+        assert undone_effects == []
 
     def test_a_unit_that_was_refused_before_its_time_was_up_undoes_its_effects(
         self,
         stage: Callable[[UnitOfWork], None],
-        undone: list[str],
-        short_time: AbstractContextManager[object],
+        undone_effects: list[str],
+        short_deadline: AbstractContextManager[object],
     ) -> None:
         busy = failing(TRANSACTION, 1, throttled)
-        with short_time, busy, pytest.raises(UnavailableError) as caught:
+        with short_deadline, busy, pytest.raises(UnavailableError) as caught:
             run_unit("w", EVENT, stage)
         assert type(caught.value) is UnavailableError
         assert there("a") == []
-        assert undone == ["one", "two"]
+        assert undone_effects == ["one", "two"]
 
 
 class TestDemands:

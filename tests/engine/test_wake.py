@@ -34,7 +34,7 @@ def _queue_url(
 
 
 @pytest.fixture
-def received() -> Iterator[Callable[[], list[str]]]:
+def receive_messages() -> Iterator[Callable[[], list[str]]]:
     """A queue of moto's. Call it for the messages that have arrived since the last call."""
     with mock_aws():
         client: Any = boto3.client("sqs", PLACE.region)
@@ -65,53 +65,53 @@ def new_booking(api: Api) -> dict[str, Any]:
     return booking | {"ignoreSchedule": True}
 
 
-def test_a_wake_sends_a_message_without_content(received: Callable[[], list[str]]) -> None:
+def test_a_wake_sends_a_message_without_content(receive_messages: Callable[[], list[str]]) -> None:
     wake.wake()
-    assert received() == ["wake"]
+    assert receive_messages() == ["wake"]
 
 
 def test_wakes_share_a_message_while_the_queue_delays_it(
-    received: Callable[[], list[str]], time: Time
+    receive_messages: Callable[[], list[str]], time: Time
 ) -> None:
     for _ in range(100):
         wake.wake()
     time.pass_by(milliseconds=499)
     wake.wake()
-    assert received() == ["wake"]
+    assert receive_messages() == ["wake"]
     time.pass_by(milliseconds=1)
     wake.wake()
-    assert received() == ["wake"]
+    assert receive_messages() == ["wake"]
 
 
 def test_a_clock_that_was_set_back_stops_no_message(
-    received: Callable[[], list[str]], time: Time
+    receive_messages: Callable[[], list[str]], time: Time
 ) -> None:
     wake.wake()
     time.pass_by(hours=-1)
     wake.wake()
-    assert received() == ["wake", "wake"]
+    assert receive_messages() == ["wake", "wake"]
 
 
 @pytest.mark.usefixtures("database")
 class TestWrites:
     def test_a_write_with_an_event_sends_a_message_once_it_is_committed(
-        self, api: Api, owner: Owner, received: Callable[[], list[str]]
+        self, api: Api, owner: Owner, receive_messages: Callable[[], list[str]]
     ) -> None:
         booking = new_booking(api)
-        assert received() == []
+        assert receive_messages() == []
         want(owner, "booking.created")
         api.post("/api/bookings/create", booking)
-        assert received() == ["wake"]
+        assert receive_messages() == ["wake"]
 
     def test_a_scheduled_job_with_an_event_sends_a_message(
-        self, api: Api, owner: Owner, received: Callable[[], list[str]], time: Time
+        self, api: Api, owner: Owner, receive_messages: Callable[[], list[str]], time: Time
     ) -> None:
         salon = Salon.opened(api, requirePayment=True)
         salon.book("2027-01-18T10:00")
         want(owner, "booking.hold_expired")
         time.pass_by(hours=1)
         assert run_jobs()["lapse-of-hold"] == 1
-        assert received() == ["wake"]
+        assert receive_messages() == ["wake"]
 
     @pytest.mark.parametrize("dead", ["refuses", "silent", "missing"])
     def test_a_write_succeeds_although_the_queue_does_not_work(

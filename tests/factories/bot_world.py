@@ -23,7 +23,7 @@ class World:
     ids: Mapping[str, str]
 
     @classmethod
-    def made(cls, api: Api, owner: Owner, new_owner: Callable[..., Owner]) -> "World":
+    def create(cls, api: Api, owner: Owner, new_owner: Callable[..., Owner]) -> "World":
         fields = [
             {"name": "name", "label": "Name", "type": "text", "required": True},
             {"name": "phone", "label": "Phone", "type": "phone", "required": True},

@@ -22,7 +22,7 @@ from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec, count_input
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest, HttpResponse
-from tests.conftest import Answer, Api, Owner, as_operator
+from tests.conftest import Answer, Api, Owner, call_operator
 from tests.factories.examples import request_to, top_up
 
 PROMPT = "You are the assistant of a bakery. Rye bread costs 120 rubles. We open at eight."
@@ -96,7 +96,7 @@ def new_bot(owner: Owner, *, money: int = RICH, **attributes: Any) -> Bot:
 
 def new_key(bot: Bot) -> str:
     """Create a key of a bot, and return its token."""
-    token: str = as_operator("create_bot_key", agentId=bot.id, name="test")["token"]
+    token: str = call_operator("create_bot_key", agentId=bot.id, name="test")["token"]
     return token
 
 
@@ -196,30 +196,30 @@ class ScriptedModel:
     """A model that follows a test's script. An event in the script makes it wait for that event.
 
     A string in the script stands for a ``TextDelta``. A usage ends a request. The steps after a
-    usage answer the results of the previous tool calls. The last part is repeated. ``asked`` has
-    the messages of each request, ``specs`` its tools, ``offered`` their names, and ``final``
+    usage answer the results of the previous tool calls. The last part is repeated. ``inputs`` has
+    the messages of each request, ``specs`` its tools, ``tool_names`` their names, and ``final``
     whether it had to be the last. ``waiting`` is set while the model waits.
     """
 
     script: Sequence[llm.Event | str | Event | BaseException]
-    asked: list[list[Message]] = field(default_factory=list)
+    inputs: list[list[Message]] = field(default_factory=list)
     specs: list[Sequence[ToolSpec]] = field(default_factory=list)
-    granted: list[int] = field(default_factory=list)
-    offered: list[list[str]] = field(default_factory=list)
+    output_limits: list[int] = field(default_factory=list)
+    tool_names: list[list[str]] = field(default_factory=list)
     final: list[bool] = field(default_factory=list)
     waiting: Event = field(default_factory=Event)
 
     @property
-    def sent(self) -> int:
+    def input_tokens(self) -> int:
         """The input tokens of the first request."""
-        return count_input(self.asked[0], self.specs[0])
+        return count_input(self.inputs[0], self.specs[0])
 
     @property
     def dialogs(self) -> list[list[tuple[str, str]]]:
         """The messages of each request, with their roles, as owner and visitor wrote them."""
         return [
             [(message.role, _format_message(message)) for message in messages]
-            for messages in self.asked
+            for messages in self.inputs
         ]
 
     def stream(
@@ -232,10 +232,10 @@ class ScriptedModel:
         cancellation: Cancellation | None = None,
         **_: Any,
     ) -> Iterator[llm.Event]:
-        self.asked.append(list(messages))
-        self.granted.append(max_output_tokens)
+        self.inputs.append(list(messages))
+        self.output_limits.append(max_output_tokens)
         self.specs.append(tools)
-        self.offered.append([tool.name for tool in tools])
+        self.tool_names.append([tool.name for tool in tools])
         self.final.append(final)
         for step in self._part(sum(message.role == "tool" for message in messages)):
             if isinstance(step, ToolCall) and final:

@@ -32,7 +32,7 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports.console import access
 from chalicelib.transports.console.console_request import SEEN
 from chalicelib.transports.console.routes import BOOKING, BOT, PREFIX, ROUTES
-from tests.conftest import PASSWORD, Answer, Api, Owner, as_operator, in_console
+from tests.conftest import PASSWORD, Answer, Api, Owner, call_console, call_operator
 from tests.factories.examples import top_up
 from tests.factories.oauth import connect
 
@@ -216,12 +216,12 @@ class Place:
     @classmethod
     def made_by(cls, email: str, name: str = HOSTILE) -> "Place":
         """Create a workspace that belongs to an account."""
-        workspace = as_operator("create_workspace", owner=email, name=name, timezone=ZONE)
+        workspace = call_operator("create_workspace", owner=email, name=name, timezone=ZONE)
         home = workspace["workspaceId"]
         who = accounts.require_by_email(email).id
 
         def call(operation: str, /, **arguments: Any) -> Any:
-            return in_console(home, operation, account_id=who, **arguments)
+            return call_console(home, operation, account_id=who, **arguments)
 
         key = call("create_key", name=name, scopes=["projects:read", "agents:write"])
         agent = {"name": name[:100], "systemPrompt": PROMPT, "model": "demo"}
@@ -249,7 +249,7 @@ class Place:
         run_unit(home, None, lambda unit: unit.create(form))
         client, dialog = _client(home, name), _dialog(home, bot, name)
         lead = _lead(home, form.id, client, name)
-        as_operator(
+        call_operator(
             "add_file", workspaceId=home, name=f"{name[:100]}.txt", folder="F", content="aGk="
         )
         top_up(who, 1_000_000)
@@ -350,7 +350,7 @@ def _dialog(workspace_id: str, bot: str, name: str) -> str:
 
 def invite(workspace_id: str, email: str, role: str = "member") -> str:
     """Invite a user in the name of the owner, and return the token of the link."""
-    invitation = as_operator("invite_member", workspaceId=workspace_id, email=email, role=role)
+    invitation = call_operator("invite_member", workspaceId=workspace_id, email=email, role=role)
     url: str = invitation["url"]
     return url.rpartition("/")[2]
 
@@ -448,18 +448,18 @@ class World:
     signed_in_at: datetime = field(default_factory=clock.now)
 
     @classmethod
-    def made(cls) -> "World":
+    def create(cls) -> "World":
         """Create both workspaces and their members."""
         for name in PEOPLE:
             email = f"{name}@example.com"
-            as_operator("create_account", email=email, password=PASSWORD, name=name + HOSTILE)
+            call_operator("create_account", email=email, password=PASSWORD, name=name + HOSTILE)
         here, there = Place.made_by("boss@example.com"), Place.made_by("stranger@example.com")
         for role in ("manager", "member"):
             who = {"email": f"{role}@example.com", "role": role}
-            as_operator("add_member", workspaceId=here.workspace_id, **who)
+            call_operator("add_member", workspaceId=here.workspace_id, **who)
         email = "colleague@example.com"
-        as_operator("create_account", email=email, password=PASSWORD, name=f"colleague{HOSTILE}")
-        as_operator("add_member", workspaceId=there.workspace_id, email=email)
+        call_operator("create_account", email=email, password=PASSWORD, name=f"colleague{HOSTILE}")
+        call_operator("add_member", workspaceId=there.workspace_id, email=email)
         here = replace(
             here,
             member=accounts.require_by_email("member@example.com").id,
@@ -467,7 +467,7 @@ class World:
         )
         return cls(here, replace(there, member=accounts.require_by_email(email).id))
 
-    def with_sessions(self) -> "World":
+    def sign_in_all(self) -> "World":
         """Return the world after its members have signed in."""
         tokens = {name: begun(f"{name}@example.com", browser=BROWSER) for name in PEOPLE}
         return replace(self, tokens=tokens)

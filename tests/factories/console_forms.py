@@ -106,6 +106,6 @@ sweep_of_pages = sweep("route", READ)
 every_form = pytest.mark.parametrize("route", SENT)
 
 
-def stored() -> dict[str, Any]:
+def read_rows() -> dict[str, Any]:
     """Return the stored rows, except counters of visitors."""
     return {key: row for key, row in all_rows().items() if not re.search("/(LIMIT|SALT)#", key)}

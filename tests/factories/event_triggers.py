@@ -14,7 +14,7 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, as_operator, in_console
+from tests.conftest import Api, Owner, Time, call_console, call_operator
 from tests.factories.chat import Bot, ScriptedModel, ask, new_bot
 from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit, top_up
@@ -54,11 +54,11 @@ class World:
 
     def member(self, role: str) -> None:
         """Give an account a role in the workspace."""
-        as_operator("add_member", workspaceId=self.workspace_id, email=MEMBER, role=role)
+        call_operator("add_member", workspaceId=self.workspace_id, email=MEMBER, role=role)
 
     def new_key(self) -> str:
         """Create a key, and return its id."""
-        created = as_operator(
+        created = call_operator(
             "create_key", workspaceId=self.workspace_id, name="Cash desk", scopes=["crm:read"]
         )
         return str(created["keyId"])
@@ -66,7 +66,7 @@ class World:
 
 def _erase_client(world: World) -> None:
     submit(world.things.form, name="Ada", email="ada@example.com")
-    as_operator("erase_client", workspaceId=world.workspace_id, email="ada@example.com")
+    call_operator("erase_client", workspaceId=world.workspace_id, email="ada@example.com")
 
 
 def _order(world: World) -> None:
@@ -126,7 +126,7 @@ def _ask_for_person(world: World) -> None:
 
 def _reach_limit(world: World) -> None:
     bot = world.priced_bot("Hello.", ProviderUsage(10, 5))
-    in_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=1)
+    call_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=1)
     assert ask(bot, "Hi").status == 429
 
 
@@ -141,7 +141,7 @@ def spend_of_limit(bot: Bot, kopecks: int) -> None:
 
 def _spend_half(world: World) -> None:
     bot = new_bot(world.owner)
-    in_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=1_000)
+    call_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=1_000)
     spend_of_limit(bot, 500)
 
 
@@ -153,7 +153,7 @@ def _spend(world: World) -> None:
 
 
 def _lose_receiver(world: World) -> None:
-    as_operator("create_webhook", workspaceId=world.workspace_id, url="https://gone.example/")
+    call_operator("create_webhook", workspaceId=world.workspace_id, url="https://gone.example/")
     world.receiver.answer = lambda _: status(410)
     submit(world.things.form, name="Ada", email="ada@example.com")
     run_until_idle()
@@ -161,7 +161,7 @@ def _lose_receiver(world: World) -> None:
 
 def _remove_member(world: World) -> None:
     world.member("member")
-    as_operator("remove_member", workspaceId=world.workspace_id, email=MEMBER)
+    call_operator("remove_member", workspaceId=world.workspace_id, email=MEMBER)
 
 
 def _change_role(world: World) -> None:
@@ -183,7 +183,7 @@ TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "dialog.started": lambda world: ask(world.things.agent, "Hello"),
     "connection.created": lambda world: connect(world.owner.workspace),
     "key.created": World.new_key,
-    "key.revoked": lambda world: as_operator("revoke_key", id=world.new_key()),
+    "key.revoked": lambda world: call_operator("revoke_key", id=world.new_key()),
     "lead.created": lambda world: submit(world.things.form, name="Ada", email="ada@example.com"),
     "lead.status_changed": _set_status_of_lead,
     "lead.updated": _update_lead,

@@ -40,7 +40,7 @@ def folder(api: Api, name: str, **more: Any) -> Any:
     return api.post(FOLDERS, {"name": name, **more})["folder"]
 
 
-def listed(api: Api, **query: Any) -> Any:
+def list_files(api: Api, **query: Any) -> Any:
     return api.get(f"{LIST}?{urlencode(query)}")
 
 
@@ -62,7 +62,7 @@ def key(url: str) -> str:
     return url.removeprefix(f"{settings().public_url}/")
 
 
-def kept() -> set[str]:
+def list_stored_files() -> set[str]:
     """Return the keys of all objects in the store."""
     root = Path(settings().object_store.removeprefix("file://"))
     paths = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}

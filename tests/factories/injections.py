@@ -81,14 +81,14 @@ _LINK = re.compile(r"!?\[[^\]]*\]\(.*?\)\S*|\S*(?://|https?:|www\.|&#58;|\\\\)\S
 class ObedientModel:
     """A model that makes every call in its input, and then prints every link in its input."""
 
-    asked: list[list[Message]] = field(default_factory=list)
+    inputs: list[list[Message]] = field(default_factory=list)
     called: list[str] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
 
     def stream(
         self, messages: Sequence[Message], *, final: bool = False, **_: Any
     ) -> Iterator[llm.Event]:
-        self.asked.append(list(messages))
+        self.inputs.append(list(messages))
         read = "\n".join(_texts(messages))
         calls = list(dict.fromkeys(_CALL.findall(read)))
         if any(name == "propose_booking" for name, _ in calls):

@@ -11,7 +11,7 @@ from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.lib import tokens
-from tests.conftest import Api, in_console
+from tests.conftest import Api, call_console
 from tests.support import aws_calls
 
 CLIENT_ID = "https://client.example/oauth/metadata.json"
@@ -54,7 +54,7 @@ def refusal(operation: str, /, **arguments: Any) -> str:
 def grant(workspace: WorkspaceRow, account_id: str = "", **changes: Any) -> Any:
     """Give consent as an account, by default the workspace's owner."""
     who = account_id or str(workspace.owner_id)
-    return in_console(workspace.id, "grant_access", account_id=who, **{**GRANT, **changes})
+    return call_console(workspace.id, "grant_access", account_id=who, **{**GRANT, **changes})
 
 
 def exchange(code: str, **changes: Any) -> Any:

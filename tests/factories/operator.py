@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from chalicelib.domains.identity.store import api_keys, workspaces
 from infra.operator.admin import admin
-from tests.conftest import as_operator
+from tests.conftest import call_operator
 
 LIST = "/api/projects/list"
 
@@ -62,7 +62,7 @@ def seed_keys(
     with monkeypatch.context() as patched:
         patched.setattr(api_keys, "read_all", lambda _: [])
         return [
-            as_operator(
+            call_operator(
                 "create_key",
                 workspaceId=home.id,
                 name="x",

@@ -45,22 +45,22 @@ def read(api: Api, page: Any, **query: Any) -> Any:
     return api.get(f"/api/pages/{page['id']}?{urlencode(query)}")
 
 
-def listed(api: Api, site: str) -> list[Any]:
+def list_pages(api: Api, site: str) -> list[Any]:
     pages: list[Any] = api.get(f"{LIST}?projectId={site}")["pages"]
     return pages
 
 
 def titles(api: Api, site: str) -> list[str]:
-    return [page["title"] for page in listed(api, site)]
+    return [page["title"] for page in list_pages(api, site)]
 
 
 def homes(api: Api, site: str) -> list[str]:
-    return [page["title"] for page in listed(api, site) if page["isHome"]]
+    return [page["title"] for page in list_pages(api, site) if page["isHome"]]
 
 
 def refused_field(api: Api, path: str, body: Any, status: int = 400) -> Any:
     """Send a value that must be refused for one field, and return that field's error."""
-    answer = api.refused("POST", path, body)
+    answer = api.call_refused("POST", path, body)
     code = {400: "validation_error", 413: "payload_too_large"}[status]
     assert (answer.status, answer.data["code"]) == (status, code)
     (error,) = answer.data["errors"]

@@ -9,7 +9,7 @@ from chalicelib.application.invoke import invoke
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import PLATFORM, Role, SessionPrincipal, VisitorPrincipal
 from chalicelib.domains.identity.store import workspaces
-from tests.conftest import PASSWORD, all_rows, as_operator, in_console
+from tests.conftest import PASSWORD, all_rows, call_console, call_operator
 from tests.support import aws_calls
 
 
@@ -21,21 +21,21 @@ class Account:
     email: str
 
     @classmethod
-    def made(cls, name: str) -> "Account":
+    def create(cls, name: str) -> "Account":
         """Create an account with a name and an address at example.com."""
         email = f"{name}@example.com"
-        account_id = as_operator(
+        account_id = call_operator(
             "create_account", email=email, password=PASSWORD, name=name.title()
         )
         return cls(account_id["accountId"], email)
 
     def joins(self, workspace_id: str, role: str) -> None:
         """Become a member with a role, or change the role."""
-        as_operator("add_member", workspaceId=workspace_id, email=self.email, role=role)
+        call_operator("add_member", workspaceId=workspace_id, email=self.email, role=role)
 
     def is_removed_from(self, workspace_id: str) -> None:
         """Stop being a member."""
-        as_operator("remove_member", workspaceId=workspace_id, email=self.email)
+        call_operator("remove_member", workspaceId=workspace_id, email=self.email)
 
     def role_in(self, workspace_id: str) -> str | None:
         """Return the role in a workspace, or None."""
@@ -48,7 +48,7 @@ class Account:
         """Call an operation in a workspace. ``authorized`` is the role when the call begins."""
         membership = authorized or self.role_in(workspace_id) or "account"
         who = {"account_id": self.id, "membership": membership}
-        return in_console(workspace_id, operation, **who, **arguments)
+        return call_console(workspace_id, operation, **who, **arguments)
 
     def accept(self, token: str) -> Any:
         """Accept an invitation, signed in outside its workspace."""
@@ -81,7 +81,7 @@ def look_at(token: str) -> Any:
     return _call("get_invitation", VisitorPrincipal(visitor="v"), {"token": token})
 
 
-def stored() -> dict[str, Any]:
+def read_rows() -> dict[str, Any]:
     """Return the stored rows, except counters and salts of rate limits."""
     return {key: row for key, row in all_rows().items() if not re.search("/(LIMIT|SALT)#", key)}
 

@@ -59,13 +59,13 @@ def create_category(api: Api, name: str = "Bread", **fields: Any) -> str:
 
 def refused_field(api: Api, path: str, body: Any) -> Any:
     """Send a value that must be refused for one field, and return that field's error."""
-    answer = api.refused("POST", path, body)
+    answer = api.call_refused("POST", path, body)
     assert (answer.status, answer.data["code"]) == (400, "validation_error")
     return answer.data["errors"][0]
 
 
 def refusal(api: Api, path: str, body: Any) -> tuple[int, str]:
-    answer = api.refused("POST", path, body)
+    answer = api.call_refused("POST", path, body)
     return answer.status, answer.data["code"]
 
 

@@ -28,10 +28,10 @@ def book(**person: str) -> ToolCall:
 ADA = {"name": "Ada Lovelace", "phone": "84951234567"}
 
 
-def proposed(script: Script, bot: Bot, *calls: ToolCall, asked: str = ASKED) -> ChatReply:
+def proposed(script: Script, bot: Bot, *calls: ToolCall, question: str = ASKED) -> ChatReply:
     """Have a model call tools, and return the reply with the last card."""
     script(*[step for call in calls for step in (call, END)], "Please confirm.", END)
-    return ask(bot, asked, features=FEATURES)
+    return ask(bot, question, features=FEATURES)
 
 
 def card(reply: ChatReply) -> dict[str, Any]:
@@ -43,9 +43,9 @@ def decide(api: Api, reply: ChatReply, decision: str = "confirm", **more: Any) -
     return api.post(path(reply), {"sessionId": reply.session, "decision": decision, **more})
 
 
-def refused(api: Api, reply: ChatReply, decision: str = "confirm", **more: Any) -> Answer:
+def refuse_decision(api: Api, reply: ChatReply, decision: str = "confirm", **more: Any) -> Answer:
     body = {"sessionId": reply.session, "decision": decision, **more}
-    return api.refused("POST", path(reply), body)
+    return api.call_refused("POST", path(reply), body)
 
 
 def path(reply: ChatReply) -> str:

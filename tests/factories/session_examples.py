@@ -10,7 +10,7 @@ from chalicelib.core.principals import Audience
 from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.lib.tokens import REFRESH_PREFIX
-from tests.conftest import PASSWORD, Owner, as_operator, in_console
+from tests.conftest import PASSWORD, Owner, call_console, call_operator
 from tests.factories.examples import Things, example
 from tests.factories.oauth import GRANT, connect, forged
 
@@ -37,25 +37,25 @@ class WorkspaceIds:
     proof_token: str
 
     @classmethod
-    def in_workspace(cls, workspace_id: str, things: Things) -> "WorkspaceIds":
+    def collect(cls, workspace_id: str, things: Things) -> "WorkspaceIds":
         """Create the records that examples need beyond a workspace's ``things``."""
         workspace = workspaces.get(workspace_id)
         owner = accounts.get(workspace.owner_id)
         scopes = ["crm:read"]
-        key = as_operator("create_key", workspaceId=workspace_id, name="Laptop", scopes=scopes)
-        bot_key = as_operator("create_bot_key", agentId=things.agent, name="Site")
+        key = call_operator("create_key", workspaceId=workspace_id, name="Laptop", scopes=scopes)
+        bot_key = call_operator("create_bot_key", agentId=things.agent, name="Site")
         url = "https://receiver.example/"
-        webhook = as_operator("create_webhook", workspaceId=workspace_id, url=url)
-        event = as_operator("send_test_event", webhookId=webhook["webhookId"])
+        webhook = call_operator("create_webhook", workspaceId=workspace_id, url=url)
+        event = call_operator("send_test_event", webhookId=webhook["webhookId"])
         Owner(workspace).start_session()
-        sessions = in_console(workspace_id, "list_sessions", account_id=owner.id)["sessions"]
+        sessions = call_console(workspace_id, "list_sessions", account_id=owner.id)["sessions"]
         app = connect(workspace)
         member = f"member-{workspace_id.lower()}@example.com"
-        as_operator("create_account", email=member, password=PASSWORD)
-        as_operator("add_member", workspaceId=workspace_id, email=member)
+        call_operator("create_account", email=member, password=PASSWORD)
+        call_operator("add_member", workspaceId=workspace_id, email=member)
         guest = {"workspaceId": workspace_id, "email": f"guest-{member}"}
-        other = as_operator("create_workspace", owner=member, name="Other")["workspaceId"]
-        to_other = as_operator("invite_member", workspaceId=other, email=owner.email)
+        other = call_operator("create_workspace", owner=member, name="Other")["workspaceId"]
+        to_other = call_operator("invite_member", workspaceId=other, email=owner.email)
         return cls(
             things,
             workspace_id,
@@ -70,7 +70,7 @@ class WorkspaceIds:
             refresh_token=app.refresh,
             member=member,
             member_id=accounts.require_by_email(member).id,
-            open_invitation=as_operator("invite_member", **guest)["id"],
+            open_invitation=call_operator("invite_member", **guest)["id"],
             invitation_token=to_other["url"].rpartition("/")[2],
             proof_token=emails.proof_page_url(owner).rpartition("/")[2],
         )

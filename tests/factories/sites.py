@@ -27,7 +27,7 @@ def delete(api: Api, site: Any, **fields: Any) -> Any:
     return api.post(DELETE, {"id": site["id"], **fields})
 
 
-def listed(api: Api, **query: Any) -> list[Any]:
+def list_sites(api: Api, **query: Any) -> list[Any]:
     data = api.get(f"{LIST}?{urlencode(query)}")
     projects: list[Any] = data["projects"]
     return projects
@@ -40,7 +40,7 @@ def total(api: Api, **query: Any) -> int:
 
 def refused_field(api: Api, path: str, body: Any) -> Any:
     """Send a value that must be refused for one field, and return that field's error."""
-    answer = api.refused("POST", path, body)
+    answer = api.call_refused("POST", path, body)
     assert (answer.status, answer.data["code"]) == (400, "validation_error")
     assert len(answer.data["errors"]) == 1
     assert answer.data["errors"][0]["field"] in answer.data["message"]

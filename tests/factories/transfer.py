@@ -13,7 +13,7 @@ from chalicelib.core.principals import ApiKeyPrincipal, Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine.reading import Item
-from tests.conftest import Answer, Api, Owner, all_rows, as_operator
+from tests.conftest import Answer, Api, Owner, all_rows, call_operator
 from tests.factories.examples import FORM, Things, example, submit, talk
 from tests.factories.salon import Salon
 
@@ -63,7 +63,7 @@ class Furnished:
         return reads(self.workspace, self.things, self.salon_service)
 
 
-def as_key(workspace: str, operation: str, /, **arguments: Any) -> Any:
+def call_with_key(workspace: str, operation: str, /, **arguments: Any) -> Any:
     """Run an operation as a key with every scope would."""
     principal = ApiKeyPrincipal(
         workspace_id=workspace, key_id="k", plan="business", scopes=frozenset(Scope)
@@ -75,17 +75,17 @@ def as_key(workspace: str, operation: str, /, **arguments: Any) -> Any:
 def reads(workspace: str, things: Things, service: str) -> dict[str, Any]:
     """Return the responses of all read operations about a workspace's records."""
     reads = {
-        operation.name: as_key(workspace, operation.name, **example(operation, things))
+        operation.name: call_with_key(workspace, operation.name, **example(operation, things))
         for operation in READS
     }
     for noun in ("products", "leads", "clients", "bookings", "sites", "files", "services"):
-        reads[f"all {noun}"] = as_key(workspace, f"list_{noun}")
+        reads[f"all {noun}"] = call_with_key(workspace, f"list_{noun}")
     del reads["get_agent"]["keys"]  # These are not exported.
     reads["list_page_versions"]["versions"].clear()  # as above
     slots = {"serviceId": service, "from": "2027-02-01", "to": "2027-02-03"}
-    reads["slots"] = as_key(workspace, "get_available_slots", **slots)
+    reads["slots"] = call_with_key(workspace, "get_available_slots", **slots)
     days = {"from": "2027-01-01", "to": "2027-01-31"}
-    reads["stats"] = as_key(workspace, "crm_stats", **days)
+    reads["stats"] = call_with_key(workspace, "crm_stats", **days)
     return reads
 
 
@@ -111,8 +111,8 @@ def furnish(api: Api, owner: Owner, things: Things, txt_records: dict[str, Any])
     body = {"name": "Ёлочный", "price": 100, "images": [{"url": file["url"]}], "sku": "Ё-1"}
     api.post("/api/products/create", body | {"categoryId": t.category})
     submit(t.form, name="Long", email="long@example.com", message="ж" * 4900)
-    as_key(workspace, "set_lead_status", id=t.lead, status="in_progress")
-    as_key(workspace, "update_lead", id=t.lead, notes="Call")
+    call_with_key(workspace, "set_lead_status", id=t.lead, status="in_progress")
+    call_with_key(workspace, "update_lead", id=t.lead, notes="Call")
     gone = api.post("/api/projects/create", {"title": "Gone"})["project"]["id"]
     page = api.post("/api/pages/create", {"projectId": gone, "title": "Gone"})["page"]["id"]
     api.post("/api/pages/save-html", {"id": page, "html": "<p>Gone</p>"})
@@ -134,10 +134,10 @@ def furnish(api: Api, owner: Owner, things: Things, txt_records: dict[str, Any])
     with_bot = {"id": salon.service, "requirePayment": True, "agentId": t.agent}
     api.post("/api/services/update", with_bot)
     booking = salon.book("2027-02-03T12:00", "Kim", ignoreSchedule=True)
-    as_operator("create_account", email="mate@example.com", password="long enough")
-    as_operator("add_member", workspaceId=workspace, email="mate@example.com", role="manager")
-    as_operator("set_bot_limits", agentId=t.agent, daily=5000)
-    as_operator("create_bot_key", agentId=t.agent, name="k")
+    call_operator("create_account", email="mate@example.com", password="long enough")
+    call_operator("add_member", workspaceId=workspace, email="mate@example.com", role="manager")
+    call_operator("set_bot_limits", agentId=t.agent, daily=5000)
+    call_operator("create_bot_key", agentId=t.agent, name="k")
     talk(t.agent, "And rolls? Write to bob@example.com")
     event = {"agentId": t.agent, "visitId": "V" * 20, "stage": "opened", "projectId": t.site}
     public("/api/public/widget-event", event | {"pageUrl": "https://a.example/x"})

@@ -128,7 +128,7 @@ def silent_after(*parts: bytes) -> Answering:
 def refusing(status: int, kind: str, message: str) -> Answering:
     """Respond with an error of the AWS protocol."""
     body = json.dumps({"message": message}).encode()
-    return lambda wire, _: wire.whole(
+    return lambda wire, _: wire.respond(
         status, body, "application/json", f"x-amzn-ErrorType: {kind}:http://internal.amazon.com/"
     )
 

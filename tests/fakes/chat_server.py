@@ -72,7 +72,7 @@ class Question:
 
     key: str
     raw: bytes
-    left: Event = field(default_factory=Event)
+    visitor_left: Event = field(default_factory=Event)
     """Set if the browser disconnected before the end of the answer."""
 
     @property
@@ -189,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(step), step))
             self.wfile.write(b"0\r\n\r\n")
         except OSError:
-            question.left.set()
+            question.visitor_left.set()
             self.close_connection = True
 
     def _wait(self, until: Event) -> None:

@@ -189,12 +189,12 @@ class Function:
 
     api: LambdaRuntimeApi
     process: subprocess.Popen[bytes]
-    written: IO[bytes]
+    log_file: IO[bytes]
 
     def log(self) -> list[dict[str, Any]]:
         """Return the lines that the process wrote to stderr so far. Each must be a JSON object."""
-        self.written.seek(0)
-        lines = [json.loads(line) for line in self.written.read().decode().splitlines()]
+        self.log_file.seek(0)
+        lines = [json.loads(line) for line in self.log_file.read().decode().splitlines()]
         assert all(isinstance(line, dict) for line in lines)
         return lines
 

@@ -47,7 +47,7 @@ class Wire:
         lines = [f"HTTP/1.1 {status} X", f"Content-Type: {kind}", *extra, *end]
         self.send(("\r\n".join(lines) + "\r\n\r\n").encode())
 
-    def whole(self, status: int, body: bytes, kind: str, *extra: str) -> None:
+    def respond(self, status: int, body: bytes, kind: str, *extra: str) -> None:
         self.head(status, kind, f"Content-Length: {len(body)}", *extra)
         self.send(body)
 
@@ -235,12 +235,12 @@ def cut(*parts: bytes) -> Answering:
 
 
 def refusing(status: int, body: bytes, *headers: str) -> Answering:
-    return lambda wire, _: wire.whole(status, body, "application/json", *headers)
+    return lambda wire, _: wire.respond(status, body, "application/json", *headers)
 
 
-def whole(value: Any) -> Answering:
+def json_document(value: Any) -> Answering:
     """Respond with one JSON document, like a server that does not stream."""
-    return lambda wire, _: wire.whole(200, json.dumps(value).encode(), "application/json")
+    return lambda wire, _: wire.respond(200, json.dumps(value).encode(), "application/json")
 
 
 def silent(wire: Wire, _: ReceivedRequest) -> None:

@@ -44,7 +44,7 @@ def record(
     }
 
 
-def sent(message: str, workspace: str | None = None, **more: Any) -> dict[str, Any]:
+def send_event(message: str, workspace: str | None = None, **more: Any) -> dict[str, Any]:
     return record("Send", message, workspace, send={}, **more)
 
 
@@ -99,7 +99,7 @@ def complained(
     return record("Complaint", message, workspace, recipient, complaint=complaint)
 
 
-def in_envelope(report: dict[str, Any]) -> dict[str, Any]:
+def wrap_in_envelope(report: dict[str, Any]) -> dict[str, Any]:
     """Return a record as SNS delivers it without raw delivery."""
     return {
         "Type": "Notification",

@@ -13,7 +13,7 @@ from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.notifications.flows import telegram_chats
 from chalicelib.gateways import photos, telegram
-from tests.conftest import OBJECTS, Api, Owner, Time, as_operator, in_console
+from tests.conftest import OBJECTS, Api, Owner, Time, call_console, call_operator
 from tests.contract.conftest import IMAGES, ExampleRunner, World, _more
 from tests.factories import console
 from tests.factories.examples import Things
@@ -89,7 +89,7 @@ def _link_telegram(workspace_id: str) -> None:
     account_id = workspaces.get(workspace_id).owner_id
 
     def call(operation: str, **arguments: Any) -> Any:
-        return in_console(workspace_id, operation, account_id=account_id, **arguments)
+        return call_console(workspace_id, operation, account_id=account_id, **arguments)
 
     code = call("link_telegram")["code"]
     telegram_chats.receive(update(1, 77, f"/start {code}"))
@@ -100,10 +100,10 @@ def _link_telegram(workspace_id: str) -> None:
 @pytest.fixture
 def attack(runner: ExampleRunner, gateways: None, time: Time) -> Iterator[Attack]:
     """Every kind of requests, on two workspaces with webhooks."""
-    people = console.World.made()
+    people = console.World.create()
     _link_telegram(runner.world.workspace_id)
     for workspace in (runner.world.workspace_id, people.here.workspace_id):
-        as_operator("create_webhook", workspaceId=workspace, url="https://receiver.example/")
+        call_operator("create_webhook", workspaceId=workspace, url="https://receiver.example/")
     with attacking(runner, people, time) as attack:
         yield attack
 

@@ -87,15 +87,17 @@ def describe() -> Json:
 def make() -> Json:
     """Create a workspace with one record of every type, and return its ids."""
     email = f"owner-{new_id().lower()}@example.com"
-    harness.as_operator("create_account", email=email, password=harness.PASSWORD, role="admin")
-    workspace = harness.as_operator("create_workspace", owner=email, name="Bakery", plan="business")
+    harness.call_operator("create_account", email=email, password=harness.PASSWORD, role="admin")
+    workspace = harness.call_operator(
+        "create_workspace", owner=email, name="Bakery", plan="business"
+    )
     owner = harness.Owner(harness.workspaces.get(workspace["workspaceId"]))
     token = owner.token()
     things = Things.made_with(harness.Api(token))
     world = World(owner.workspace.id, token, things)
     more = _more(world)
-    ids = WorkspaceIds.in_workspace(owner.workspace.id, things)
-    harness.as_operator("create_account", email=MEMBER, password=harness.PASSWORD)
+    ids = WorkspaceIds.collect(owner.workspace.id, things)
+    harness.call_operator("create_account", email=MEMBER, password=harness.PASSWORD)
     return {
         "token": token,
         "cookie": owner.start_session(),
@@ -183,14 +185,14 @@ def _answer(name: str, arguments: Json, world: Json, key: str | None) -> Json:
     if Audience.SESSION in operation.audience:
         ids, _ = _record_ids(world)
         who = {"account_id": _caller(name, ids), "key": key}
-        return harness.in_console(ids.workspace_id, name, **who, **arguments)
+        return harness.call_console(ids.workspace_id, name, **who, **arguments)
     if Audience.PUBLIC in operation.audience:
         visitor = VisitorPrincipal(visitor="v")
         reply = invoke(
             operation, visitor, lambda: arguments, request_id=new_id(), idempotency_key=key
         )
         return json.loads(reply.body)
-    return harness.as_operator(name, **arguments)
+    return harness.call_operator(name, **arguments)
 
 
 def _chat(arguments: Json, _world: Json, key: str | None) -> Json:

@@ -34,7 +34,7 @@ from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.post import PostReply
 from chalicelib.gateways.public_http import UpstreamError
-from tests.conftest import Answer, Api, Owner, as_operator
+from tests.conftest import Answer, Api, Owner, call_operator
 from tests.domains.billing import books
 from tests.factories.examples import submit
 from tests.factories.salon import CREATE, STATUS, Salon, bookings_of, check_calendars
@@ -269,7 +269,7 @@ class Charging(Scenario):
             body = {"account": self.account, "kopecks": 300, "reason": "x"}
             for _ in range(6):
                 key = f"top-up {number}"
-                call = partial(as_operator, "credit", **body, idempotencyKey=key)
+                call = partial(call_operator, "credit", **body, idempotencyKey=key)
                 responses: list[Any] = []
                 if simulation.serve(partial(self._note, responses, call)) and responses:
                     break
@@ -402,7 +402,7 @@ class Events(Scenario):
         body = {"projectId": site, "title": "Contact", "fields": fields}
         self.form = self.api.post("/api/forms/create", body)["form"]["id"]
         webhook = {"url": "https://receiver.example/events", "types": list(self.TYPES)}
-        as_operator("create_webhook", workspaceId=self.workspace, **webhook)
+        call_operator("create_webhook", workspaceId=self.workspace, **webhook)
 
     def begin(self, simulation: Simulation) -> None:
         self.simulation = simulation

@@ -13,7 +13,7 @@ import pytest
 from chalicelib.core import clock
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.gateways import post
-from tests.conftest import PASSWORD, Owner, as_operator
+from tests.conftest import PASSWORD, Owner, call_operator
 from tests.simulation.conftest import ALL, QUICK, Schedules
 from tests.simulation.database import SimulatedDatabase
 from tests.simulation.planted import BUGS
@@ -38,13 +38,15 @@ def scenario_worlds() -> dict[str, tuple[Scenario, Any]]:
 
 @pytest.fixture
 def world(
-    database: None, empty: Callable[[], None], scenario_worlds: dict[str, tuple[Scenario, Any]]
+    database: None,
+    empty_database: Callable[[], None],
+    scenario_worlds: dict[str, tuple[Scenario, Any]],
 ) -> Iterator[World]:
     """Return a function that restores the world of a scenario. Its ids are always the same."""
 
     def restore(name: str) -> Scenario:
         if name not in scenario_worlds:
-            empty()
+            empty_database()
             scenario = _make(SCENARIOS[name])
             scenario_worlds[name] = (
                 scenario,
@@ -80,8 +82,8 @@ def _make(kind: type[Scenario]) -> Scenario:
     with pytest.MonkeyPatch.context() as patch, clock.using(lambda: START):
         patch.setattr(os, "urandom", entropy.randbytes)
         patch.setattr(random, "_urandom", entropy.randbytes)
-        as_operator("create_account", email=OWNER, password=PASSWORD, role="admin")
-        workspace = as_operator("create_workspace", owner=OWNER, name="Bakery", plan="business")
+        call_operator("create_account", email=OWNER, password=PASSWORD, role="admin")
+        workspace = call_operator("create_workspace", owner=OWNER, name="Bakery", plan="business")
         owner = Owner(workspaces.get(workspace["workspaceId"]))
         return kind(owner, owner.api())
 

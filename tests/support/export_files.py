@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 from infra.operator.admin import admin
 from infra.operator.transfer import file_format
-from tests.conftest import OBJECTS, as_operator
-from tests.factories.files import kept
+from tests.conftest import OBJECTS, call_operator
+from tests.factories.files import list_stored_files
 
 PRODUCTS, WORKSPACE = "rows/PRODUCT.jsonl", "rows/workspace.jsonl"
 
@@ -37,17 +37,17 @@ def run_failing(*words: str) -> str:
     return result.stderr.splitlines()[-1]
 
 
-def in_an_empty_place(empty: Callable[[], None], email: str) -> None:
+def start_empty(empty: Callable[[], None], email: str) -> None:
     """Empty the database and the object store, and create one account."""
     empty()
     for folder in OBJECTS.iterdir():
         if folder.is_dir():
             shutil.rmtree(folder)
-    as_operator("create_account", email=email, password="long enough")
+    call_operator("create_account", email=email, password="long enough")
 
 
 def objects() -> dict[str, bytes]:
-    return {key: (OBJECTS / key).read_bytes() for key in kept()}
+    return {key: (OBJECTS / key).read_bytes() for key in list_stored_files()}
 
 
 def read_whole(path: Path) -> list[Any]:
@@ -82,7 +82,7 @@ def packed(entries: Entries, *, summed: bool = True) -> bytes:
     return file.getvalue()
 
 
-def changed(
+def change_line(
     name: str, change: Callable[[Any], object], *, summed: bool = True
 ) -> Callable[[bytes], bytes]:
     """Return a function that changes the first line of an entry, or the manifest."""
@@ -113,7 +113,7 @@ def renamed(old: str, new: str, *, summed: bool = True) -> Callable[[bytes], byt
     return renamed
 
 
-def without(start: str, *, summed: bool = False) -> Callable[[bytes], bytes]:
+def drop_entry(start: str, *, summed: bool = False) -> Callable[[bytes], bytes]:
     """Return a function that removes the first entry whose name begins with ``start``."""
 
     def remove_entry(data: bytes) -> bytes:

@@ -48,11 +48,11 @@ def delete_all_rows() -> None:
 class _Snapshot:
     """The created value, with the rows and files that were added or changed together.
 
-    ``before`` has the former items of changed rows.
+    ``former_rows`` has the former items of changed rows.
     """
 
-    made: Any
-    before: Rows
+    result: Any
+    former_rows: Rows
     rows: Rows
     files: dict[Path, bytes]
     since: float
@@ -100,7 +100,7 @@ class Snapshots:
         for path, data in snapshot.files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        return snapshot.made
+        return snapshot.result
 
     def once_upon_equal_rows(self, name: str, make: Callable[[], Any]) -> Any:
         """Do the same as ``once``, unless a row that would be replaced differs from what it was.
@@ -114,7 +114,7 @@ class Snapshots:
             tables = moto_tables()
             for place in snapshot.rows:
                 table, pk, sk = place
-                if tables[table].items.get(pk, {}).get(sk) is not snapshot.before.get(place):
+                if tables[table].items.get(pk, {}).get(sk) is not snapshot.former_rows.get(place):
                     return make()
         return self.once(name, make)
 

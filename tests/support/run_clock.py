@@ -76,7 +76,7 @@ def clock_name(text: str) -> str:
     return text
 
 
-def chosen(config: pytest.Config) -> str:
+def get_clock_name(config: pytest.Config) -> str:
     """Return the name of the run's clock. All processes of a run choose the same one."""
     name: str = config.getoption("--clock")
     if name != DRAWN:
@@ -102,12 +102,12 @@ def now() -> datetime:
 def start(config: pytest.Config) -> None:
     """Set the service's clock for the rest of this process."""
     global _shift  # noqa: PLW0603  the clock is process-wide by intent
-    if (name := chosen(config)) != "now":
+    if (name := get_clock_name(config)) != "now":
         _shift = moment_of(name) - datetime.now(UTC)
         clock._source = now
 
 
 def header(config: pytest.Config) -> str:
     """Return the line of the report that names the clock."""
-    name = chosen(config)
+    name = get_clock_name(config)
     return f"clock: {name}, from {moment_of(name):%a %Y-%m-%d %H:%M} UTC (--clock {name})"

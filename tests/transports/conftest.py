@@ -194,16 +194,16 @@ def world(database: None, snapshots: Snapshots) -> World:
         with clock.using(
             lambda: datetime(2026, 1, 1, tzinfo=UTC)
         ):  # The records are older than the time that any test sets.
-            world = World.made()
+            world = World.create()
         with clock.using(run_clock.now):
-            return world.with_sessions()
+            return world.sign_in_all()
 
     world: World = snapshots.once("console", make)
     return replace(world, tokens=dict(world.tokens))
 
 
 @pytest.fixture
-def boss(world: World) -> Person:
+def console_owner(world: World) -> Person:
     """The owner of the workspace in the console, signed in."""
     return world.person("boss")
 
@@ -231,7 +231,7 @@ class Records(logging.Handler):
 
 
 @pytest.fixture
-def logged() -> Iterator[Records]:
+def log_records() -> Iterator[Records]:
     """The log of the service during the test, instead of standard error."""
     records = Records()
     logger = logging.getLogger("chalicelib")

@@ -68,7 +68,7 @@ class TestWithoutTheSecret:
         assert application.app(event, None)["statusCode"] == 404
 
     def test_a_valid_key_does_not_help(self, api: Api) -> None:
-        assert api.refused("GET", "/api/projects/list").status == 403
+        assert api.call_refused("GET", "/api/projects/list").status == 403
 
 
 class TestWithTheSecret:

@@ -40,7 +40,7 @@ class TestRefusedJson:
     def test_a_rest_call_explains_the_error_in_its_body(
         self, body: bytes, message: str, api: Api
     ) -> None:
-        answer = api.refused("POST", "/api/projects/create", body)
+        answer = api.call_refused("POST", "/api/projects/create", body)
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
         assert answer.data["message"].startswith("The body ")
         assert message in answer.data["message"]

@@ -351,11 +351,11 @@ CASES = [
 
 
 @pytest.fixture(autouse=True)
-def _quiet(logged: Records, capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+def _quiet(log_records: Records, capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
     """Check that nothing crashes, and that the secret is not logged."""
     yield
-    assert logged.errors == []
-    assert SECRET.decode() not in "".join(logged.lines)
+    assert log_records.errors == []
+    assert SECRET.decode() not in "".join(log_records.lines)
     output = "".join(capfd.readouterr())
     assert "Traceback" not in output
     assert SECRET.decode() not in output

@@ -17,7 +17,7 @@ from chalicelib import VERSION
 from chalicelib.core import clock
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
-from tests.conftest import Owner, as_operator
+from tests.conftest import Owner, call_operator
 from tests.factories.examples import submit
 from tests.support.patience import PATIENCE
 from tests.transports.conftest import LocalServer
@@ -386,15 +386,15 @@ class TestRefused:
         self.assert_refused(sdk, token)
 
     def test_a_client_with_a_revoked_key_is_refused(self, sdk: Sdk, owner: Owner) -> None:
-        key = as_operator(
+        key = call_operator(
             "create_key", workspaceId=owner.workspace.id, name="test", scopes=["*:read"]
         )
         token = key["token"]
         assert sdk.run(token, names)
-        as_operator("revoke_key", id=key["keyId"])
+        call_operator("revoke_key", id=key["keyId"])
         self.assert_refused(sdk, token)
 
     def test_a_client_below_business_is_refused(self, sdk: Sdk, owner: Owner) -> None:
         token = owner.token()
-        as_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
         self.assert_refused(sdk, token)

@@ -102,7 +102,7 @@ def test_a_visit_of_a_site_with_a_long_id_is_refused_as_invalid_input(
     visit = {"projectId": things.site, "pageId": things.page}
     visit |= dict.fromkeys(visit if name is None else [name], LONG)
     browser = {"User-Agent": "Mozilla/5.0 Firefox/150.0"}
-    answer = Api(None).refused("POST", "/api/public/hit", visit, **browser)
+    answer = Api(None).call_refused("POST", "/api/public/hit", visit, **browser)
     assert (answer.status, answer.data["code"]) == (400, "validation_error")
 
 
@@ -110,7 +110,7 @@ def test_a_visit_of_a_site_with_a_long_id_is_refused_as_invalid_input(
 def test_a_form_with_a_long_id_is_not_found(things: Things) -> None:
     path = f"/api/public/forms/{LONG}/submit"
     for fields in ({"name": "Ada"}, {"name": "Ada", "_hp": "filled"}):
-        answer = Api(None).refused("POST", path, fields)
+        answer = Api(None).call_refused("POST", path, fields)
         assert answer.status in {400, 404}
 
 

@@ -20,7 +20,7 @@ LIST = "/api/projects/list"
 def test_a_parameter_that_is_not_utf8_is_refused_with_its_name(
     query: str, field: str, api: Api
 ) -> None:
-    answer = api.refused("GET", f"{LIST}?{query}")
+    answer = api.call_refused("GET", f"{LIST}?{query}")
     assert (answer.status, answer.data["code"]) == (400, "validation_error")
     assert [error["field"] for error in answer.data["errors"]] == [field]
     assert "expected percent-encoded UTF-8" in answer.data["message"]
@@ -55,7 +55,7 @@ def test_a_repeated_parameter_is_a_warning_with_the_used_value(api: Api) -> None
 
 
 def test_a_failure_names_the_repeated_parameter(api: Api) -> None:
-    data = api.refused("GET", f"{LIST}?page=1&page=0").data
+    data = api.call_refused("GET", f"{LIST}?page=1&page=0").data
     assert data["errors"][0]["field"] == "page"
     assert data["warnings"] == [
         '"page" was sent 2 times, but accepts only one value. The last value was used: number 0.'

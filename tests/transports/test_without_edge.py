@@ -45,9 +45,9 @@ def stray(answer: Answer) -> list[str]:
 
 @sweep_of_pages
 def test_links_and_forms_of_the_console_stay_below_the_base_url(
-    route: str, world: World, boss: Person
+    route: str, world: World, console_owner: Person
 ) -> None:
-    answer = boss.get(world.here.path_of(route))
+    answer = console_owner.get(world.here.path_of(route))
     if answer.status == 303:
         assert answer.headers["Location"].startswith("/dev/console")
     else:

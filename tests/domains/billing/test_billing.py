@@ -18,7 +18,7 @@ from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import audit
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Owner, Time, as_operator, in_console, run_concurrently
+from tests.conftest import Owner, Time, call_console, call_operator, run_concurrently
 from tests.factories.examples import Things
 
 pytestmark = pytest.mark.store
@@ -32,7 +32,9 @@ def email(owner: Owner) -> str:
 
 def change(operation: str, email: str, kopecks: int, key: str, reason: str = "Paid") -> Any:
     """Credit or adjust a balance."""
-    return as_operator(operation, account=email, kopecks=kopecks, reason=reason, idempotencyKey=key)
+    return call_operator(
+        operation, account=email, kopecks=kopecks, reason=reason, idempotencyKey=key
+    )
 
 
 def refusal_code(*arguments: Any) -> str:
@@ -43,7 +45,7 @@ def refusal_code(*arguments: Any) -> str:
 
 
 def balance(email: str) -> tuple[int, int, int]:
-    response = as_operator("get_balance", account=email)
+    response = call_operator("get_balance", account=email)
     return response["available"], response["reserved"], response["entries"]
 
 
@@ -68,7 +70,7 @@ class TestCredit:
 
     def test_a_key_with_other_arguments_is_refused(self, email: str, owner: Owner) -> None:
         change("credit", email, 500, "a")
-        as_operator("create_account", email="other@example.com", password="long enough")
+        call_operator("create_account", email="other@example.com", password="long enough")
         assert refusal_code("credit", email, 501, "a") == "idempotency_mismatch"
         assert refusal_code("credit", "other@example.com", 500, "a") == "idempotency_mismatch"
         assert balance("other@example.com") == (0, 0, 0)
@@ -120,7 +122,7 @@ class TestAdjust:
 def test_the_ledger_is_read_newest_first(email: str) -> None:
     for number in range(12):
         change("credit", email, number + 1, f"{number}")
-    entries = as_operator("list_ledger", account=email)["entries"]
+    entries = call_operator("list_ledger", account=email)["entries"]
     assert [entry["id"] for entry in entries] == [str(n) for n in range(12, 0, -1)]
     assert entries[0] == {
         "id": "12",
@@ -132,7 +134,7 @@ def test_the_ledger_is_read_newest_first(email: str) -> None:
         "agentId": None,
         "at": entries[0]["at"],
     }
-    assert as_operator("list_ledger", account=email, limit=2)["entries"] == entries[:2]
+    assert call_operator("list_ledger", account=email, limit=2)["entries"] == entries[:2]
     row = ledger.entries(accounts.require_by_email(email).id, 1)[0]
     assert row.reason == "Paid"
 
@@ -153,7 +155,7 @@ class TestSession:
             assert len(self.read("list_ledger", account_id, **arguments)["entries"]) == 1
 
     def test_a_session_does_not_read_another_account(self, email: str) -> None:
-        account = as_operator("create_account", email="eve@example.com", password="long enough")
+        account = call_operator("create_account", email="eve@example.com", password="long enough")
         assert self.read("get_balance", account["accountId"])["available"] == 0
         for operation in ("get_balance", "list_ledger"):
             with pytest.raises(AppError) as caught:
@@ -166,7 +168,7 @@ class TestStatement:
 
     def read(self, owner: Owner, **arguments: Any) -> Any:
         who = {"account_id": owner.workspace.owner_id}
-        return in_console(owner.workspace.id, "get_statement", **who, **arguments)
+        return call_console(owner.workspace.id, "get_statement", **who, **arguments)
 
     def chat(self, owner: Owner, agent_id: str) -> None:
         """Charge a request with 10 input and 30 output tokens, at one kopeck each."""
@@ -216,12 +218,12 @@ class TestStatement:
             if cursor is None:
                 break
         assert pages == [["7", "6", "5"], ["4", "3", "2"], ["1"]]
-        older = as_operator("list_ledger", account=email, before=3)["entries"]
+        older = call_operator("list_ledger", account=email, before=3)["entries"]
         assert [entry["id"] for entry in older] == ["2", "1"]
 
     def test_the_statement_of_an_account_without_money_is_empty(self, owner: Owner) -> None:
         who = {"account_id": "nobody", "membership": "owner"}
-        assert in_console(owner.workspace.id, "get_statement", **who) == {
+        assert call_console(owner.workspace.id, "get_statement", **who) == {
             "accountId": "nobody",
             "available": 0,
             "reserved": 0,
@@ -235,7 +237,7 @@ class TestStatement:
     ) -> None:
         self.chat(owner, things.agent)
         elsewhere = new_owner().workspace.id
-        statement = in_console(elsewhere, "get_statement", account_id=owner.workspace.owner_id)
+        statement = call_console(elsewhere, "get_statement", account_id=owner.workspace.owner_id)
         assert statement["lines"][0]["agentId"] == things.agent
         assert statement["lines"][0]["agentName"] is None
 

@@ -12,7 +12,7 @@ from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Owner, Time, in_console
+from tests.conftest import Owner, Time, call_console
 from tests.factories.chat import new_bot
 from tests.factories.examples import top_up
 
@@ -38,7 +38,7 @@ def answer(owner: Owner, agent_id: str, tokens: int = 30) -> None:
 
 
 def spending(owner: Owner) -> Any:
-    return in_console(owner.workspace.id, "get_spending", account_id=owner.workspace.owner_id)
+    return call_console(owner.workspace.id, "get_spending", account_id=owner.workspace.owner_id)
 
 
 class TestSpending:
@@ -64,7 +64,7 @@ class TestSpending:
             answer(payer, bot, tokens)
         charging.release(hold(payer, bot))
         who = {"account_id": payer.workspace.owner_id}
-        lines = in_console(payer.workspace.id, "get_statement", **who)["lines"]
+        lines = call_console(payer.workspace.id, "get_statement", **who)["lines"]
         charged = -sum(line["amount"] for line in lines if line["kind"] == "settle")
         assert spending(payer)["kopecks"] == charged
         assert spending(payer)["answers"] == 3
@@ -99,7 +99,7 @@ class TestSpending:
     @pytest.mark.parametrize("membership", ["member", "manager"])
     def test_only_the_owner_reads_spending(self, membership: str, payer: Owner) -> None:
         with pytest.raises(ForbiddenError):
-            in_console(payer.workspace.id, "get_spending", membership=membership)
+            call_console(payer.workspace.id, "get_spending", membership=membership)
 
     def test_spending_takes_one_query_and_one_batch_read(self, payer: Owner) -> None:
         answer(payer, new_bot(payer).id)
@@ -111,7 +111,7 @@ class TestSpending:
 class TestOutcomes:
     def read(self, owner: Owner, **arguments: Any) -> Any:
         who = {"account_id": owner.workspace.owner_id}
-        return in_console(owner.workspace.id, "get_statement", **who, outcomes=True, **arguments)
+        return call_console(owner.workspace.id, "get_statement", **who, outcomes=True, **arguments)
 
     def test_an_answer_is_one_entry(self, payer: Owner) -> None:
         bot = new_bot(payer).id
@@ -136,7 +136,7 @@ class TestOutcomes:
             if cursor is None:
                 break
         assert len(line_ids) == len(set(line_ids))
-        statement_lines = in_console(
+        statement_lines = call_console(
             payer.workspace.id, "get_statement", account_id=payer.workspace.owner_id, limit=100
         )["lines"]
         assert line_ids == [line["id"] for line in statement_lines if line["kind"] != "reserve"]

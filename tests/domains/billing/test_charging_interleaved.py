@@ -31,7 +31,7 @@ from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
 from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from tests.conftest import Time, as_operator
+from tests.conftest import Time, call_operator
 from tests.domains.billing import books
 from tests.support.effort import examples
 
@@ -174,7 +174,7 @@ class World:
 
     def _change(self, operation: str, kopecks: int) -> None:
         same = {"account": self.email, "reason": "x", "idempotencyKey": new_id()}
-        answers = [as_operator(operation, kopecks=kopecks, **same) for _ in range(2)]
+        answers = [call_operator(operation, kopecks=kopecks, **same) for _ in range(2)]
         assert answers[0] == answers[1]
 
     def limit(self, which: int, kopecks: int, lifted: int) -> None:
@@ -233,7 +233,7 @@ def world_of(time: Time, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]
         # Ten minutes before midnight in Moscow. The next day is a Monday and the first of a month.
         time.now = datetime(2027, 1, 31, 20, 50, tzinfo=UTC)
         email = f"{new_id()}@example.com"
-        account = as_operator("create_account", email=email, password="long enough")
+        account = call_operator("create_account", email=email, password="long enough")
         known.append(World(time, email, account["accountId"]))
         return known[-1]
 

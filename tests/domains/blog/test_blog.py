@@ -24,7 +24,7 @@ LIST = "/api/admin/blog/list"
 
 
 @pytest.fixture
-def write(api: Api) -> Callable[..., dict[str, Any]]:
+def create_post(api: Api) -> Callable[..., dict[str, Any]]:
     """Create a post, and return it."""
 
     def make(title: str = "Bread", **fields: Any) -> dict[str, Any]:
@@ -70,16 +70,16 @@ class TestWriting:
         assert [listed_post["slug"] for listed_post in readers_see()["posts"]] == ["how-we-bake"]
 
     def test_the_first_publication_sets_the_date_permanently(
-        self, api: Api, write: Any, time: Time
+        self, api: Api, create_post: Any, time: Time
     ) -> None:
-        post = write(status="published")
+        post = create_post(status="published")
         time.pass_by(days=1)
         assert change(api, post, status="draft")["post"]["publishedAt"] == post["publishedAt"]
         assert readers_see()["total"] == 0
         republished_post = change(api, post, status="published")["post"]
         assert republished_post["publishedAt"] == post["publishedAt"]
 
-    def test_all_fields_of_a_post_are_returned(self, api: Api, write: Any) -> None:
+    def test_all_fields_of_a_post_are_returned(self, api: Api, create_post: Any) -> None:
         fields = {
             "title": "Закваска",
             "slug": "sourdough",
@@ -90,15 +90,15 @@ class TestWriting:
             "author": "Анна",
             "status": "published",
         }
-        post = write(**fields)
+        post = create_post(**fields)
         assert "content" not in post
         full = api.get("/api/blog/sourdough")["post"]
         expected = fields | {"description": "Как мы её кормим", "tags": ["хлеб", "рецепты"]}
         assert full == post | {"content": fields["content"]}
         assert {name: full[name] for name in expected} == expected
 
-    def test_an_update_changes_only_the_given_fields(self, api: Api, write: Any) -> None:
-        post = write(content="One", tags=["a"], author="Ada", description="d")
+    def test_an_update_changes_only_the_given_fields(self, api: Api, create_post: Any) -> None:
+        post = create_post(content="One", tags=["a"], author="Ada", description="d")
         new = change(api, post, content="Two", author=None)["post"]
         assert (new["author"], new["tags"], new["description"]) == (None, ["a"], "d")
         assert api.get("/api/blog/bread")["post"]["content"] == "Two"
@@ -106,15 +106,15 @@ class TestWriting:
         stored_post = api.get("/api/blog/bread")["post"]
         assert (stored_post["title"], stored_post["content"]) == ("Rolls", "Two")
 
-    def test_a_deleted_post_is_gone_with_all_its_rows(self, api: Api, write: Any) -> None:
+    def test_a_deleted_post_is_gone_with_all_its_rows(self, api: Api, create_post: Any) -> None:
         keys_before = [key for key in all_rows() if "POST" in key]
-        post = write(status="published", content="x")
+        post = create_post(status="published", content="x")
         change(api, post, slug="other")
         path = f"/api/admin/blog/{post['id']}"
         assert api.call("DELETE", f"{path}?dryRun=true").data["deleted"] is False
         assert api.call("DELETE", path).data["deleted"] is True
-        assert api.refused("DELETE", path).status == 404
-        assert api.refused("GET", "/api/blog/other").status == 404
+        assert api.call_refused("DELETE", path).status == 404
+        assert api.call_refused("GET", "/api/blog/other").status == 404
         keys_after = [key for key in all_rows() if "POST" in key and "#COUNT" not in key]
         assert [key for key in keys_after if key not in keys_before] == []
 
@@ -129,18 +129,18 @@ class TestWriting:
         self, api: Api, field: str, inside: Any, outside: Any
     ) -> None:
         post = api.post(CREATE, {"title": "x", field: inside})["post"]
-        answer = api.refused("POST", CREATE, {"title": "x", field: outside})
+        answer = api.call_refused("POST", CREATE, {"title": "x", field: outside})
         assert (answer.status, [error["field"] for error in answer.data["errors"]]) == (
             400,
             [field],
         )
-        answer = api.refused("PUT", f"/api/admin/blog/{post['id']}", {field: outside})
+        answer = api.call_refused("PUT", f"/api/admin/blog/{post['id']}", {field: outside})
         assert answer.status == 400
 
     def test_the_list_has_drafts_and_posts_of_all_accounts(
-        self, api: Api, write: Any, new_owner: Callable[..., Owner]
+        self, api: Api, create_post: Any, new_owner: Callable[..., Owner]
     ) -> None:
-        write("One")
+        create_post("One")
         other = new_owner("business", "admin").api()
         other.post(CREATE, {"title": "Two", "status": "published"})
         page = api.get(LIST)
@@ -156,49 +156,51 @@ class TestWriting:
 
 
 class TestSlugs:
-    def test_slugs_are_made_from_titles_and_numbered(self, write: Any) -> None:
-        slugs = [write("Щи да каша")["slug"] for _ in range(3)]
+    def test_slugs_are_made_from_titles_and_numbered(self, create_post: Any) -> None:
+        slugs = [create_post("Щи да каша")["slug"] for _ in range(3)]
         assert slugs == ["shchi-da-kasha", "shchi-da-kasha-2", "shchi-da-kasha-3"]
 
-    def test_invisible_slugs_are_not_generated(self, api: Api, write: Any) -> None:
-        assert write("List")["slug"] == "list-2"
-        assert write("Blog")["slug"] == "blog"
-        assert write("!!!")["slug"] == "post"
-        answer = api.refused("POST", CREATE, {"title": "x", "slug": "list"})
+    def test_invisible_slugs_are_not_generated(self, api: Api, create_post: Any) -> None:
+        assert create_post("List")["slug"] == "list-2"
+        assert create_post("Blog")["slug"] == "blog"
+        assert create_post("!!!")["slug"] == "post"
+        answer = api.call_refused("POST", CREATE, {"title": "x", "slug": "list"})
         assert answer.data["message"] == (
             'slug: expected a slug that is not reserved, received string "list"; '
             "choose another slug"
         )
 
-    def test_a_slug_that_is_taken_is_refused(self, api: Api, write: Any) -> None:
-        write(slug="bread")
-        other = write("Other")
-        answer = api.refused("POST", CREATE, {"title": "x", "slug": "bread"})
+    def test_a_slug_that_is_taken_is_refused(self, api: Api, create_post: Any) -> None:
+        create_post(slug="bread")
+        other = create_post("Other")
+        answer = api.call_refused("POST", CREATE, {"title": "x", "slug": "bread"})
         assert (answer.status, answer.data["code"]) == (409, "slug_taken")
-        answer = api.refused("PUT", f"/api/admin/blog/{other['id']}", {"slug": "bread"})
+        answer = api.call_refused("PUT", f"/api/admin/blog/{other['id']}", {"slug": "bread"})
         assert (answer.status, answer.data["code"]) == (409, "slug_taken")
 
-    def test_a_former_slug_of_a_published_post_redirects_to_it(self, api: Api, write: Any) -> None:
-        post = write(slug="one", status="published")
+    def test_a_former_slug_of_a_published_post_redirects_to_it(
+        self, api: Api, create_post: Any
+    ) -> None:
+        post = create_post(slug="one", status="published")
         change(api, post, slug="two")
         change(api, post, slug="three")
         assert reading.find("one") == reading.find("two") == ("three",)
-        answer = api.refused("GET", "/api/blog/one")
+        answer = api.call_refused("GET", "/api/blog/one")
         assert 'has changed to "three"' in answer.data["message"]
         change(api, post, status="draft")
         assert reading.find("one") is None
 
-    def test_a_former_slug_of_a_draft_redirects_nowhere(self, api: Api, write: Any) -> None:
-        post = write(slug="one")
+    def test_a_former_slug_of_a_draft_redirects_nowhere(self, api: Api, create_post: Any) -> None:
+        post = create_post(slug="one")
         change(api, post, slug="two", status="published")
         assert reading.find("one") is None
 
     def test_a_former_slug_redirects_until_another_post_claims_it(
-        self, api: Api, write: Any
+        self, api: Api, create_post: Any
     ) -> None:
-        first = write(slug="one", status="published")
+        first = create_post(slug="one", status="published")
         change(api, first, slug="two")
-        second = write(slug="one")
+        second = create_post(slug="one")
         assert reading.find("one") is None, "a draft holds it now"
         change(api, second, slug="other")
         assert reading.find("one") is None
@@ -207,19 +209,19 @@ class TestSlugs:
         assert reading.find("two") == ("one",)
 
     def test_deleting_a_post_leaves_its_former_slug_to_the_new_owner(
-        self, api: Api, write: Any
+        self, api: Api, create_post: Any
     ) -> None:
-        first = write(slug="one", status="published")
+        first = create_post(slug="one", status="published")
         change(api, first, slug="two")
-        second = write(slug="one", status="published")
+        second = create_post(slug="one", status="published")
         change(api, second, slug="three")
         assert reading.find("one") == ("three",)
         api.call("DELETE", f"/api/admin/blog/{first['id']}")
         assert reading.find("one") == ("three",)
         assert reading.find("two") is None
 
-    def test_up_to_fifty_former_slugs_are_kept(self, api: Api, write: Any) -> None:
-        post = write(slug="s0", status="published")
+    def test_up_to_fifty_former_slugs_are_kept(self, api: Api, create_post: Any) -> None:
+        post = create_post(slug="s0", status="published")
         for number in range(1, 53):
             change(api, post, slug=f"s{number}")
         assert reading.find("s1") is None
@@ -243,9 +245,9 @@ class TestCovers:
         return IMAGE_SERVER
 
     def test_covers_are_copied_to_the_platform(
-        self, api: Api, owner: Owner, write: Any, image_host: str
+        self, api: Api, owner: Owner, create_post: Any, image_host: str
     ) -> None:
-        post = write(coverImage=f"{image_host}/1.png")
+        post = create_post(coverImage=f"{image_host}/1.png")
         assert [post["coverImage"]] == covers()
         (entry,) = FILES.entries(PLATFORM)
         assert file_uses.records_showing(PLATFORM, entry.id) == [f"POST#{post['id']}"]
@@ -253,21 +255,26 @@ class TestCovers:
         assert change(api, post, coverImage=post["coverImage"])["post"]["coverImage"] in covers()
 
     def test_covers_are_removed_when_no_post_shows_them(
-        self, api: Api, write: Any, image_host: str
+        self, api: Api, create_post: Any, image_host: str
     ) -> None:
-        post = write(coverImage=f"{image_host}/1.png")
+        post = create_post(coverImage=f"{image_host}/1.png")
         new = change(api, post, coverImage=f"{image_host}/2.png")["post"]
         assert covers() == [new["coverImage"]] != [post["coverImage"]]
-        other = write(coverImage=new["coverImage"])
+        other = create_post(coverImage=new["coverImage"])
         assert change(api, post, coverImage=None)["post"]["coverImage"] is None
         assert covers() == [other["coverImage"]]
         api.call("DELETE", f"/api/admin/blog/{other['id']}")
         assert covers() == []
 
     def test_covers_of_a_killed_process_are_removed_by_the_runner(
-        self, time: Time, api: Api, write: Any, image_host: str, monkeypatch: pytest.MonkeyPatch
+        self,
+        time: Time,
+        api: Api,
+        create_post: Any,
+        image_host: str,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        post = write(coverImage=f"{image_host}/1.png")
+        post = create_post(coverImage=f"{image_host}/1.png")
         with monkeypatch.context() as killed:
             killed.setattr(jobs, "attempt", lambda *_: False)
             change(api, post, coverImage=None)
@@ -276,17 +283,17 @@ class TestCovers:
         assert covers() == []
 
     def test_files_of_the_workspace_may_be_covers_and_are_copied(
-        self, api: Api, owner: Owner, write: Any
+        self, api: Api, owner: Owner, create_post: Any
     ) -> None:
         content = base64.b64encode(photo()).decode()
         file = api.post("/api/files/upload", {"name": "a.jpg", "content": content})["file"]
-        post = write(coverImage=file["url"])
+        post = create_post(coverImage=file["url"])
         assert covers() == [post["coverImage"]] != [file["url"]]
         api.post("/api/files/delete", {"id": file["id"]})
         assert api.get("/api/blog/bread")["post"]["coverImage"] == post["coverImage"]
 
     def test_a_cover_that_cannot_be_fetched_keeps_its_url(
-        self, api: Api, write: Any, image_host: str, net: Internet
+        self, api: Api, create_post: Any, image_host: str, net: Internet
     ) -> None:
         url = f"{image_host}/none.png?size=1&q=ё"
         response = api.post(CREATE, {"title": "x", "coverImage": url})
@@ -302,31 +309,33 @@ class TestCovers:
         assert change(api, post, coverImage=None)["post"]["coverImage"] is None
 
     def test_a_linked_cover_becomes_a_copy_once_it_can_be_fetched(
-        self, api: Api, write: Any, net: Internet
+        self, api: Api, create_post: Any, net: Internet
     ) -> None:
         server = net.serve(IMAGE_SERVER, http_response(b"no", "404 Not Found"))
         url = f"{IMAGE_SERVER}/1.png"
-        post = write(coverImage=url)
+        post = create_post(coverImage=url)
         assert post["coverImage"] == url
         server.pages["/1.png"] = http_response(png(1))
         answer = change(api, post, coverImage=url)
         assert [answer["post"]["coverImage"]] == covers()
         assert "warnings" not in answer
 
-    def test_a_link_replaces_a_copied_cover(self, api: Api, write: Any, image_host: str) -> None:
-        post = write(coverImage=f"{image_host}/1.png")
+    def test_a_link_replaces_a_copied_cover(
+        self, api: Api, create_post: Any, image_host: str
+    ) -> None:
+        post = create_post(coverImage=f"{image_host}/1.png")
         assert covers() == [post["coverImage"]]
         url = f"{image_host}/none.png"
         assert change(api, post, coverImage=url)["post"]["coverImage"] == url
         assert covers() == []
 
     def test_a_cover_that_cannot_be_used_is_a_warning(
-        self, api: Api, write: Any, image_host: str, new_owner: Callable[..., Owner]
+        self, api: Api, create_post: Any, image_host: str, new_owner: Callable[..., Owner]
     ) -> None:
         other = new_owner("business", "admin").api()
         content = base64.b64encode(photo()).decode()
         theirs = other.post("/api/files/upload", {"name": "a.jpg", "content": content})["file"]
-        post = write(coverImage=f"{image_host}/1.png")
+        post = create_post(coverImage=f"{image_host}/1.png")
         urls = ("javascript:alert(1)", "x", "http://a.example.com/1.png", "https://10.0.0.1/1.png")
         for url in (*urls, "https://me:pass@a.example.com/1.png", theirs["url"]):
             create_response = api.post(CREATE, {"title": "x", "coverImage": url})
@@ -340,9 +349,9 @@ class TestCovers:
 
 class TestReaders:
     def test_readers_list_published_posts_latest_first(
-        self, api: Api, write: Any, time: Time
+        self, api: Api, create_post: Any, time: Time
     ) -> None:
-        drafts = [write(f"Post {number}", tags=["хлеб", f"t{number}"]) for number in range(3)]
+        drafts = [create_post(f"Post {number}", tags=["хлеб", f"t{number}"]) for number in range(3)]
         for number in (2, 0):
             time.pass_by(hours=1)
             change(api, drafts[number], status="published")
@@ -354,9 +363,9 @@ class TestReaders:
         assert readers_see(tag="t1")["total"] == 0
         assert readers_see(page=2, size=1)["posts"][0]["title"] == "Post 2"
 
-    def test_readers_see_an_excerpt_and_the_reading_time(self, write: Any) -> None:
+    def test_readers_see_an_excerpt_and_the_reading_time(self, create_post: Any) -> None:
         words = "слово " * 500
-        write(content=f"# Title\n\nIt **begins** so. {words}", status="published")
+        create_post(content=f"# Title\n\nIt **begins** so. {words}", status="published")
         (post,) = readers_see()["posts"]
         assert post["description"].startswith("Title It begins so. слово")
         assert len(post["description"]) <= 240
@@ -367,12 +376,12 @@ class TestReaders:
         }
 
     def test_the_public_list_is_not_available_with_a_key(self, api: Api) -> None:
-        answer = api.refused("GET", "/api/blog/list")
+        answer = api.call_refused("GET", "/api/blog/list")
         assert (answer.status, answer.data["code"]) == (403, "forbidden")
         for header in ("Bearer nonsense", "Basic x", ""):
             answer = Api(None).call("GET", "/api/blog/list", headers={"Authorization": header})
             assert answer.status == 403
-        assert Api(None).refused("GET", "/api/blog/bread").status == 401
+        assert Api(None).call_refused("GET", "/api/blog/bread").status == 401
 
     @pytest.mark.usefixtures("database")
     def test_scripts_of_any_page_may_read_the_list(self) -> None:
@@ -386,8 +395,8 @@ class TestWriteAccess:
     def user_api(self, new_owner: Callable[..., Owner]) -> Api:
         return new_owner("business", "user").api("*:read", "*:write")
 
-    def test_a_user_account_may_not_write_over_rest(self, user_api: Api, write: Any) -> None:
-        path = f"/api/admin/blog/{write()['id']}"
+    def test_a_user_account_may_not_write_over_rest(self, user_api: Api, create_post: Any) -> None:
+        path = f"/api/admin/blog/{create_post()['id']}"
         for method, where in (
             ("GET", LIST),
             ("GET", "/api/blog/bread"),
@@ -395,18 +404,20 @@ class TestWriteAccess:
             ("PUT", path),
             ("DELETE", path),
         ):
-            answer = user_api.refused(method, where, {"title": "x"} if method != "GET" else None)
+            answer = user_api.call_refused(
+                method, where, {"title": "x"} if method != "GET" else None
+            )
             assert (answer.status, answer.data["code"]) == (403, "admin_required")
 
     def test_a_user_account_may_not_write_over_tools(
-        self, user_api: Api, api: Api, write: Any
+        self, user_api: Api, api: Api, create_post: Any
     ) -> None:
         def list_blog_tools(caller: Api) -> set[str]:
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
             tools = json.loads(caller.call("POST", "/api/mcp", message).body)["result"]["tools"]
             return {tool["name"] for tool in tools if "blog" in tool["name"]}
 
-        post = write()
+        post = create_post()
         assert len(list_blog_tools(api)) == 5
         assert list_blog_tools(user_api) == set()
         for tool, arguments in (

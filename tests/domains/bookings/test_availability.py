@@ -87,7 +87,7 @@ class TestSet:
     ) -> None:
         def reported_version(version: int) -> Any:
             body = {"resourceId": resource, "rules": [], "ifVersion": version}
-            answer = api.refused("POST", SET, body)
+            answer = api.call_refused("POST", SET, body)
             assert (answer.status, answer.data["code"]) == (409, "version_conflict")
             return answer.data["version"]
 
@@ -122,7 +122,7 @@ class TestSet:
         set_rules(api, resource, *rules)
         assert read(api, resource)["rules"] == [{"weekday": None, **rule} for rule in rules]
         extra = {"date": "2030-01-01", "intervals": []}
-        answer = api.refused("POST", SET, {"resourceId": resource, "rules": [*rules, extra]})
+        answer = api.call_refused("POST", SET, {"resourceId": resource, "rules": [*rules, extra]})
         assert answer.data["errors"][0]["field"] == "rules"
 
     @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ class TestSet:
         self, rule: Any, field: str, api: Api, resource: str
     ) -> None:
         first = {"date": "2027-01-01", "intervals": [NINE_TO_SIX]}
-        answer = api.refused("POST", SET, {"resourceId": resource, "rules": [first, rule]})
+        answer = api.call_refused("POST", SET, {"resourceId": resource, "rules": [first, rule]})
         assert answer.status == 400
         assert [error["field"] for error in answer.data["errors"]] == [field]
         assert read(api, resource)["rules"] == []
@@ -160,7 +160,7 @@ class TestZone:
 
     def test_a_zone_must_exist(self, api: Api, resource: str) -> None:
         body = {"resourceId": resource, "rules": [], "timezone": "Mars/Base"}
-        (error,) = api.refused("POST", SET, body).data["errors"]
+        (error,) = api.call_refused("POST", SET, body).data["errors"]
         assert error["field"] == "timezone"
 
 

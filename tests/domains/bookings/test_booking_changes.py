@@ -6,7 +6,7 @@ from chalicelib.core import jobs as job_kinds
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.engine import jobs
 from chalicelib.engine.listing import counters
-from tests.conftest import Api, Owner, Time, all_rows, as_operator
+from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.factories.salon import CREATE, LIST, Salon, check_calendars, invalid, refusal
 
 RESCHEDULE = "/api/bookings/reschedule"
@@ -285,7 +285,7 @@ class TestMove:
 
     def test_a_move_needs_a_destination(self, api: Api, salon: Salon) -> None:
         booking_id = salon.book("2027-01-18T10:00")["id"]
-        assert api.refused("POST", RESCHEDULE, {"id": booking_id}).status == 400
+        assert api.call_refused("POST", RESCHEDULE, {"id": booking_id}).status == 400
 
     def test_a_booking_of_a_deleted_service_moves_only_without_the_schedule(
         self, api: Api, owner: Owner, salon: Salon
@@ -408,7 +408,7 @@ class TestErasure:
         original = api.post(CREATE, body, key="k")["booking"]
         salon.set_status(original["id"], "completed", reason="Zebedee arrived")
         salon.book("2027-01-18T11:00", "Bob")
-        erased = as_operator("erase_client", workspaceId=owner.workspace.id, email=who["email"])
+        erased = call_operator("erase_client", workspaceId=owner.workspace.id, email=who["email"])
         assert erased["bookings"] == 1
         stored_rows = str(all_rows())
         assert "ebedee" not in stored_rows
@@ -429,7 +429,7 @@ class TestErasure:
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
         original = salon.book("2027-01-18T10:00", "Zebedee", notes="or zebedee@work.example.com")
-        erased = as_operator(
+        erased = call_operator(
             "erase_client", workspaceId=owner.workspace.id, email="zebedee@work.example.com"
         )
         assert (erased["bookings"], erased["cancelledBookings"]) == (1, [original["id"]])

@@ -215,7 +215,7 @@ class TestCalendarDays:
 
 @pytest.mark.parametrize("count", [1, 10])
 def test_slots_of_31_days_cost_one_query_and_20_units_a_resource(
-    count: int, api: Api, owner: Owner, time: Time, on_dynamodb_local: bool
+    count: int, api: Api, owner: Owner, time: Time, is_dynamodb_local: bool
 ) -> None:
     """Each resource has 500 bookings. The key, service, resources and time off are not counted."""
     salon = Salon.opened(api, [{"timezone": "UTC"}] * count, horizonDays=365)
@@ -239,5 +239,5 @@ def test_slots_of_31_days_cost_one_query_and_20_units_a_resource(
     assert response["slots"]
     request_counts = Counter(usage.calls)
     assert request_counts == {"GetItem": 2, "BatchGetItem": 1, "Query": 1 + count}
-    if on_dynamodb_local:
+    if is_dynamodb_local:
         assert usage.units <= 20 * count

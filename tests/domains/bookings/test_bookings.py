@@ -114,7 +114,7 @@ class TestCreate:
         body = salon.order("2027-01-18T11:00") | {"clientId": client["id"]}
         del body["client"]
         assert api.post(CREATE, body)["booking"]["client"] == client
-        assert api.refused("POST", CREATE, body | {"clientId": "none"}).status == 404
+        assert api.call_refused("POST", CREATE, body | {"clientId": "none"}).status == 404
 
     @pytest.mark.parametrize(
         ("client", "field"),

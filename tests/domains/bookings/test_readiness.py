@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Api, Owner, Time, in_console
+from tests.conftest import Api, Owner, Time, call_console
 from tests.factories.services import make_resource, make_service, store_booking
 
 HOURS = {"weekdays": ["mon", "tue", "wed", "thu", "fri"], "start": "09:00", "end": "18:00"}
@@ -21,7 +21,7 @@ def open_up(api: Api, resource: str, **rule: Any) -> None:
 
 class TestUnbookableServices:
     def reason(self, owner: Owner, service: str) -> tuple[str, str | None] | None:
-        response = in_console(owner.workspace.id, "list_unbookable_services", ids=[service])
+        response = call_console(owner.workspace.id, "list_unbookable_services", ids=[service])
         for unbookable in response["services"]:
             assert unbookable["serviceId"] == service
             return unbookable["reason"], unbookable["resourceId"]
@@ -60,7 +60,7 @@ class TestBookingsAtClosedTimes:
         time.now = datetime(2027, 1, 15, tzinfo=UTC)
 
     def list_reasons(self, owner: Owner, **of: str) -> list[tuple[str, str]]:
-        response = in_console(owner.workspace.id, "list_bookings_at_closed_times", **of)
+        response = call_console(owner.workspace.id, "list_bookings_at_closed_times", **of)
         assert response["total"] == len(response["bookings"])
         return [(booking["id"], booking["reason"]) for booking in response["bookings"]]
 

@@ -104,7 +104,9 @@ class TestCreate:
         monkeypatch.setattr("chalicelib.domains.bookings.flows.binding.MAX_RESOURCES", 3)
         ids = [make_resource(api, str(number))["id"] for number in range(3)]
         service = make_service(api, resourceIds=ids)
-        answer = api.refused("POST", CREATE, {"name": "One more", "serviceIds": [service["id"]]})
+        answer = api.call_refused(
+            "POST", CREATE, {"name": "One more", "serviceIds": [service["id"]]}
+        )
         assert (answer.status, answer.data["code"]) == (409, "conflict")
         assert service["id"] in answer.data["message"]
 
@@ -119,7 +121,7 @@ class TestCreate:
     def test_an_unknown_zone_and_a_photo_without_a_source_are_refused(
         self, field: str, value: Any, message: str, api: Api
     ) -> None:
-        answer = api.refused("POST", CREATE, {"name": "Anna", field: value})
+        answer = api.call_refused("POST", CREATE, {"name": "Anna", field: value})
         (error,) = answer.data["errors"]
         assert error["field"].partition(".")[0] == field
         assert error["message"].startswith(message)
@@ -156,7 +158,7 @@ class TestPhoto:
     def test_a_photo_that_is_not_an_image_is_named(self, api: Api) -> None:
         file = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
         body = {"name": "Anna", "photo": {"fileId": file["id"]}}
-        (error,) = api.refused("POST", CREATE, body).data["errors"]
+        (error,) = api.call_refused("POST", CREATE, body).data["errors"]
         assert error["field"] == "photo.fileId"
 
     def test_a_photo_is_removed_when_its_file_is_deleted_by_force(
@@ -164,7 +166,7 @@ class TestPhoto:
     ) -> None:
         resource = make_resource(api, photo={"url": image})
         body = {"id": resource["photo"]["fileId"]}
-        assert api.refused("POST", "/api/files/delete", body).data["code"] == "file_in_use"
+        assert api.call_refused("POST", "/api/files/delete", body).data["code"] == "file_in_use"
         api.post("/api/files/delete", body | {"force": True})
         assert read(api, resource)["photo"] is None
 
@@ -194,7 +196,7 @@ class TestUpdate:
         monkeypatch.setattr("chalicelib.domains.bookings.flows.binding.MAX_CHANGED", 2)
         ids = [make_service(api, name)["id"] for name in "123"]
         resource = make_resource(api)
-        answer = api.refused("POST", UPDATE, {"id": resource["id"], "serviceIds": ids})
+        answer = api.call_refused("POST", UPDATE, {"id": resource["id"], "serviceIds": ids})
         assert (answer.status, "POST /api/services/update" in answer.data["message"]) == (409, True)
 
     def test_a_new_zone_is_a_warning(self, api: Api) -> None:
@@ -241,7 +243,7 @@ class TestDelete:
         assert schedule is not None
         assert schedule.expires  # The row goes when the deleted resource is purged.
         assert resources.find_with_schedules(owner.workspace.id, [resource["id"]]) == []
-        assert api.refused("POST", DELETE, {"id": resource["id"]}).status == 404
+        assert api.call_refused("POST", DELETE, {"id": resource["id"]}).status == 404
 
     def test_a_resource_with_future_bookings_is_deleted_only_with_force(
         self, api: Api, owner: Owner, time: Time
@@ -250,7 +252,7 @@ class TestDelete:
         for hours in (-2, 1, 2):
             at = time.now + timedelta(hours=hours)
             store_booking(owner.workspace.id, resource["id"], at)
-        answer = api.refused("POST", DELETE, {"id": resource["id"]})
+        answer = api.call_refused("POST", DELETE, {"id": resource["id"]})
         assert (answer.status, answer.data["code"]) == (409, "has_future_bookings")
         assert answer.data["futureBookings"] == 2
         dry = api.post(DELETE, {"id": resource["id"], "dryRun": True})
@@ -316,7 +318,7 @@ class TestList:
         (short,) = page["resources"]
         assert (short["descriptionTruncated"], resource["descriptionTruncated"]) == (True, False)
         body = {"id": resource["id"], "description": short["description"]}
-        response = api.refused("POST", "/api/resources/update", body)
+        response = api.call_refused("POST", "/api/resources/update", body)
         assert (response.status, response.data["errors"][0]["field"]) == (400, "description")
         assert api.get(f"{LIST}?id={resource['id']}") == full_response
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.engine.unit import UnitOfWork
-from tests.conftest import Api, Owner, Time, as_operator, run_concurrently
+from tests.conftest import Api, Owner, Time, call_operator, run_concurrently
 from tests.factories.examples import AGENT
 from tests.factories.services import make_resource, make_service, store_booking
 from tests.fakes.internet import Internet, http_response
@@ -125,7 +125,7 @@ class TestCreate:
             {"resourceIds": [make_resource(api)["id"], make_resource(theirs)["id"]]},
         ):
             body = {"name": "x", "durationMin": 60, "images": [{"url": images[0]}], **strange}
-            assert api.refused("POST", CREATE, body).status == 404, strange
+            assert api.call_refused("POST", CREATE, body).status == 404, strange
         assert find(api) == []
         assert net.connections == []  # A refused call fetches nothing.
 
@@ -202,24 +202,27 @@ class TestSuspendedSite:
         service = make_service(api, siteId=place)
         target_id = other if target else None
         path = f"/api/public/services/{service['id']}/slots"
-        as_operator("suspend_site", id=place)
-        answer = api.refused("POST", UPDATE, {"id": service["id"], "siteId": target_id})
+        call_operator("suspend_site", id=place)
+        answer = api.call_refused("POST", UPDATE, {"id": service["id"], "siteId": target_id})
         assert (answer.status, answer.data["code"]) == (409, "conflict")
         assert "suspended" in answer.data["message"]
         assert api.get(f"/api/services/{service['id']}")["service"]["siteId"] == place
-        assert Api(None).refused("GET", path).status == 404
+        assert Api(None).call_refused("GET", path).status == 404
         assert update(api, service, siteId=place, name="Cut")["name"] == "Cut"
-        as_operator("resume_site", id=place)
+        call_operator("resume_site", id=place)
         assert update(api, service, siteId=target_id)["siteId"] == target_id
         assert Api(None).get(path)
 
     def test_deleting_a_suspended_site_makes_its_services_not_bookable(self, api: Api) -> None:
         place = site(api)
         service = make_service(api, siteId=place)
-        as_operator("suspend_site", id=place)
+        call_operator("suspend_site", id=place)
         api.post("/api/projects/delete", {"id": place})
-        assert api.refused("POST", UPDATE, {"id": service["id"], "siteId": None}).status == 409
-        assert Api(None).refused("GET", f"/api/public/services/{service['id']}/slots").status == 404
+        assert api.call_refused("POST", UPDATE, {"id": service["id"], "siteId": None}).status == 409
+        assert (
+            Api(None).call_refused("GET", f"/api/public/services/{service['id']}/slots").status
+            == 404
+        )
 
     def test_services_of_a_deleted_site_stay_bookable_and_can_leave_it(self, api: Api) -> None:
         place = site(api)
@@ -240,11 +243,11 @@ class TestSuspendedSite:
         def suspended_first(unit: UnitOfWork, *event: Any) -> None:
             if not begun:
                 begun.append(True)
-                as_operator("suspend_site", id=place)
+                call_operator("suspend_site", id=place)
             commit(unit, *event)
 
         monkeypatch.setattr(UnitOfWork, "commit", suspended_first)
-        answer = api.refused("POST", UPDATE, {"id": service["id"], "siteId": None})
+        answer = api.call_refused("POST", UPDATE, {"id": service["id"], "siteId": None})
         assert (answer.status, answer.data["code"]) == (409, "conflict")
 
 
@@ -268,8 +271,8 @@ class TestDelete:
             "status": True,
         }
         assert find(api) == []
-        assert api.refused("GET", f"/api/services/{service['id']}").status == 404
-        assert api.refused("POST", DELETE, {"id": service["id"]}).status == 404
+        assert api.call_refused("GET", f"/api/services/{service['id']}").status == 404
+        assert api.call_refused("POST", DELETE, {"id": service["id"]}).status == 404
         assert SERVICES.workspace_of(service["id"]) is None
 
     def test_category_and_resource_no_longer_count_a_deleted_service(self, api: Api) -> None:
@@ -351,7 +354,7 @@ class TestList:
         assert len(page["services"]) == 1
 
     def test_reversed_bounds_are_400(self, api: Api) -> None:
-        answer = api.refused("GET", f"{LIST}?minPrice=2&maxPrice=1")
+        answer = api.call_refused("GET", f"{LIST}?minPrice=2&maxPrice=1")
         assert answer.data["message"].startswith("MinPrice is above maxPrice")
 
     def test_long_descriptions_are_cut_except_for_one_service(self, api: Api) -> None:
@@ -365,7 +368,7 @@ class TestList:
         (short,) = page["services"]
         assert (short["descriptionTruncated"], service["descriptionTruncated"]) == (True, False)
         body = {"id": service["id"], "description": short["description"]}
-        response = api.refused("POST", "/api/services/update", body)
+        response = api.call_refused("POST", "/api/services/update", body)
         assert (response.status, response.data["errors"][0]["field"]) == (400, "description")
         assert api.get(f"{LIST}?id={service['id']}") == full_response
 
@@ -385,7 +388,7 @@ class TestAiFill:
         assert find(api) == []
 
     def test_a_draft_needs_a_name_or_a_prompt(self, api: Api) -> None:
-        answer = api.refused("POST", "/api/services/ai-fill", {"language": "en"})
+        answer = api.call_refused("POST", "/api/services/ai-fill", {"language": "en"})
         assert answer.data["message"] == "Send at least one of name, prompt"
 
     def test_the_draft_has_no_length_unless_one_is_given(

@@ -151,7 +151,7 @@ class TestSlots:
         visitor = Api(None) if "public" in path else api
         messages = []
         for resource in (theirs, new_id(), "unknown", "x" * 64):
-            answer = visitor.refused("GET", f"{path}&resourceId={resource}")
+            answer = visitor.call_refused("GET", f"{path}&resourceId={resource}")
             assert (answer.status, answer.data.pop("code")) == (404, "not_found")
             messages.append(answer.data["message"])
         assert len(set(messages)) == 1

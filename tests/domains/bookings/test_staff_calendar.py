@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.domains.bookings.operations import staff_calendar
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Api, Owner, Time, in_console
+from tests.conftest import Api, Owner, Time, call_console
 from tests.factories.salon import Salon
 from tests.factories.services import store_booking
 
@@ -16,7 +16,7 @@ DAY = "2027-01-18"
 
 
 def calendar(owner: Owner, **arguments: Any) -> Any:
-    return in_console(owner.workspace.id, "get_staff_calendar", **arguments)
+    return call_console(owner.workspace.id, "get_staff_calendar", **arguments)
 
 
 def clock_times(periods: list[dict[str, Any]]) -> list[str]:
@@ -211,7 +211,7 @@ class TestWeek:
 @pytest.mark.store
 class TestReads:
     def test_a_calendar_with_many_bookings_reads_less_than_sixty_units(
-        self, api: Api, owner: Owner, time: Time, on_dynamodb_local: bool
+        self, api: Api, owner: Owner, time: Time, is_dynamodb_local: bool
     ) -> None:
         salon = Salon.opened(api, [{}] * 6)
         for number in range(200):
@@ -222,7 +222,7 @@ class TestReads:
                 reply = calendar(owner, date=DAY, view=view)
             assert (reply["total"], reply["shown"]) == (200, 60)
             assert usage.round_trips <= 9, usage.calls
-            if on_dynamodb_local:
+            if is_dynamodb_local:
                 assert usage.reads < 60
 
     def test_a_booking_is_shown_right_after_it_was_made_or_moved(

@@ -101,7 +101,7 @@ class TestCreate:
         ],
     )
     def test_the_end_must_come_after_the_start(self, start: str, end: str, api: Api) -> None:
-        answer = api.refused("POST", CREATE, {"startAt": start, "endAt": end})
+        answer = api.call_refused("POST", CREATE, {"startAt": start, "endAt": end})
         assert answer.status == 400
         assert [error["field"] for error in answer.data["errors"]] == ["endAt"]
         assert find(api) == []
@@ -112,7 +112,7 @@ class TestCreate:
         body = {"startAt": "2027-05-01", "endAt": "2027-05-01"}
         with monkeypatch.context() as broken:
             broken.setattr(calls, "_affected", lambda *_: 1 / 0)
-            assert api.refused("POST", CREATE, body, **{"Idempotency-Key": "k"}).status == 500
+            assert api.call_refused("POST", CREATE, body, **{"Idempotency-Key": "k"}).status == 500
         repeated = api.post(CREATE, body, key="k")
         assert api.get(LIST)["timeOff"] == [repeated["timeOff"]]
 
@@ -216,7 +216,7 @@ class TestDelete:
             assert (dry["deleted"], len(find(api))) == (False, 1)
             assert api.post(DELETE, {"id": period["id"]})["deleted"] is True
             assert find(api) == []
-            assert api.refused("POST", DELETE, {"id": period["id"]}).status == 404
+            assert api.call_refused("POST", DELETE, {"id": period["id"]}).status == 404
 
 
 class TestList:
@@ -362,7 +362,7 @@ def test_a_booking_is_checked_again_after_a_concurrent_closure(
         "startAt": "2027-01-20T12:00+03:00",
         "client": {"name": "Ada", "phone": "+79161234500"},
     }
-    answer = api.refused("POST", "/api/bookings/create", booking)
+    answer = api.call_refused("POST", "/api/bookings/create", booking)
     assert closed
     assert answer.data["code"] == "slot_unavailable"
     assert api.get("/api/bookings/list")["bookings"] == []
@@ -391,7 +391,7 @@ def test_a_booking_with_outdated_hours_is_refused(
         "startAt": "2027-01-20T12:00+03:00",
         "client": {"name": "Ada", "phone": "+79161234500"},
     }
-    answer = api.refused("POST", "/api/bookings/create", booking)
+    answer = api.call_refused("POST", "/api/bookings/create", booking)
     assert not closures
     assert answer.data["code"] == "slot_unavailable"
 
@@ -440,4 +440,4 @@ def test_a_booking_concurrent_with_a_closure_is_reported_or_refused(
         "startAt": "2027-01-20T20:00",
         "client": {"name": "x", "phone": "+79161234599"},
     }
-    assert api.refused("POST", "/api/bookings/create", body).status == 409
+    assert api.call_refused("POST", "/api/bookings/create", body).status == 409

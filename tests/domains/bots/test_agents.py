@@ -15,7 +15,7 @@ from chalicelib.domains.bots.operations import bots as records
 from chalicelib.domains.bots.store import bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.lib import tokens
-from tests.conftest import Api, Owner, Time, all_rows, as_operator, run_concurrently
+from tests.conftest import Api, Owner, Time, all_rows, call_operator, run_concurrently
 from tests.factories.examples import AGENT
 
 LIST, CREATE = "/api/agents/list", "/api/agents/create"
@@ -33,7 +33,7 @@ def update(api: Api, agent_id: str, **changes: Any) -> Any:
 
 def refused_fields(api: Api, **values: Any) -> dict[str, str]:
     """Create a bot that must be refused, and return the messages by field."""
-    answer = api.refused("POST", CREATE, AGENT | values)
+    answer = api.call_refused("POST", CREATE, AGENT | values)
     assert answer.status == 400
     return {error["field"]: error["message"] for error in answer.data["errors"]}
 
@@ -62,7 +62,7 @@ class TestCreateAgent:
         both = update(api, agent["id"], capabilities=["slots", "catalog"])
         assert both["capabilities"] == ["catalog", "slots"]
         assert update(api, agent["id"], capabilities=[])["capabilities"] == []
-        response = api.refused("PUT", f"/api/agents/{agent['id']}", {"capabilities": ["pay"]})
+        response = api.call_refused("PUT", f"/api/agents/{agent['id']}", {"capabilities": ["pay"]})
         assert response.status == 400
 
     def test_a_name_has_a_visible_character(self, api: Api) -> None:
@@ -165,7 +165,7 @@ class TestUpdateAgent:
 
 class TestBotKeys:
     def make(self, agent_id: str, name: str = "Site") -> Any:
-        return as_operator("create_bot_key", agentId=agent_id, name=name)
+        return call_operator("create_bot_key", agentId=agent_id, name=name)
 
     def test_a_key_is_shown_once_and_stored_as_a_hash(self, api: Api) -> None:
         agent = create(api)["id"]
@@ -200,7 +200,7 @@ class TestBotKeys:
     def test_a_deleted_key_stays_deleted_and_makes_room(self, api: Api) -> None:
         agent = create(api)["id"]
         keys = [self.make(agent) for _ in range(5)]
-        gone = as_operator("delete_bot_key", agentId=agent, keyId=keys[2]["keyId"])
+        gone = call_operator("delete_bot_key", agentId=agent, keyId=keys[2]["keyId"])
         assert gone == {"keyId": keys[2]["keyId"]}
         assert not bot_keys.is_key_of(agent, keys[2]["token"])
         assert bot_keys.is_key_of(agent, keys[3]["token"])
@@ -211,7 +211,7 @@ class TestBotKeys:
         key = self.make(one)["keyId"]
         for agent_id, key_id in ((other, key), (one, new_id()), (new_id(), key)):
             with pytest.raises(AppError) as caught:
-                as_operator("delete_bot_key", agentId=agent_id, keyId=key_id)
+                call_operator("delete_bot_key", agentId=agent_id, keyId=key_id)
             assert caught.value.status == 404
 
 
@@ -261,7 +261,7 @@ class TestPublicSettings:
         agent = create(api)
         update(api, agent["id"], isActive=False)
         errors = [
-            Api(None).refused("GET", f"/api/public/agents/{agent_id}").data
+            Api(None).call_refused("GET", f"/api/public/agents/{agent_id}").data
             for agent_id in (agent["id"], new_id())
         ]
         assert [error.pop("code") for error in errors] == ["not_found"] * 2

@@ -12,7 +12,7 @@ from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Api, Owner, Time, as_operator, in_console
+from tests.conftest import Api, Owner, Time, call_console, call_operator
 from tests.factories.examples import AGENT, top_up
 
 
@@ -23,7 +23,7 @@ class Console:
         self.workspace_id, self.account_id = owner.workspace.id, owner.workspace.owner_id
 
     def call(self, operation: str, /, **arguments: Any) -> Any:
-        return in_console(self.workspace_id, operation, account_id=self.account_id, **arguments)
+        return call_console(self.workspace_id, operation, account_id=self.account_id, **arguments)
 
 
 @pytest.fixture
@@ -110,9 +110,9 @@ class TestLimitsByManagers:
         self, limits: dict[str, Any], owner: Owner, agent: str
     ) -> None:
         place = owner.workspace.id
-        in_console(place, "set_bot_limits", agentId=agent, daily=1_000, weekly=None)
-        in_console(place, "set_bot_limits", membership="manager", agentId=agent, **limits)
-        stored_limits = in_console(place, "get_bot_limits", membership="manager", agentId=agent)
+        call_console(place, "set_bot_limits", agentId=agent, daily=1_000, weekly=None)
+        call_console(place, "set_bot_limits", membership="manager", agentId=agent, **limits)
+        stored_limits = call_console(place, "get_bot_limits", membership="manager", agentId=agent)
         assert {name: stored_limits[name]["limit"] for name in limits} == limits
 
     @pytest.mark.parametrize("limits", [{"daily": 1_001}, {"daily": None}])
@@ -120,14 +120,14 @@ class TestLimitsByManagers:
         self, limits: dict[str, Any], owner: Owner, agent: str
     ) -> None:
         place = owner.workspace.id
-        in_console(place, "set_bot_limits", agentId=agent, daily=1_000)
+        call_console(place, "set_bot_limits", agentId=agent, daily=1_000)
         with pytest.raises(ForbiddenError, match="only the owner"):
-            in_console(place, "set_bot_limits", membership="manager", agentId=agent, **limits)
+            call_console(place, "set_bot_limits", membership="manager", agentId=agent, **limits)
 
     def test_a_member_may_not_read_or_set_limits(self, owner: Owner, agent: str) -> None:
         for operation in ("get_bot_limits", "set_bot_limits"):
             with pytest.raises(ForbiddenError):
-                in_console(owner.workspace.id, operation, membership="member", agentId=agent)
+                call_console(owner.workspace.id, operation, membership="member", agentId=agent)
 
 
 class TestGetBotLimits:
@@ -232,11 +232,11 @@ class TestListHeldBackBots:
         self, console: Console, agent: str, new_owner: Callable[..., Owner]
     ) -> None:
         console.call("set_bot_limits", agentId=agent, daily=0)
-        assert in_console(new_owner().workspace.id, "list_held_back_bots") == {"bots": []}
+        assert call_console(new_owner().workspace.id, "list_held_back_bots") == {"bots": []}
 
 
 def test_the_operator_reads_the_same_limits(console: Console, agent: str) -> None:
     console.call("create_bot_key", agentId=agent, name="Site")
     for operation in ("list_bot_keys", "get_bot_limits"):
         here = console.call(operation, agentId=agent)
-        assert as_operator(operation, agentId=agent) == here
+        assert call_operator(operation, agentId=agent) == here

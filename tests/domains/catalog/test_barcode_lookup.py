@@ -268,9 +268,9 @@ class TestInput:
         assert request_count(open_facts) == 0
 
     def test_an_invalid_barcode_is_refused_over_rest_too(self, api: Api) -> None:
-        answer = api.refused("GET", f"{PATH}?barcode=3017624010702")
+        answer = api.call_refused("GET", f"{PATH}?barcode=3017624010702")
         assert (answer.status, answer.data["code"]) == (400, "invalid_barcode")
-        assert api.refused("GET", PATH).data["code"] == "validation_error"
+        assert api.call_refused("GET", PATH).data["code"] == "validation_error"
 
 
 def test_only_the_configured_databases_are_queried(

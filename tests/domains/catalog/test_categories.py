@@ -61,7 +61,7 @@ def products_of(api: Api, category_id: str) -> int:
 
 
 def refusal(api: Api, path: str, body: Any) -> tuple[int, str]:
-    answer = api.refused("POST", path, body)
+    answer = api.call_refused("POST", path, body)
     return answer.status, answer.data["code"]
 
 
@@ -102,7 +102,7 @@ class TestCreateCategory:
 
     def test_categories_nest_at_most_five_levels_deep(self, api: Api) -> None:
         ids = chain(api, 5)
-        answer = api.refused("POST", CREATE, {"name": "x", "parentId": ids[-1]})
+        answer = api.call_refused("POST", CREATE, {"name": "x", "parentId": ids[-1]})
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
         assert answer.data["errors"][0]["field"] == "parentId"
         assert "5 levels" in answer.data["message"]
@@ -117,7 +117,7 @@ class TestCreateCategory:
     ) -> None:
         monkeypatch.setattr(domain, "MAX_CATEGORIES", 2)
         create(api), create(api)
-        answer = api.refused("POST", CREATE, {"name": "x"})
+        answer = api.call_refused("POST", CREATE, {"name": "x"})
         assert (answer.status, answer.data["code"]) == (409, "conflict")
         assert "has 2 product categories" in answer.data["message"]
         create(api, kind="service")
@@ -167,13 +167,13 @@ class TestUpdateCategory:
     def test_moving_a_category_below_itself_is_400_cycle(self, api: Api) -> None:
         ids = chain(api, 3)
         for parent in ids:
-            answer = api.refused("POST", UPDATE, {"id": ids[0], "parentId": parent})
+            answer = api.call_refused("POST", UPDATE, {"id": ids[0], "parentId": parent})
             assert (answer.status, answer.data["code"]) == (400, "cycle")
             assert answer.data["errors"][0]["field"] == "parentId"
 
     def test_a_move_counts_the_levels_of_the_subtree(self, api: Api) -> None:
         ids, deep = chain(api, 3), chain(api, 3)
-        answer = api.refused("POST", UPDATE, {"id": ids[0], "parentId": deep[2]})
+        answer = api.call_refused("POST", UPDATE, {"id": ids[0], "parentId": deep[2]})
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
         update(api, ids[0], parentId=deep[1])
 

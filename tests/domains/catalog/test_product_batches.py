@@ -89,7 +89,7 @@ class TestReorderProducts:
     def test_an_unknown_id_is_named_and_nothing_moves(self, api: Api, new_owner: Any) -> None:
         ids = [create(api, name)["id"] for name in "ABC"]
         foreign, unknown = create(new_owner().api())["id"], new_id()
-        answer = api.refused("POST", REORDER, {"ids": [ids[2], foreign, unknown]})
+        answer = api.call_refused("POST", REORDER, {"ids": [ids[2], foreign, unknown]})
         assert answer.status == 404
         assert foreign in answer.data["message"]
         assert unknown in answer.data["message"]
@@ -100,7 +100,7 @@ class TestReorderProducts:
         bread = create_category(api)
         inside, outside = create(api, categoryId=bread)["id"], create(api)["id"]
         body = {"ids": [inside, outside], "categoryId": bread}
-        answer = api.refused("POST", REORDER, body)
+        answer = api.call_refused("POST", REORDER, body)
         assert answer.status == 404
         assert outside in answer.data["message"]
         assert inside not in answer.data["message"]
@@ -362,7 +362,7 @@ class TestBulkProducts:
             with pytest.raises(KeyboardInterrupt):
                 api.call("POST", BULK, body, {"Idempotency-Key": "k"})
         assert Counter(p["price"] for p in list_products(api)) == {110: 45, 100: 55}
-        other = api.refused("POST", BULK, body | {"value": 20}, **{"Idempotency-Key": "k"})
+        other = api.call_refused("POST", BULK, body | {"value": 20}, **{"Idempotency-Key": "k"})
         assert (other.status, other.data["code"]) == (409, "idempotency_mismatch")
         assert Counter(p["price"] for p in list_products(api)) == {110: 45, 100: 55}
         answer = api.post(BULK, body, key="k")

@@ -114,7 +114,7 @@ class TestImages:
     def test_a_file_that_is_not_an_image_is_400(self, api: Api) -> None:
         text = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
         body = {"name": "x", "price": 1, "images": [{"fileId": text["id"]}]}
-        answer = api.refused("POST", CREATE, body)
+        answer = api.call_refused("POST", CREATE, body)
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "images.0.fileId")
         assert "text/plain" in answer.data["message"]
 
@@ -148,7 +148,7 @@ class TestImages:
             (CREATE, {"name": "x", "price": 1, **strange}),
             (UPDATE, {"id": product["id"], **strange}),
         ):
-            answer = api.refused("POST", path, body)
+            answer = api.call_refused("POST", path, body)
             assert (answer.status, answer.data["code"]) == (429, "rate_limited")
             assert int(answer.headers["Retry-After"]) <= 60
         assert image_server.paths == ["/1.png"]

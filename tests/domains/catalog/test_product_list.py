@@ -215,7 +215,7 @@ class TestListProducts:
         ],
     )
     def test_the_list_refuses_invalid_parameters(self, query: str, api: Api) -> None:
-        assert api.refused("GET", f"{LIST}?{query}").status == 400
+        assert api.call_refused("GET", f"{LIST}?{query}").status == 400
 
     def test_long_descriptions_are_truncated_with_a_warning(self, api: Api) -> None:
         long = create(api, description="ж" * 20_000)
@@ -246,7 +246,7 @@ class TestListProducts:
         failed, answer = api.tool("svc_list_products", descriptions="full", page=2)
         assert not failed
         assert answer["data"]["products"][0]["description"] == "ж" * 20_000
-        response = api.refused("GET", f"{LIST}?descriptions=full&size=21")
+        response = api.call_refused("GET", f"{LIST}?descriptions=full&size=21")
         assert response.data["errors"] == [
             {
                 "field": "size",

@@ -43,7 +43,7 @@ class TestStockDelta:
     @pytest.mark.parametrize("more", [{}, {"price": 9}])
     def test_a_stock_below_zero_is_409_with_the_current_stock(self, more: Any, api: Api) -> None:
         product = create(api, stock=5)
-        answer = api.refused("POST", UPDATE, {"id": product["id"], "stockDelta": -6, **more})
+        answer = api.call_refused("POST", UPDATE, {"id": product["id"], "stockDelta": -6, **more})
         assert (answer.status, answer.data["code"]) == (409, "insufficient_stock")
         assert answer.data["stock"] == 5
         assert read(api, product) == product
@@ -57,14 +57,14 @@ class TestStockDelta:
 
     def test_a_delta_of_an_untracked_stock_is_409(self, api: Api) -> None:
         product = create(api)
-        answer = api.refused("POST", UPDATE, {"id": product["id"], "stockDelta": 1})
+        answer = api.call_refused("POST", UPDATE, {"id": product["id"], "stockDelta": 1})
         assert (answer.status, answer.data["code"]) == (409, "conflict")
         assert "Set stock to a number first" in answer.data["message"]
 
     def test_a_delta_together_with_a_stock_is_400(self, api: Api) -> None:
         product = create(api, stock=1)
         body = {"id": product["id"], "stock": 2, "stockDelta": 1}
-        answer = api.refused("POST", UPDATE, body)
+        answer = api.call_refused("POST", UPDATE, body)
         assert answer.status == 400
         assert "received both" in answer.data["message"]
 

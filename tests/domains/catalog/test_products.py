@@ -113,7 +113,7 @@ class TestCreateProduct:
             (UPDATE, {"id": product["id"], "barcode": barcode}),
         ):
             assert refusal(api, path, body) == (400, "invalid_barcode")
-            (error,) = api.refused("POST", path, body).data["errors"]
+            (error,) = api.call_refused("POST", path, body).data["errors"]
             assert error["field"] == "barcode"
             assert message in error["message"]
 
@@ -140,8 +140,8 @@ class TestCreateProduct:
 
     def test_a_taken_sku_names_its_product_and_the_next_step(self, api: Api) -> None:
         first, second = create(api, sku="S"), create(api, sku="T")
-        create_error = api.refused("POST", CREATE, {"name": "x", "price": 1, "sku": "s"}).data
-        update_error = api.refused("POST", UPDATE, {"id": second["id"], "sku": "s"}).data
+        create_error = api.call_refused("POST", CREATE, {"name": "x", "price": 1, "sku": "s"}).data
+        update_error = api.call_refused("POST", UPDATE, {"id": second["id"], "sku": "s"}).data
         for error in (create_error, update_error):
             assert (error["code"], error["productId"]) == ("sku_taken", first["id"])
             assert f'{first["id"]} has the SKU "S", which is the same as "s".' in error["message"]
@@ -211,7 +211,7 @@ class TestDeleteProduct:
             "deleted": True,
         }
         assert list_products(api) == []
-        assert api.refused("GET", f"/api/products/{product['id']}").status == 404
+        assert api.call_refused("GET", f"/api/products/{product['id']}").status == 404
         assert counters.read(owner.workspace.id, "PRODUCT") == {}
         assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
         assert products.find_by_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None

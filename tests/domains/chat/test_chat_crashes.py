@@ -201,7 +201,7 @@ def test_a_crash_in_an_answer_with_tools_charges_finished_calls_once(
     bookings = api.get("/api/bookings/list")["pagination"]["total"]
     outcomes = []
     for number in count(1):
-        ledger_length, (money, _), requests = len(check_ledger(bot)), bot.money, len(model.asked)
+        ledger_length, (money, _), requests = len(check_ledger(bot)), bot.money, len(model.inputs)
         with dying(number, after_write=after_write) as it:
             reply = ask(bot, "A tasting?", key=f"{number}", features=["actions"])
         if not it.dead:
@@ -211,7 +211,7 @@ def test_a_crash_in_an_answer_with_tools_charges_finished_calls_once(
         ended = recover(bot, time)[ledger_length:]
         assert len(ended) <= 1
         outcomes += ended
-        if (finished := len(model.asked) - requests - 1) > 0:
+        if (finished := len(model.inputs) - requests - 1) > 0:
             assert ended == ["settle"]
             cost = finished * (900 * 150_000 + 9 * 750_000)
             assert money - bot.money[0] >= -(-cost // 10**6)
@@ -297,7 +297,7 @@ def crash(bot: Bot, api: Api, dying: Callable[..., Any]) -> Crash:
 
 def cost(model: ScriptedModel, output_tokens: int) -> int:
     """Return the price in kopecks of a question and this many output tokens."""
-    return -(-(model.sent * 150_000 + output_tokens * 750_000) // 10**6)
+    return -(-(model.input_tokens * 150_000 + output_tokens * 750_000) // 10**6)
 
 
 def test_the_first_words_shown_get_a_checkpoint_immediately(

@@ -27,7 +27,7 @@ from chalicelib.gateways.llm import ModelError
 from chalicelib.transports import schedules
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console import access
-from tests.conftest import Answer, Api, Owner, Time, all_rows, as_operator
+from tests.conftest import Answer, Api, Owner, Time, all_rows, call_operator
 from tests.factories.chat import Bot, ScriptedModel, answer_to, ask, new_bot, transcript
 from tests.factories.examples import FORM, request_to, submit
 
@@ -111,8 +111,8 @@ class TestList:
         other = new_bot(bot.owner, money=0)
         ask(bot, "Hi")
         assert list_dialogs(api, other) == []
-        assert api.refused("GET", f"{LIST}?agentId={new_id()}").status == 404
-        assert api.refused("GET", LIST).status == 400
+        assert api.call_refused("GET", f"{LIST}?agentId={new_id()}").status == 404
+        assert api.call_refused("GET", LIST).status == 400
 
 
 class TestGet:
@@ -148,12 +148,12 @@ class TestGet:
         assert api.get(f"{path}&offset=1&limit=2")["messages"] == messages[1:3]
         assert api.get(f"{path}&offset=4")["messages"] == []
         for query in ("limit=0", "limit=501", "offset=-1"):
-            assert api.refused("GET", f"{path}&{query}").status == 400
+            assert api.call_refused("GET", f"{path}&{query}").status == 400
 
     def test_another_bots_dialog_is_not_found(self, api: Api, bot: Bot) -> None:
         ask(bot, "Hi")
         path = f"{GET}?id={newest(api, bot)['id']}"
-        assert api.refused("GET", f"{path}&agentId={new_id()}").status == 404
+        assert api.call_refused("GET", f"{path}&agentId={new_id()}").status == 404
         assert api.get(f"{path}&agentId={bot.id}")["messages"]
 
     def test_a_dialog_too_long_for_one_response_is_413(
@@ -162,7 +162,7 @@ class TestGet:
         ask(bot, "Hi")
         monkeypatch.setattr("chalicelib.domains.chat.operations.dialogs.MAX_ANSWER_BYTES", 5)
         path = f"{GET}?id={newest(api, bot)['id']}"
-        response = api.refused("GET", path)
+        response = api.call_refused("GET", path)
         assert response.status == 413
         assert "with offset and limit" in response.data["message"]
         assert api.get(f"{path}&limit=1")["messages"]
@@ -227,7 +227,7 @@ class TestStats:
     )
     def test_an_invalid_period_is_refused(self, query: str, api: Api, bot: Bot) -> None:
         for path in (STATS, FUNNEL):
-            assert api.refused("GET", f"{path}?agentId={bot.id}&{query}").status == 400
+            assert api.call_refused("GET", f"{path}?agentId={bot.id}&{query}").status == 400
 
     def test_days_are_in_the_workspaces_zone(self, api: Api, bot: Bot, time: Time) -> None:
         time.now = datetime(2027, 1, 15, 22, 0, tzinfo=UTC)  # 01:00 in Moscow
@@ -335,7 +335,7 @@ class TestErasure:
         reply = ask(bot, "My secret garden, ada@example.com", key="k", pageUrl="https://a.example/")
         ask(bot, "Roses and thorns", sessionId=reply.session)
         old, stats_before = newest(api, bot), stats(api, bot)
-        erased = as_operator(
+        erased = call_operator(
             "erase_client", workspaceId=owner.workspace.id, email="ada@example.com"
         )
         assert (erased["leads"], erased["dialogs"], erased["storedAnswers"]) == (1, 1, 1)
@@ -363,7 +363,7 @@ class TestErasure:
         reply = ask(bot, "I am ada@example.com or ada@home.example.com", channel=channel)
         form = {"email": "ada@work.example.com", "phone": "8 916 123-45-67"}
         ask(bot, "My secret garden", contact=form, sessionId=reply.session)
-        erased = as_operator("erase_client", workspaceId=owner.workspace.id, **contact)
+        erased = call_operator("erase_client", workspaceId=owner.workspace.id, **contact)
         assert (erased["dialogs"], erased["leads"], len(erased["clientIds"])) == (1, 1, 1)
         stored_rows = repr(all_rows()).lower()
         for word in ("garden", "ada@", "9161234567"):
@@ -383,7 +383,7 @@ class TestErasure:
             last_message_at=clock.now(),
         )
         run_unit(owner.workspace.id, None, lambda unit: unit.create(row))
-        erased = as_operator(
+        erased = call_operator(
             "erase_client", workspaceId=owner.workspace.id, email="ada@example.com"
         )
         assert (erased["dialogs"], erased["leads"], erased["clientIds"]) == (1, 0, [])
@@ -394,7 +394,7 @@ class TestErasure:
     ) -> None:
         stream = answer_to(request_to(bot.id, "I am ada@example.com"))
         next(iter(stream.body))  # type: ignore[call-overload]
-        as_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
+        call_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
         stream.whole_body()
         assert "ada@example" not in repr(all_rows())
         assert transcript(api, bot) == []
@@ -465,7 +465,7 @@ class TestWidget:
     def test_a_page_cannot_report_a_lead(self, bot: Bot) -> None:
         api = Api(None)
         body = {"agentId": bot.id, "visitId": "a", "stage": "lead"}
-        assert api.refused("POST", "/api/public/widget-event", body).status == 400
+        assert api.call_refused("POST", "/api/public/widget-event", body).status == 400
 
     def test_beacons_send_events_as_plain_text_and_are_not_audited(
         self, api: Api, bot: Bot
@@ -495,10 +495,10 @@ class TestWidget:
         theirs = new_owner().api().post("/api/projects/create", {"title": "X"})["project"]["id"]
         body = {"agentId": bot.id, "visitId": "a", "stage": "loaded"}
         for wrong in ({"agentId": new_id()}, {"projectId": new_id()}, {"projectId": theirs}):
-            response = Api(None).refused("POST", "/api/public/widget-event", body | wrong)
+            response = Api(None).call_refused("POST", "/api/public/widget-event", body | wrong)
             assert response.status == 404
         bot.change(is_active=False)
-        assert Api(None).refused("POST", "/api/public/widget-event", body).status == 404
+        assert Api(None).call_refused("POST", "/api/public/widget-event", body).status == 404
 
     @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(STAGES[:-1])), max_size=12))
     def test_no_stage_exceeds_the_one_before(

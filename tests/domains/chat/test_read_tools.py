@@ -13,7 +13,7 @@ from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.chat.flows import chat_tools
 from chalicelib.domains.chat.flows.chat_tools import MAX_RESULT_BYTES, NoArguments, ToolContext
 from chalicelib.gateways.llm.messages import ToolCall, ToolResult
-from tests.conftest import Api, Owner, Time, as_operator
+from tests.conftest import Api, Owner, Time, call_operator
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -147,7 +147,7 @@ class TestFreeTimes:
     ) -> None:
         site = api.post("/api/projects/create", {"title": "Shop"})["project"]["id"]
         api.post("/api/services/update", {"id": haircut, "siteId": site})
-        as_operator("suspend_site", id=site)
+        call_operator("suspend_site", id=site)
         assert "cannot be booked" in error(context, "find_free_times", service="Haircut")
 
     def test_another_workspace_is_never_read(

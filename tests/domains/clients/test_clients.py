@@ -10,7 +10,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.clients.operations import erasure
 from chalicelib.domains.contacts.store.clients import CLIENTS
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from tests.conftest import Api, Owner, Time, all_rows, as_operator
+from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.factories.examples import FORM, submit
 
 LIST, UPDATE = "/api/clients/list", "/api/clients/update"
@@ -145,7 +145,7 @@ class TestUpdateClient:
         bob = client_of(api, submit(form, name="Bob", **theirs))
         ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
         body = {"id": ada["id"], field: theirs[field]}
-        answer = api.refused("POST", UPDATE, body)
+        answer = api.call_refused("POST", UPDATE, body)
         assert (answer.status, answer.data["code"]) == (409, "duplicate_client")
         assert answer.data["clientId"] == bob["id"]
         api.post(UPDATE, {"id": bob["id"], field: None})
@@ -155,7 +155,7 @@ class TestUpdateClient:
     def test_an_invalid_phone_is_refused(self, api: Api, form: str) -> None:
         client = client_of(api, submit(form, name="Ada", email="ada@example.com"))
         body = {"id": client["id"], "phone": "only evenings"}
-        assert api.refused("POST", UPDATE, body).status == 400
+        assert api.call_refused("POST", UPDATE, body).status == 400
 
 
 ADA = {"name": "Ада", "email": "ada@example.com", "phone": "84951234567"}
@@ -164,7 +164,7 @@ SECRETS = ("Ада", "ада", "ada@", "4951234567", "Ржаной", "ржано
 
 class TestEraseClient:
     def erase(self, owner: Owner, **whom: str) -> Any:
-        return as_operator("erase_client", workspaceId=owner.workspace.id, **whom)
+        return call_operator("erase_client", workspaceId=owner.workspace.id, **whom)
 
     @pytest.mark.parametrize("by", ["clientId", "email", "phone"])
     def test_erasure_removes_personal_data_and_keeps_counts(
@@ -253,7 +253,7 @@ class TestEraseClient:
         lead = submit(form, **ADA, message="or ada@work.example.com")
         client = client_of(api, lead)
         rows_before = all_rows()
-        report = as_operator(
+        report = call_operator(
             "erase_client", workspaceId=owner.workspace.id, email=ADA["email"], dryRun=True
         )
         assert all_rows() == rows_before
@@ -306,7 +306,7 @@ class TestEraseClient:
         if not text:
             api.post("/api/forms/collection-update", {"id": lead, "email": "ada@work.example.com"})
         for contact in ({"phone": "89161234567"}, {"email": "ada@work.example.com"})[not text :]:
-            report = as_operator(
+            report = call_operator(
                 "erase_client", workspaceId=owner.workspace.id, dryRun=True, **contact
             )
             assert report["leads"] == 1

@@ -25,7 +25,7 @@ from chalicelib.gateways import post
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.transports import auth
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, all_rows, as_operator, in_console
+from tests.conftest import Api, Owner, Time, all_rows, call_console, call_operator
 from tests.factories.chat import ChatReply, ask
 from tests.factories.event_runs import run_until_idle
 from tests.factories.event_triggers import World
@@ -223,8 +223,8 @@ def person(
     """A visitor of a workspace whose webhooks fail with a reply that repeats the event."""
     receiver = Receiver(answer=lambda request: status(500, request.body))
     monkeypatch.setattr(post, "post", receiver.post)
-    as_operator("create_webhook", workspaceId=owner.workspace.id, url="https://echo.example/")
-    in_console(owner.workspace.id, "set_booking_page", isOn=True, offer=[things.service])
+    call_operator("create_webhook", workspaceId=owner.workspace.id, url="https://echo.example/")
+    call_console(owner.workspace.id, "set_booking_page", isOn=True, offer=[things.service])
     return Person(World(owner, api, things, time, receiver, monkeypatch))
 
 
@@ -237,7 +237,7 @@ def test_no_word_of_an_erased_person_is_left_in_any_table_or_object(
     run_jobs()
     words = person.words.fields
     whom = {"workspaceId": person.world.workspace_id, "email": EMAIL}
-    as_operator("erase_client", **whom)
+    call_operator("erase_client", **whom)
     assert left_of([*words, EMAIL, PHONE, PHONE[2:]]) == {}
     time.pass_by(hours=1)
     run_until_idle()

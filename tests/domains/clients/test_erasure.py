@@ -19,7 +19,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
-from tests.conftest import Api, Owner, Time, all_rows, as_operator
+from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.factories.chat import Bot, ask, new_bot
 from tests.factories.examples import FORM, submit
 from tests.factories.salon import Salon
@@ -53,7 +53,7 @@ class World:
 
 @pytest.fixture
 def world(
-    empty: Callable[[], None],
+    empty_database: Callable[[], None],
     new_owner: Callable[..., Owner],
     snapshots: Snapshots,
     time: Time,
@@ -61,7 +61,7 @@ def world(
     """Return a function that creates a new world in an empty database, for each example."""
 
     def make() -> World:
-        empty()
+        empty_database()
         time.now = datetime(2027, 3, 1, 6, tzinfo=UTC)
         new_world: World = snapshots.once("erasure", lambda: World.create(new_owner()))
         return new_world
@@ -179,12 +179,12 @@ class History:
             whom = {"email": current} if "@" in current else {"phone": f"8{current}"}
             whom["workspaceId"] = self.world.owner.workspace.id
             try:
-                dry_run = as_operator("erase_client", **whom, dryRun=True)
+                dry_run = call_operator("erase_client", **whom, dryRun=True)
             except NotFoundError:
                 continue
             for record in (*dry_run["found"], *dry_run["linkedClients"]):
                 pending += _digits_of(record)
-            erased = as_operator("erase_client", **whom)
+            erased = call_operator("erase_client", **whom)
             assert erased["leads"] == dry_run["leads"]
             assert erased["clientIds"] == dry_run["clientIds"]
             rows = {key: row for key, row in all_rows().items() if current in str(row)}

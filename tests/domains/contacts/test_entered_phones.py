@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.lib.phones import find_phone
-from tests.conftest import Api, Owner, Time, as_operator
+from tests.conftest import Api, Owner, Time, call_operator
 from tests.domains.notifications.clients import BOOK, visitor
 from tests.factories.chat import ask, new_bot
 from tests.factories.salon import CREATE, Salon
@@ -97,7 +97,7 @@ class TestEveryEntrance:
         assert same == update
         history = api.get(f"/api/forms/collection/{lead}")["history"]
         assert history[-1]["change"] == "changed: phone"
-        erased = as_operator("erase_client", workspaceId=owner.workspace.id, phone=entered)
+        erased = call_operator("erase_client", workspaceId=owner.workspace.id, phone=entered)
         assert erased["leads"] == 2
         gone = api.get(f"/api/forms/collection/{lead}")["lead"]
         assert (gone["phone"], gone["phoneEntered"], gone["data"]) == (None, None, {})

@@ -20,7 +20,7 @@ from chalicelib.engine.listing.lookups import Lookup, LookupRow
 from chalicelib.lib import emails
 from chalicelib.transports import schedules
 from infra.operator import refolding
-from tests.conftest import Api, Owner, Time, as_operator
+from tests.conftest import Api, Owner, Time, call_operator
 from tests.factories.chat import ask, new_bot
 from tests.factories.console import begun
 from tests.factories.salon import Salon
@@ -135,7 +135,7 @@ class TestClients:
         with last_release():
             first_lead = submit(api, form, entered)
         other = submit(api, form, folded, "entered so")
-        as_operator("erase_client", workspaceId=owner.workspace.id, email=entered)
+        call_operator("erase_client", workspaceId=owner.workspace.id, email=entered)
         for lead in (first_lead, other):  # They share a client, so the operator sees both.
             assert api.get(f"/api/forms/collection/{lead['id']}")["lead"]["email"] is None
 
@@ -143,7 +143,7 @@ class TestClients:
         self, entered: str, folded: str, api: Api, form: str, owner: Owner
     ) -> None:
         leads = [submit(api, form, email) for email in (folded, entered)]
-        as_operator("erase_client", workspaceId=owner.workspace.id, email=entered)
+        call_operator("erase_client", workspaceId=owner.workspace.id, email=entered)
         emails = [api.get(f"/api/forms/collection/{lead['id']}")["lead"]["email"] for lead in leads]
         assert emails == [folded, None]
 
@@ -159,7 +159,7 @@ def test_an_erasure_finds_the_address_of_a_booking_after_the_jobs(
         )["booking"]
     run_jobs(time)
     delete_rows_of_former_keys(TYPED, FOLDED, f"b{TYPED}")
-    erased = as_operator("erase_client", workspaceId=owner.workspace.id, email=f"b{FOLDED}")
+    erased = call_operator("erase_client", workspaceId=owner.workspace.id, email=f"b{FOLDED}")
     assert erased["cancelledBookings"] == [booking["id"]]
 
 
@@ -198,11 +198,11 @@ class TestAccounts:
         self, entered: str, folded: str, last_release: Former
     ) -> None:
         with last_release():
-            as_operator("create_account", email=entered, password=PASSWORD)
+            call_operator("create_account", email=entered, password=PASSWORD)
         assert begun(folded, PASSWORD)
         with pytest.raises(UnauthorizedError):
             begun(entered, PASSWORD)
-        as_operator("create_account", email=entered, password="other horse")
+        call_operator("create_account", email=entered, password="other horse")
         assert begun(entered, "other horse")
         assert begun(folded, PASSWORD)
 
@@ -210,13 +210,13 @@ class TestAccounts:
         self, last_release: Former, time: Time
     ) -> None:
         with last_release():
-            as_operator("create_account", email=TYPED, password=PASSWORD)
+            call_operator("create_account", email=TYPED, password=PASSWORD)
         run_jobs(time)
         delete_rows_of_former_keys(FOLDED)
         assert begun(FOLDED, PASSWORD)
 
     def test_the_last_release_finds_an_account_of_this_one(self, last_release: Former) -> None:
-        account = as_operator("create_account", email=TYPED, password=PASSWORD)
+        account = call_operator("create_account", email=TYPED, password=PASSWORD)
         with last_release():
             claim = ClaimRow.find_claim(accounts.EMAIL_CLAIM, name_hash(TYPED))
             assert claim is not None
@@ -229,12 +229,12 @@ def test_a_complaint_about_a_folded_address_applies_to_every_spelling(time: Time
         *key, reason="complaint", since=time.now, expires=time.now + timedelta(days=1)
     ).save()
     assert [suppressions.reason(address) for address in (TYPED, FOLDED)] == ["complaint"] * 2
-    assert as_operator("allow_mail", email=TYPED)["wasSuppressed"] is True
+    assert call_operator("allow_mail", email=TYPED)["wasSuppressed"] is True
     assert suppressions.reason(FOLDED) is None
 
 
 def test_an_erasure_removes_rows_under_former_keys(api: Api, form: str, owner: Owner) -> None:
     submit(api, form, TYPED, f"or {FOLDED}, or b{TYPED}")
-    as_operator("erase_client", workspaceId=owner.workspace.id, email=TYPED)
+    call_operator("erase_client", workspaceId=owner.workspace.id, email=TYPED)
     rows = connection().client.scan(TableName=LookupRow.Meta.table_name)["Items"]
     assert [row["pk"]["S"] for row in rows if "#BY#" in row["pk"]["S"]] == []

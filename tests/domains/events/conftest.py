@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conftest import Api, Owner, Time, as_operator
+from tests.conftest import Api, Owner, Time, call_operator
 from tests.domains.notifications.conftest import inbox  # noqa: F401  a fixture
 from tests.domains.webhooks.conftest import add_webhook, receiver  # noqa: F401  fixtures
 from tests.factories.event_triggers import MEMBER, World
@@ -20,5 +20,5 @@ def world(
     monkeypatch: pytest.MonkeyPatch,
 ) -> World:
     """A workspace with one record of every type."""
-    as_operator("create_account", email=MEMBER, password="correct horse")
+    call_operator("create_account", email=MEMBER, password="correct horse")
     return World(owner, api, things, time, receiver, monkeypatch)

@@ -4,7 +4,7 @@ import pytest
 
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.domains.identity.store import accounts
-from tests.conftest import as_operator, in_console, run_concurrently
+from tests.conftest import call_console, call_operator, run_concurrently
 from tests.domains.notifications.inbox import Inbox, choose, text_of
 from tests.domains.webhooks.conftest import AddWebhook
 from tests.factories.chat import Bot, ask, new_bot
@@ -31,7 +31,7 @@ def links(world: World, inbox: Inbox) -> list[str]:
 
 def address(world: World) -> str:
     """Return the owner's address."""
-    members = as_operator("list_members", workspaceId=world.workspace_id)["members"]
+    members = call_operator("list_members", workspaceId=world.workspace_id)["members"]
     return str(next(member["email"] for member in members if member["role"] == "owner"))
 
 
@@ -40,7 +40,7 @@ class TestLimits:
     def bot(self, inbox: Inbox, world: World) -> Bot:
         """A bot with a daily limit that is too low for any request."""
         bot = world.priced_bot("Hello.", END)
-        in_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=1)
+        call_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=1)
         return bot
 
     def test_a_reached_limit_is_reported_once_a_day(
@@ -74,7 +74,7 @@ class TestLimits:
     def test_a_bot_stopped_with_a_limit_of_0_is_not_reported(
         self, bot: Bot, inbox: Inbox, world: World
     ) -> None:
-        in_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=0)
+        call_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=0)
         assert ask(bot, "Hi").status == 429
         run_until_idle()
         assert inbox.kinds == []
@@ -125,7 +125,7 @@ class TestHalfOfALimit:
         assert inbox.kinds == ["limit_half"] * 2
 
     def test_plain_members_are_not_notified(self, bot: Bot, inbox: Inbox, world: World) -> None:
-        as_operator("remove_member", workspaceId=world.workspace_id, email=MEMBER)
+        call_operator("remove_member", workspaceId=world.workspace_id, email=MEMBER)
         world.member("member")
         run_until_idle()
         inbox.clear()
@@ -163,7 +163,7 @@ class TestBalance:
         self, bot: Bot, inbox: Inbox, world: World
     ) -> None:
         self.spend(bot)
-        as_operator(
+        call_operator(
             "adjust",
             account=address(world),
             kopecks=1_000 - bot.money[0],
@@ -187,7 +187,7 @@ class TestBalance:
 class TestKeysAndMembers:
     def test_a_new_key_is_reported_without_its_token(self, inbox: Inbox, world: World) -> None:
         body = {"name": "Cash desk", "scopes": ["crm:read", "crm:write"]}
-        key = as_operator("create_key", workspaceId=world.workspace_id, **body)
+        key = call_operator("create_key", workspaceId=world.workspace_id, **body)
         run_until_idle()
         text = text_of(inbox.only())
         assert inbox.subjects == ["Создан ключ API: Cash desk"]
@@ -218,7 +218,7 @@ class TestKeysAndMembers:
     def test_revoking_a_key_twice_is_reported_once(self, inbox: Inbox, world: World) -> None:
         key = world.new_key()
         for _ in range(2):
-            as_operator("revoke_key", id=key)
+            call_operator("revoke_key", id=key)
         run_until_idle()
         assert inbox.kinds == ["key_created", "key_revoked"]
 
@@ -227,7 +227,7 @@ class TestKeysAndMembers:
     ) -> None:
         world.member("manager")
         account = accounts.require_by_email(MEMBER).id
-        in_console(
+        call_console(
             world.workspace_id,
             "create_key",
             account_id=account,
@@ -235,7 +235,7 @@ class TestKeysAndMembers:
             name="Own",
             scopes=["crm:read"],
         )
-        as_operator("remove_member", workspaceId=world.workspace_id, email=MEMBER)
+        call_operator("remove_member", workspaceId=world.workspace_id, email=MEMBER)
         run_until_idle()
         assert inbox.kinds == ["key_created", "member_added", "member_removed"]
 
@@ -252,7 +252,7 @@ class TestKeysAndMembers:
         world.member("manager")
         account = accounts.require_by_email(MEMBER).id
         choose(world.owner, account, "manager", lead=["mail"], key_created=["mail"])
-        choices = in_console(
+        choices = call_console(
             world.workspace_id, "get_notifications", account_id=account, membership="manager"
         )["choices"]
         assert not OWNER_ONLY & {choice["kind"] for choice in choices}

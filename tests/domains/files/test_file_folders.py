@@ -16,7 +16,7 @@ from tests.factories.files import (
     LIST,
     UPLOAD,
     folder,
-    listed,
+    list_files,
     upload,
 )
 
@@ -24,7 +24,7 @@ from tests.factories.files import (
 class TestFolders:
     def test_names_are_unique_among_siblings_only(self, api: Api) -> None:
         first = folder(api, "Ёлка")
-        answer = api.refused("POST", FOLDERS, {"name": " елка "})
+        answer = api.call_refused("POST", FOLDERS, {"name": " елка "})
         assert (answer.status, answer.data["code"]) == (409, "name_taken")
         folder(api, "елка", parentId=first["id"])
 
@@ -35,7 +35,7 @@ class TestFolders:
 
     @pytest.mark.parametrize("name", ["", "  ", "a/b", "a\\b", "a\x00b", "x" * 101, "\u200b"])
     def test_a_misleading_name_is_400(self, name: str, api: Api) -> None:
-        assert api.refused("POST", FOLDERS, {"name": name}).status == 400
+        assert api.call_refused("POST", FOLDERS, {"name": name}).status == 400
 
     @pytest.mark.parametrize("letter", ["ŉ", "ΐ", "ﬃ", "\ufdfa"])
     def test_a_name_may_have_a_hundred_letters_even_if_folding_lengthens_it(
@@ -52,7 +52,7 @@ class TestFolders:
         parent: dict[str, Any] = {}
         for number in range(folders.MAX_DEPTH):
             parent = {"parentId": folder(api, str(number), **parent)["id"]}
-        answer = api.refused("POST", FOLDERS, {"name": "deeper", **parent})
+        answer = api.call_refused("POST", FOLDERS, {"name": "deeper", **parent})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "parentId")
 
     def test_the_number_of_folders_is_limited(
@@ -61,7 +61,7 @@ class TestFolders:
         monkeypatch.setattr(folders, "MAX_FOLDERS", 2)
         folder(api, "1")
         folder(api, "2")
-        assert api.refused("POST", FOLDERS, {"name": "3"}).status == 409
+        assert api.call_refused("POST", FOLDERS, {"name": "3"}).status == 409
 
 
 class TestUpdateFolder:
@@ -74,7 +74,7 @@ class TestUpdateFolder:
         listed_child = inside | {"filesCount": 1, "children": []}
         tree = [a | {"children": [response["folder"] | {"children": [listed_child]}]}]
         assert api.get(FOLDERS)["folders"] == tree
-        assert listed(api, folderId=inside["id"])["files"] == [file]
+        assert list_files(api, folderId=inside["id"])["files"] == [file]
         back = api.post(FOLDER_UPDATE, {"id": b["id"], "parentId": None})["folder"]
         assert (back["name"], back["parentId"]) == ("Б", None)
         folder(api, "b")
@@ -85,16 +85,18 @@ class TestUpdateFolder:
         for number in range(folders.MAX_DEPTH - 1):
             chain.append(folder(api, str(number), parentId=chain[-1]["id"]))
         for target in (top, chain[-1]):
-            answer = api.refused("POST", FOLDER_UPDATE, {"id": top["id"], "parentId": target["id"]})
+            answer = api.call_refused(
+                "POST", FOLDER_UPDATE, {"id": top["id"], "parentId": target["id"]}
+            )
             assert (answer.status, answer.data["code"]) == (400, "cycle")
         other = folder(api, "other")
         body = {"id": other["id"], "parentId": chain[-1]["id"]}
-        answer = api.refused("POST", FOLDER_UPDATE, body)
+        answer = api.call_refused("POST", FOLDER_UPDATE, body)
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "parentId")
-        answer = api.refused("POST", FOLDER_UPDATE, {"id": other["id"], "name": "TOP"})
+        answer = api.call_refused("POST", FOLDER_UPDATE, {"id": other["id"], "name": "TOP"})
         assert (answer.status, answer.data["code"]) == (409, "name_taken")
         assert api.post(FOLDER_UPDATE, {"id": top["id"], "name": "Top"})["folder"]["name"] == "Top"
-        assert api.refused("POST", FOLDER_UPDATE, {"id": top["id"]}).status == 400
+        assert api.call_refused("POST", FOLDER_UPDATE, {"id": top["id"]}).status == 400
 
     @pytest.mark.store
     def test_two_folders_moved_into_each_other_concurrently_do_not_both_move(
@@ -114,11 +116,11 @@ class TestDeleteFolder:
         dry = api.post(FOLDER_DELETE, {"id": empty["id"], "dryRun": True})
         assert dry["deleted"] is False
         assert api.post(FOLDER_DELETE, {"id": empty["id"]})["deleted"] is True
-        assert api.refused("POST", FOLDER_DELETE, {"id": empty["id"]}).status == 404
+        assert api.call_refused("POST", FOLDER_DELETE, {"id": empty["id"]}).status == 404
         for body in ({"id": full["id"]}, {"id": nested["id"], "dryRun": True}):
-            answer = api.refused("POST", FOLDER_DELETE, body)
+            answer = api.call_refused("POST", FOLDER_DELETE, body)
             assert (answer.status, answer.data["code"]) == (409, "folder_not_empty")
-        assert [f["name"] for f in listed(api)["folders"]] == ["full", "nested"]
+        assert [f["name"] for f in list_files(api)["folders"]] == ["full", "nested"]
 
     @pytest.mark.parametrize("to_root", [True, False])
     def test_the_content_moves_to_the_given_target(
@@ -135,26 +137,28 @@ class TestDeleteFolder:
         would = api.post(FOLDER_DELETE, body | {"dryRun": True})
         assert (would["deleted"], would["movedFiles"], would["movedFolders"]) == (False, 5, 3)
         assert api.post(FOLDER_DELETE, body) == would | {"deleted": True}
-        there = listed(api, **({} if to_root else {"folderId": target}))
+        there = list_files(api, **({} if to_root else {"folderId": target}))
         assert {f["name"] for f in there["files"]} == set(names)
         assert there["pagination"]["total"] == 5
         assert [f for f in there["folders"] if f["id"] != target] == [
             f | {"parentId": target, "filesCount": int(f is inside[0])} for f in inside
         ]
-        assert listed(api, folderId=inside[0]["id"])["files"] == [deep]
-        assert api.refused("GET", f"{LIST}?folderId={gone['id']}").status == 404
+        assert list_files(api, folderId=inside[0]["id"])["files"] == [deep]
+        assert api.call_refused("GET", f"{LIST}?folderId={gone['id']}").status == 404
 
     def test_a_target_inside_the_folder_or_with_a_taken_name_is_refused(self, api: Api) -> None:
         gone = folder(api, "gone")
         inside = folder(api, "Same", parentId=gone["id"])
         for target in (gone, inside):
-            answer = api.refused("POST", FOLDER_DELETE, {"id": gone["id"], "moveTo": target["id"]})
+            answer = api.call_refused(
+                "POST", FOLDER_DELETE, {"id": gone["id"], "moveTo": target["id"]}
+            )
             assert (answer.status, answer.data["code"]) == (400, "cycle")
         namesake = folder(api, "same")
-        answer = api.refused("POST", FOLDER_DELETE, {"id": gone["id"], "moveTo": None})
+        answer = api.call_refused("POST", FOLDER_DELETE, {"id": gone["id"], "moveTo": None})
         assert (answer.status, answer.data["code"]) == (409, "name_taken")
         api.post(FOLDER_DELETE, {"id": gone["id"], "moveTo": namesake["id"]})
-        assert [f["name"] for f in listed(api, folderId=namesake["id"])["folders"]] == ["Same"]
+        assert [f["name"] for f in list_files(api, folderId=namesake["id"])["folders"]] == ["Same"]
 
     def test_the_runner_moves_what_a_killed_process_left(
         self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
@@ -168,7 +172,7 @@ class TestDeleteFolder:
         folder(api, "x", parentId=target["id"])
         time.pass_by(minutes=1)
         run_jobs()
-        there = listed(api, folderId=target["id"])
+        there = list_files(api, folderId=target["id"])
         assert [f["name"] for f in there["folders"]] == ["x", "x (2)"]
         assert len(there["files"]) == 1
 
@@ -185,4 +189,4 @@ class TestDeleteFolder:
         deleted, *uploads = run_concurrently(6, act)
         assert deleted.status == 200
         assert {a.status for a in uploads} <= {200, 404}
-        assert listed(api)["pagination"]["total"] == sum(a.status == 200 for a in uploads)
+        assert list_files(api)["pagination"]["total"] == sum(a.status == 200 for a in uploads)

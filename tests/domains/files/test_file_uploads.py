@@ -25,9 +25,9 @@ from tests.factories.files import (
     UPLOAD,
     announce,
     folder,
-    kept,
     key,
-    listed,
+    list_files,
+    list_stored_files,
     photo,
     put,
     store,
@@ -92,7 +92,7 @@ class TestUpload:
 
     @pytest.mark.parametrize("name", ["..", ".", "a/", "C:\\", "../ ."])
     def test_a_name_with_only_a_path_is_400(self, name: str, api: Api) -> None:
-        answer = api.refused("POST", UPLOAD, {"name": name, "content": "aGk="})
+        answer = api.call_refused("POST", UPLOAD, {"name": name, "content": "aGk="})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "name")
 
     def test_two_files_never_share_a_url(self, api: Api) -> None:
@@ -140,7 +140,7 @@ class TestUpload:
             connection.request("POST", UPLOAD, body, headers)
             assert connection.getresponse().status == 200
             connection.close()
-        assert listed(api)["files"][0]["size"] == 3_999_980
+        assert list_files(api)["files"][0]["size"] == 3_999_980
 
     def test_a_forms_name_field_wins_over_the_file_name(self, api: Api) -> None:
         body, headers = form(('name="name"', "Моё".encode()), ('name="f"; filename="b"', b"x"))
@@ -164,28 +164,28 @@ class TestUpload:
         self, parts: list[tuple[str, bytes]], api: Api
     ) -> None:
         body, headers = form(*parts)
-        objects_before = kept()
-        assert api.refused("POST", UPLOAD, body, **headers).status == 400
-        assert kept() == objects_before
+        objects_before = list_stored_files()
+        assert api.call_refused("POST", UPLOAD, body, **headers).status == 400
+        assert list_stored_files() == objects_before
 
     @pytest.mark.parametrize("kind", ["", "; boundary=", "; boundary=Y", "; boundary=" + "Z" * 999])
     def test_a_form_without_its_boundary_is_400(self, kind: str, api: Api) -> None:
         body, _ = form(('name="a"; filename="a"', b"a"))
         headers = {"Content-Type": "multipart/form-data" + kind}
-        assert api.refused("POST", UPLOAD, body, **headers).status == 400
+        assert api.call_refused("POST", UPLOAD, body, **headers).status == 400
 
     def test_a_form_cut_anywhere_is_400(self, api: Api) -> None:
         body, headers = form(('name="a"; filename="a.txt"', b"some text"))
         for end in range(1, len(body) - 4, 7):
-            assert api.refused("POST", UPLOAD, body[:end], **headers).status == 400
+            assert api.call_refused("POST", UPLOAD, body[:end], **headers).status == 400
 
     def test_other_operations_refuse_forms(self, api: Api) -> None:
         body, headers = form(('name="a"; filename="a"', b"a"))
-        assert api.refused("POST", FOLDERS, body, **headers).status == 415
+        assert api.call_refused("POST", FOLDERS, body, **headers).status == 415
 
     @pytest.mark.parametrize("content", ["", "====", "a", "пр", "\n", "aG k="])
     def test_invalid_base64_is_400(self, content: str, api: Api) -> None:
-        answer = api.refused("POST", UPLOAD, {"name": "a", "content": content})
+        answer = api.call_refused("POST", UPLOAD, {"name": "a", "content": content})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "content")
 
     @pytest.mark.parametrize("content", ["aGVs\nbG8=\n", "aGVs\r\nbG8="])
@@ -194,16 +194,16 @@ class TestUpload:
         assert file["size"] == len(b"hello")
 
     def test_another_content_type_is_refused_with_a_hint_at_forms(self, api: Api) -> None:
-        answer = api.refused("POST", UPLOAD, b"hello", **{"Content-Type": "text/plain"})
+        answer = api.call_refused("POST", UPLOAD, b"hello", **{"Content-Type": "text/plain"})
         assert answer.status == 415
         assert answer.data["message"] == (
             'Content-Type: expected application/json or multipart/form-data, received "text/plain".'
         )
-        answer = api.refused("POST", ANNOUNCE, b"hello", **{"Content-Type": "text/plain"})
+        answer = api.call_refused("POST", ANNOUNCE, b"hello", **{"Content-Type": "text/plain"})
         assert "form" not in answer.data["message"]
 
     def test_a_body_over_the_limit_is_refused_with_a_hint_at_two_steps(self, api: Api) -> None:
-        answer = api.refused("POST", UPLOAD, b" " * 5_000_001)
+        answer = api.call_refused("POST", UPLOAD, b" " * 5_000_001)
         assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
         assert "POST /api/files/uploads/create" in answer.data["message"]
 
@@ -242,16 +242,16 @@ class TestUpload:
         file = upload(api, "a.jpg", photo()[:-2])
         assert (file["width"], file["height"]) == (640, 480)
         content = base64.b64encode(photo()[: len(photo()) // 2]).decode()
-        answer = api.refused("POST", UPLOAD, {"name": "a.jpg", "content": content})
+        answer = api.call_refused("POST", UPLOAD, {"name": "a.jpg", "content": content})
         assert answer.status == 400
         assert "received a JPEG without its end" in answer.data["message"]
 
     def test_a_damaged_image_is_400_and_leaves_nothing(self, api: Api, owner: Owner) -> None:
-        objects_before = kept()
+        objects_before = list_stored_files()
         content = base64.b64encode(photo()[:2000]).decode()
-        answer = api.refused("POST", UPLOAD, {"name": "a.jpg", "content": content})
+        answer = api.call_refused("POST", UPLOAD, {"name": "a.jpg", "content": content})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "content")
-        assert kept() == objects_before
+        assert list_stored_files() == objects_before
         assert used(owner) == 0
 
     @pytest.mark.parametrize(
@@ -271,15 +271,17 @@ class TestUpload:
     def test_a_photo_whose_metadata_cannot_be_removed_is_refused_with_advice(
         self, name: str, body: bytes, advice: str, api: Api, owner: Owner
     ) -> None:
-        objects_before = kept()
+        objects_before = list_stored_files()
         content = base64.b64encode(body).decode()
-        answer = api.refused("POST", UPLOAD, {"name": name, "content": content})
+        answer = api.call_refused("POST", UPLOAD, {"name": name, "content": content})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "content")
         assert advice in answer.data["message"]
         announced = announce(api, len(body), name)
         put(announced, body)
-        assert api.refused("POST", COMPLETE, {"id": announced["id"]}).status == 400
-        assert {one for one in kept() - objects_before if "uploads/" not in one} == set()
+        assert api.call_refused("POST", COMPLETE, {"id": announced["id"]}).status == 400
+        assert {
+            one for one in list_stored_files() - objects_before if "uploads/" not in one
+        } == set()
 
     @pytest.mark.parametrize(
         ("body", "kind"),
@@ -301,7 +303,7 @@ class TestUpload:
     def test_a_store_that_fails_midway_leaves_nothing(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        objects_before, put_object = kept(), FolderStore.put
+        objects_before, put_object = list_stored_files(), FolderStore.put
 
         def fail(self: FolderStore, key: str, *arguments: Any) -> None:
             if "thumbnail" in key:
@@ -310,9 +312,9 @@ class TestUpload:
 
         monkeypatch.setattr(FolderStore, "put", fail)
         content = base64.b64encode(photo()).decode()
-        answer = api.refused("POST", UPLOAD, {"name": "a.jpg", "content": content})
+        answer = api.call_refused("POST", UPLOAD, {"name": "a.jpg", "content": content})
         assert answer.status == 503
-        assert kept() == objects_before
+        assert list_stored_files() == objects_before
         assert used(owner) == 0
 
 
@@ -320,7 +322,7 @@ class TestTwoSteps:
     def test_two_steps_make_a_file_of_the_sent_bytes(
         self, time: Time, api: Api, owner: Owner
     ) -> None:
-        objects_before, place = kept(), folder(api, "f")
+        objects_before, place = list_stored_files(), folder(api, "f")
         announced = announce(api, 5_000_000, "big.bin", folderId=place["id"])
         assert announced["method"] == "PUT"
         assert announced["expiresAt"] == "2027-01-15T12:30:00.000Z"
@@ -329,7 +331,7 @@ class TestTwoSteps:
         file = api.post(COMPLETE, {"id": announced["id"]})["file"]
         assert (file["size"], file["folderId"]) == (5_000_000, place["id"])
         assert used(owner) == 5_000_000
-        assert kept() - objects_before == {key(file["url"])}
+        assert list_stored_files() - objects_before == {key(file["url"])}
 
     def test_an_image_is_re_encoded_on_completion(self, api: Api, owner: Owner) -> None:
         body = photo("BMP", (300, 300))
@@ -342,7 +344,7 @@ class TestTwoSteps:
 
     def test_completing_before_the_bytes_were_sent_is_refused(self, api: Api) -> None:
         announced = announce(api, 3)
-        answer = api.refused("POST", COMPLETE, {"id": announced["id"]})
+        answer = api.call_refused("POST", COMPLETE, {"id": announced["id"]})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "id")
         put(announced, b"abc")
         api.post(COMPLETE, {"id": announced["id"]})
@@ -352,14 +354,14 @@ class TestTwoSteps:
         for body in (b"", b"ab", b"abcd"):
             assert put(announced, body) is False
         store().put(f"{api_workspace(announced)}/uploads/{announced['id']}", b"four", "x/y")
-        assert api.refused("POST", COMPLETE, {"id": announced["id"]}).status == 400
+        assert api.call_refused("POST", COMPLETE, {"id": announced["id"]}).status == 400
 
     def test_a_damaged_image_may_be_sent_again(self, api: Api) -> None:
         good = photo()
         bad = good[:3].ljust(len(good), b"\0")
         announced = announce(api, len(good))
         put(announced, bad)
-        assert api.refused("POST", COMPLETE, {"id": announced["id"]}).status == 400
+        assert api.call_refused("POST", COMPLETE, {"id": announced["id"]}).status == 400
         put(announced, good)
         assert api.post(COMPLETE, {"id": announced["id"]})["file"]["width"] == 640
 
@@ -379,9 +381,9 @@ class TestTwoSteps:
         time.pass_by(days=2)
         run_jobs()
         assert api.post(COMPLETE, body) == first
-        assert (listed(api)["pagination"]["total"], used(owner)) == (1, 3)
+        assert (list_files(api)["pagination"]["total"], used(owner)) == (1, 3)
         api.post(DELETE, {"id": first["file"]["id"]})
-        assert api.refused("POST", COMPLETE, body).status == 404
+        assert api.call_refused("POST", COMPLETE, body).status == 404
 
     def test_a_folder_deleted_during_the_upload_leaves_the_file_at_the_root(self, api: Api) -> None:
         place = folder(api, "f")
@@ -394,21 +396,21 @@ class TestTwoSteps:
 
     @pytest.mark.store
     def test_twenty_concurrent_completions_make_one_file(self, api: Api, owner: Owner) -> None:
-        objects_before, announced = kept(), announce(api, 3)
+        objects_before, announced = list_stored_files(), announce(api, 3)
         put(announced, b"abc")
         answers = run_concurrently(
             20, lambda _: api.call("POST", COMPLETE, {"id": announced["id"]})
         )
         assert Counter(a.status for a in answers) == {200: 20}
         assert len({a.data["file"]["url"] for a in answers}) == 1
-        assert listed(api)["pagination"]["total"] == 1
+        assert list_files(api)["pagination"]["total"] == 1
         assert used(owner) == 3
-        assert kept() - objects_before == {key(listed(api)["files"][0]["url"])}
+        assert list_stored_files() - objects_before == {key(list_files(api)["files"][0]["url"])}
 
     def test_an_upload_that_is_not_completed_is_removed_with_its_bytes(
         self, time: Time, api: Api, owner: Owner
     ) -> None:
-        objects_before, announced = kept(), announce(api, 3)
+        objects_before, announced = list_stored_files(), announce(api, 3)
         unsent = announce(api, 4)
         put(announced, b"abc")
         time.pass_by(minutes=59)
@@ -418,21 +420,21 @@ class TestTwoSteps:
         run_jobs()
         run_jobs()
         assert used(owner) == 0
-        assert kept() == objects_before
+        assert list_stored_files() == objects_before
         for one in (announced, unsent):
-            assert api.refused("POST", COMPLETE, {"id": one["id"]}).status == 404
+            assert api.call_refused("POST", COMPLETE, {"id": one["id"]}).status == 404
 
     def test_bytes_sent_after_completion_are_removed_by_the_cleanup(
         self, time: Time, api: Api, owner: Owner
     ) -> None:
-        objects_before, announced = kept(), announce(api, 3)
+        objects_before, announced = list_stored_files(), announce(api, 3)
         put(announced, b"abc")
         file = api.post(COMPLETE, {"id": announced["id"]})["file"]
         assert put(announced, b"xyz")
         assert store().get(key(file["url"])) == b"abc"
         time.pass_by(minutes=61)
         run_jobs()
-        assert kept() - objects_before == {key(file["url"])}
+        assert list_stored_files() - objects_before == {key(file["url"])}
         assert used(owner) == 3
 
     @pytest.mark.store
@@ -451,7 +453,7 @@ class TestTwoSteps:
         _, *answers = run_concurrently(4, act)
         success_count = sum(a.status == 200 for a in answers)
         assert used(owner) == 3 * bool(success_count)
-        assert listed(api)["pagination"]["total"] == bool(success_count)
+        assert list_files(api)["pagination"]["total"] == bool(success_count)
 
 
 def api_workspace(announced: Any) -> str:

@@ -11,7 +11,7 @@ from chalicelib.domains.files.operations import deletion
 from chalicelib.engine import file_uses, jobs
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, run_concurrently
-from tests.factories.files import DELETE, kept, upload, used
+from tests.factories.files import DELETE, list_stored_files, upload, used
 from tests.factories.products import png
 from tests.fakes.internet import Internet, http_response
 
@@ -70,7 +70,7 @@ class TestDeletion:
         file = image(api)
         loaf = product(api, file)
         about = page(api, f"<img src='{file['url']}'>")
-        answer = api.refused("POST", DELETE, {"id": file["id"]})
+        answer = api.call_refused("POST", DELETE, {"id": file["id"]})
         assert (answer.status, answer.data["code"]) == (409, "file_in_use")
         assert answer.data["usedBy"] == [
             {"type": "page", "id": about["id"], "name": "About"},
@@ -82,15 +82,15 @@ class TestDeletion:
 
     def test_a_dry_run_lists_the_uses_and_explains_force(self, api: Api) -> None:
         file = image(api)
-        loaf, objects_before = product(api, file), kept()
+        loaf, objects_before = product(api, file), list_stored_files()
         for force, warned in ((False, True), (True, False)):
             answer = api.post(DELETE, {"id": file["id"], "dryRun": True, "force": force})
             assert (answer["deleted"], answer["usedBy"][0]["id"]) == (False, loaf["id"])
             assert bool(answer.get("warnings")) == warned
-        assert kept() == objects_before
+        assert list_stored_files() == objects_before
 
     def test_force_removes_the_file_from_the_records(self, api: Api, owner: Owner) -> None:
-        objects_before = kept()
+        objects_before = list_stored_files()
         gone, stays = image(api), image(api)
         loaf = product(api, gone, stays, gone)
         html = f"<img src='{gone['url']}'>"
@@ -101,7 +101,7 @@ class TestDeletion:
         assert [one["fileId"] for one in stored_loaf["images"]] == [stays["id"]]
         assert api.get(f"/api/pages/{about['id']}")["page"]["html"] == html
         assert rows(owner, gone) == []
-        assert all(gone["id"] not in key for key in kept() - objects_before)
+        assert all(gone["id"] not in key for key in list_stored_files() - objects_before)
         save(api, about, html + "!")
         assert rows(owner, gone) == []
 
@@ -112,7 +112,7 @@ class TestDeletion:
         monkeypatch.setattr(deletion, "RECORDS_PER_TRANSACTION", 3)
         file = image(api)
         products = [product(api, file, name=str(number)) for number in range(8)]
-        answer = api.refused("POST", DELETE, {"id": file["id"]})
+        answer = api.call_refused("POST", DELETE, {"id": file["id"]})
         assert (len(answer.data["usedBy"]), answer.data["usedByTotal"]) == (2, 8)
         api.post(DELETE, {"id": file["id"], "force": True})
         assert [read(api, one)["images"] for one in products] == [[]] * 8
@@ -121,17 +121,17 @@ class TestDeletion:
     def test_the_runner_finishes_a_forced_deletion_after_a_kill(
         self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        objects_before, file = kept(), image(api)
+        objects_before, file = list_stored_files(), image(api)
         products = [product(api, file) for _ in range(3)]
         with monkeypatch.context() as killed:
             killed.setattr(deletion, "RECORDS_PER_TRANSACTION", 1)
             killed.setattr(jobs, "attempt", lambda *_: False)
             api.post(DELETE, {"id": file["id"], "force": True})
-        assert kept() != objects_before
+        assert list_stored_files() != objects_before
         time.pass_by(minutes=1)
         run_jobs()
         assert [read(api, one)["images"] for one in products] == [[]] * 3
-        assert kept() == objects_before
+        assert list_stored_files() == objects_before
 
     def test_a_file_that_is_no_longer_in_use_may_be_deleted(self, api: Api, owner: Owner) -> None:
         file = image(api)

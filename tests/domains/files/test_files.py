@@ -12,7 +12,7 @@ from chalicelib.engine.listing import queries
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.object_store import FolderStore
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, as_operator, run_concurrently
+from tests.conftest import Api, Owner, Time, call_operator, run_concurrently
 from tests.factories.files import (
     ANNOUNCE,
     DELETE,
@@ -20,9 +20,9 @@ from tests.factories.files import (
     UPDATE,
     UPLOAD,
     folder,
-    kept,
     key,
-    listed,
+    list_files,
+    list_stored_files,
     photo,
     upload,
     used,
@@ -38,7 +38,7 @@ def small_quota(monkeypatch: pytest.MonkeyPatch) -> int:
 
 class TestListFiles:
     def test_an_empty_root_lists_nothing(self, api: Api) -> None:
-        assert listed(api) == {
+        assert list_files(api) == {
             "status": True,
             "folders": [],
             "files": [],
@@ -57,11 +57,11 @@ class TestListFiles:
             uploads.append(upload(api, name, folderId=home["id"]))
             time.pass_by(seconds=1)
         upload(api, "elsewhere.txt")
-        data = listed(api, folderId=home["id"])
+        data = list_files(api, folderId=home["id"])
         assert [f["name"] for f in data["folders"]] == ["Арбуз", "еда", "ёлка"]
         assert data["files"] == uploads[::-1]
         assert data["currentFolder"] == home | {"filesCount": 2}
-        assert listed(api)["folders"] == [home | {"filesCount": 2}]
+        assert list_files(api)["folders"] == [home | {"filesCount": 2}]
 
     @pytest.mark.parametrize("small", [0, 500])
     def test_pages_count_only_files(
@@ -72,7 +72,7 @@ class TestListFiles:
         for number in range(5):
             folder(api, f"Folder {number}")
         names = [upload(api, f"{number}.txt")["name"] for number in range(5)]
-        pages = [listed(api, page=page, size=2) for page in (1, 2, 3, 4)]
+        pages = [list_files(api, page=page, size=2) for page in (1, 2, 3, 4)]
         assert [[f["name"] for f in page["files"]] for page in pages] == [
             names[:2:-1],
             names[2:0:-1],
@@ -99,12 +99,12 @@ class TestUpdateFile:
         changes = {"name": "C:\\tmp\\б.txt", "folderId": place["id"]}
         renamed = api.post(UPDATE, {"id": file["id"], **changes})["file"]
         assert renamed == file | {"name": "б.txt", "folderId": place["id"]}
-        assert listed(api)["files"] == []
-        assert listed(api, folderId=place["id"])["files"] == [renamed]
+        assert list_files(api)["files"] == []
+        assert list_files(api, folderId=place["id"])["files"] == [renamed]
         back = api.post(UPDATE, {"id": file["id"], "folderId": None})["file"]
         assert back == renamed | {"folderId": None}
-        assert listed(api)["files"] == [back]
-        assert [f["filesCount"] for f in listed(api)["folders"]] == [0]
+        assert list_files(api)["files"] == [back]
+        assert [f["filesCount"] for f in list_files(api)["folders"]] == [0]
 
 
 class TestSearch:
@@ -113,12 +113,12 @@ class TestSearch:
         inside = upload(api, "ёлка.txt", folderId=place["id"])
         other = upload(api, "Новая ЕЛКА.txt")
         upload(api, "b.txt")
-        response = listed(api, q="елк")
+        response = list_files(api, q="елк")
         assert [f["id"] for f in response["files"]] == [other["id"], inside["id"]]
         assert [f["name"] for f in response["folders"]] == ["Ёлки"]
         assert (response["currentFolder"], response["pagination"]["total"]) == (None, 2)
-        assert len(listed(api, q="елк", size=1, page=2)["files"]) == 1
-        ignored = listed(api, q="елк", folderId=place["id"])
+        assert len(list_files(api, q="елк", size=1, page=2)["files"]) == 1
+        ignored = list_files(api, q="елк", folderId=place["id"])
         assert (len(ignored["files"]), ignored["currentFolder"]) == (2, None)
         assert "folderId" in ignored["warnings"][0]
 
@@ -127,21 +127,21 @@ class TestDelete:
     def test_a_deletion_removes_the_file_and_its_objects_and_frees_its_bytes(
         self, api: Api, owner: Owner
     ) -> None:
-        objects_before = kept()
+        objects_before = list_stored_files()
         file = upload(api, "a.jpg", photo())
-        assert len(kept() - objects_before) == 2
+        assert len(list_stored_files() - objects_before) == 2
         report = api.post(DELETE, {"id": file["id"], "dryRun": True})
-        assert (report["deleted"], len(kept() - objects_before)) == (False, 2)
+        assert (report["deleted"], len(list_stored_files() - objects_before)) == (False, 2)
         assert api.post(DELETE, {"id": file["id"]})["deleted"] is True
-        assert kept() == objects_before
+        assert list_stored_files() == objects_before
         assert used(owner) == 0
-        assert listed(api)["files"] == []
-        assert api.refused("POST", DELETE, {"id": file["id"]}).status == 404
+        assert list_files(api)["files"] == []
+        assert api.call_refused("POST", DELETE, {"id": file["id"]}).status == 404
 
     def test_objects_that_could_not_be_removed_are_removed_later(
         self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        objects_before = kept()
+        objects_before = list_stored_files()
         file = upload(api)
 
         def fail(*_: Any) -> None:
@@ -150,10 +150,10 @@ class TestDelete:
         with monkeypatch.context() as patched:
             patched.setattr(FolderStore, "delete", fail)
             assert api.post(DELETE, {"id": file["id"]})["deleted"] is True
-        assert kept() != objects_before
+        assert list_stored_files() != objects_before
         time.pass_by(minutes=1)
         run_jobs()
-        assert kept() == objects_before
+        assert list_stored_files() == objects_before
 
     @pytest.mark.store
     def test_ten_concurrent_deletions_free_the_bytes_once(self, api: Api, owner: Owner) -> None:
@@ -169,13 +169,13 @@ class TestQuota:
         self, small_quota: int, api: Api, owner: Owner
     ) -> None:
         upload(api, body=b"x" * 600)
-        objects_before = kept()
+        objects_before = list_stored_files()
         content = base64.b64encode(b"y" * 401).decode()
-        answer = api.refused("POST", UPLOAD, {"name": "a", "content": content})
+        answer = api.call_refused("POST", UPLOAD, {"name": "a", "content": content})
         assert (answer.status, answer.data["code"]) == (409, "quota_exceeded")
-        answer = api.refused("POST", ANNOUNCE, {"name": "a", "size": 401})
+        answer = api.call_refused("POST", ANNOUNCE, {"name": "a", "size": 401})
         assert answer.data["code"] == "quota_exceeded"
-        assert kept() == objects_before
+        assert list_stored_files() == objects_before
         upload(api, body=b"z" * 400)
         assert used(owner) == small_quota
 
@@ -183,13 +183,13 @@ class TestQuota:
         self, small_quota: int, api: Api
     ) -> None:
         content = base64.b64encode(b"y" * 1001).decode()
-        assert api.refused("POST", UPLOAD, {"name": "a", "content": content}).status == 409
+        assert api.call_refused("POST", UPLOAD, {"name": "a", "content": content}).status == 409
 
     @pytest.mark.store
     def test_twenty_concurrent_uploads_never_exceed_the_quota(
         self, small_quota: int, api: Api, owner: Owner
     ) -> None:
-        objects_before = kept()
+        objects_before = list_stored_files()
         body = {"name": "a", "content": base64.b64encode(b"x" * 150).decode()}
 
         def call(number: int) -> Any:
@@ -203,18 +203,18 @@ class TestQuota:
         assert len(successes) == 6
         assert used(owner) == 900
         new_files = [a.data["file"] for a in successes if "file" in a.data]
-        assert listed(api)["pagination"]["total"] == len(new_files)
-        assert kept() - objects_before == {key(file["url"]) for file in new_files}
+        assert list_files(api)["pagination"]["total"] == len(new_files)
+        assert list_stored_files() - objects_before == {key(file["url"]) for file in new_files}
 
     def test_after_a_downgrade_uploads_stop_until_enough_is_deleted(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.STORAGE_BYTES, "enterprise", 2000)
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 1000)
-        as_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
         first, _ = (upload(api, body=b"x" * 900) for _ in range(2))
-        as_operator("set_plan", workspaceId=owner.workspace.id, plan="business")
-        assert api.refused("POST", UPLOAD, {"name": "a", "content": "aGk="}).status == 409
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan="business")
+        assert api.call_refused("POST", UPLOAD, {"name": "a", "content": "aGk="}).status == 409
         api.post(DELETE, {"id": first["id"]})
         upload(api, body=b"x" * 100)
         assert used(owner) == 1000
@@ -229,23 +229,23 @@ class TestKilled:
         def die(*_: Any) -> None:
             raise SystemExit
 
-        objects_before = kept()
+        objects_before = list_stored_files()
         with monkeypatch.context() as killed:
             killed.setattr(UnitOfWork, "commit", die)
             killed.setattr(UnitOfWork, "undo", lambda _: None)
             with pytest.raises(SystemExit):
                 upload(api, "a.jpg", photo())
-        assert len(kept() - objects_before) == 2
+        assert len(list_stored_files() - objects_before) == 2
         time.pass_by(minutes=61)
         run_jobs()
-        assert kept() == objects_before
+        assert list_stored_files() == objects_before
 
     def test_objects_of_a_process_killed_after_the_commit_are_kept(
         self, time: Time, api: Api
     ) -> None:
-        objects_before = kept()
+        objects_before = list_stored_files()
         file, gone = upload(api, "a.jpg", photo()), upload(api, "b.jpg", photo())
         api.post(DELETE, {"id": gone["id"]})
         time.pass_by(minutes=61)
         assert run_jobs()["file-orphan"] == 2
-        assert kept() - objects_before == {key(file["url"]), key(file["thumbnailUrl"])}
+        assert list_stored_files() - objects_before == {key(file["url"]), key(file["thumbnailUrl"])}

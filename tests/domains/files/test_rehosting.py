@@ -24,7 +24,7 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import object_store
 from tests.conftest import Owner
-from tests.factories.files import kept, photo
+from tests.factories.files import list_stored_files, photo
 from tests.factories.products import png
 from tests.fakes.internet import Answer, Internet, Server, http_response
 from tests.support.patience import FOR_EVER, PATIENCE
@@ -187,10 +187,10 @@ def test_the_time_limit_includes_the_wait_for_conversion(
 
 
 def test_an_operation_that_fails_leaves_no_object(image_server: Server, ctx: Context) -> None:
-    objects_before = kept()
+    objects_before = list_stored_files()
     image_server.pages = {"/a.png": http_response(png())}
     rehost(ctx, [f"{IMAGE_SERVER}/a.png"], "products")
-    assert kept() != objects_before
+    assert list_stored_files() != objects_before
     ctx.unit.undo()
-    assert kept() == objects_before
+    assert list_stored_files() == objects_before
     assert files.used_bytes(ctx.workspace_id) == 0

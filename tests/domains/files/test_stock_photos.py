@@ -23,7 +23,7 @@ def search(api: Api, query: str = "bread", **arguments: object) -> Any:
 
 
 def search_refused(api: Api) -> Answer:
-    return api.refused("GET", f"{PATH}?query=bread")
+    return api.call_refused("GET", f"{PATH}?query=bread")
 
 
 class TestSearchCardImages:

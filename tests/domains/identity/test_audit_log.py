@@ -12,7 +12,7 @@ from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import audit
 from chalicelib.engine.tables import AuditTableRow
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Api, Owner, Time, as_operator, in_console
+from tests.conftest import Api, Owner, Time, call_console, call_operator
 from tests.factories.examples import FORM, submit
 
 
@@ -25,7 +25,7 @@ def quiet_owner(new_owner: Callable[..., Owner], time: Time) -> Owner:
 
 
 def log(owner: Owner, **arguments: Any) -> Any:
-    return in_console(owner.workspace.id, "list_audit_log", **arguments)
+    return call_console(owner.workspace.id, "list_audit_log", **arguments)
 
 
 def entries(owner: Owner, **arguments: Any) -> list[Any]:
@@ -47,7 +47,7 @@ class TestEntry:
         site = Api(token).post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
         (site_entry, key_entry, *_) = log(quiet_owner)["entries"]
         account = accounts.get(quiet_owner.workspace.owner_id)
-        (key,) = in_console(quiet_owner.workspace.id, "list_keys")["keys"]
+        (key,) = call_console(quiet_owner.workspace.id, "list_keys")["keys"]
         assert site_entry | {"clientIp": None, "requestId": "r"} == {
             "id": site_entry["id"],
             "at": "2027-01-16T12:01:00.000Z",
@@ -79,8 +79,8 @@ class TestEntry:
 
     def test_entry_of_a_console_user_has_no_key(self, quiet_owner: Owner) -> None:
         home, who = quiet_owner.workspace.id, quiet_owner.workspace.owner_id
-        key = in_console(home, "create_key", account_id=who, name="x", scopes=["crm:read"])
-        in_console(home, "revoke_key", account_id=who, id=key["keyId"])
+        key = call_console(home, "create_key", account_id=who, name="x", scopes=["crm:read"])
+        call_console(home, "revoke_key", account_id=who, id=key["keyId"])
         for entry in log(quiet_owner)["entries"][:2]:
             assert (entry["actor"]["id"], entry["key"], entry["area"]) == (who, None, "identity")
 
@@ -98,12 +98,12 @@ class TestEntry:
 
     def test_entry_names_a_revoked_key_and_a_removed_member(self, quiet_owner: Owner) -> None:
         home = quiet_owner.workspace.id
-        account = as_operator("create_account", email="bob@example.com", password="long enough")
-        as_operator("add_member", workspaceId=home, email="bob@example.com", role="manager")
+        account = call_operator("create_account", email="bob@example.com", password="long enough")
+        call_operator("add_member", workspaceId=home, email="bob@example.com", role="manager")
         who = {"account_id": account["accountId"], "membership": "manager"}
-        key = in_console(home, "create_key", **who, name="Laptop", scopes=["*:write"])
+        key = call_console(home, "create_key", **who, name="Laptop", scopes=["*:write"])
         Api(key["token"]).post("/api/projects/create", {"title": "Bakery"})
-        as_operator("remove_member", workspaceId=home, email="bob@example.com")
+        call_operator("remove_member", workspaceId=home, email="bob@example.com")
         (entry,) = [e for e in log(quiet_owner)["entries"] if e["operation"] == "create_site"]
         assert (entry["actor"]["email"], entry["key"]["name"]) == ("bob@example.com", "Laptop")
 
@@ -219,7 +219,7 @@ class TestAccess:
     def test_a_foreign_key_or_account_in_a_row_is_not_resolved(
         self, quiet_owner: Owner, owner: Owner
     ) -> None:
-        (key,) = in_console(owner.workspace.id, "list_keys")["keys"]
+        (key,) = call_console(owner.workspace.id, "list_keys")["keys"]
         audit.row(quiet_owner.workspace.id, AuditEvent("x", "nobody", key_id=key["id"])).save()
         entry = log(quiet_owner)["entries"][0]
         assert entry["key"] is None
@@ -229,10 +229,10 @@ class TestAccess:
         assert entries(quiet_owner, membership="manager") == ["create_workspace"]
         with pytest.raises(ForbiddenError, match="expected the role manager"):
             entries(quiet_owner, membership="member")
-        page = as_operator("list_audit_log", workspaceId=quiet_owner.workspace.id)
+        page = call_operator("list_audit_log", workspaceId=quiet_owner.workspace.id)
         assert [entry["operation"] for entry in page["entries"]] == ["create_workspace"]
         with pytest.raises(NotFoundError, match="No workspace has the id"):
-            as_operator("list_audit_log", workspaceId="nobody")
+            call_operator("list_audit_log", workspaceId="nobody")
 
 
 def test_reading_the_log_adds_no_entry(quiet_owner: Owner) -> None:

@@ -20,9 +20,9 @@ from chalicelib.domains.identity.store.invitations import InvitationRow
 from chalicelib.engine import audit
 from chalicelib.engine.transactions import update_if
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import PASSWORD, Owner, Time, all_rows, as_operator, run_concurrently
+from tests.conftest import PASSWORD, Owner, Time, all_rows, call_operator, run_concurrently
 from tests.factories.console import begun
-from tests.factories.people import Account, accept_as_new, invite, look_at, stored
+from tests.factories.people import Account, accept_as_new, invite, look_at, read_rows
 from tests.factories.sites import transactions_failing_after
 
 IVY = "ivy@example.com"
@@ -41,7 +41,7 @@ def owner_account(owner: Owner) -> Account:
 
 @pytest.fixture
 def manager(workspace: str) -> Account:
-    account = Account.made("manager")
+    account = Account.create("manager")
     account.joins(workspace, "manager")
     return account
 
@@ -49,7 +49,7 @@ def manager(workspace: str) -> Account:
 def is_unknown_link(token: str) -> bool:
     """Whether a link fails like an unknown one, for reading and for both ways of accepting."""
     failures = set()
-    reader = Account.made(f"reader{len(all_rows())}")
+    reader = Account.create(f"reader{len(all_rows())}")
     for use in (look_at, accept_as_new, reader.accept):
         for candidate in (token, "A" * 43):
             with pytest.raises(NotFoundError) as caught:
@@ -78,16 +78,16 @@ class TestWhoMayInvite:
     ) -> None:
         person = owner_account
         if inviter != "owner":
-            person = Account.made("ann")
+            person = Account.create("ann")
             person.joins(workspace, inviter)
         if may:
             accept_as_new(invite(person, workspace, IVY, invited))
             assert Account(accounts.require_by_email(IVY).id, IVY).role_in(workspace) == invited
             return
-        rows_before = stored()
+        rows_before = read_rows()
         with pytest.raises(ForbiddenError):
             invite(person, workspace, IVY, invited)
-        assert stored() == rows_before
+        assert read_rows() == rows_before
 
     @pytest.mark.parametrize("role", ["owner", "account", "admin", ""])
     def test_other_roles_cannot_be_given(
@@ -115,7 +115,9 @@ class TestWhoMayInvite:
     def test_operators_invitation_counts_as_the_owners(
         self, workspace: str, owner_account: Account
     ) -> None:
-        invitation = as_operator("invite_member", workspaceId=workspace, email=IVY, role="manager")
+        invitation = call_operator(
+            "invite_member", workspaceId=workspace, email=IVY, role="manager"
+        )
         (listed_invitation,) = owner_account.call(workspace, "list_invitations")["invitations"]
         assert listed_invitation["inviter"] == accounts.get(owner_account.id).name
         assert listed_invitation["works"]
@@ -123,14 +125,14 @@ class TestWhoMayInvite:
         assert IVY in joined(workspace)
 
     def test_a_member_is_not_invited_again(self, workspace: str, owner_account: Account) -> None:
-        Account.made("ivy").joins(workspace, "member")
+        Account.create("ivy").joins(workspace, "member")
         with pytest.raises(ConflictError, match="is already a member of this workspace"):
             invite(owner_account, workspace, "Ivy@Example.com")
 
     def test_invitation_does_not_reveal_whether_an_account_exists(
         self, workspace: str, owner_account: Account
     ) -> None:
-        Account.made("ivy")
+        Account.create("ivy")
         known, unknown = (
             owner_account.call(workspace, "invite_member", email=email)
             for email in (IVY, "ivo@example.com")
@@ -229,7 +231,7 @@ class TestLink:
             case "demoted":
                 manager.joins(workspace, "member")
             case "disabled":
-                as_operator("disable_account", email=manager.email)
+                call_operator("disable_account", email=manager.email)
         assert is_unknown_link(token)
         (invitation,) = owner_account.call(workspace, "list_invitations")["invitations"]
         assert invitation["works"] is False
@@ -277,9 +279,9 @@ class TestLink:
     ) -> None:
         token, rows_before = invite(owner_account, workspace, IVY), None
         for _ in range(3):
-            rows_before = rows_before or stored()
+            rows_before = rows_before or read_rows()
             look_at(token)
-        assert stored() == rows_before
+        assert read_rows() == rows_before
 
 
 class TestAccept:
@@ -297,7 +299,7 @@ class TestAccept:
         assert any(resource.startswith("invitation:") for resource in entry.resources)
 
     def test_the_account_of_the_address_joins(self, workspace: str, owner_account: Account) -> None:
-        ivy = Account.made("ivy")
+        ivy = Account.create("ivy")
         token = invite(owner_account, workspace, "IVY@example.com", "manager")
         assert look_at(token)["hasAccount"] is True
         assert ivy.accept(token)["role"] == "manager"
@@ -306,25 +308,25 @@ class TestAccept:
         assert (entry.operation, entry.actor) == ("accept_invitation", ivy.id)
 
     def test_another_account_is_refused(self, workspace: str, owner_account: Account) -> None:
-        thief, token = Account.made("thief"), invite(owner_account, workspace, IVY)
-        rows_before = stored()
+        thief, token = Account.create("thief"), invite(owner_account, workspace, IVY)
+        rows_before = read_rows()
         with pytest.raises(ForbiddenError, match=f"is for {IVY}"):
             thief.accept(token)
-        assert stored() == rows_before
+        assert read_rows() == rows_before
         accept_as_new(token)
 
     def test_no_second_account_is_made_for_an_address(
         self, workspace: str, owner_account: Account
     ) -> None:
         token = invite(owner_account, workspace, IVY)
-        Account.made("ivy")
-        rows_before = stored()
+        Account.create("ivy")
+        rows_before = read_rows()
         with pytest.raises(ConflictError):
             accept_as_new(token, password="another password")
-        assert stored() == rows_before
+        assert read_rows() == rows_before
 
     def test_existing_member_keeps_the_role(self, workspace: str, owner_account: Account) -> None:
-        ivy = Account.made("ivy")
+        ivy = Account.create("ivy")
         token = invite(owner_account, workspace, IVY)
         ivy.joins(workspace, "manager")
         assert ivy.accept(token)["role"] == "manager"
@@ -342,10 +344,10 @@ class TestAccept:
 
     def test_acceptance_is_one_transaction(self, workspace: str, owner_account: Account) -> None:
         token = invite(owner_account, workspace, IVY)
-        rows_before = stored()
+        rows_before = read_rows()
         with transactions_failing_after(0), pytest.raises(UnavailableError):
             accept_as_new(token)
-        assert stored() == rows_before
+        assert read_rows() == rows_before
         with metering() as usage:
             accept_as_new(token)
         assert usage.calls.count("TransactWriteItems") == 1
@@ -367,7 +369,7 @@ class TestAtTheSameMoment:
     def test_one_account_that_accepts_twice_joins_once(
         self, workspace: str, owner_account: Account
     ) -> None:
-        ivy, token = Account.made("ivy"), invite(owner_account, workspace, IVY)
+        ivy, token = Account.create("ivy"), invite(owner_account, workspace, IVY)
         memberships = list(filter(None, run_concurrently(4, lambda _: attempt(ivy.accept, token))))
         assert len(memberships) == 1
         assert joined(workspace).count(IVY) == 1

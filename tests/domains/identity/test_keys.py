@@ -20,7 +20,7 @@ from chalicelib.domains.identity.store import accounts, api_keys
 from chalicelib.engine import audit
 from chalicelib.lib import tokens
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Api, Owner, Time, all_rows, as_operator, in_console, run_concurrently
+from tests.conftest import Api, Owner, Time, all_rows, call_console, call_operator, run_concurrently
 from tests.factories.sites import transactions_failing_after
 
 KEY: dict[str, Any] = {"name": "Laptop", "scopes": ["*:write", "crm:read"]}
@@ -32,7 +32,7 @@ class Member:
     def __init__(self, workspace_id: str, role: str, name: str = "") -> None:
         self.workspace_id, self.role = workspace_id, role
         self.email = f"{name or role}@example.com"
-        account = as_operator(
+        account = call_operator(
             "create_account", email=self.email, password="long enough", name="Mara"
         )
         self.id: str = account["accountId"]
@@ -40,12 +40,12 @@ class Member:
 
     def join(self, workspace_id: str, role: str | None = None) -> None:
         where = {"workspaceId": workspace_id, "email": self.email}
-        as_operator("add_member", **where, role=role or self.role)
+        call_operator("add_member", **where, role=role or self.role)
 
     def call(self, operation: str, /, **arguments: Any) -> Any:
         """Call an operation with the role at the time of signing in, even if it has changed."""
         caller = {"account_id": self.id, "membership": self.role}
-        return in_console(self.workspace_id, operation, **caller, **arguments)
+        return call_console(self.workspace_id, operation, **caller, **arguments)
 
     def create_key(self) -> str | None:
         """Create a key; return its token, or None if the call is refused."""
@@ -56,13 +56,13 @@ class Member:
         return token
 
     def is_removed(self) -> Any:
-        return as_operator("remove_member", workspaceId=self.workspace_id, email=self.email)
+        return call_operator("remove_member", workspaceId=self.workspace_id, email=self.email)
 
     def is_demoted(self) -> None:
         self.join(self.workspace_id, "member")
 
     def is_disabled(self) -> Any:
-        return as_operator("disable_account", email=self.email)
+        return call_operator("disable_account", email=self.email)
 
 
 LOSSES = (Member.is_removed, Member.is_demoted, Member.is_disabled)
@@ -77,7 +77,7 @@ def keyless(new_owner: Callable[..., Owner]) -> Owner:
 
 
 def list_keys(owner: Owner) -> Any:
-    return in_console(owner.workspace.id, "list_keys")
+    return call_console(owner.workspace.id, "list_keys")
 
 
 class TestListKeys:
@@ -112,7 +112,7 @@ class TestListKeys:
             key_ids.append(make(keyless, expires=expires))
             time.pass_by(seconds=1)
         for key_id in (key_ids[0], key_ids[2]):
-            in_console(keyless.workspace.id, "revoke_key", id=key_id)
+            call_console(keyless.workspace.id, "revoke_key", id=key_id)
         time.pass_by(minutes=1)
         page = list_keys(keyless)
         states = [(key["id"], key["state"]) for key in page["keys"]]
@@ -137,7 +137,7 @@ class TestListKeys:
 def make(owner: Owner, *, expires: str | None = None) -> str:
     """Create a key as the workspace's owner, and return its id."""
     caller = {"account_id": owner.workspace.owner_id}
-    key = in_console(owner.workspace.id, "create_key", **caller, **KEY, expires=expires)
+    key = call_console(owner.workspace.id, "create_key", **caller, **KEY, expires=expires)
     key_id: str = key["keyId"]
     return key_id
 
@@ -158,7 +158,7 @@ class TestCreateKey:
         self, new_owner: Callable[..., Owner]
     ) -> None:
         poor = new_owner("free")
-        as_operator("set_plan", workspaceId=poor.workspace.id, plan="business")
+        call_operator("set_plan", workspaceId=poor.workspace.id, plan="business")
         assert make(poor)
 
     def test_operator_can_create_a_key_below_business(
@@ -175,9 +175,9 @@ class TestCreateKey:
 
     def test_form_sent_twice_creates_one_key(self, keyless: Owner) -> None:
         caller = {"account_id": keyless.workspace.owner_id}
-        key = in_console(keyless.workspace.id, "create_key", **caller, key="form-1", **KEY)
+        key = call_console(keyless.workspace.id, "create_key", **caller, key="form-1", **KEY)
         with pytest.raises(ConflictError) as caught:
-            in_console(keyless.workspace.id, "create_key", **caller, key="form-1", **KEY)
+            call_console(keyless.workspace.id, "create_key", **caller, key="form-1", **KEY)
         assert caught.value.code == "already_created"
         assert caught.value.details["keyId"] == key["keyId"]
         assert len(list_keys(keyless)["keys"]) == 1
@@ -209,7 +209,7 @@ def test_key_of_a_removed_member_is_still_listed(
     manager = Member(keyless.workspace.id, "manager")
     manager.call("create_key", **KEY)
     email = accounts.get(manager.id).email
-    as_operator("remove_member", workspaceId=keyless.workspace.id, email=email)
+    call_operator("remove_member", workspaceId=keyless.workspace.id, email=email)
     (key,) = list_keys(keyless)["keys"]
     assert (key["state"], key["account"]["email"]) == ("revoked", email)
 
@@ -325,7 +325,7 @@ class TestKeysOfALostMembership:
     def test_demotion_keeps_keys_of_other_workspaces(self, keyless: Owner, owner: Owner) -> None:
         manager = Member(keyless.workspace.id, "manager")
         manager.join(owner.workspace.id)
-        other_key = in_console(owner.workspace.id, "create_key", account_id=manager.id, **KEY)
+        other_key = call_console(owner.workspace.id, "create_key", account_id=manager.id, **KEY)
         home_key = manager.create_key()
         manager.is_demoted()
         assert home_key
@@ -381,7 +381,7 @@ class TestDisableAccount:
             manager.join(home)
             caller = {"account_id": manager.id}
             key_ids_by_workspace[home] = {
-                in_console(home, "create_key", **caller, **KEY)["keyId"] for _ in range(count)
+                call_console(home, "create_key", **caller, **KEY)["keyId"] for _ in range(count)
             }
         assert manager.is_disabled()["revokedKeys"] == 3
         for home, key_ids in key_ids_by_workspace.items():
@@ -403,7 +403,7 @@ class TestDisableAccount:
             homes = [keyless.workspace.id, new_owner().workspace.id, new_owner().workspace.id]
             for home in homes:
                 manager.join(home)
-                in_console(home, "create_key", account_id=manager.id, **KEY)
+                call_console(home, "create_key", account_id=manager.id, **KEY)
             with transactions_failing_after(allowed), pytest.raises(UnavailableError):
                 manager.is_disabled()
             since = accounts.get(manager.id).disabled_at
@@ -425,6 +425,6 @@ class TestDisableAccount:
 
     def test_operator_cannot_create_a_key_for_a_disabled_owner(self, keyless: Owner) -> None:
         email = accounts.get(keyless.workspace.owner_id).email
-        as_operator("disable_account", email=email)
+        call_operator("disable_account", email=email)
         with pytest.raises(ConflictError, match=f"{email} is disabled"):
             keyless.token()

@@ -5,7 +5,7 @@ import pytest
 from chalicelib.core.errors import ValidationError
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import audit
-from tests.conftest import Owner, as_operator, in_console
+from tests.conftest import Owner, call_console, call_operator
 from tests.factories.people import Account
 
 pytestmark = pytest.mark.store
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.store
 
 class TestWorkspace:
     def test_a_manager_changes_name_zone_and_country(self, owner: Owner) -> None:
-        home, manager = owner.workspace.id, Account.made("manager")
+        home, manager = owner.workspace.id, Account.create("manager")
         manager.joins(home, "manager")
         changes = {"name": "Salon", "timezone": "Europe/Berlin", "country": "DE"}
         assert manager.call(home, "set_workspace", **changes)["name"] == "Salon"
@@ -35,8 +35,8 @@ class TestWorkspace:
     def test_settings_list_the_plans_allowances(
         self, owner: Owner, plan: str, has_api: bool, gigabytes: float
     ) -> None:
-        as_operator("set_plan", workspaceId=owner.workspace.id, plan=plan)
-        settings = in_console(owner.workspace.id, "get_workspace")
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan=plan)
+        settings = call_console(owner.workspace.id, "get_workspace")
         assert (settings["plan"], settings["includes"]["hasApi"]) == (plan, has_api)
         assert settings["includes"]["storageBytes"] == gigabytes * 10**9
 

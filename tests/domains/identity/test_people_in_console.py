@@ -8,36 +8,36 @@ import pytest
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.principals import PLATFORM
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Owner, Time, as_operator, in_console
+from tests.conftest import Owner, Time, call_console, call_operator
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
 
 def make_account(email: str = "ada@example.com", **more: str) -> str:
     """Create an account, and return its id."""
-    account = as_operator("create_account", email=email, password="long enough", **more)
+    account = call_operator("create_account", email=email, password="long enough", **more)
     account_id: str = account["accountId"]
     return account_id
 
 
 def make_workspace(owner: str, **more: str) -> str:
     """Create a workspace, and return its id."""
-    workspace = as_operator("create_workspace", owner=owner, **{"name": "Bakery", **more})
+    workspace = call_operator("create_workspace", owner=owner, **{"name": "Bakery", **more})
     workspace_id: str = workspace["workspaceId"]
     return workspace_id
 
 
 def join(workspace_id: str, email: str, role: str = "member") -> None:
-    as_operator("add_member", workspaceId=workspace_id, email=email, role=role)
+    call_operator("add_member", workspaceId=workspace_id, email=email, role=role)
 
 
 class TestGetAccount:
     def test_account_is_shown_inside_and_outside_a_workspace(self, time: Time) -> None:
         account = make_account(name="Ada", role="admin")
         time.pass_by(days=1)
-        as_operator("set_password", email="ada@example.com", password="longer still")
+        call_operator("set_password", email="ada@example.com", password="longer still")
         for place in (PLATFORM, make_workspace("ada@example.com")):
-            response = in_console(place, "get_account", account_id=account, membership="account")
+            response = call_console(place, "get_account", account_id=account, membership="account")
             assert response["account"] == {
                 "id": account,
                 "email": "ada@example.com",
@@ -51,7 +51,7 @@ class TestGetAccount:
 
     def test_unknown_account_is_not_found(self) -> None:
         with pytest.raises(NotFoundError):
-            in_console(PLATFORM, "get_account", account_id="nobody")
+            call_console(PLATFORM, "get_account", account_id="nobody")
 
 
 class TestListMyWorkspaces:
@@ -62,7 +62,7 @@ class TestListMyWorkspaces:
         other = make_workspace("bob@example.com", name="Mill")
         join(other, "ada@example.com", "manager")
         make_workspace("bob@example.com", name="Not hers")
-        response = in_console(
+        response = call_console(
             PLATFORM, "list_my_workspaces", account_id=account, membership="account"
         )
         assert response["workspaces"] == [
@@ -96,12 +96,12 @@ class TestListMyWorkspaces:
 
     def test_account_without_workspaces_gets_an_empty_list(self) -> None:
         account = make_account()
-        assert in_console(PLATFORM, "list_my_workspaces", account_id=account)["workspaces"] == []
+        assert call_console(PLATFORM, "list_my_workspaces", account_id=account)["workspaces"] == []
 
 
 class TestListMembers:
     def list_members(self, workspace_id: str) -> Any:
-        return in_console(workspace_id, "list_members", membership="member")["members"]
+        return call_console(workspace_id, "list_members", membership="member")["members"]
 
     def test_members_are_listed_in_the_order_of_joining(self, time: Time) -> None:
         owner, home = make_account(name="Ada"), make_workspace("ada@example.com")
@@ -131,7 +131,7 @@ class TestListMembers:
         for role in ("member", "manager"):
             join(home, "bob@example.com", role)
             assert [member["role"] for member in self.list_members(home)] == ["owner", role]
-        as_operator("remove_member", workspaceId=home, email="bob@example.com")
+        call_operator("remove_member", workspaceId=home, email="bob@example.com")
         assert [member["role"] for member in self.list_members(home)] == ["owner"]
 
     def test_member_list_takes_two_requests(self, new_owner: Callable[..., Owner]) -> None:
@@ -142,6 +142,6 @@ class TestListMembers:
 
     def test_operator_can_list_members(self, new_owner: Callable[..., Owner]) -> None:
         home = new_owner().workspace.id
-        assert as_operator("list_members", workspaceId=home)["members"] == self.list_members(home)
+        assert call_operator("list_members", workspaceId=home)["members"] == self.list_members(home)
         with pytest.raises(NotFoundError, match="No workspace has the id"):
-            as_operator("list_members", workspaceId="nobody")
+            call_operator("list_members", workspaceId="nobody")

@@ -28,9 +28,9 @@ def role_accounts(owner: Owner) -> dict[str, Account]:
     owner_account = accounts.get(owner.workspace.owner_id)
     members = {"owner": Account(owner_account.id, owner_account.email)}
     for name in ("manager", "member", "other-manager", "other-member"):
-        members[name] = Account.made(name)
+        members[name] = Account.create(name)
         members[name].joins(owner.workspace.id, name.rpartition("-")[2])
-    return members | {"stranger": Account.made("stranger")}
+    return members | {"stranger": Account.create("stranger")}
 
 
 def is_refused(call: Callable[[], Any]) -> bool:

@@ -23,7 +23,7 @@ from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, console_sessions
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
-from tests.conftest import Time, all_rows, as_operator, run_concurrently
+from tests.conftest import Time, all_rows, call_operator, run_concurrently
 from tests.factories.console import begun
 
 EMAIL, PASSWORD = "ada@example.com", "correct horse"
@@ -34,7 +34,7 @@ HASHER = passwords.hasher
 @pytest.fixture
 def account(database: None) -> str:
     """The id of an account."""
-    account_id: str = as_operator("create_account", email=EMAIL, password=PASSWORD)["accountId"]
+    account_id: str = call_operator("create_account", email=EMAIL, password=PASSWORD)["accountId"]
     return account_id
 
 
@@ -83,8 +83,8 @@ class TestSignIn:
         assert len(first) == 43  # 256 bits
 
     def test_every_failed_sign_in_gets_the_same_error(self, account: str) -> None:
-        as_operator("create_account", email="off@example.com", password=PASSWORD)
-        as_operator("disable_account", email="off@example.com")
+        call_operator("create_account", email="off@example.com", password=PASSWORD)
+        call_operator("disable_account", email="off@example.com")
         errors = [
             refusal("nobody@example.com"),
             refusal(password="correct horsf"),
@@ -170,7 +170,7 @@ class TestThrottle:
         assert live(begun(EMAIL))
 
     def test_limit_applies_to_one_visitor_and_one_account(self, account: str, time: Time) -> None:
-        as_operator("create_account", email="eve@example.com", password=PASSWORD)
+        call_operator("create_account", email="eve@example.com", password=PASSWORD)
         for _ in range(11):
             refusal(password="wrong", visitor="attacker")
         assert isinstance(refusal(visitor="attacker"), RateLimitedError)
@@ -208,7 +208,7 @@ class TestThrottle:
     def test_locked_account_keeps_its_sessions_and_locks_no_other(
         self, account: str, time: Time
     ) -> None:
-        as_operator("create_account", email="eve@example.com", password=PASSWORD)
+        call_operator("create_account", email="eve@example.com", password=PASSWORD)
         token = begun(EMAIL)
         for number in range(51):
             refusal(password="x", visitor=f"v{number % 7}")
@@ -289,20 +289,20 @@ class TestSessionLifetime:
 
     def test_session_ends_when_the_operator_sets_the_password(self, account: str) -> None:
         tokens = [begun(EMAIL), begun(EMAIL)]
-        as_operator("set_password", email=EMAIL, password="a new password")
+        call_operator("set_password", email=EMAIL, password="a new password")
         assert not any(map(live, tokens))
         assert isinstance(refusal(), UnauthorizedError)
         assert live(begun(EMAIL, "a new password"))
 
     def test_session_ends_when_the_account_is_disabled(self, account: str) -> None:
         token = begun(EMAIL)
-        as_operator("disable_account", email=EMAIL)
+        call_operator("disable_account", email=EMAIL)
         assert not live(token)
 
 
 class TestOwnSessions:
     def test_session_list_shows_all_live_sessions(self, account: str, time: Time) -> None:
-        as_operator("create_account", email="eve@example.com", password=PASSWORD)
+        call_operator("create_account", email="eve@example.com", password=PASSWORD)
         begun("eve@example.com")
         first = begun(EMAIL, browser="Firefox")
         time.pass_by(minutes=1)
@@ -331,7 +331,7 @@ class TestOwnSessions:
             call_signed_in(first, "end_session", id=session.session_id)
 
     def test_session_of_another_account_cannot_be_ended(self, account: str) -> None:
-        as_operator("create_account", email="eve@example.com", password=PASSWORD)
+        call_operator("create_account", email="eve@example.com", password=PASSWORD)
         own_token, token = begun(EMAIL), begun("eve@example.com")
         theirs = live(token)
         assert theirs
@@ -394,7 +394,7 @@ class TestRaces:
         def late(ctx: Any, row: AccountRow, browser: str) -> str:
             if not changes:
                 changes.append("now")
-                as_operator("set_password", email=EMAIL, password="a new password")
+                call_operator("set_password", email=EMAIL, password="a new password")
             return require(ctx, row, browser)
 
         monkeypatch.setattr(sessions, "begin_session", late)
@@ -411,7 +411,7 @@ class TestRaces:
         def late(password: str) -> str:
             if not changes:
                 changes.append("now")
-                as_operator("set_password", email=EMAIL, password="the operator's")
+                call_operator("set_password", email=EMAIL, password="the operator's")
             return hashed(password)
 
         monkeypatch.setattr(passwords, "hashed", late)
@@ -440,7 +440,7 @@ class TestRaces:
     def test_concurrent_sign_ins_leave_no_session_of_a_disabled_account(self, account: str) -> None:
         def act(number: int) -> str:
             if number == 0:
-                as_operator("disable_account", email=EMAIL)
+                call_operator("disable_account", email=EMAIL)
                 return ""
             try:
                 return begun(EMAIL, visitor=str(number))

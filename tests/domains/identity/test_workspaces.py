@@ -6,7 +6,7 @@ from datetime import datetime
 
 from chalicelib.core import clock
 from chalicelib.domains.identity.store import accounts, workspaces
-from tests.conftest import Api, Owner, Time, as_operator
+from tests.conftest import Api, Owner, Time, call_operator
 
 LIST = "/api/workspaces/list"
 
@@ -50,12 +50,12 @@ class TestListWorkspaces:
         time.pass_by(seconds=1)
         second = Owner(
             workspaces.get(
-                as_operator("create_workspace", owner=account.email, name="Second")["workspaceId"]
+                call_operator("create_workspace", owner=account.email, name="Second")["workspaceId"]
             )
         )
         time.pass_by(seconds=1)
         elsewhere, stranger = new_owner(), new_owner()
-        as_operator(
+        call_operator(
             "add_member", workspaceId=elsewhere.workspace.id, email=account.email, role="manager"
         )
         for owner in (first, second):
@@ -75,9 +75,9 @@ class TestListWorkspaces:
         owner, member = new_owner(), new_owner()
         account = accounts.get(member.workspace.owner_id)
         time.pass_by(days=1)
-        as_operator("add_member", workspaceId=owner.workspace.id, email=account.email)
+        call_operator("add_member", workspaceId=owner.workspace.id, email=account.email)
         time.pass_by(days=1)
-        as_operator(
+        call_operator(
             "add_member", workspaceId=owner.workspace.id, email=account.email, role="manager"
         )
         workspace = {w["id"]: w for w in member.api().get(LIST)["workspaces"]}[owner.workspace.id]
@@ -91,14 +91,14 @@ class TestListWorkspaces:
         self, new_owner: Callable[..., Owner]
     ) -> None:
         for plan in ("free", "start"):
-            answer = new_owner(plan=plan).api().refused("GET", LIST)
+            answer = new_owner(plan=plan).api().call_refused("GET", LIST)
             assert (answer.status, answer.data["code"]) == (403, "plan_required")
         assert new_owner(plan="enterprise").api().get(LIST)["workspaces"]
 
     def test_missing_or_wrong_key_is_401(self, owner: Owner) -> None:
         token = owner.token()
         for value in (None, "", "svc_live_", token[:-1], token.lower(), f"{token}0"):
-            answer = Api(value).refused("GET", LIST)
+            answer = Api(value).call_refused("GET", LIST)
             assert (answer.status, answer.data["code"]) == (401, "unauthorized")
             assert answer.headers["WWW-Authenticate"] == "Bearer"
 
@@ -112,7 +112,7 @@ class TestListWorkspaces:
 
     def test_names_are_returned_unchanged(self, owner: Owner) -> None:
         email = accounts.get(owner.workspace.owner_id).email
-        as_operator("create_workspace", owner=email, name="  Пекарня «Ёж» 🦔 ")
+        call_operator("create_workspace", owner=email, name="  Пекарня «Ёж» 🦔 ")
         workspace = owner.api().get(LIST)["workspaces"][1]
         assert workspace["name"] == "Пекарня «Ёж» 🦔"
         assert workspace["slug"] == "pekarnya-ezh-hedgehog"

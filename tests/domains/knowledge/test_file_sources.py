@@ -87,7 +87,7 @@ def test_a_file_without_readable_text_fails_with_a_reason(
     ("name", "body"), [("photo.bin", b"\x00\x01\x02"), ("archive.zip", b"PK\x05\x06" + bytes(18))]
 )
 def test_a_file_of_another_type_is_refused(bot: Bot, name: str, body: bytes) -> None:
-    answer = bot.api.refused(
+    answer = bot.api.call_refused(
         "POST", bot.path, {"title": "T", "fileId": upload(bot.api, name, body)}
     )
     assert (answer.status, answer.data["errors"][0]["field"]) == (400, "fileId")
@@ -95,7 +95,7 @@ def test_a_file_of_another_type_is_refused(bot: Bot, name: str, body: bytes) -> 
 
 def test_a_file_above_10_mb_is_refused(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chalicelib.domains.knowledge.operations.sources.MAX_BYTES", 3)
-    answer = bot.api.refused(
+    answer = bot.api.call_refused(
         "POST", bot.path, {"title": "T", "fileId": upload(bot.api, "a.txt", b"four")}
     )
     assert answer.status == 400
@@ -131,7 +131,7 @@ def test_file_in_use_is_deleted_only_by_force(bot: Bot) -> None:
     source = bot.add("File", fileId=file)
     bot.run_jobs()
     assert bot.finds("bread") == ["File"]
-    answer = bot.api.refused("POST", "/api/files/delete", {"id": file})
+    answer = bot.api.call_refused("POST", "/api/files/delete", {"id": file})
     assert answer.data["code"] == "file_in_use"
     assert answer.data["usedBy"] == [{"type": "knowledge", "id": source["id"], "name": "File"}]
     bot.api.post("/api/files/delete", {"id": file, "force": True})

@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.core.errors import AppError
 from chalicelib.domains.knowledge.flows import indexing, search
-from tests.conftest import as_operator
+from tests.conftest import call_operator
 from tests.domains.knowledge.conftest import Bot
 from tests.factories import pages, sites
 
@@ -69,8 +69,8 @@ def test_pages_of_a_site_that_is_not_active_are_not_found(bot: Bot, site: str) -
     record = {"id": site}
     assert not is_found_after(lambda: sites.update(bot.api, record, status="inactive"))
     assert is_found_after(lambda: sites.update(bot.api, record, status="active"))
-    assert not is_found_after(lambda: as_operator("suspend_site", id=site))
-    assert is_found_after(lambda: as_operator("resume_site", id=site))
+    assert not is_found_after(lambda: call_operator("suspend_site", id=site))
+    assert is_found_after(lambda: call_operator("resume_site", id=site))
     assert not is_found_after(lambda: sites.delete(bot.api, record))
 
 

@@ -114,7 +114,7 @@ def test_an_index_is_not_built_again_if_nothing_has_changed(bot: Bot) -> None:
     ],
 )
 def test_a_source_that_does_not_fit_is_refused(bot: Bot, body: dict[str, str], status: int) -> None:
-    assert bot.api.refused("POST", bot.path, body).status == status
+    assert bot.api.call_refused("POST", bot.path, body).status == status
     assert bot.sources == []
 
 
@@ -126,7 +126,7 @@ def test_a_bot_has_at_most_100_sources(bot: Bot, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(quotas, "MAX_SOURCES", 2)
     bot.add(text="One.")
     bot.add(text="Two.")
-    answer = bot.api.refused("POST", bot.path, {"title": "Three", "text": "Three."})
+    answer = bot.api.call_refused("POST", bot.path, {"title": "Three", "text": "Three."})
     assert (answer.status, answer.data["code"]) == (409, "conflict")
     assert "Delete a source first" in answer.data["message"]
 
@@ -134,7 +134,7 @@ def test_a_bot_has_at_most_100_sources(bot: Bot, monkeypatch: pytest.MonkeyPatch
 def test_a_bot_has_at_most_3_mb_of_text(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quotas, "MAX_BOT_BYTES", 20)
     bot.add(text="a" * 15)
-    answer = bot.api.refused("POST", bot.path, {"title": "More", "text": "a" * 6})
+    answer = bot.api.call_refused("POST", bot.path, {"title": "More", "text": "a" * 6})
     assert (answer.status, answer.data["code"]) == (409, "conflict")
     assert "use 15 of 20 bytes" in answer.data["message"]
     bot.add(text="a" * 5)
@@ -154,7 +154,7 @@ def test_concurrent_texts_do_not_exceed_the_quota(
 
 def test_a_text_whose_record_was_not_written_is_removed(bot: Bot) -> None:
     with faulty(TRANSACTION, closed, "before"):
-        bot.api.refused("POST", bot.path, {"title": "T", "text": "Bread."})
+        bot.api.call_refused("POST", bot.path, {"title": "T", "text": "Bread."})
     bot.run_jobs(hours=2)
     assert (bot.sources, bot.stored_files) == ([], [])
 
@@ -187,12 +187,12 @@ def test_sources_of_another_bot_or_workspace_are_not_found(
     for other in (neighbour, stranger):
         assert other.find("deliver") == []
         assert other.sources == []
-        answer = other.api.refused("DELETE", f"{other.path}/{source['id']}")
+        answer = other.api.call_refused("DELETE", f"{other.path}/{source['id']}")
         assert answer.status == 404
     for method, path in (("GET", bot.path), ("DELETE", f"{bot.path}/{source['id']}")):
-        answer = stranger.api.refused(method, path)
+        answer = stranger.api.call_refused(method, path)
         assert answer.status == 404
-    assert stranger.api.refused("POST", bot.path, {"title": "T", "text": "x"}).status == 404
+    assert stranger.api.call_refused("POST", bot.path, {"title": "T", "text": "x"}).status == 404
     assert bot.sources == [source]
 
 

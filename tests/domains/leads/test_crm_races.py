@@ -17,7 +17,7 @@ from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine import limits, metrics
 from chalicelib.engine.listing import counters
-from tests.conftest import Api, Owner, as_operator, run_concurrently
+from tests.conftest import Api, Owner, call_operator, run_concurrently
 from tests.factories.examples import FORM, submit
 
 pytestmark = pytest.mark.store
@@ -164,7 +164,7 @@ def test_an_erasure_during_submissions_leaves_no_partial_data(
         if number:
             submit(form, **values)
         else:
-            as_operator("erase_client", workspaceId=owner.workspace.id, email=values["email"])
+            call_operator("erase_client", workspaceId=owner.workspace.id, email=values["email"])
 
     run_concurrently(6, act)
     leads = api.get("/api/forms/collection-list?size=500")["collections"]

@@ -7,7 +7,7 @@ import pytest
 from chalicelib.core.errors import ValidationError, VersionConflictError
 from chalicelib.domains.leads.rules import form_fields
 from chalicelib.domains.leads.rules.form_fields import name_for
-from tests.conftest import Api, Owner, in_console
+from tests.conftest import Api, Owner, call_console
 from tests.factories.examples import FORM, submit
 
 
@@ -18,11 +18,11 @@ def form(api: Api) -> str:
 
 
 def read(owner: Owner, form: str) -> Any:
-    return in_console(owner.workspace.id, "get_form", id=form)["form"]
+    return call_console(owner.workspace.id, "get_form", id=form)["form"]
 
 
 def update(owner: Owner, form: str, **changes: Any) -> Any:
-    return in_console(owner.workspace.id, "update_form", id=form, **changes)["form"]
+    return call_console(owner.workspace.id, "update_form", id=form, **changes)["form"]
 
 
 class TestUpdateForm:
@@ -87,7 +87,7 @@ def test_a_preview_has_neither_script_nor_url(owner: Owner, form: str) -> None:
 def test_every_template_is_a_valid_form(template: str, language: str, owner: Owner) -> None:
     fields = form_fields.fields(template, language)
     title = form_fields.title(template, language)
-    created = in_console(owner.workspace.id, "create_form", title=title, fields=fields)["form"]
+    created = call_console(owner.workspace.id, "create_form", title=title, fields=fields)["form"]
     assert f'lang="{language}"' in created["embedHtml"]
     assert created["fields"] == [{**field, "options": field["options"] or None} for field in fields]
     required = [field.name for field in form_fields.TEMPLATES[template] if field.required]

@@ -17,7 +17,7 @@ from chalicelib.domains.leads.flows.submissions import public_form
 from chalicelib.domains.leads.rules import form_fields
 from chalicelib.engine import limits
 from chalicelib.engine.listing import queries
-from tests.conftest import Api, Owner, Time, all_rows, as_operator, in_console
+from tests.conftest import Api, Owner, Time, all_rows, call_console, call_operator
 from tests.factories.examples import FORM, submit
 
 ORDER_FORM = {"title": "Заказ", "fields": [{"name": "phone", "label": "Телефон", "type": "phone"}]}
@@ -74,7 +74,7 @@ class TestCreateForm:
         options = [f"{n} {'ж' * 190}" for n in range(100)]
         fields = [{"name": f"f{n}", "type": "select", "options": options} for n in range(30)]
         count_before = len(api.get("/api/forms/list")["forms"])
-        answer = api.refused("POST", "/api/forms/create", {"title": "T", "fields": fields})
+        answer = api.call_refused("POST", "/api/forms/create", {"title": "T", "fields": fields})
         assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
         (error,) = answer.data["errors"]
         assert error["field"] == "fields"
@@ -123,7 +123,7 @@ class TestCreateForm:
     def test_an_invalid_form_is_refused(
         self, change: dict[str, Any], message: str, api: Api
     ) -> None:
-        answer = api.refused("POST", "/api/forms/create", FORM | change)
+        answer = api.call_refused("POST", "/api/forms/create", FORM | change)
         assert answer.status == 400
         assert message in answer.data["message"]
 
@@ -144,11 +144,11 @@ class TestListForms:
 
     def test_a_form_of_a_suspended_site_is_not_active(self, api: Api, site: str) -> None:
         form = new_form(api, projectId=site)
-        as_operator("suspend_site", id=site)
+        call_operator("suspend_site", id=site)
         assert api.get("/api/forms/list")["forms"][0]["isActive"] is False
         with pytest.raises(NotFoundError):
             submit(form, name="Ada")
-        as_operator("resume_site", id=site)
+        call_operator("resume_site", id=site)
         submit(form, name="Ada")
 
 
@@ -320,9 +320,9 @@ class TestSubmit:
     def test_a_workspace_below_business_still_collects_leads(
         self, api: Api, owner: Owner, form: str
     ) -> None:
-        as_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
         submit(form, name="Ada")
-        as_operator("set_plan", workspaceId=owner.workspace.id, plan="business")
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan="business")
         assert len(leads(api)) == 1
 
     def test_no_ip_address_of_a_visitor_is_stored(self, api: Api, form: str) -> None:
@@ -466,7 +466,7 @@ class TestLimits:
         stats = api.get("/api/crm/stats")
         assert (stats["created"], stats["overQuota"]) == (4, 2)
         assert api.get(f"/api/crm/stats?formId={form}")["overQuota"] == 1
-        overview = in_console(owner.workspace.id, "get_overview")
+        overview = call_console(owner.workspace.id, "get_overview")
         assert (overview["leadsIncluded"], overview["leadsOverQuota"]) == (2, 2)
 
 

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from chalicelib.gateways import telegram as gateway
-from tests.conftest import Answer, Api, Owner, as_operator, in_console
+from tests.conftest import Answer, Api, Owner, call_console, call_operator
 from tests.fakes.telegram import update
 
 PATH = "/api/telegram/webhook"
@@ -41,7 +41,7 @@ def answer_to(content: dict[str, Any]) -> str:
 def new_code(owner: Owner, account_id: str | None = None, membership: str = "owner") -> str:
     """Create a code in the console."""
     account_id = account_id or owner.workspace.owner_id
-    link = in_console(
+    link = call_console(
         owner.workspace.id, "link_telegram", account_id=account_id, membership=membership
     )
     return str(link["code"])
@@ -56,7 +56,7 @@ def link(owner: Owner, chat_id: int, account_id: str | None = None) -> None:
 def state(owner: Owner, account_id: str | None = None) -> Any:
     """Return the state of a member's link, as the console shows it."""
     account_id = account_id or owner.workspace.owner_id
-    return in_console(owner.workspace.id, "get_telegram", account_id=account_id)
+    return call_console(owner.workspace.id, "get_telegram", account_id=account_id)
 
 
 def is_linked(owner: Owner, account_id: str | None = None) -> bool:
@@ -66,9 +66,9 @@ def is_linked(owner: Owner, account_id: str | None = None) -> bool:
 
 def new_member(owner: Owner, email: str, role: str = "member") -> str:
     """Add a new account to a workspace, and return its id."""
-    as_operator("create_account", email=email, password="correct horse")
+    call_operator("create_account", email=email, password="correct horse")
     return str(
-        as_operator("add_member", workspaceId=owner.workspace.id, email=email, role=role)[
+        call_operator("add_member", workspaceId=owner.workspace.id, email=email, role=role)[
             "accountId"
         ]
     )

@@ -6,7 +6,7 @@ from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
 
-from tests.conftest import Owner, in_console
+from tests.conftest import Owner, call_console
 
 
 class Inbox:
@@ -56,7 +56,7 @@ def choose(
         {"kind": kind, "mail": "mail" in channels, "telegram": "telegram" in channels}
         for kind, channels in kinds.items()
     ]
-    in_console(
+    call_console(
         owner.workspace.id,
         "set_notifications",
         account_id=account_id,

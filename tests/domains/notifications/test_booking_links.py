@@ -10,7 +10,7 @@ import pytest
 from chalicelib.core.clock import iso
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.clients.operations.erasure import ErasureUnfinishedError
-from tests.conftest import Answer, Api, Owner, Time, all_rows, as_operator, run_concurrently
+from tests.conftest import Answer, Api, Owner, Time, all_rows, call_operator, run_concurrently
 from tests.domains.notifications.clients import BOOK, visitor
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.chat import Bot, new_bot, propose_booking
@@ -226,7 +226,7 @@ class TestLink:
         assert visitor.call("GET", f"/booking/confirm/{token}").status == 404
 
     def test_erasure_ends_the_link(self, salon: Salon, path: str, owner: Owner) -> None:
-        as_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
+        call_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
         assert follow(path).status == 404
         assert bookings.naming_awaited(owner.workspace.id, [EVE]) == []
         assert "Kurz" not in str(all_rows())
@@ -245,8 +245,8 @@ class TestLink:
         with monkeypatch.context() as meanwhile:
             meanwhile.setattr(bookings, "naming_awaited", find_and_follow)
             with pytest.raises(ErasureUnfinishedError):
-                as_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
-        as_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
+                call_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
+        call_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
         assert "Kurz" not in str(all_rows())
 
 
@@ -321,6 +321,6 @@ class TestProposals:
     ) -> None:
         assert visitor.call("POST", *confirmation).status == 202
         path = link(inbox, "grace@example.com")
-        as_operator("erase_client", workspaceId=owner.workspace.id, email="grace@example.com")
+        call_operator("erase_client", workspaceId=owner.workspace.id, email="grace@example.com")
         assert follow(path).status == 404
         assert "grace@example.com" not in clients_of(salon)

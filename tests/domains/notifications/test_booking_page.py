@@ -8,7 +8,7 @@ import pytest
 from icalendar import Calendar
 
 from chalicelib.domains.bookings.rules import booking_tokens
-from tests.conftest import Answer, Api, Owner, Time, as_operator
+from tests.conftest import Answer, Api, Owner, Time, call_operator
 from tests.domains.notifications.clients import ADA, book, mails_to, visitor
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.event_runs import run_until_idle
@@ -119,7 +119,7 @@ def test_tokens_for_other_purposes_and_forged_ones_are_not_found(
 
 
 def test_the_link_ends_with_the_erasure_of_the_client(path: str, owner: Owner) -> None:
-    as_operator("erase_client", workspaceId=owner.workspace.id, email=ADA)
+    call_operator("erase_client", workspaceId=owner.workspace.id, email=ADA)
     assert page(path).status == 404
 
 

@@ -12,7 +12,7 @@ from chalicelib.domains.notifications.store import client_mails, mail_rates
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError, MailRefusedError
-from tests.conftest import Api, Owner, Time, all_rows, as_operator, in_console
+from tests.conftest import Api, Owner, Time, all_rows, call_console, call_operator
 from tests.domains.notifications.clients import ADA, book, mails_to
 from tests.domains.notifications.inbox import Inbox
 from tests.factories.event_runs import run_until_idle
@@ -31,7 +31,7 @@ def salon(api: Api, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, reload_settin
 
 def withheld_counts(owner: Owner) -> dict[str, int]:
     """Return the number of emails withheld today, by reason."""
-    response = in_console(
+    response = call_console(
         owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id
     )
     return {reason: count for reason, count in response["withheld"].items() if count}
@@ -107,7 +107,7 @@ class TestAWorkspace:
         run_until_idle()
         assert mails_to(inbox) == []
         assert withheld_counts(owner) == {"byPause": 1}
-        assert as_operator("resume_mail", workspaceId=owner.workspace.id) == {"wasPaused": True}
+        assert call_operator("resume_mail", workspaceId=owner.workspace.id) == {"wasPaused": True}
         book(salon, HOURS[1])
         run_until_idle()
         assert len(mails_to(inbox)) == 1

@@ -8,7 +8,7 @@ import pytest
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import jobs
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, as_operator
+from tests.conftest import Api, Owner, Time, call_operator
 from tests.domains.notifications.clients import ADA, book, mails_to, subjects_to, visitor
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.event_runs import run_until_idle
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("database")
 @pytest.fixture
 def salon(api: Api, owner: Owner, inbox: Inbox) -> Salon:
     """A salon of a workspace whose emails are in English."""
-    as_operator("set_workspace", workspaceId=owner.workspace.id, country="GB")
+    call_operator("set_workspace", workspaceId=owner.workspace.id, country="GB")
     return Salon.opened(api, resources=[{"name": "Grace", "timezone": "Europe/Berlin"}])
 
 
@@ -163,7 +163,7 @@ def test_client_erased_before_sending_gets_no_email(
     inbox: Inbox, salon: Salon, api: Api, owner: Owner, time: Time
 ) -> None:
     booking = book(salon, NOON)["booking"]["id"]
-    as_operator("erase_client", workspaceId=owner.workspace.id, email=ADA)
+    call_operator("erase_client", workspaceId=owner.workspace.id, email=ADA)
     run_until_idle()
     assert api.get(f"/api/bookings/{booking}")["booking"]["status"] == "cancelled"
     time.pass_by(days=47)
@@ -174,7 +174,7 @@ def test_client_erased_before_sending_gets_no_email(
 def test_emails_of_a_russian_workspace_are_in_russian(
     inbox: Inbox, salon: Salon, owner: Owner
 ) -> None:
-    as_operator("set_workspace", workspaceId=owner.workspace.id, country="RU")
+    call_operator("set_workspace", workspaceId=owner.workspace.id, country="RU")
     book(salon, NOON)
     run_until_idle()
     assert subjects_to(inbox) == ["Запись подтверждена: Haircut, 03.03 13:00"]

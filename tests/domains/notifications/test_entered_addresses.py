@@ -14,7 +14,7 @@ from chalicelib.gateways.mail import Mail, message
 from chalicelib.gateways.mail import ses as provider
 from chalicelib.lib import emails
 from chalicelib.lib.markup.mails import RenderedMail
-from tests.conftest import Api, Owner, as_operator, in_console
+from tests.conftest import Api, Owner, call_console, call_operator
 from tests.domains.notifications.clients import book
 from tests.domains.notifications.inbox import Inbox
 from tests.factories.chat import ask, new_bot
@@ -87,7 +87,7 @@ class TestEveryEntrance:
     def test_an_invitation_is_mailed_to_the_entered_mailbox(
         self, entered: str, inbox: Inbox, owner: Owner
     ) -> None:
-        invitation = as_operator("invite_member", workspaceId=owner.workspace.id, email=entered)
+        invitation = call_operator("invite_member", workspaceId=owner.workspace.id, email=entered)
         assert invitation["email"] == stored_address(entered)
         assert MAILBOXES[entered] in recipients(inbox)
 
@@ -108,7 +108,7 @@ class TestEveryEntrance:
     def test_an_account_signs_in_in_any_case_of_ascii_letters(
         self, entered: str, owner: Owner
     ) -> None:
-        account = as_operator("create_account", email=entered, password=PASSWORD)
+        account = call_operator("create_account", email=entered, password=PASSWORD)
         assert account["email"] == stored_address(entered)
         for spelling in (entered, entered.swapcase() if entered.isascii() else entered):
             assert signed_in(spelling) == account["accountId"]
@@ -128,10 +128,10 @@ class TestNeighbours:
             assert (page["total"], page["client"]["id"]) == (2, client)
 
     def test_different_addresses_are_two_accounts(self, one: str, other: str) -> None:
-        account = as_operator("create_account", email=one, password=PASSWORD)
+        account = call_operator("create_account", email=one, password=PASSWORD)
         with pytest.raises(UnauthorizedError):
             begun(other, PASSWORD)
-        second = as_operator("create_account", email=other, password="other horse")
+        second = call_operator("create_account", email=other, password="other horse")
         assert signed_in(one) == account["accountId"]
         assert signed_in(other, "other horse") == second["accountId"]
 
@@ -140,7 +140,7 @@ class TestNeighbours:
     ) -> None:
         form = api.post("/api/forms/create", FORM)["form"]["id"]
         leads = [submit(form, name=email, email=email, message=email) for email in (one, other)]
-        as_operator("erase_client", workspaceId=owner.workspace.id, email=one)
+        call_operator("erase_client", workspaceId=owner.workspace.id, email=one)
         emails = [api.get(f"/api/forms/collection/{lead_id}")["lead"]["email"] for lead_id in leads]
         assert emails == [None, other]
 
@@ -148,15 +148,15 @@ class TestNeighbours:
         suppressions.suppress(one, "complaint")
         assert suppressions.reason(one) == "complaint"
         assert suppressions.reason(other) is None
-        assert as_operator("allow_mail", email=one)["wasSuppressed"] is True
+        assert call_operator("allow_mail", email=one)["wasSuppressed"] is True
         assert suppressions.reason(one) is None
 
     def test_invitation_of_a_similar_address_ends_no_other(
         self, one: str, other: str, owner: Owner
     ) -> None:
         for email in (one, other, one):
-            as_operator("invite_member", workspaceId=owner.workspace.id, email=email)
-        invitations = in_console(owner.workspace.id, "list_invitations")["invitations"]
+            call_operator("invite_member", workspaceId=owner.workspace.id, email=email)
+        invitations = call_console(owner.workspace.id, "list_invitations")["invitations"]
         assert [invitation["email"] for invitation in invitations] == [one, other]
 
 
@@ -167,7 +167,9 @@ def test_a_second_contact_with_the_address_of_a_client_is_refused(api: Api) -> N
         for email in ("ada@faß.de", "ada@fass.de")
     ]
     for client, taken_email in zip(ids, ("ADA@FASS.DE", "Ada@Faß.de"), strict=True):
-        answer = api.refused("POST", "/api/clients/update", {"id": client, "email": taken_email})
+        answer = api.call_refused(
+            "POST", "/api/clients/update", {"id": client, "email": taken_email}
+        )
         assert answer.data["code"] == "duplicate_client"
     updated = api.post("/api/clients/update", {"id": ids[0], "email": "ada@ελλάς.gr"})["client"]
     assert updated["email"] == "ada@ελλάς.gr"
@@ -198,12 +200,12 @@ def test_email_to_an_address_that_ses_rejects_is_unsupported(
         booking = book(salon, start, address)["booking"]
         assert api.get(f"/api/bookings/{booking['id']}")["booking"]["client"]["email"] == address
     for address, state in addresses.items():
-        invited = as_operator("invite_member", workspaceId=owner.workspace.id, email=address)
+        invited = call_operator("invite_member", workspaceId=owner.workspace.id, email=address)
         assert (invited["mail"], invited["email"]) == (state, address)
     run_until_idle()
     assert [recipient for recipient in ses if recipient.isascii()] == ses
     assert ses.count("ada@xn--e1afmkfd.xn--p1ai") == 2
-    response = in_console(
+    response = call_console(
         owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id
     )
     assert {reason for reason, count in response["withheld"].items() if count} == {"unsupported"}

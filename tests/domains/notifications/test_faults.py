@@ -20,7 +20,7 @@ from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail, MailDelayedError
-from tests.conftest import Api, Owner, Time, as_operator
+from tests.conftest import Api, Owner, Time, call_operator
 from tests.domains.notifications.helpers import link, new_member
 from tests.domains.notifications.inbox import Inbox, choose
 from tests.factories.event_runs import run_until_idle
@@ -167,7 +167,7 @@ def test_client_erased_before_sending_is_in_no_message(
     submit(things.form, name="Ada", email="ada@example.com")
     jobs.run({PEOPLE_EVENTS: JOB_HANDLERS[PEOPLE_EVENTS]}, queue=Queue.EVENTS)
     assert NOTIFY_MEMBER in kinds_of_jobs(owner)
-    as_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
+    call_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
     run_until_idle()
     time.pass_by(days=1)
     run_until_idle()
@@ -256,7 +256,7 @@ class TestFormerMembers:
         member = new_member(owner, "bob@example.com")
         choose(owner, member, "member", lead=["mail"])
         choose(owner, workspace.owner_id, "owner", lead=[])
-        as_operator("remove_member", workspaceId=workspace.id, email="bob@example.com")
+        call_operator("remove_member", workspaceId=workspace.id, email="bob@example.com")
         jobs.run(JOB_HANDLERS)
         run_until_idle()  # the owner is notified of the removal
         assert list(choices.read_all(workspace.id)) == [workspace.owner_id]
@@ -267,7 +267,9 @@ class TestFormerMembers:
         workspace = owner.workspace
         member = new_member(owner, "bob@example.com")
         choose(owner, member, "member", lead=["mail"])
-        as_operator("remove_member", workspaceId=workspace.id, email="bob@example.com")
-        as_operator("add_member", workspaceId=workspace.id, email="bob@example.com", role="member")
+        call_operator("remove_member", workspaceId=workspace.id, email="bob@example.com")
+        call_operator(
+            "add_member", workspaceId=workspace.id, email="bob@example.com", role="member"
+        )
         jobs.run(JOB_HANDLERS)
         assert choosing.read_choices(workspace.id, member).wants("lead", "mail")

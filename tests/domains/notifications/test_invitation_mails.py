@@ -10,7 +10,7 @@ from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError
-from tests.conftest import Owner, Time, as_operator, in_console
+from tests.conftest import Owner, Time, call_console, call_operator
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.event_runs import run_until_idle
 from tests.factories.people import look_at
@@ -20,7 +20,7 @@ IVY = "ivy@example.com"
 
 
 def invite(owner: Owner, email: str = IVY) -> Any:
-    return as_operator("invite_member", workspaceId=owner.workspace.id, email=email)
+    return call_operator("invite_member", workspaceId=owner.workspace.id, email=email)
 
 
 def messages_to(inbox: Inbox, email: str = IVY) -> list[Any]:
@@ -35,7 +35,7 @@ def token_in(message: Any) -> str:
 
 def mail_states(owner: Owner) -> list[Any]:
     """Return the state of each invitation's email in the list."""
-    rows = in_console(owner.workspace.id, "list_invitations")["invitations"]
+    rows = call_console(owner.workspace.id, "list_invitations")["invitations"]
     return [(row["isMailed"], row["mail"], row["mailReason"]) for row in rows]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.notifications.rules import mail_budgets
-from tests.conftest import PASSWORD, Api, Owner, Time, as_operator
+from tests.conftest import PASSWORD, Api, Owner, Time, call_operator
 from tests.domains.notifications.clients import ADA, book, mails_to, subjects_to, visitor
 from tests.domains.notifications.inbox import Inbox
 from tests.factories.event_runs import run_until_idle
@@ -240,9 +240,9 @@ class TestAnotherBusiness:
     def test_invitations_cannot_block_a_password_reset(
         self, owner: Owner, salon: Salon, inbox: Inbox
     ) -> None:
-        as_operator("create_account", email=ADA, password=PASSWORD)
+        call_operator("create_account", email=ADA, password=PASSWORD)
         for _ in range(6):
-            as_operator("invite_member", workspaceId=owner.workspace.id, email=ADA)
+            call_operator("invite_member", workspaceId=owner.workspace.id, email=ADA)
             run_until_idle()
         inbox.clear()
         request_reset(ADA)

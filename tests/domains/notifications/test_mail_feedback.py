@@ -16,7 +16,7 @@ from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.domains.notifications.store.suppressions import SuppressionRow
 from chalicelib.engine.tables import ControlRow
-from tests.conftest import Owner, Time, as_operator
+from tests.conftest import Owner, Time, call_operator
 from tests.domains.notifications.inbox import Inbox
 from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
@@ -27,8 +27,8 @@ from tests.fakes.ses_reports import (
     bounced,
     complained,
     delivered,
-    in_envelope,
-    sent,
+    send_event,
+    wrap_in_envelope,
 )
 
 REGION = "eu-central-1"
@@ -42,7 +42,7 @@ def report(*bodies: Any) -> list[str]:
 
 
 def send_many(workspace: str, number: int) -> None:
-    assert report(*(sent(f"sent-{index}", workspace) for index in range(number))) == []
+    assert report(*(send_event(f"sent-{index}", workspace) for index in range(number))) == []
 
 
 def bounce_many(workspace: str, number: int) -> None:
@@ -50,7 +50,7 @@ def bounce_many(workspace: str, number: int) -> None:
 
 
 class TestSuppressions:
-    @pytest.mark.parametrize("wrapped", [in_envelope, dict])
+    @pytest.mark.parametrize("wrapped", [wrap_in_envelope, dict])
     @pytest.mark.parametrize("make_report", [bounced, complained])
     def test_a_permanent_bounce_and_a_complaint_suppress_the_address(
         self, make_report: Callable[[str], dict[str, Any]], wrapped: Callable[[Any], Any]
@@ -63,7 +63,7 @@ class TestSuppressions:
     @pytest.mark.parametrize(
         "harmless",
         [
-            lambda: sent("one"),
+            lambda: send_event("one"),
             lambda: delivered("one"),
             lambda: bounced("one", kind="Transient", subtype="MailboxFull"),
             lambda: bounced("one", kind="Undetermined", subtype="Undetermined"),
@@ -106,9 +106,9 @@ class TestSuppressions:
 
     def test_the_operator_allows_an_address_again(self) -> None:
         assert report(bounced("one")) == []
-        assert as_operator("allow_mail", email=VISITOR) == {"wasSuppressed": True}
+        assert call_operator("allow_mail", email=VISITOR) == {"wasSuppressed": True}
         assert not mail_gate.is_suppressed(VISITOR)
-        assert as_operator("allow_mail", email=VISITOR) == {"wasSuppressed": False}
+        assert call_operator("allow_mail", email=VISITOR) == {"wasSuppressed": False}
 
     def test_suppressed_member_gets_no_email(
         self, inbox: Inbox, owner: Owner, things: Things
@@ -161,7 +161,7 @@ class TestPauses:
     def test_the_same_report_counts_once(self) -> None:
         send_many("ws", 20)
         complaint = complained("sent-1", "ws")
-        assert report(complaint, complaint, in_envelope(complaint)) == []
+        assert report(complaint, complaint, wrap_in_envelope(complaint)) == []
         assert not mail_gate.is_paused("ws")
 
     def test_undelivered_suppressed_email_does_not_count(self) -> None:
@@ -174,7 +174,7 @@ class TestPauses:
         assert not mail_gate.is_paused("ws")
 
     def test_emails_to_members_do_not_count(self) -> None:
-        assert report(*(sent(f"sent-{index}") for index in range(50))) == []
+        assert report(*(send_event(f"sent-{index}") for index in range(50))) == []
         assert report(*(complained(f"sent-{index}") for index in range(50))) == []
         assert not [row.pk for row in ControlRow.scan() if "#MAIL-DAYS" in row.pk]
 
@@ -182,7 +182,7 @@ class TestPauses:
         send_many("ws", 20)
         assert report(complained("sent-1", "ws")) == []
         time.pass_by(days=31)
-        assert report(sent("new", "ws"), complained("new", "ws")) == []
+        assert report(send_event("new", "ws"), complained("new", "ws")) == []
         assert not mail_gate.is_paused("ws")
 
     def test_operator_resumes_emails_and_resets_the_counts(self, owner: Owner) -> None:
@@ -190,11 +190,11 @@ class TestPauses:
         send_many(workspace, 60)
         bounce_many(workspace, 10)
         assert mail_gate.is_paused(workspace)
-        assert as_operator("resume_mail", workspaceId=workspace) == {"wasPaused": True}
+        assert call_operator("resume_mail", workspaceId=workspace) == {"wasPaused": True}
         assert not mail_gate.is_paused(workspace)
         assert report(bounced("sent-11", workspace)) == []
         assert not mail_gate.is_paused(workspace)
-        assert as_operator("resume_mail", workspaceId=workspace) == {"wasPaused": False}
+        assert call_operator("resume_mail", workspaceId=workspace) == {"wasPaused": False}
 
 
 class TestFaults:

@@ -15,7 +15,7 @@ from chalicelib.domains.identity.store import accounts, console_sessions
 from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.domains.notifications.flows.mail_gate import Verdict
 from chalicelib.gateways import mail
-from tests.conftest import PASSWORD, Api, Owner, as_operator, in_console
+from tests.conftest import PASSWORD, Api, Owner, call_console, call_operator
 from tests.domains.notifications.clients import book
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.console import begun
@@ -90,7 +90,7 @@ def test_other_modules_use_no_mail_library() -> None:
 CAUSES: dict[str, Callable[[Api, Owner], object]] = {
     "stranger": lambda api, _: book(Salon.opened(api), "2027-03-03T12:00:00Z"),
     "business": lambda api, _: Salon.opened(api).book("2027-03-03T12:00:00Z"),
-    "account": lambda _, owner: as_operator(
+    "account": lambda _, owner: call_operator(
         "invite_member", workspaceId=owner.workspace.id, email="ivy@example.com"
     ),
     "member": lambda api, _: submit(
@@ -128,7 +128,9 @@ class TestAnUnprovedAccount:
 
     @pytest.fixture
     def account(self, inbox: Inbox, owner: Owner) -> str:
-        invitation = as_operator("invite_member", workspaceId=owner.workspace.id, email=self.VICTIM)
+        invitation = call_operator(
+            "invite_member", workspaceId=owner.workspace.id, email=self.VICTIM
+        )
         joined = accept_as_new(invitation["url"].rpartition("/")[2])
         return str(joined["accountId"])
 
@@ -139,7 +141,7 @@ class TestAnUnprovedAccount:
     def test_unproved_account_gets_one_email_without_user_content(
         self, account: str, inbox: Inbox, owner: Owner, api: Api
     ) -> None:
-        in_console(
+        call_console(
             owner.workspace.id,
             "set_notifications",
             account_id=account,
@@ -153,7 +155,7 @@ class TestAnUnprovedAccount:
         for number in range(3):
             submit(form, name="Your account is blocked", email=f"a{number}@example.com")
         request = {"account_id": account, "membership": "account"}
-        in_console(owner.workspace.id, "request_proof", **request)
+        call_console(owner.workspace.id, "request_proof", **request)
         assert len(self.mails(inbox)) == 1
 
     def test_account_gets_messages_after_its_address_is_proved(
@@ -162,12 +164,12 @@ class TestAnUnprovedAccount:
         (proof,) = self.mails(inbox)
         token = text_of(proof).partition("/account/proof/")[2].split()[0]
         caller = {"account_id": account, "membership": "member"}
-        shown_account = in_console(owner.workspace.id, "get_account", **caller)["account"]
+        shown_account = call_console(owner.workspace.id, "get_account", **caller)["account"]
         assert shown_account["emailVerifiedAt"] is None
-        proved = in_console(owner.workspace.id, "prove_email", **caller, token=token)["account"]
+        proved = call_console(owner.workspace.id, "prove_email", **caller, token=token)["account"]
         assert proved["emailVerifiedAt"] is not None
         choice = {"kind": "lead", "mail": True, "telegram": False}
-        in_console(owner.workspace.id, "set_notifications", **caller, choices=[choice])
+        call_console(owner.workspace.id, "set_notifications", **caller, choices=[choice])
         form = api.post("/api/forms/create", FORM)["form"]["id"]
         submit(form, name="Ada", email="a@example.com")
         assert len(self.mails(inbox)) == 2
@@ -178,7 +180,7 @@ class TestAnUnprovedAccount:
         (proof,) = self.mails(inbox)
         token = text_of(proof).partition("/account/proof/")[2].split()[0]
         with pytest.raises(NotFoundError):
-            in_console(
+            call_console(
                 PLATFORM,
                 "prove_email",
                 account_id=owner.workspace.owner_id,
@@ -194,7 +196,7 @@ class TestAnUnprovedAccount:
         session = begun(self.VICTIM, PASSWORD)
         self.mails(inbox)
         inbox.clear()
-        as_operator("invite_member", workspaceId=other.workspace.id, email=self.VICTIM)
+        call_operator("invite_member", workspaceId=other.workspace.id, email=self.VICTIM)
         (invitation,) = self.mails(inbox)
         token = text_of(invitation).partition("/invitations/")[2].split()[0]
         assert look_at(token)["hasAccount"] is False
@@ -209,7 +211,7 @@ class TestAnUnprovedAccount:
 
 
 def test_forged_token_of_an_emailed_link_is_unknown(inbox: Inbox, owner: Owner) -> None:
-    invitation = as_operator(
+    invitation = call_operator(
         "invite_member", workspaceId=owner.workspace.id, email="ivy@example.com"
     )
     shown_token = invitation["url"].rpartition("/")[2]
@@ -220,7 +222,7 @@ def test_forged_token_of_an_emailed_link_is_unknown(inbox: Inbox, owner: Owner) 
 
 
 def test_emailed_link_proves_the_address(inbox: Inbox, owner: Owner) -> None:
-    as_operator("invite_member", workspaceId=owner.workspace.id, email="ivy@example.com")
+    call_operator("invite_member", workspaceId=owner.workspace.id, email="ivy@example.com")
     run_until_idle()
     (invitation,) = [message for message in inbox.mails if message["To"] == "ivy@example.com"]
     joined = accept_as_new(text_of(invitation).partition("/invitations/")[2].split()[0])

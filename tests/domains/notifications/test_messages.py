@@ -8,7 +8,7 @@ from chalicelib.domains.webhooks.flows import turns
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError, MailRefusedError
-from tests.conftest import Api, Owner, Time, as_operator
+from tests.conftest import Api, Owner, Time, call_operator
 from tests.domains.notifications.helpers import link, new_member
 from tests.domains.notifications.inbox import Inbox, choose, text_of
 from tests.factories.event_runs import run_until_idle
@@ -27,7 +27,7 @@ def waiting_kinds(owner: Owner) -> list[str]:
 def switched_off_webhook(owner: Owner) -> str:
     """Add a webhook that the service then switches off, and return its id."""
     place = {"workspaceId": owner.workspace.id, "url": RECEIVER, "types": ["client.erased"]}
-    webhook: str = as_operator("create_webhook", **place)["webhookId"]
+    webhook: str = call_operator("create_webhook", **place)["webhookId"]
     turns.switch_off(owner.workspace.id, webhook, "gone")
     return webhook
 
@@ -74,7 +74,7 @@ class TestMails:
 
     def test_deleted_webhook_causes_no_message(self, inbox: Inbox, owner: Owner) -> None:
         webhook = switched_off_webhook(owner)
-        as_operator("delete_webhook", webhookId=webhook)
+        call_operator("delete_webhook", webhookId=webhook)
         run_until_idle()
         assert inbox.mails == []
 
@@ -89,8 +89,8 @@ class TestMails:
             choose(owner, account, "member", lead=["mail"])
         submit(things.form, name="Ada", email="ada@example.com")
         run_event_jobs_of("people-events")
-        as_operator("remove_member", workspaceId=owner.workspace.id, email="rae@example.com")
-        as_operator("disable_account", email="dan@example.com")
+        call_operator("remove_member", workspaceId=owner.workspace.id, email="rae@example.com")
+        call_operator("disable_account", email="dan@example.com")
         run_until_idle()
         assert inbox.mails == []
 

@@ -10,7 +10,7 @@ from chalicelib.core.errors import ValidationError
 from chalicelib.core.text import has_link, unlinked
 from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.engine.unit import run_unit
-from tests.conftest import Api, Owner, as_operator, in_console
+from tests.conftest import Api, Owner, call_console, call_operator
 from tests.domains.notifications.clients import book, mails_to
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.event_runs import run_until_idle
@@ -71,16 +71,16 @@ class TestALink:
             "/api/forms/create": FORM | {"title": name},
         }
         for path, body in bodies.items():
-            assert api.refused("POST", path, body).status == 400, path
-        account = Account.made("ada")
+            assert api.call_refused("POST", path, body).status == 400, path
+        account = Account.create("ada")
         token = invite(Account(owner.workspace.owner_id, ""), owner.workspace.id, "i@example.com")
         for call in (
-            lambda: in_console(
+            lambda: call_console(
                 owner.workspace.id, "set_workspace", workspaceId=owner.workspace.id, name=name
             ),
             lambda: account.call(owner.workspace.id, "update_account", name=name),
             lambda: accept_as_new(token, name),
-            lambda: as_operator("create_workspace", owner=account.email, name=name),
+            lambda: call_operator("create_workspace", owner=account.email, name=name),
         ):
             with pytest.raises(ValidationError):
                 call()

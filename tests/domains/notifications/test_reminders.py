@@ -10,7 +10,7 @@ from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError
 from chalicelib.transports.schedules import run_event_jobs
-from tests.conftest import Api, Owner, Time, as_operator
+from tests.conftest import Api, Owner, Time, call_operator
 from tests.domains.notifications.clients import ADA, book, mails_to
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.event_runs import run_until_idle
@@ -23,7 +23,7 @@ AT = datetime(2027, 3, 3, 12, tzinfo=UTC)
 
 @pytest.fixture
 def salon(api: Api, owner: Owner, inbox: Inbox) -> Salon:
-    as_operator("set_workspace", workspaceId=owner.workspace.id, country="GB")
+    call_operator("set_workspace", workspaceId=owner.workspace.id, country="GB")
     return Salon.opened(api)
 
 
@@ -153,7 +153,7 @@ def test_an_erased_client_is_not_reminded(
 ) -> None:
     book(salon, NOON)
     run_until_idle()
-    as_operator("erase_client", workspaceId=owner.workspace.id, email=ADA)
+    call_operator("erase_client", workspaceId=owner.workspace.id, email=ADA)
     pass_until(time, AT - timedelta(hours=24))
     assert reminders(inbox) == []
     assert due_times(owner) == []

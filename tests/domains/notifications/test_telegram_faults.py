@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from chalicelib.core import retry
-from tests.conftest import Owner, in_console
+from tests.conftest import Owner, call_console
 from tests.domains.notifications.helpers import (
     LINKED,
     STOPPED,
@@ -34,7 +34,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def entries(owner: Owner, operation: str) -> int:
     """Return the number of audit log entries of an operation."""
-    log = in_console(owner.workspace.id, "list_audit_log", limit=20)["entries"]
+    log = call_console(owner.workspace.id, "list_audit_log", limit=20)["entries"]
     return sum(log_entry["operation"] == operation for log_entry in log)
 
 

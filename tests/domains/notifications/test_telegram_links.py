@@ -14,7 +14,7 @@ from chalicelib.domains.notifications.store.telegram_links import TelegramLinkRo
 from chalicelib.engine import jobs
 from chalicelib.gateways import telegram as gateway
 from tests import fakes
-from tests.conftest import Owner, all_rows, as_operator, in_console, run_concurrently
+from tests.conftest import Owner, all_rows, call_console, call_operator, run_concurrently
 from tests.domains.notifications.helpers import (
     LINKED,
     STOPPED,
@@ -38,7 +38,7 @@ def chats(owner: Owner) -> list[int]:
 
 
 def test_a_member_links_the_chat_that_sends_the_code(owner: Owner) -> None:
-    link = in_console(owner.workspace.id, "link_telegram", account_id=owner.workspace.owner_id)
+    link = call_console(owner.workspace.id, "link_telegram", account_id=owner.workspace.owner_id)
     assert link["bot"] == NAME
     assert link["url"] == f"https://t.me/{NAME}?start={link['code']}"
     assert not is_linked(owner)
@@ -130,8 +130,8 @@ def test_used_code_is_wrong_for_other_chats_and_later(owner: Owner) -> None:
 def test_a_member_unlinks_in_the_console(owner: Owner) -> None:
     link(owner, 7)
     arguments = {"account_id": owner.workspace.owner_id}
-    assert in_console(owner.workspace.id, "unlink_telegram", **arguments) == {"wasLinked": True}
-    assert in_console(owner.workspace.id, "unlink_telegram", **arguments) == {"wasLinked": False}
+    assert call_console(owner.workspace.id, "unlink_telegram", **arguments) == {"wasLinked": True}
+    assert call_console(owner.workspace.id, "unlink_telegram", **arguments) == {"wasLinked": False}
     assert chats(owner) == []
 
 
@@ -150,9 +150,9 @@ def test_a_member_of_another_workspace_neither_sees_nor_ends_a_link(
     other = new_owner()
     link(owner, 7)
     assert state(other)["name"] is None
-    gone = in_console(other.workspace.id, "unlink_telegram", account_id=other.workspace.owner_id)
+    gone = call_console(other.workspace.id, "unlink_telegram", account_id=other.workspace.owner_id)
     assert gone == {"wasLinked": False}
-    elsewhere = in_console(
+    elsewhere = call_console(
         other.workspace.id, "unlink_telegram", account_id=owner.workspace.owner_id
     )
     assert elsewhere == {"wasLinked": False}
@@ -163,7 +163,7 @@ def test_a_member_of_another_workspace_neither_sees_nor_ends_a_link(
 def test_linking_requires_a_workspace() -> None:
     for operation in ("link_telegram", "unlink_telegram"):
         with pytest.raises(ForbiddenError):
-            in_console("platform", operation, membership="account")
+            call_console("platform", operation, membership="account")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ class TestEndOfAMembership:
 
     @staticmethod
     def leave(owner: Owner) -> None:
-        as_operator("remove_member", workspaceId=owner.workspace.id, email="leaver@example.com")
+        call_operator("remove_member", workspaceId=owner.workspace.id, email="leaver@example.com")
 
     def test_a_former_member_loses_the_link(self, owner: Owner) -> None:
         account_id = new_member(owner, "leaver@example.com")
@@ -231,7 +231,7 @@ class TestEndOfAMembership:
         with clock.using(lambda: begun + timedelta(seconds=1)):
             self.leave(owner)
         with clock.using(lambda: begun + timedelta(seconds=2)):
-            as_operator("add_member", workspaceId=owner.workspace.id, email="leaver@example.com")
+            call_operator("add_member", workspaceId=owner.workspace.id, email="leaver@example.com")
             link(owner, 9, account_id)
             jobs.run(JOB_HANDLERS)
         assert chats(owner) == [9]
@@ -243,7 +243,7 @@ class TestEndOfAMembership:
         with clock.using(lambda: begun + timedelta(seconds=1)):
             self.leave(owner)
         with clock.using(lambda: begun + timedelta(seconds=2)):
-            as_operator("add_member", workspaceId=owner.workspace.id, email="leaver@example.com")
+            call_operator("add_member", workspaceId=owner.workspace.id, email="leaver@example.com")
             assert jobs.run(JOB_HANDLERS)[MEMBERSHIP_ENDED] == 1
         assert not is_linked(owner, account_id)
         assert chats(owner) == []
@@ -253,7 +253,7 @@ class TestEndOfAMembership:
         account_id = new_member(owner, "leaver@example.com")
         code = new_code(owner, account_id)
         arguments = {"workspaceId": owner.workspace.id} if operation == "remove_member" else {}
-        as_operator(operation, email="leaver@example.com", **arguments)
+        call_operator(operation, email="leaver@example.com", **arguments)
         assert send_text(8, f"/start {code}").startswith(WRONG)
         assert not is_linked(owner, account_id)
 
@@ -261,7 +261,7 @@ class TestEndOfAMembership:
 def test_links_are_in_the_audit_log_of_the_workspace(owner: Owner) -> None:
     link(owner, 7)
     send_text(7, "/stop")
-    entries = in_console(owner.workspace.id, "list_audit_log", limit=3)["entries"]
+    entries = call_console(owner.workspace.id, "list_audit_log", limit=3)["entries"]
     assert [(log_entry["operation"], log_entry["actor"]["id"]) for log_entry in entries] == [
         ("unlink_telegram", owner.workspace.owner_id),
         ("link_telegram", owner.workspace.owner_id),

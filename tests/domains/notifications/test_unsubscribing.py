@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib.gateways import mail
-from tests.conftest import Api, Owner, in_console
+from tests.conftest import Api, Owner, call_console
 from tests.domains.notifications.inbox import Inbox, choose, text_of
 from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
@@ -29,7 +29,7 @@ def path(inbox: Inbox, owner: Owner, things: Things) -> str:
 
 def stored_choice(owner: Owner, kind: str) -> Any:
     """Return the owner's choice of a kind."""
-    response = in_console(
+    response = call_console(
         owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id
     )
     return next(choice for choice in response["choices"] if choice["kind"] == kind)

@@ -27,7 +27,7 @@ def app(owner: Owner) -> ConnectedApp:
 
 def refusal(token: str, method: str = "POST", path: str = "/api/mcp") -> Any:
     """Call a route with a token, which must be refused. Return the status and the message."""
-    answer = Api(token).refused(method, path, LIST_TOOLS if method == "POST" else None)
+    answer = Api(token).call_refused(method, path, LIST_TOOLS if method == "POST" else None)
     return answer.status, answer.data["message"]
 
 

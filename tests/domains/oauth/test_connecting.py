@@ -20,7 +20,7 @@ from chalicelib.domains.identity.store import accounts, connections, console_ses
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.lib import tokens
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Api, Owner, Time, as_operator, in_console
+from tests.conftest import Api, Owner, Time, call_console, call_operator
 from tests.factories.oauth import (
     GRANT,
     connect,
@@ -37,8 +37,8 @@ from tests.factories.oauth import (
 def member(owner: Owner, role: str) -> str:
     """Add an account to the owner's workspace, and return its id."""
     email = f"{role}@example.com"
-    account = as_operator("create_account", email=email, password="long enough")
-    as_operator("add_member", workspaceId=owner.workspace.id, email=email, role=role)
+    account = call_operator("create_account", email=email, password="long enough")
+    call_operator("add_member", workspaceId=owner.workspace.id, email=email, role=role)
     return str(account["accountId"])
 
 
@@ -61,7 +61,7 @@ class TestConsent:
         with pytest.raises(ForbiddenError, match="owner and the managers"):
             grant(owner.workspace, member(owner, "member"))
         with pytest.raises(ForbiddenError, match="expected the role manager"):
-            in_console(owner.workspace.id, "grant_access", membership="member", **GRANT)
+            call_console(owner.workspace.id, "grant_access", membership="member", **GRANT)
 
     @pytest.mark.parametrize("plan", ["free", "start"])
     def test_apps_need_a_plan_with_the_api(
@@ -72,7 +72,7 @@ class TestConsent:
 
     def test_disabled_account_connects_no_app(self, owner: Owner) -> None:
         email = accounts.get(owner.workspace.owner_id).email
-        as_operator("disable_account", email=email)
+        call_operator("disable_account", email=email)
         with pytest.raises(ConflictError, match="disabled"):
             grant(owner.workspace)
 
@@ -90,7 +90,7 @@ class TestConsent:
             return invoke(REGISTRY["grant_access"], person, lambda: GRANT, request_id="r")
 
         assert consent().body
-        in_console(owner.workspace.id, "sign_out_everywhere", account_id=person.account_id)
+        call_console(owner.workspace.id, "sign_out_everywhere", account_id=person.account_id)
         with pytest.raises(UnauthorizedError, match="session has ended"):
             consent()
 
@@ -148,7 +148,7 @@ class TestLimits:
         app = connect(owner.workspace, member(owner, "manager"))
         with pytest.raises(ConflictError, match="The workspace has 2 connected apps"):
             grant(owner.workspace)
-        in_console(owner.workspace.id, "end_connection", id=app.id)
+        call_console(owner.workspace.id, "end_connection", id=app.id)
         grant(owner.workspace)
         with pytest.raises(ConflictError):
             grant(owner.workspace)
@@ -159,7 +159,7 @@ class TestLimits:
         self, owner: Owner, new_owner: Callable[..., Owner], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         other, person = new_owner().workspace, accounts.get(owner.workspace.owner_id)
-        as_operator("add_member", workspaceId=other.id, email=person.email, role="manager")
+        call_operator("add_member", workspaceId=other.id, email=person.email, role="manager")
         monkeypatch.setattr(connections, "MAX_LIVE", 2)
         connect(owner.workspace)
         connect(other, person.id)
@@ -239,5 +239,5 @@ class TestExchange:
         manager = member(owner, "manager")
         code = grant(owner.workspace, manager)["code"]
         removal = {"workspaceId": owner.workspace.id, "email": "manager@example.com"}
-        assert as_operator("remove_member", **removal)["endedConnections"] == 1
+        assert call_operator("remove_member", **removal)["endedConnections"] == 1
         assert refusal("exchange_code", **exchange_arguments(code)) == "invalid_grant"

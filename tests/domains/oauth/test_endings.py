@@ -8,7 +8,7 @@ import pytest
 from chalicelib.core.errors import ForbiddenError, NotFoundError
 from chalicelib.domains.identity.store import accounts, connections
 from chalicelib.engine import audit
-from tests.conftest import PASSWORD, Api, Owner, Time, all_rows, as_operator, in_console
+from tests.conftest import PASSWORD, Api, Owner, Time, all_rows, call_console, call_operator
 from tests.factories.oauth import ConnectedApp, connect, exchange, grant, works
 
 EMAIL = "manager@example.com"
@@ -17,8 +17,8 @@ EMAIL = "manager@example.com"
 @pytest.fixture
 def manager(owner: Owner) -> str:
     """The account id of a manager of the owner's workspace."""
-    account = as_operator("create_account", email=EMAIL, password=PASSWORD)
-    as_operator("add_member", workspaceId=owner.workspace.id, email=EMAIL, role="manager")
+    account = call_operator("create_account", email=EMAIL, password=PASSWORD)
+    call_operator("add_member", workspaceId=owner.workspace.id, email=EMAIL, role="manager")
     return str(account["accountId"])
 
 
@@ -26,13 +26,13 @@ def manager(owner: Owner) -> str:
 def other_app(new_owner: Callable[..., Owner], manager: str) -> ConnectedApp:
     """An app that the manager connected to another workspace."""
     other = new_owner().workspace
-    as_operator("add_member", workspaceId=other.id, email=EMAIL, role="manager")
+    call_operator("add_member", workspaceId=other.id, email=EMAIL, role="manager")
     return connect(other, manager)
 
 
 def plan_refusal(app: ConnectedApp) -> Any:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    answer = Api(app.access).refused("POST", "/api/mcp", message)
+    answer = Api(app.access).call_refused("POST", "/api/mcp", message)
     return answer.status, answer.data["code"]
 
 
@@ -44,7 +44,7 @@ class TestMembers:
         own_app, managers_app = connect(owner.workspace), connect(owner.workspace, manager)
         pending = grant(owner.workspace, manager)["connectionId"]
         where = {"workspaceId": owner.workspace.id, "email": EMAIL}
-        response = as_operator(
+        response = call_operator(
             loses, **where, **({} if loses == "remove_member" else {"role": "member"})
         )
         assert response.get("endedConnections", 2) == 2
@@ -61,12 +61,12 @@ class TestMembers:
     ) -> None:
         app = connect(owner.workspace, manager)
         for role in ("member", "manager"):
-            as_operator("add_member", workspaceId=owner.workspace.id, email=EMAIL, role=role)
+            call_operator("add_member", workspaceId=owner.workspace.id, email=EMAIL, role=role)
         assert not app.works
 
     def test_staying_a_manager_keeps_the_connections(self, owner: Owner, manager: str) -> None:
         app = connect(owner.workspace, manager)
-        as_operator("add_member", workspaceId=owner.workspace.id, email=EMAIL, role="manager")
+        call_operator("add_member", workspaceId=owner.workspace.id, email=EMAIL, role="manager")
         assert app.works
 
     def test_all_keys_and_connections_of_a_workspace_fit_in_one_transaction(
@@ -76,14 +76,14 @@ class TestMembers:
         monkeypatch.setattr(connections, "read_all", lambda _: [])
         for _ in range(49):
             key = {"name": "x", "scopes": ["crm:read"]}
-            in_console(owner.workspace.id, "create_key", account_id=manager, **key)
+            call_console(owner.workspace.id, "create_key", account_id=manager, **key)
         monkeypatch.setattr(connections, "live_of_account", lambda _: [])
         monkeypatch.setattr("chalicelib.domains.identity.store.api_keys.live", lambda *_: [])
         apps = [connect(owner.workspace, manager) for _ in range(40)]
         monkeypatch.undo()
-        as_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
         assert {c.plan for c in connections.live(owner.workspace.id)} == {"enterprise"}
-        response = as_operator("remove_member", workspaceId=owner.workspace.id, email=EMAIL)
+        response = call_operator("remove_member", workspaceId=owner.workspace.id, email=EMAIL)
         assert (response["revokedKeys"], response["endedConnections"]) == (49, 40)
         assert not any(app.works for app in apps)
 
@@ -94,7 +94,7 @@ class TestAccounts:
         self, owner: Owner, manager: str, other_app: ConnectedApp
     ) -> None:
         own_app, managers_app = connect(owner.workspace), connect(owner.workspace, manager)
-        assert as_operator("disable_account", email=EMAIL)["endedConnections"] == 2
+        assert call_operator("disable_account", email=EMAIL)["endedConnections"] == 2
         assert not managers_app.works
         assert not other_app.works
         assert own_app.works
@@ -106,7 +106,7 @@ class TestAccounts:
         self, owner: Owner, manager: str, other_app: ConnectedApp
     ) -> None:
         own_app, managers_app = connect(owner.workspace), connect(owner.workspace, manager)
-        in_console(owner.workspace.id, "sign_out_everywhere", account_id=manager)
+        call_console(owner.workspace.id, "sign_out_everywhere", account_id=manager)
         (entry, *_) = audit.latest(owner.workspace.id)
         assert (entry.operation, entry.resources) == ("sign_out_everywhere", [f"account:{manager}"])
         assert not managers_app.works
@@ -119,14 +119,14 @@ class TestAccounts:
     ) -> None:
         managers_app = connect(owner.workspace, manager)
         words = {"current": PASSWORD, "password": "battery staple", "endConnections": ends}
-        in_console(owner.workspace.id, "change_password", account_id=manager, **words)
+        call_console(owner.workspace.id, "change_password", account_id=manager, **words)
         assert managers_app.works is not ends
         assert other_app.works is not ends
 
     def test_operator_who_sets_a_password_keeps_keys_and_connections(self, owner: Owner) -> None:
         app, key = connect(owner.workspace), owner.token()
         email = accounts.get(owner.workspace.owner_id).email
-        as_operator("set_password", email=email, password="battery staple")
+        call_operator("set_password", email=email, password="battery staple")
         assert app.works
         assert works(key)
 
@@ -134,17 +134,17 @@ class TestAccounts:
 class TestPlans:
     def test_plan_changes_apply_to_the_next_call(self, owner: Owner) -> None:
         app = connect(owner.workspace)
-        as_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
         assert plan_refusal(app) == (403, "plan_required")
         newer = app.refreshed()
         assert plan_refusal(newer) == (403, "plan_required")
-        as_operator("set_plan", workspaceId=owner.workspace.id, plan="business")
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan="business")
         assert app.works
         assert newer.works
 
     def test_plan_changes_apply_to_codes_that_are_not_exchanged_yet(self, owner: Owner) -> None:
         pending = grant(owner.workspace)["connectionId"]
-        as_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
         assert connections.require(pending).plan == "enterprise"
 
 
@@ -153,7 +153,7 @@ class TestDisconnecting:
         self, owner: Owner, manager: str, time: Time
     ) -> None:
         managers_app, own_app = connect(owner.workspace, manager), connect(owner.workspace)
-        ended = in_console(
+        ended = call_console(
             owner.workspace.id,
             "end_connection",
             account_id=manager,
@@ -164,19 +164,19 @@ class TestDisconnecting:
         assert not own_app.works
         assert managers_app.works
         time.pass_by(hours=1)
-        assert as_operator("end_connection", id=own_app.id) == ended
+        assert call_operator("end_connection", id=own_app.id) == ended
 
     def test_plain_members_disconnect_nothing(self, owner: Owner) -> None:
         app = connect(owner.workspace)
         with pytest.raises(ForbiddenError):
-            in_console(owner.workspace.id, "end_connection", id=app.id, membership="member")
+            call_console(owner.workspace.id, "end_connection", id=app.id, membership="member")
         assert app.works
 
     def test_app_of_another_workspace_is_not_found(
         self, owner: Owner, other_app: ConnectedApp
     ) -> None:
         with pytest.raises(NotFoundError):
-            in_console(owner.workspace.id, "end_connection", id=other_app.id)
+            call_console(owner.workspace.id, "end_connection", id=other_app.id)
         assert other_app.works
 
     def test_disconnecting_and_changes_by_the_app_are_audited(
@@ -185,8 +185,8 @@ class TestDisconnecting:
         app = connect(owner.workspace, scopes=["projects:write"])
         assert not Api(app.access).tool("svc_create_site", title="Bakery")[0]
         time.pass_by(seconds=1)
-        as_operator("end_connection", id=app.id)
-        entries = in_console(owner.workspace.id, "list_audit_log")["entries"]
+        call_operator("end_connection", id=app.id)
+        entries = call_console(owner.workspace.id, "list_audit_log")["entries"]
         by_name = {entry["operation"]: entry for entry in entries}
         used = {"id": app.id, "name": "Claude", "masked": "wsat_…", "isApp": True}
         assert by_name["create_site"]["key"] == used
@@ -203,7 +203,7 @@ class TestList:
         time.pass_by(minutes=1)
         assert app.works
         grant(owner.workspace)
-        response = in_console(owner.workspace.id, "list_connections")
+        response = call_console(owner.workspace.id, "list_connections")
         account = accounts.get(owner.workspace.owner_id)
         newest, oldest = response["connections"]
         assert newest == {
@@ -228,7 +228,7 @@ class TestList:
 
         def listed_ids(membership: str) -> set[str]:
             caller = {"account_id": manager, "membership": membership}
-            page = in_console(owner.workspace.id, "list_connections", **caller)
+            page = call_console(owner.workspace.id, "list_connections", **caller)
             return {connection["id"] for connection in page["connections"]}
 
         with pytest.raises(ForbiddenError):
@@ -240,7 +240,7 @@ class TestList:
     ) -> None:
         connect(owner.workspace)
         time.pass_by(days=60)
-        response = in_console(owner.workspace.id, "list_connections")
+        response = call_console(owner.workspace.id, "list_connections")
         assert [connection["state"] for connection in response["connections"]] == ["expired"]
         assert response["live"] == 0
 
@@ -261,5 +261,5 @@ class TestList:
         )
         app.refreshed()
         assert expiries() == [61, 91, 91]
-        as_operator("end_connection", id=app.id)
+        call_operator("end_connection", id=app.id)
         assert expiries() == [30, 91, 91]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chalicelib.core import clock
 from chalicelib.lib import tokens
-from tests.conftest import Owner, Time, as_operator
+from tests.conftest import Owner, Time, call_operator
 from tests.factories.oauth import (
     CLIENT_ID,
     ConnectedApp,
@@ -125,7 +125,7 @@ def test_random_histories_of_a_connection_match_the_model(
     assert [works(access.token) for access in model.accesses] == [
         not model.over(now()) and access.callable(now()) for access in model.accesses
     ]
-    as_operator("end_connection", id=first.id)
+    call_operator("end_connection", id=first.id)
     assert not any(works(access.token) for access in model.accesses)
 
 
@@ -170,7 +170,7 @@ def end(how: str, model: Model) -> None:
     if how == "exchange":
         assert refusal("exchange_code", **exchange_arguments(app.code)) == "invalid_grant"
     elif how == "disconnect":
-        as_operator("end_connection", id=app.id)
+        call_operator("end_connection", id=app.id)
     elif how:
         call("revoke_token", token=getattr(app, how.split()[1]), clientId=CLIENT_ID)
     model.ended = model.ended or bool(how)

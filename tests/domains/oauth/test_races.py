@@ -13,7 +13,7 @@ from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.domains.identity.flows import connections as flows
 from chalicelib.domains.identity.store import accounts, connections, console_sessions
 from chalicelib.domains.oauth.operations import grants
-from tests.conftest import Owner, Time, as_operator, in_console, run_concurrently
+from tests.conftest import Owner, Time, call_console, call_operator, run_concurrently
 from tests.factories.oauth import (
     CLIENT_ID,
     GRANT,
@@ -68,10 +68,10 @@ class TestAtTheSameMoment:
                 if ends == "revoke_token":
                     attempt(ends, token=app.refresh, clientId=CLIENT_ID)
                 elif ends == "end_connection":
-                    as_operator(ends, id=app.id)
+                    call_operator(ends, id=app.id)
                 else:
                     person = owner.workspace.owner_id
-                    in_console(owner.workspace.id, ends, account_id=person)
+                    call_console(owner.workspace.id, ends, account_id=person)
 
             answers = run_concurrently(4, act)[1:]
             assert not app.works
@@ -83,9 +83,9 @@ class TestAtTheSameMoment:
     ) -> None:
         """The app is connected after the connections were read, before their end is committed."""
         email = "manager@example.com"
-        as_operator("create_account", email=email, password="long enough")
+        call_operator("create_account", email=email, password="long enough")
         where = {"workspaceId": owner.workspace.id, "email": email}
-        as_operator("add_member", **where, role="manager")
+        call_operator("add_member", **where, role="manager")
         person = accounts.require_by_email(email).id
         connect(owner.workspace, person)
         tried: list[object] = []
@@ -103,9 +103,9 @@ class TestAtTheSameMoment:
         for module in ("flows.connections", "flows.memberships", "operations.accounts"):
             monkeypatch.setattr(f"chalicelib.domains.identity.{module}.stage_endings", late)
         if ends == "sign_out_everywhere":
-            in_console(owner.workspace.id, ends, account_id=person)
+            call_console(owner.workspace.id, ends, account_id=person)
         else:
-            as_operator(ends, **where if ends == "remove_member" else {"email": email})
+            call_operator(ends, **where if ends == "remove_member" else {"email": email})
         assert len(tried) == 2
         assert connections.live(owner.workspace.id) == []
 
@@ -122,7 +122,7 @@ class TestAtTheSameMoment:
 
         def late(*arguments: Any) -> None:
             if not removals:
-                removals.append(as_operator(ends, email=email, **password))
+                removals.append(call_operator(ends, email=email, **password))
             check(*arguments)
 
         monkeypatch.setattr(grants, "_check_limits", late)
@@ -155,7 +155,7 @@ class TestAtTheSameMoment:
         def act(turn: int) -> Any:
             if turn:
                 return grant(owner.workspace)
-            return as_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
+            return call_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
 
         run_concurrently(4, act)
         plans = {connection.plan for connection in connections.live(owner.workspace.id)}
@@ -190,6 +190,6 @@ class TestLostAnswers:
     ) -> None:
         app, other = connect(owner.workspace), connect(new_owner().workspace)
         with faulty(TRANSACTION, fault, when, 3):
-            as_operator("end_connection", id=app.id)
+            call_operator("end_connection", id=app.id)
         assert not app.works
         assert other.works

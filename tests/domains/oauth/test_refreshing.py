@@ -9,7 +9,7 @@ from chalicelib.domains.oauth.operations import tokens as operations
 from chalicelib.engine.transactions import update_if
 from chalicelib.lib import tokens
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Api, Owner, Time, all_rows, in_console
+from tests.conftest import Api, Owner, Time, all_rows, call_console
 from tests.factories.oauth import (
     CLIENT_ID,
     ConnectedApp,
@@ -68,7 +68,7 @@ class TestRotation:
         assert not works(last["accessToken"])
         newest = ConnectedApp(app.id, app.code, last["accessToken"], last["refreshToken"])
         assert newest.refresh_refusal() == "invalid_grant"
-        (connection,) = in_console(owner.workspace.id, "list_connections")["connections"]
+        (connection,) = call_console(owner.workspace.id, "list_connections")["connections"]
         assert connection["state"] == "expired"
         assert connection["endsAt"] == "2027-07-14T12:00:00.000Z"
         assert connection["endedAt"] is None
@@ -275,7 +275,7 @@ class TestRevocation:
         call("revoke_token", token=app.refresh, clientId=CLIENT_ID)
         time.pass_by(hours=1)
         call("revoke_token", token=app.refresh, clientId=CLIENT_ID)
-        (connection,) = in_console(owner.workspace.id, "list_connections")["connections"]
+        (connection,) = call_console(owner.workspace.id, "list_connections")["connections"]
         assert connection["endedAt"] == "2027-01-15T12:00:00.000Z"
         ended = connections.require(app.id)
         assert ended.expires - ended.ended_at == connections.ENDED_LIFE

@@ -17,7 +17,7 @@ from chalicelib.domains.identity.store import workspace_metrics
 from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.engine.metrics import Increments
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Api, Owner, Time, in_console
+from tests.conftest import Api, Owner, Time, call_console
 from tests.factories.chat import read_events
 from tests.factories.console import person
 from tests.factories.examples import AGENT, FORM, submit, talk, top_up
@@ -36,7 +36,7 @@ class Workspace:
 
     def overview(self, **caller: str) -> Any:
         caller = {"account_id": self.owner.workspace.owner_id, **caller}
-        return in_console(self.owner.workspace.id, "get_overview", **caller)
+        return call_console(self.owner.workspace.id, "get_overview", **caller)
 
     def today(self) -> Any:
         """Return today's numbers."""
@@ -326,7 +326,7 @@ def count_a_month(workspace: Workspace) -> None:
 
 @pytest.mark.store
 def test_a_busy_workspace_is_read_in_a_dozen_requests_and_few_units(
-    workspace: Workspace, on_dynamodb_local: bool
+    workspace: Workspace, is_dynamodb_local: bool
 ) -> None:
     count_a_month(workspace)
     form, bot, salon = workspace.create_form(), workspace.create_bot(), Salon.opened(workspace.api)
@@ -344,5 +344,5 @@ def test_a_busy_workspace_is_read_in_a_dozen_requests_and_few_units(
     lists = ("latestLeads", "nextBookings", "latestDialogs")
     assert [len(overview[list_name]) for list_name in lists] == [5, 5, 3]
     assert usage.round_trips <= 12, usage.calls
-    if on_dynamodb_local:
+    if is_dynamodb_local:
         assert usage.units <= 30, usage.units

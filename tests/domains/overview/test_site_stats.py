@@ -15,7 +15,7 @@ from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.domains.sites.store import site_visits
 from chalicelib.engine import audit, metrics, visitors
-from tests.conftest import Answer, Api, Owner, Time, all_rows, as_operator, run_concurrently
+from tests.conftest import Answer, Api, Owner, Time, all_rows, call_operator, run_concurrently
 from tests.factories.examples import Things, submit
 from tests.support.effort import examples
 
@@ -121,7 +121,7 @@ class TestCounting:
             answer = view_page(**fields)
             assert (answer.status, answer.data["code"]) == (404, "not_found")
         assert view_page(projectId=3).status == 400
-        as_operator("suspend_site", id=things.site)
+        call_operator("suspend_site", id=things.site)
         assert view_page().status == 404
 
     def test_no_data_of_the_visitor_is_stored_or_audited(
@@ -357,5 +357,5 @@ class TestReport:
         self, api: Api, things: Things, query: dict[str, str], field: str
     ) -> None:
         text = "".join(f"&{name}={value}" for name, value in query.items())
-        answer = api.refused("GET", f"/api/projects/stats?id={things.site}{text}")
+        answer = api.call_refused("GET", f"/api/projects/stats?id={things.site}{text}")
         assert [error["field"] for error in answer.data["errors"]] == [field]

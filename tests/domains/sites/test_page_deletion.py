@@ -13,7 +13,7 @@ from tests.factories.pages import (
     create,
     delete,
     homes,
-    listed,
+    list_pages,
     new_site,
     objects,
     read,
@@ -27,14 +27,14 @@ class TestDeletePage:
     def test_delete_requires_confirmation_and_describes_the_page(self, api: Api, site: str) -> None:
         home = create(api, site)
         page = create(api, site, "О нас", slug="about")
-        answer = api.refused("POST", DELETE, {"id": home["id"]})
+        answer = api.call_refused("POST", DELETE, {"id": home["id"]})
         assert (answer.status, answer.data["code"]) == (409, "conflict"), "before it asks"
         for more in ({}, {"confirm": False}):
-            answer = api.refused("POST", DELETE, {"id": page["id"], **more})
+            answer = api.call_refused("POST", DELETE, {"id": page["id"], **more})
             assert (answer.status, answer.data["code"]) == (400, "confirmation_required")
             assert answer.data["page"] == {"id": page["id"], "title": "О нас", "slug": "about"}
             assert "confirm: true" in answer.data["message"]
-        assert len(listed(api, site)) == 2
+        assert len(list_pages(api, site)) == 2
 
     def test_delete_with_a_version_deletes_only_that_version(self, api: Api, site: str) -> None:
         create(api, site)
@@ -42,9 +42,9 @@ class TestDeletePage:
         save(api, page, "x")
         for more in ({"confirm": True}, {"dryRun": True}, {}):
             body = {"id": page["id"], "ifVersion": 1, **more}
-            answer = api.refused("POST", DELETE, body)
+            answer = api.call_refused("POST", DELETE, body)
             assert (answer.status, answer.data["code"]) == (409, "version_conflict"), more
-        assert len(listed(api, site)) == 2
+        assert len(list_pages(api, site)) == 2
         body = {"id": page["id"], "ifVersion": 2, "confirm": True}
         assert api.post(DELETE, body)["deleted"] is True
 
@@ -60,7 +60,7 @@ class TestDeletePage:
         assert data["undo"].startswith(f"Until {until}")
         assert f'POST /api/pages/restore with {{"id": "{page["id"]}"}}' in data["undo"]
         assert titles(api, site) == ["Kept"]
-        assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
+        assert api.call_refused("GET", f"/api/pages/{page['id']}").status == 404
         assert read(api, other_page)["page"] == other_page
         assert counters.read(owner.workspace.id, "PAGE") == {"total": 1}
         time.pass_by(days=29, hours=23)
@@ -92,7 +92,7 @@ class TestDeletePage:
     def test_the_home_page_is_not_deleted_while_there_are_others(self, api: Api, site: str) -> None:
         home, other = create(api, site, "Home"), create(api, site, "Other")
         for more in ({"confirm": True}, {"dryRun": True}, {}):
-            answer = api.refused("POST", DELETE, {"id": home["id"], **more})
+            answer = api.call_refused("POST", DELETE, {"id": home["id"], **more})
             assert (answer.status, answer.data["code"]) == (409, "conflict")
             assert "isHome" in answer.data["message"]
         update(api, other, isHome=True)
@@ -103,7 +103,7 @@ class TestDeletePage:
         self, owner: Owner, api: Api, site: str
     ) -> None:
         delete(api, create(api, site))
-        assert listed(api, site) == []
+        assert list_pages(api, site) == []
         assert counters.read(owner.workspace.id, "PAGE") == {}
         assert create(api, site, "Next")["isHome"] is True
 

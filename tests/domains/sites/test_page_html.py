@@ -18,7 +18,7 @@ from tests.factories.pages import (
     Killed,
     create,
     delete,
-    listed,
+    list_pages,
     objects,
     read,
     record,
@@ -56,7 +56,7 @@ class TestSavePageHtml:
         html = "ё" * (MIB // 2)
         assert save(api, page, html)["html"] == html
         assert read(api, page)["page"]["html"] == html
-        assert listed(api, site)[0]["htmlBytes"] == MIB
+        assert list_pages(api, site)[0]["htmlBytes"] == MIB
         for too_long in (html + "x", "x" * (MIB + 1), "饼" * (MIB // 3 + 1)):
             error = refused_field(api, SAVE, {"id": page["id"], "html": too_long}, 413)
             assert error["field"] == "html"
@@ -83,7 +83,7 @@ class TestSavePageHtml:
     def test_a_change_of_metadata_increments_the_version(self, api: Api, site: str) -> None:
         page = create(api, site)
         version = update(api, page, title="New")["version"]
-        answer = api.refused("POST", SAVE, {"id": page["id"], "html": "x", "ifVersion": 1})
+        answer = api.call_refused("POST", SAVE, {"id": page["id"], "html": "x", "ifVersion": 1})
         assert answer.data["code"] == "version_conflict"
         assert save(api, page, "x", ifVersion=version)["version"] == version + 1
 
@@ -110,7 +110,7 @@ class TestSavePageHtml:
         events = connection().client.meta.events
         events.register_first("before-call.dynamodb.TransactWriteItems", refuse)
         try:
-            answer = api.refused("POST", SAVE, {"id": page["id"], "html": "after"})
+            answer = api.call_refused("POST", SAVE, {"id": page["id"], "html": "after"})
         finally:
             events.unregister("before-call.dynamodb.TransactWriteItems", refuse)
         assert answer.status == 503
@@ -147,7 +147,7 @@ class TestSavePageHtml:
         events = connection().client.meta.events
         events.register("after-call.dynamodb.TransactWriteItems", lose)
         try:
-            answer = api.refused("POST", SAVE, {"id": page["id"], "html": "after"})
+            answer = api.call_refused("POST", SAVE, {"id": page["id"], "html": "after"})
         finally:
             events.unregister("after-call.dynamodb.TransactWriteItems", lose)
         assert answer.status == 503
@@ -164,7 +164,7 @@ class TestSavePageHtml:
             raise OSError("disk full")
 
         monkeypatch.setattr(object_store.FolderStore, "put", full)
-        answer = api.refused("POST", SAVE, {"id": page["id"], "html": "after"})
+        answer = api.call_refused("POST", SAVE, {"id": page["id"], "html": "after"})
         assert answer.status >= 500
         assert "disk" not in answer.body.decode()
         assert all_rows() == rows_before

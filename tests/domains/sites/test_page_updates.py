@@ -25,7 +25,7 @@ from tests.factories.pages import (
     create,
     delete,
     homes,
-    listed,
+    list_pages,
     new_site,
     objects,
     read,
@@ -85,7 +85,7 @@ class TestLongDesignSystem:
         ]
         assert [page["designSystemTruncated"] for page in data["pages"]] == [False, True]
         body = {"id": long["id"], "title": "New", "designSystem": None}
-        refusal = api.refused("POST", UPDATE, body | {"designSystemTruncated": True})
+        refusal = api.call_refused("POST", UPDATE, body | {"designSystemTruncated": True})
         assert refusal.data["errors"][0]["field"] == "designSystem"
         assert read(api, long)["page"]["designSystem"] == design(1025)
         assert read(api, long)["page"]["designSystemTruncated"] is False
@@ -146,7 +146,7 @@ class TestQuota:
             (IMPORT, {"projectId": site, "html": "y" * 301}),
             (UPLOAD, {"name": "a", "content": "eHh4" * 101}),
         ):
-            answer = api.refused("POST", path, body)
+            answer = api.call_refused("POST", path, body)
             assert (answer.status, answer.data["code"]) == (409, "quota_exceeded"), path
             assert "Delete files, or upgrade" in answer.data["message"]
         rows_after = {key: row for key, row in all_rows().items() if "/LIMIT#" not in key}
@@ -194,7 +194,7 @@ class TestQuota:
         assert files.used_bytes(owner.workspace.id) == stored_bytes
         for row in rows_of(owner, "SITE"):
             count = int(row.get("page_count", {"N": "0"})["N"])
-            assert count == len(listed(api, row["sk"]["S"]))
+            assert count == len(list_pages(api, row["sk"]["S"]))
 
 
 class TestUpdatePage:
@@ -246,7 +246,7 @@ class TestUpdatePage:
         assert update(api, page, slug="new")["slug"] == "new"
         assert create(api, site, slug="old")["slug"] == "old"
         body = {"projectId": site, "title": "x", "slug": "new"}
-        assert api.refused("POST", CREATE, body).data["code"] == "slug_taken"
+        assert api.call_refused("POST", CREATE, body).data["code"] == "slug_taken"
 
     def test_a_pages_own_slug_is_accepted_and_another_pages_is_not(
         self, api: Api, site: str
@@ -254,7 +254,7 @@ class TestUpdatePage:
         create(api, site, slug="one")
         page = create(api, site, slug="two")
         assert update(api, page, slug="two", title="x")["slug"] == "two"
-        answer = api.refused("POST", UPDATE, {"id": page["id"], "slug": "one"})
+        answer = api.call_refused("POST", UPDATE, {"id": page["id"], "slug": "one"})
         assert (answer.status, answer.data["code"]) == (409, "slug_taken")
         assert read(api, page)["page"]["slug"] == "two"
         other = create(api, new_site(api, "Other"), slug="three")
@@ -292,7 +292,7 @@ class TestUpdatePage:
             assert update(api, pages[number], isHome=True)["isHome"] is True
             assert homes(api, site) == [f"Page {number}"]
             assert titles(api, site)[0] == f"Page {number}"
-        refusal = api.refused("POST", UPDATE, {"id": pages[0]["id"], "isHome": False})
+        refusal = api.call_refused("POST", UPDATE, {"id": pages[0]["id"], "isHome": False})
         assert "isHome: expected true" in refusal.data["message"]
 
     def test_moving_the_home_or_changing_the_order_rewrites_no_other_page(
@@ -321,7 +321,7 @@ class TestUpdatePage:
 
         monkeypatch.setattr(UnitOfWork, "commit", late)
         body = {"id": page["id"], "title": "x", "ifVersion": 1}
-        assert api.refused("POST", UPDATE, body).data["code"] == "version_conflict"
+        assert api.call_refused("POST", UPDATE, body).data["code"] == "version_conflict"
         assert read(api, page)["page"]["html"] == "rival"
 
     def test_moving_the_home_does_not_change_other_sites(self, api: Api, site: str) -> None:

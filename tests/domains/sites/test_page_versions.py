@@ -8,7 +8,7 @@ from chalicelib.core import plans
 from chalicelib.domains.sites.store import page_versions
 from chalicelib.gateways import object_store
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, in_console
+from tests.conftest import Api, Owner, Time, call_console
 from tests.factories.files import upload
 from tests.factories.pages import Killed, create, objects, read, save
 
@@ -42,7 +42,7 @@ def restore(api: Api, page: Any, version: Any, **more: Any) -> Any:
 
 
 def html_of(owner: Owner, page: Any, version: Any) -> str:
-    html: str = in_console(
+    html: str = call_console(
         owner.workspace.id, "get_page_version", id=page["id"], versionId=version["id"]
     )["versionHtml"]
     return html
@@ -139,7 +139,7 @@ class TestLimits:
         save_edits("one", "two", "three")
         oldest = versions(api, page)[-1]
         monkeypatch.setattr(page_versions, "MAX_VERSIONS", 1)
-        answer = api.refused("POST", RESTORE, {"id": page["id"], "versionId": oldest["id"]})
+        answer = api.call_refused("POST", RESTORE, {"id": page["id"], "versionId": oldest["id"]})
         assert (answer.status, answer.data["code"]) == (404, "not_found")
 
     def test_a_process_killed_while_versions_are_removed_leaves_no_object(
@@ -196,7 +196,7 @@ class TestRestoring:
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 49)
         (large,) = versions(api, page)
         body = {"id": page["id"], "versionId": large["id"]}
-        assert api.refused("POST", RESTORE, body).data["code"] == "quota_exceeded"
+        assert api.call_refused("POST", RESTORE, body).data["code"] == "quota_exceeded"
         assert read(api, page)["page"]["html"] == "small"
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 50)
         assert restore(api, page, large)["page"]["htmlBytes"] == 50
@@ -212,7 +212,7 @@ class TestRestoring:
     ) -> None:
         save_edits("one", "two")
         body = {"id": page["id"], "versionId": versions(api, page)[0]["id"], "ifVersion": 2}
-        answer = api.refused("POST", RESTORE, body)
+        answer = api.call_refused("POST", RESTORE, body)
         assert (answer.status, answer.data["code"]) == (409, "version_conflict")
 
     def test_versions_of_another_page_or_workspace_are_unknown(
@@ -221,11 +221,11 @@ class TestRestoring:
         save_edits("one", "two")
         (version,) = versions(api, page)
         body = {"id": create(api, site)["id"], "versionId": version["id"]}
-        assert api.refused("POST", RESTORE, body).status == 404
+        assert api.call_refused("POST", RESTORE, body).status == 404
         body["id"] = page["id"]
         stranger = new_owner().api()
-        assert stranger.refused("POST", RESTORE, body).status == 404
-        assert stranger.refused("GET", f"/api/pages/{page['id']}/versions").status == 404
+        assert stranger.call_refused("POST", RESTORE, body).status == 404
+        assert stranger.call_refused("GET", f"/api/pages/{page['id']}/versions").status == 404
 
 
 def save_answer(api: Api, page: Any, html: str) -> Any:

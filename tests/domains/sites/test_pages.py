@@ -26,7 +26,7 @@ from tests.factories.pages import (
     create,
     delete,
     homes,
-    listed,
+    list_pages,
     new_site,
     read,
     record,
@@ -52,7 +52,7 @@ class TestListPages:
     def test_the_list_shows_pages_without_html_but_with_its_size(self, api: Api, site: str) -> None:
         page = create(api, site, "Главная")
         saved = save(api, page, "<p>Ёж</p>")
-        (listed_page,) = listed(api, site)
+        (listed_page,) = list_pages(api, site)
         assert listed_page == record(saved)
         assert listed_page["htmlBytes"] == 11
 
@@ -109,7 +109,7 @@ class TestListPages:
                 unit.create(PAGES.new(owner.workspace.id, project_id=site, title="Page", slug=slug))
             unit.commit()
         new_ids = {create(api, site)["id"] for _ in range(11)}
-        listed_ids = [page["id"] for page in listed(api, site)]
+        listed_ids = [page["id"] for page in list_pages(api, site)]
         assert len(listed_ids) == len(set(listed_ids)) == 101
         assert new_ids <= set(listed_ids)
 
@@ -119,7 +119,7 @@ class TestListPages:
         monkeypatch.setattr(invoke, "MAX_ANSWER_BYTES", invoke.MAX_ANSWER_BYTES // 20)
         for _ in range(5):
             update(api, create(api, site), designSystem={"a": "x" * 60_000})
-        assert len(listed(api, site)) == 5
+        assert len(list_pages(api, site)) == 5
 
     def test_the_list_shows_pages_of_one_site_only(self, api: Api, site: str) -> None:
         other = new_site(api, "Other")
@@ -200,7 +200,7 @@ class TestGetPage:
     def test_all_parts_together_are_the_whole_html(
         self, html: str, size: int, api: Api, site: str
     ) -> None:
-        page = (listed(api, site) or [create(api, site)])[0]
+        page = (list_pages(api, site) or [create(api, site)])[0]
         save(api, page, html)
         parts, offset = [], 0
         while offset is not None:
@@ -287,16 +287,18 @@ class TestCreatePage:
 
     def test_a_slug_is_unique_within_its_site(self, api: Api, site: str) -> None:
         create(api, site, slug="about")
-        answer = api.refused("POST", CREATE, {"projectId": site, "title": "x", "slug": "about"})
+        answer = api.call_refused(
+            "POST", CREATE, {"projectId": site, "title": "x", "slug": "about"}
+        )
         assert (answer.status, answer.data["code"]) == (409, "slug_taken")
         assert "about" in answer.data["message"]
-        assert len(listed(api, site)) == 1
+        assert len(list_pages(api, site)) == 1
         assert create(api, new_site(api, "Other"), slug="about")["slug"] == "about"
 
     def test_a_version_is_refused(self, api: Api, site: str) -> None:
         body = {"projectId": site, "title": "x", "ifVersion": 1}
         assert refused_field(api, CREATE, body)["field"] == "ifVersion"
-        assert listed(api, site) == []
+        assert list_pages(api, site) == []
 
 
 class TestUrl:
@@ -306,7 +308,10 @@ class TestUrl:
         home, page = create(api, site, slug="start"), create(api, site, slug="menu")
         base = f"{service_settings.settings().public_url}/s/bakery"
         assert [home["url"], page["url"]] == [base, f"{base}/menu"]
-        assert [listed_page["url"] for listed_page in listed(api, site)] == [base, f"{base}/menu"]
+        assert [listed_page["url"] for listed_page in list_pages(api, site)] == [
+            base,
+            f"{base}/menu",
+        ]
         assert update(api, page, slug="food")["url"] == f"{base}/food"
         new_url = api.post("/api/projects/update", {"id": site, "slug": "new"})["project"]["url"]
         assert new_url == read(api, home)["page"]["url"] == base.replace("bakery", "new")
@@ -350,7 +355,7 @@ class TestAnotherWorkspacesPages:
             ("POST", DELETE, {"dryRun": True}),
         ):
             foreign, never = (
-                api.refused(method, path.format(value), body and {"id": value, **body})
+                api.call_refused(method, path.format(value), body and {"id": value, **body})
                 for value in (page["id"], new_id())
             )
             assert foreign.status == never.status
@@ -369,8 +374,8 @@ class TestCountersOfPages:
         update(api, pages[1], isHome=True)
         save(api, pages[2], "x")
         delete(api, pages[0])
-        api.refused("POST", DELETE, {"id": pages[1]["id"], "confirm": True})
+        api.call_refused("POST", DELETE, {"id": pages[1]["id"], "confirm": True})
         api.post(DELETE, {"id": pages[2]["id"], "dryRun": True})
-        page_count = len(listed(api, site)) + len(listed(api, other))
+        page_count = len(list_pages(api, site)) + len(list_pages(api, other))
         assert page_count == 4
         assert counters.read(owner.workspace.id, "PAGE") == {"total": page_count}

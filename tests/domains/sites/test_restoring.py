@@ -14,7 +14,7 @@ from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time
 from tests.factories.examples import FORM, submit
-from tests.factories.pages import Killed, create, delete, listed, new_site, objects, read, save
+from tests.factories.pages import Killed, create, delete, list_pages, new_site, objects, read, save
 
 RESTORE = "/api/pages/restore"
 RESTORE_SITE = "/api/projects/restore"
@@ -92,30 +92,36 @@ class TestPages:
         save(api, page, "12345")
         delete(api, page)
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 4)
-        assert code(api.refused("POST", RESTORE, {"id": page["id"]})) == (409, "quota_exceeded")
-        assert listed(api, site) == []
+        assert code(api.call_refused("POST", RESTORE, {"id": page["id"]})) == (
+            409,
+            "quota_exceeded",
+        )
+        assert list_pages(api, site) == []
 
     def test_after_30_days_a_page_is_gone(self, time: Time, api: Api, site: str) -> None:
         page = create(api, site)
         delete(api, page)
         time.pass_by(days=30)
-        assert code(api.refused("POST", RESTORE, {"id": page["id"]})) == (404, "not_found")
+        assert code(api.call_refused("POST", RESTORE, {"id": page["id"]})) == (404, "not_found")
 
     def test_a_live_page_and_an_unknown_one_are_refused(
         self, api: Api, site: str, new_owner: Any
     ) -> None:
         page = create(api, site)
-        assert code(api.refused("POST", RESTORE, {"id": page["id"]})) == (409, "conflict")
+        assert code(api.call_refused("POST", RESTORE, {"id": page["id"]})) == (409, "conflict")
         delete(api, page)
         stranger = new_owner().api()
-        assert code(stranger.refused("POST", RESTORE, {"id": page["id"]})) == (404, "not_found")
+        assert code(stranger.call_refused("POST", RESTORE, {"id": page["id"]})) == (
+            404,
+            "not_found",
+        )
 
     def test_a_page_deleted_with_its_site_returns_with_the_site_only(
         self, api: Api, site: str
     ) -> None:
         page = create(api, site)
         delete_site(api, site)
-        answer = api.refused("POST", RESTORE, {"id": page["id"]})
+        answer = api.call_refused("POST", RESTORE, {"id": page["id"]})
         assert code(answer) == (409, "conflict")
         assert site in answer.data["message"]
 
@@ -191,7 +197,7 @@ class TestSites:
     ) -> None:
         form = api.post("/api/forms/create", FORM | {"projectId": site})["form"]["id"]
         submit(form, name="Ada", email="ada@example.com")
-        pages_before, used = listed(api, site), files.used_bytes(owner.workspace.id)
+        pages_before, used = list_pages(api, site), files.used_bytes(owner.workspace.id)
         counts = counters.read_all(owner.workspace.id, "PAGE")
         save(api, pages[1], "<h1>About</h1>!")
         save(api, pages[1], "oops")
@@ -200,7 +206,7 @@ class TestSites:
         data = restore_site(api, site)
         assert data["project"]["status"] == "inactive"
         assert (data["formerSlug"], data["unboundDomain"], data["forms"]) == (None, None, 1)
-        pages_after = listed(api, site)
+        pages_after = list_pages(api, site)
         for page in (*pages_after, *data["pages"]):
             page.pop("updatedAt")  # Separate transactions restore the pages.
         assert data["pages"] == pages_after
@@ -222,7 +228,7 @@ class TestSites:
         delete(api, pages[2])
         delete_site(api, site)
         assert len(restore_site(api, site)["pages"]) == 2
-        assert [page["title"] for page in listed(api, site)] == ["Home", "About"]
+        assert [page["title"] for page in list_pages(api, site)] == ["Home", "About"]
         assert restore(api, pages[2])["page"]["title"] == "Menu"
 
     def test_a_taken_slug_and_a_bound_domain_are_named(
@@ -240,15 +246,15 @@ class TestSites:
         delete_site(api, site)
         with monkeypatch.context() as full:
             full.setitem(plans.STORAGE_BYTES, "business", 10)
-            answer = api.refused("POST", RESTORE_SITE, {"id": site})
+            answer = api.call_refused("POST", RESTORE_SITE, {"id": site})
         assert code(answer) == (409, "quota_exceeded")
         assert api.get("/api/projects/list")["projects"] == []
         assert len(restore_site(api, site)["pages"]) == len(pages)
 
     def test_restored_site_is_still_suspended(self, api: Api, site: str) -> None:
-        from tests.conftest import as_operator
+        from tests.conftest import call_operator
 
-        as_operator("suspend_site", id=site)
+        call_operator("suspend_site", id=site)
         delete_site(api, site)
         assert restore_site(api, site)["project"]["status"] == "suspended"
 
@@ -260,7 +266,7 @@ class TestSites:
             dying.setattr("chalicelib.engine.jobs.attempt", Killed.now)
             with pytest.raises(Killed):
                 delete_site(api, site)
-        assert code(api.refused("POST", RESTORE_SITE, {"id": site})) == (409, "conflict")
+        assert code(api.call_refused("POST", RESTORE_SITE, {"id": site})) == (409, "conflict")
         run_jobs()
         assert len(restore_site(api, site)["pages"]) == len(pages)
 
@@ -295,11 +301,11 @@ class TestSites:
             assert api.get("/api/projects/list")["projects"] == []
             restore_site(api, site)
         elif commits < 5:
-            answer = api.refused("POST", SITE_DELETE, {"id": site})
+            answer = api.call_refused("POST", SITE_DELETE, {"id": site})
             assert code(answer) == (409, "conflict"), "while it is being restored"
         time.pass_by(minutes=1)
         run_jobs()
-        assert [page["title"] for page in listed(api, site)] == ["Home", "About", "Menu"]
+        assert [page["title"] for page in list_pages(api, site)] == ["Home", "About", "Menu"]
         assert files.used_bytes(owner.workspace.id) == used
         assert len(api.get("/api/forms/list")["forms"]) == 1
         assert delete_site(api, site)["cascade"]["pages"] == 3
@@ -314,7 +320,7 @@ class TestSites:
         jobs.schedule(jobs.row("site-cascade", owner.workspace.id, {"siteId": site}))
         jobs.schedule(jobs.row(site_restoring.RESTORE, owner.workspace.id, {"siteId": site}))
         run_jobs()
-        assert len(listed(api, site)) == len(pages)
+        assert len(list_pages(api, site)) == len(pages)
 
     def test_after_30_days_a_site_is_gone_with_all_objects(
         self, owner: Owner, time: Time, api: Api, site: str, pages: list[Any]
@@ -322,7 +328,7 @@ class TestSites:
         save(api, pages[0], "new")
         delete_site(api, site)
         time.pass_by(days=30)
-        assert code(api.refused("POST", RESTORE_SITE, {"id": site})) == (404, "not_found")
+        assert code(api.call_refused("POST", RESTORE_SITE, {"id": site})) == (404, "not_found")
         run_jobs()
         assert objects(owner) == []
 
@@ -341,10 +347,10 @@ class TestSites:
     def test_sites_of_another_workspace_are_unknown(
         self, api: Api, site: str, new_owner: Any
     ) -> None:
-        assert code(api.refused("POST", RESTORE_SITE, {"id": site})) == (409, "conflict")
+        assert code(api.call_refused("POST", RESTORE_SITE, {"id": site})) == (409, "conflict")
         delete_site(api, site)
         stranger = new_owner().api()
-        assert code(stranger.refused("POST", RESTORE_SITE, {"id": site})) == (404, "not_found")
+        assert code(stranger.call_refused("POST", RESTORE_SITE, {"id": site})) == (404, "not_found")
 
     def test_a_site_of_40_pages_with_many_former_slugs_returns(self, api: Api) -> None:
         site = new_site(api, "Large")
@@ -353,7 +359,7 @@ class TestSites:
             for name in "abcde":
                 slug = f"{name}-{number}"
                 api.post("/api/pages/update", {"id": page["id"], "slug": slug})
-        slugs_before = [page["slug"] for page in listed(api, site)]
+        slugs_before = [page["slug"] for page in list_pages(api, site)]
         delete_site(api, site)
         restore_site(api, site)
-        assert [page["slug"] for page in listed(api, site)] == slugs_before
+        assert [page["slug"] for page in list_pages(api, site)] == slugs_before

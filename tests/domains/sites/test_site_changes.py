@@ -11,14 +11,14 @@ from chalicelib.domains.sites.operations import deletion
 from chalicelib.domains.sites.store.pages import PAGES, DesignRow
 from chalicelib.engine.listing import counters
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, all_rows, as_operator
+from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.factories.sites import (
     CREATE,
     DELETE,
     UPDATE,
     create,
     delete,
-    listed,
+    list_sites,
     refused_field,
     total,
     transactions_failing_after,
@@ -58,7 +58,7 @@ class TestUpdateSite:
             "title": "Кондитерская",
             "updatedAt": time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
         }
-        assert listed(api) == [updated]
+        assert list_sites(api) == [updated]
 
     def test_an_update_changes_all_fields_at_once(self, api: Api) -> None:
         site = create(api)
@@ -66,7 +66,7 @@ class TestUpdateSite:
         updated = update(api, site, **fields)
         assert {name: updated[name] for name in fields} == fields
         assert updated["url"].endswith("/s/s-2")
-        assert listed(api) == [updated]
+        assert list_sites(api) == [updated]
         assert update(api, site, description=None)["description"] is None
 
     def test_a_new_slug_frees_the_old_one(self, api: Api, new_owner: Any) -> None:
@@ -74,7 +74,7 @@ class TestUpdateSite:
         update(api, site, slug="new")
         other = new_owner().api()
         assert create(other, slug="old")["slug"] == "old"
-        assert other.refused("POST", CREATE, {"title": "x", "slug": "new"}).status == 409
+        assert other.call_refused("POST", CREATE, {"title": "x", "slug": "new"}).status == 409
 
     def test_slugs_can_change_there_and_back(self, api: Api) -> None:
         site = create(api, slug="one")
@@ -85,21 +85,21 @@ class TestUpdateSite:
     def test_a_sites_own_slug_is_accepted(self, api: Api) -> None:
         site = create(api, slug="bakery")
         assert update(api, site, slug="bakery", title="x")["slug"] == "bakery"
-        assert api.refused("POST", CREATE, {"title": "x", "slug": "bakery"}).status == 409
+        assert api.call_refused("POST", CREATE, {"title": "x", "slug": "bakery"}).status == 409
 
     def test_a_slug_of_another_site_is_refused(self, api: Api) -> None:
         site = create(api, slug="one")
         create(api, slug="two")
-        answer = api.refused("POST", UPDATE, {"id": site["id"], "slug": "two", "title": "x"})
+        answer = api.call_refused("POST", UPDATE, {"id": site["id"], "slug": "two", "title": "x"})
         assert (answer.status, answer.data["code"]) == (409, "slug_taken")
-        assert site in listed(api)
+        assert site in list_sites(api)
         assert create(api, slug="three")["slug"] == "three"
 
     def test_reserved_and_malformed_slugs_are_refused(self, api: Api) -> None:
         site = create(api)
         for slug in ("admin", "A", "a_b", ""):
             assert refused_field(api, UPDATE, {"id": site["id"], "slug": slug})["field"] == "slug"
-        assert listed(api) == [site]
+        assert list_sites(api) == [site]
 
     def test_a_new_slug_is_found_and_the_old_one_is_not(self, api: Api) -> None:
         site = create(api, "Пекарня", slug="old-slug")
@@ -119,17 +119,17 @@ class TestUpdateSite:
     @pytest.mark.parametrize("expected", ["active", "inactive"])
     def test_status_change_of_a_suspended_site_is_a_warning(self, expected: str, api: Api) -> None:
         site = create(api)
-        as_operator("suspend_site", id=site["id"])
+        call_operator("suspend_site", id=site["id"])
         data = api.post(UPDATE, {"id": site["id"], "status": expected, "title": "New"})
         assert (data["project"]["status"], data["project"]["title"]) == ("suspended", "New")
         assert "suspended" in data["warnings"][0]
-        assert listed(api, status="suspended") == [data["project"]]
-        as_operator("resume_site", id=site["id"])
-        assert listed(api)[0]["status"] == expected
+        assert list_sites(api, status="suspended") == [data["project"]]
+        call_operator("resume_site", id=site["id"])
+        assert list_sites(api)[0]["status"] == expected
 
     def test_other_fields_of_a_suspended_site_change_without_a_warning(self, api: Api) -> None:
         site = create(api)
-        as_operator("suspend_site", id=site["id"])
+        call_operator("suspend_site", id=site["id"])
         data = api.post(UPDATE, {"id": site["id"], "slug": "elsewhere"})
         assert (data["project"]["slug"], data["project"]["status"]) == ("elsewhere", "suspended")
         assert "warnings" not in data
@@ -148,10 +148,10 @@ class TestDeleteSite:
             "deleted": True,
             "cascade": {"pages": 3, "forms": 0, "domain": None},
         }
-        assert [s["id"] for s in listed(api)] == [other["id"]]
+        assert [s["id"] for s in list_sites(api)] == [other["id"]]
         for page in pages:
-            assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
-        assert api.refused("GET", f"/api/pages/list?projectId={site['id']}").status == 404
+            assert api.call_refused("GET", f"/api/pages/{page['id']}").status == 404
+        assert api.call_refused("GET", f"/api/pages/list?projectId={site['id']}").status == 404
         assert api.get(f"/api/pages/{other_page['id']}")["page"] == other_page | {"html": ""}
         assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:active": 1}
         assert counters.read(owner.workspace.id, "PAGE") == {"total": 1}
@@ -178,9 +178,9 @@ class TestDeleteSite:
             ("/api/pages/update", {"id": page["id"], "title": "x"}),
             ("/api/pages/delete", {"id": page["id"], "confirm": True}),
         ):
-            assert api.refused("POST", path, body).status == 404
+            assert api.call_refused("POST", path, body).status == 404
         with pytest.raises(Exception, match="No site"):
-            as_operator("suspend_site", id=site["id"])
+            call_operator("suspend_site", id=site["id"])
 
     def test_delete_frees_the_slug_for_all_workspaces(self, api: Api, new_owner: Any) -> None:
         delete(api, create(api, slug="bakery"))
@@ -253,7 +253,7 @@ class TestDeleteSite:
             other_page = api.post("/api/pages/update", body)["page"]
         assert delete(api, site)["cascade"]["pages"] == count
         for page in pages:
-            assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
+            assert api.call_refused("GET", f"/api/pages/{page['id']}").status == 404
         assert designs() == count + 1
         time.pass_by(days=29, hours=23)
         run_jobs()
@@ -279,8 +279,8 @@ class TestDeleteSite:
         with transactions_failing_after(1 + batches_done):
             assert delete(api, site)["deleted"] is True
         assert len(PAGES.entries(owner.workspace.id)) == 3 - 2 * batches_done
-        assert listed(api) == []
-        assert api.refused("GET", f"/api/pages/list?projectId={site['id']}").status == 404
+        assert list_sites(api) == []
+        assert api.call_refused("GET", f"/api/pages/list?projectId={site['id']}").status == 404
         assert run_jobs()["site-cascade"] == 1
         assert PAGES.entries(owner.workspace.id) == []
         assert counters.read(owner.workspace.id, "PAGE") == {}
@@ -293,7 +293,7 @@ class TestDeleteSite:
         with transactions_failing_after(1):
             delete(api, site)
         for page in pages:
-            assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
+            assert api.call_refused("GET", f"/api/pages/{page['id']}").status == 404
         assert counters.read(owner.workspace.id, "PAGE") == {}
 
     def test_a_deletion_that_fails_changes_nothing(self, api: Api) -> None:
@@ -301,12 +301,12 @@ class TestDeleteSite:
         add_page(api, site)
         rows_before = all_rows()
         with transactions_failing_after(0):
-            answer = api.refused("POST", DELETE, {"id": site["id"]})
+            answer = api.call_refused("POST", DELETE, {"id": site["id"]})
         assert (answer.status, answer.data["code"]) == (503, "unavailable")
         assert all_rows() == rows_before
 
     def test_a_suspended_site_can_be_deleted(self, owner: Owner, api: Api) -> None:
         site = create(api)
-        as_operator("suspend_site", id=site["id"])
+        call_operator("suspend_site", id=site["id"])
         assert delete(api, site)["deleted"] is True
         assert counters.read(owner.workspace.id, "SITE") == {}

@@ -92,42 +92,46 @@ class TestNewOwner:
         return bind(api, site)
 
     @pytest.fixture
-    def other(self, new_owner: Callable[..., Owner]) -> Api:
+    def other_api(self, new_owner: Callable[..., Owner]) -> Api:
         return new_owner().api()
 
-    def test_a_new_owner_gets_a_record_to_create(self, proven: Any, other: Api, time: Time) -> None:
-        their_site = new_site(other)
-        second = bind(other, their_site, "WWW.example.com.")
-        free = bind(other, their_site, "example.org")
+    def test_a_new_owner_gets_a_record_to_create(
+        self, proven: Any, other_api: Api, time: Time
+    ) -> None:
+        their_site = new_site(other_api)
+        second = bind(other_api, their_site, "WWW.example.com.")
+        free = bind(other_api, their_site, "example.org")
         assert second["status"] == free["status"] == "pending"
         assert second["records"] != proven["records"]
         assert second.keys() == free.keys()
 
     def test_a_new_owner_is_refused_while_the_old_record_exists(
-        self, proven: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, proven: Any, api: Api, site: str, other_api: Api, txt_records: Records
     ) -> None:
-        their_site = new_site(other)
-        add(txt_records, bind(other, their_site))
+        their_site = new_site(other_api)
+        add(txt_records, bind(other_api, their_site))
         for _ in range(2):
-            answer = other.refused("POST", SET, {"id": their_site, "domain": "www.example.com"})
+            answer = other_api.call_refused(
+                "POST", SET, {"id": their_site, "domain": "www.example.com"}
+            )
             assert (answer.status, answer.data["code"]) == (409, "domain_taken")
-        assert project(other, their_site)["domain"]["status"] == "pending"
+        assert project(other_api, their_site)["domain"]["status"] == "pending"
         assert bind(api, site)["status"] == "verified"
 
     def test_a_new_owner_gets_the_domain_once_only_their_record_exists(
-        self, proven: Any, api: Api, site: str, other: Api, txt_records: Records, time: Time
+        self, proven: Any, api: Api, site: str, other_api: Api, txt_records: Records, time: Time
     ) -> None:
-        their_site = new_site(other)
-        prove(txt_records, bind(other, their_site))
+        their_site = new_site(other_api)
+        prove(txt_records, bind(other_api, their_site))
         time.pass_by(minutes=5)
-        binding = bind(other, their_site)
-        assert binding["status"] == project(other, their_site)["domain"]["status"] == "verified"
+        binding = bind(other_api, their_site)
+        assert binding["status"] == project(other_api, their_site)["domain"]["status"] == "verified"
         lost = project(api, site)["domain"]
         assert "after this one" in lost["reason"]
         same = {"reason": lost["reason"], "checkedAt": binding["checkedAt"]}
         assert lost == {**proven, "status": "failed", **same}
         assert bind(api, site)["status"] == "failed"
-        assert bind(other, their_site)["status"] == "verified"
+        assert bind(other_api, their_site)["status"] == "verified"
 
     def test_a_domain_moves_between_sites_of_one_owner(
         self, proven: Any, api: Api, site: str, txt_records: Records
@@ -138,21 +142,21 @@ class TestNewOwner:
         assert project(api, site)["domain"]["status"] == "failed"
 
     def test_domain_does_not_move_while_the_dns_is_unavailable(
-        self, proven: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, proven: Any, api: Api, site: str, other_api: Api, txt_records: Records
     ) -> None:
-        their_site = new_site(other)
-        bind(other, their_site)
+        their_site = new_site(other_api)
+        bind(other_api, their_site)
         txt_records["_svc-verify.www.example.com"] = None
-        assert bind(other, their_site)["status"] == "pending"
+        assert bind(other_api, their_site)["status"] == "pending"
         assert project(api, site)["domain"]["status"] == "verified"
 
     @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
     def test_a_new_owner_keeps_the_domain_whatever_the_old_one_does(
-        self, how: str, proven: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, how: str, proven: Any, api: Api, site: str, other_api: Api, txt_records: Records
     ) -> None:
-        their_site = new_site(other)
-        prove(txt_records, bind(other, their_site))
-        bind(other, their_site)
+        their_site = new_site(other_api)
+        prove(txt_records, bind(other_api, their_site))
+        bind(other_api, their_site)
         match how:
             case "unbind":
                 bind(api, site, None)
@@ -164,44 +168,50 @@ class TestNewOwner:
                 bind(api, site)
         third = new_site(api)
         add(txt_records, bind(api, third))
-        assert api.refused("POST", SET, {"id": third, "domain": "www.example.com"}).status == 409
-        assert bind(other, their_site)["status"] == "verified"
+        assert (
+            api.call_refused("POST", SET, {"id": third, "domain": "www.example.com"}).status == 409
+        )
+        assert bind(other_api, their_site)["status"] == "verified"
 
     def test_a_new_owner_loses_the_domain_by_the_same_rule(
-        self, proven: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, proven: Any, api: Api, site: str, other_api: Api, txt_records: Records
     ) -> None:
-        their_site = new_site(other)
-        prove(txt_records, bind(other, their_site))
-        bind(other, their_site)
+        their_site = new_site(other_api)
+        prove(txt_records, bind(other_api, their_site))
+        bind(other_api, their_site)
         add(txt_records, proven)
-        assert api.refused("POST", SET, {"id": site, "domain": "www.example.com"}).status == 409
+        assert (
+            api.call_refused("POST", SET, {"id": site, "domain": "www.example.com"}).status == 409
+        )
         prove(txt_records, proven)
         assert bind(api, site)["status"] == "verified"
-        assert project(other, their_site)["domain"]["status"] == "failed"
+        assert project(other_api, their_site)["domain"]["status"] == "failed"
 
     @pytest.mark.store
     def test_concurrent_proofs_give_the_domain_to_one_new_owner(
-        self, proven: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, proven: Any, api: Api, site: str, other_api: Api, txt_records: Records
     ) -> None:
-        sites = [new_site(other) for _ in range(6)]
-        records = [bind(other, their_site) for their_site in sites]
+        sites = [new_site(other_api) for _ in range(6)]
+        records = [bind(other_api, their_site) for their_site in sites]
         txt_records.clear()
         for binding in records:
             add(txt_records, binding)
         body = {"domain": "www.example.com"}
-        answers = run_concurrently(6, lambda n: other.call("POST", SET, {**body, "id": sites[n]}))
+        answers = run_concurrently(
+            6, lambda n: other_api.call("POST", SET, {**body, "id": sites[n]})
+        )
         assert sorted(a.status for a in answers) == [200, 409, 409, 409, 409, 409]
-        bound = [project(other, their_site)["domain"]["status"] for their_site in sites]
+        bound = [project(other_api, their_site)["domain"]["status"] for their_site in sites]
         assert sorted(bound) == [*["pending"] * 5, "verified"]
         assert project(api, site)["domain"]["status"] == "failed"
 
     @pytest.mark.store
     @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
     def test_concurrent_calls_of_the_old_owner_leave_one_holder(
-        self, how: str, proven: Any, api: Api, site: str, other: Api, txt_records: Records
+        self, how: str, proven: Any, api: Api, site: str, other_api: Api, txt_records: Records
     ) -> None:
-        their_site = new_site(other)
-        prove(txt_records, bind(other, their_site))
+        their_site = new_site(other_api)
+        prove(txt_records, bind(other_api, their_site))
         path, body = {
             "unbind": (SET, {"id": site, "domain": None}),
             "rebind": (SET, {"id": site, "domain": "shop.example.com"}),
@@ -209,10 +219,10 @@ class TestNewOwner:
             "check": (SET, {"id": site, "domain": "www.example.com"}),
         }[how]
         take = {"id": their_site, "domain": "www.example.com"}
-        calls = [lambda: api.call("POST", path, body), lambda: other.call("POST", SET, take)]
+        calls = [lambda: api.call("POST", path, body), lambda: other_api.call("POST", SET, take)]
         answers = run_concurrently(2, lambda n: calls[n]())
         assert [a.status for a in answers] == [200, 200]
-        assert project(other, their_site)["domain"]["status"] == "verified"
+        assert project(other_api, their_site)["domain"]["status"] == "verified"
         claim = find_domain_claim("www.example.com")
         assert claim is not None
         assert claim.target == their_site
@@ -314,13 +324,13 @@ def test_a_domain_is_stored_in_punycode(api: Api, site: str) -> None:
 
 @pytest.mark.parametrize("domain", ["", "https://example.com", "127.0.0.1", "\x00.com", "co.uk"])
 def test_names_that_cannot_be_owned_are_refused(domain: str, api: Api, site: str) -> None:
-    answer = api.refused("POST", SET, {"id": site, "domain": domain})
+    answer = api.call_refused("POST", SET, {"id": site, "domain": domain})
     assert answer.status == 400, answer.body
     assert answer.data["errors"][0]["field"] == "domain"
 
 
 def test_unbinding_also_requires_the_domain(api: Api, site: str) -> None:
-    assert api.refused("POST", SET, {"id": site}).status == 400
+    assert api.call_refused("POST", SET, {"id": site}).status == 400
 
 
 def test_retries_of_the_write_query_the_dns_once(

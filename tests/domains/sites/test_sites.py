@@ -9,13 +9,13 @@ import pytest
 from chalicelib.core.settings import settings
 from chalicelib.engine import audit
 from chalicelib.engine.listing import counters
-from tests.conftest import Api, Owner, Time, all_rows, as_operator
+from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.factories.sites import (
     CREATE,
     LIST,
     create,
     delete,
-    listed,
+    list_sites,
     refused_field,
     total,
     update,
@@ -25,7 +25,7 @@ SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def titles(api: Api, **query: Any) -> list[str]:
-    return [site["title"] for site in listed(api, **query)]
+    return [site["title"] for site in list_sites(api, **query)]
 
 
 class TestListSites:
@@ -46,7 +46,7 @@ class TestListSites:
 
     def test_a_listed_site_equals_the_created_record(self, api: Api) -> None:
         site = create(api, description="Bread", slug="bread")
-        assert listed(api) == [site]
+        assert list_sites(api) == [site]
 
     def test_a_page_beyond_the_end_is_empty_with_the_right_total(self, api: Api) -> None:
         create(api, "One")
@@ -69,7 +69,7 @@ class TestListSites:
     )
     def test_values_out_of_range_are_refused(self, field: str, values: list[str], api: Api) -> None:
         for value in values:
-            answer = api.refused("GET", f"{LIST}?{urlencode({field: value})}")
+            answer = api.call_refused("GET", f"{LIST}?{urlencode({field: value})}")
             assert (answer.status, answer.data["code"]) == (400, "validation_error")
             (error,) = answer.data["errors"]
             assert error["field"] == field
@@ -85,21 +85,21 @@ class TestListSites:
         long = create(api, "饼" * 170 + "  rye \u00a0 bread", slug="c")
         create(api, "Bread and barley", slug="d")
         for search in ("rye bread", "RYE  bread", "e   b", " rye\tbread "):
-            assert {s["id"] for s in listed(api, search=search)} == {
+            assert {s["id"] for s in list_sites(api, search=search)} == {
                 site["id"] for site in (doubled, single, long)
             }
-        assert listed(api, search="bread  and barley")[0]["slug"] == "d"
+        assert list_sites(api, search="bread  and barley")[0]["slug"] == "d"
 
     def test_the_list_filters_by_status(self, api: Api) -> None:
         active, inactive, suspended = (create(api, title) for title in ("A", "I", "S"))
         update(api, inactive, status="inactive")
-        as_operator("suspend_site", id=suspended["id"])
+        call_operator("suspend_site", id=suspended["id"])
         for status, site in (
             ("active", active),
             ("inactive", inactive),
             ("suspended", suspended),
         ):
-            assert [s["id"] for s in listed(api, status=status)] == [site["id"]]
+            assert [s["id"] for s in list_sites(api, status=status)] == [site["id"]]
             assert total(api, status=status) == 1
         assert total(api) == 3
 
@@ -111,13 +111,13 @@ class TestListSites:
             *("ёлочка", "ЕЛОЧКА", "е\u0308лочка", "«ёлочка» no"),
             *("pine-bread", "INE-BR", "ｎｏ. 1"),
         ):
-            assert listed(api, search=search) == [site], search
+            assert list_sites(api, search=search) == [site], search
             assert total(api, search=search) == 1
 
     def test_the_search_finds_nothing_if_no_title_or_slug_matches(self, api: Api) -> None:
         create(api, "Пекарня", slug="bakery", description="Хлеб")
         for search in ("пекарня хлеб", "%", "*", "_", ".*", "active", "Хлеб", "x" * 200):
-            assert listed(api, search=search) == [], search
+            assert list_sites(api, search=search) == [], search
             assert total(api, search=search) == 0
 
     def test_a_blank_search_counts_as_omitted(self, api: Api) -> None:
@@ -133,8 +133,8 @@ class TestListSites:
         site = create(api, "饼" * 199 + "尾", slug="far-end")
         create(api, "饼" * 200, slug="other")
         for search in ("尾", "饼尾", "far-end", "END"):
-            assert listed(api, search=search) == [site], search
-        assert listed(api, search="头") == []
+            assert list_sites(api, search=search) == [site], search
+        assert list_sites(api, search="头") == []
         assert total(api, search="饼") == 2
 
     def test_search_status_and_paging_work_together(self, time: Time, api: Api) -> None:
@@ -235,14 +235,14 @@ class TestCreateSite:
     def test_a_slug_taken_in_the_same_workspace_is_refused(self, api: Api) -> None:
         create(api, slug="bakery")
         rows_before = all_rows()
-        answer = api.refused("POST", CREATE, {"title": "Other", "slug": "bakery"})
+        answer = api.call_refused("POST", CREATE, {"title": "Other", "slug": "bakery"})
         assert (answer.status, answer.data["code"]) == (409, "slug_taken")
         assert "bakery" in answer.data["message"]
         assert all_rows() == rows_before
 
     def test_a_slug_taken_in_another_workspace_is_refused(self, api: Api, new_owner: Any) -> None:
         create(new_owner().api(), slug="bakery")
-        answer = api.refused("POST", CREATE, {"title": "Other", "slug": "bakery"})
+        answer = api.call_refused("POST", CREATE, {"title": "Other", "slug": "bakery"})
         assert (answer.status, answer.data["code"]) == (409, "slug_taken")
         assert create(api, "Bakery")["slug"] == "bakery-2"
 
@@ -267,7 +267,7 @@ class TestCreateSite:
         assert total(api) == 0
 
     def test_all_invalid_fields_are_reported_together(self, api: Api) -> None:
-        answer = api.refused("POST", CREATE, {"title": "", "slug": "A B", "description": 1})
+        answer = api.call_refused("POST", CREATE, {"title": "", "slug": "A B", "description": 1})
         assert {error["field"] for error in answer.data["errors"]} == {
             "title",
             "slug",
@@ -281,9 +281,9 @@ class TestCountersOfSites:
         update(api, sites[0], status="inactive")
         update(api, sites[1], status="inactive")
         update(api, sites[1], status="active", slug="back")
-        as_operator("suspend_site", id=sites[2]["id"])
-        as_operator("suspend_site", id=sites[3]["id"])
-        as_operator("resume_site", id=sites[3]["id"])
+        call_operator("suspend_site", id=sites[2]["id"])
+        call_operator("suspend_site", id=sites[3]["id"])
+        call_operator("resume_site", id=sites[3]["id"])
         delete(api, sites[4])
         delete(api, sites[0], dryRun=True)
         counts_by_status = {
@@ -302,23 +302,23 @@ class TestSuspension:
     ) -> None:
         site = create(api)
         update(api, site, status=status)
-        as_operator("suspend_site", id=site["id"])
-        as_operator("suspend_site", id=site["id"])
-        assert listed(api)[0]["status"] == "suspended"
-        as_operator("resume_site", id=site["id"])
-        assert listed(api)[0]["status"] == status
+        call_operator("suspend_site", id=site["id"])
+        call_operator("suspend_site", id=site["id"])
+        assert list_sites(api)[0]["status"] == "suspended"
+        call_operator("resume_site", id=site["id"])
+        assert list_sites(api)[0]["status"] == status
 
     def test_resuming_a_site_that_is_not_suspended_changes_nothing(
         self, time: Time, api: Api
     ) -> None:
         site = create(api)
         time.pass_by(hours=1)
-        as_operator("resume_site", id=site["id"])
-        assert listed(api) == [site]
+        call_operator("resume_site", id=site["id"])
+        assert list_sites(api) == [site]
 
     def test_a_suspension_is_audited_as_the_operators(self, owner: Owner, api: Api) -> None:
         site = create(api)
-        as_operator("suspend_site", id=site["id"])
+        call_operator("suspend_site", id=site["id"])
         record = audit.latest(owner.workspace.id, limit=1)[0]
         assert (record.operation, record.actor) == ("suspend_site", "operator")
         assert record.resources[0] == f"site:{site['id']}"

@@ -16,8 +16,8 @@ from hypothesis.stateful import (
 
 from chalicelib.domains.files.store import files
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Answer, Api, Owner, Time, in_console
-from tests.factories.pages import create, listed, new_site, objects
+from tests.conftest import Answer, Api, Owner, Time, call_console
+from tests.factories.pages import create, list_pages, new_site, objects
 from tests.support.effort import examples
 
 MONTH = timedelta(days=30)
@@ -164,7 +164,7 @@ class Histories(RuleBasedStateMachine):
         run_jobs()
 
     def listed_pages(self) -> list[Any]:
-        return listed(self.api, self.site) if self.deleted_at is None else []
+        return list_pages(self.api, self.site) if self.deleted_at is None else []
 
     @invariant()
     def pages_and_versions_are_those_of_the_model(self) -> None:
@@ -178,7 +178,7 @@ class Histories(RuleBasedStateMachine):
             assert [self.html_of(page, version["id"]) for version in versions] == page.versions
 
     def html_of(self, page: Page, version: str) -> str:
-        html: str = in_console(
+        html: str = call_console(
             self.owner.workspace.id, "get_page_version", id=page.id, versionId=version
         )["versionHtml"]
         return html

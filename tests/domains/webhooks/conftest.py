@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib.gateways import post
-from tests.conftest import Owner, as_operator
+from tests.conftest import Owner, call_operator
 from tests.fakes.receiver import Receiver
 
 URL = "https://receiver.example/events"
@@ -27,7 +27,7 @@ def add_webhook(owner: Owner, receiver: Receiver) -> AddWebhook:
 
     def add(*types: str, url: str = URL) -> dict[str, Any]:
         type_arguments = {"types": list(types)} if types else {}
-        webhook: dict[str, Any] = as_operator(
+        webhook: dict[str, Any] = call_operator(
             "create_webhook", workspaceId=owner.workspace.id, url=url, **type_arguments
         )
         return webhook
@@ -37,7 +37,7 @@ def add_webhook(owner: Owner, receiver: Receiver) -> AddWebhook:
 
 def deliveries(webhook: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the deliveries of a webhook, newest first."""
-    listed_deliveries: list[dict[str, Any]] = as_operator(
+    listed_deliveries: list[dict[str, Any]] = call_operator(
         "list_webhook_deliveries", webhookId=webhook["webhookId"]
     )["deliveries"]
     return listed_deliveries

@@ -12,7 +12,7 @@ from chalicelib.domains.webhooks.rules import PAUSES
 from chalicelib.gateways.post import PostReply
 from chalicelib.gateways.public_http import UpstreamError
 from chalicelib.transports.schedules import run_event_jobs
-from tests.conftest import Api, Owner, Time, as_operator, in_console, run_concurrently
+from tests.conftest import Api, Owner, Time, call_console, call_operator, run_concurrently
 from tests.domains.webhooks.conftest import URL, AddWebhook, deliveries
 from tests.factories.chat import Bot, ask
 from tests.factories.event_runs import run_until_idle
@@ -30,13 +30,13 @@ def webhook(add_webhook: AddWebhook, things: Things, time: Time) -> dict[str, An
 
 def send_test(webhook: dict[str, Any]) -> str:
     """Send a test event, and return its id."""
-    event_id: str = as_operator("send_test_event", webhookId=webhook["webhookId"])["eventId"]
+    event_id: str = call_operator("send_test_event", webhookId=webhook["webhookId"])["eventId"]
     return event_id
 
 
 def state(owner: Owner) -> tuple[str, str | None]:
     """Return the status of the workspace's only webhook, and why it is off."""
-    (webhook,) = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
+    (webhook,) = call_console(owner.workspace.id, "list_webhooks")["webhooks"]
     return webhook["status"], webhook["offBecause"]
 
 
@@ -126,7 +126,7 @@ class TestEvents:
         self, webhook: dict[str, Any], receiver: Receiver, things: Things, owner: Owner
     ) -> None:
         submit(things.form, name="Ada", email="ada@example.com")
-        as_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
+        call_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
         run_until_idle()
         assert "client.erased" in receiver.types
         assert all("ada@example.com" not in request.body.decode() for request in receiver.requests)
@@ -143,7 +143,7 @@ class TestEvents:
         self, webhook: dict[str, Any], receiver: Receiver, api: Api, things: Things
     ) -> None:
         body = {"id": things.lead, "status": "won", "ifVersion": 99}
-        api.refused("POST", "/api/forms/collection-status", body)
+        api.call_refused("POST", "/api/forms/collection-status", body)
         run_until_idle()
         assert receiver.requests == []
 
@@ -239,13 +239,13 @@ class TestAttempts:
     ) -> None:
         event_id = send_test(webhook)
         run_until_idle()
-        as_operator("resend_webhook_delivery", webhookId=webhook["webhookId"], eventId=event_id)
+        call_operator("resend_webhook_delivery", webhookId=webhook["webhookId"], eventId=event_id)
         run_until_idle()
         assert [request.event_id for request in receiver.requests] == [event_id, event_id]
 
     def test_an_unknown_event_cannot_be_sent_again(self, webhook: dict[str, Any]) -> None:
         with pytest.raises(NotFoundError, match="no event with this id"):
-            as_operator(
+            call_operator(
                 "resend_webhook_delivery", webhookId=webhook["webhookId"], eventId="evt_none"
             )
 

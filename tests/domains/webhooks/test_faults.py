@@ -16,7 +16,7 @@ from chalicelib.domains.webhooks.store import deliveries as deliveries_store
 from chalicelib.engine import jobs
 from chalicelib.gateways.post import PostReply
 from chalicelib.transports.schedules import run_event_jobs
-from tests.conftest import Owner, Time, all_rows, as_operator, in_console
+from tests.conftest import Owner, Time, all_rows, call_console, call_operator
 from tests.domains.webhooks.conftest import AddWebhook, deliveries
 from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
@@ -34,13 +34,13 @@ def webhook(add_webhook: AddWebhook, things: Things, time: Time) -> dict[str, An
 
 def send_test(webhook: dict[str, Any]) -> str:
     """Send a test event, and return its id."""
-    event_id: str = as_operator("send_test_event", webhookId=webhook["webhookId"])["eventId"]
+    event_id: str = call_operator("send_test_event", webhookId=webhook["webhookId"])["eventId"]
     return event_id
 
 
 def change(webhook: dict[str, Any], **values: Any) -> None:
     """Change the webhook."""
-    as_operator("update_webhook", webhookId=webhook["webhookId"], **values)
+    call_operator("update_webhook", webhookId=webhook["webhookId"], **values)
 
 
 def test_one_run_sends_all_waiting_events(
@@ -97,11 +97,11 @@ def test_a_webhook_that_is_switched_on_again_has_three_days_again(
         time.pass_by(hours=3)
     time.pass_by(hours=1)
     run_until_idle()
-    (listed_webhook,) = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
+    (listed_webhook,) = call_console(owner.workspace.id, "list_webhooks")["webhooks"]
     assert listed_webhook["offBecause"] == "failing"
     change(webhook, status="active")
     run_until_idle()
-    (listed_webhook,) = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
+    (listed_webhook,) = call_console(owner.workspace.id, "list_webhooks")["webhooks"]
     assert listed_webhook["status"] == "active"
 
 
@@ -170,7 +170,7 @@ def test_the_state_of_a_deleted_webhook_is_removed(
 ) -> None:
     send_test(webhook)
     run_until_idle()
-    as_operator("delete_webhook", webhookId=webhook["webhookId"])
+    call_operator("delete_webhook", webhookId=webhook["webhookId"])
     turn_rows = [row for row in all_rows().values() if "WEBHOOK-TURN" in row["pk"]["S"]]
     assert all("expires" in row for row in turn_rows)
 
@@ -214,7 +214,7 @@ def test_an_event_that_was_given_up_can_be_sent_again(
     change(webhook, status="active", sendWaiting=False)
     run_until_idle()
     assert deliveries(webhook)[0]["state"] == "failed"
-    as_operator("resend_webhook_delivery", webhookId=webhook["webhookId"], eventId=event_id)
+    call_operator("resend_webhook_delivery", webhookId=webhook["webhookId"], eventId=event_id)
     run_until_idle()
     assert deliveries(webhook)[0]["state"] == "delivered"
 
@@ -224,7 +224,7 @@ def test_three_secrets_are_valid_after_two_replacements(
 ) -> None:
     secrets = [webhook["secret"]]
     secrets += [
-        as_operator("rotate_webhook_secret", webhookId=webhook["webhookId"])["secret"]
+        call_operator("rotate_webhook_secret", webhookId=webhook["webhookId"])["secret"]
         for _ in range(3)
     ]
     send_test(webhook)

@@ -10,7 +10,7 @@ from chalicelib.core.errors import ValidationError
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from chalicelib.gateways.post import PostReply
-from tests.conftest import Api, Owner, Time, all_rows, as_operator
+from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.domains.sites.test_site_domains import Records, bind, prove
 from tests.domains.webhooks.conftest import AddWebhook, deliveries
 from tests.factories.event_runs import run_until_idle
@@ -91,7 +91,7 @@ def test_a_url_of_this_service_is_refused(
     with pytest.raises(ValidationError, match="expected a URL of another service"):
         add_webhook(url=url)
     with pytest.raises(ValidationError, match="expected a URL of another service"):
-        as_operator("update_webhook", webhookId=webhook["webhookId"], url=url)
+        call_operator("update_webhook", webhookId=webhook["webhookId"], url=url)
     assert add_webhook(url="https://notapp.example/")["webhookId"]
     assert add_webhook(url="https://othersites.example/")["webhookId"]
 
@@ -107,5 +107,5 @@ def test_a_url_on_the_domain_of_a_site_is_refused(
         with pytest.raises(ValidationError, match="a site of this service"):
             add_webhook(url=url)
         with pytest.raises(ValidationError, match="a site of this service"):
-            as_operator("update_webhook", webhookId=webhook["webhookId"], url=url)
+            call_operator("update_webhook", webhookId=webhook["webhookId"], url=url)
     assert add_webhook(url="https://shop.example.com/")["webhookId"]

@@ -6,7 +6,7 @@ import pytest
 
 from chalicelib.domains.webhooks.store import deliveries as store
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, as_operator
+from tests.conftest import Api, Owner, Time, call_operator
 from tests.domains.webhooks.conftest import AddWebhook, deliveries
 from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
@@ -31,7 +31,7 @@ def replies(webhook: dict[str, Any]) -> str:
 
 
 def erase(owner: Owner) -> None:
-    as_operator("erase_client", workspaceId=owner.workspace.id, email=EMAIL)
+    call_operator("erase_client", workspaceId=owner.workspace.id, email=EMAIL)
 
 
 def test_erasure_removes_only_replies_about_the_client(
@@ -70,7 +70,7 @@ def test_replies_to_a_webhook_that_is_deleted_are_removed_soon(
 ) -> None:
     submit(things.form, name="Zoe", email=EMAIL)
     run_until_idle()
-    as_operator("delete_webhook", webhookId=webhook["webhookId"])
+    call_operator("delete_webhook", webhookId=webhook["webhookId"])
     time.pass_by(minutes=1)
     run_jobs()
     stored_deliveries = store.latest(owner.workspace.id, webhook["webhookId"], 9)

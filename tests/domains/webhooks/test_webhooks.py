@@ -8,7 +8,7 @@ from chalicelib.core.errors import AppError, ConflictError, NotFoundError, Valid
 from chalicelib.core.settings import settings
 from chalicelib.domains.webhooks.operations import webhooks as operations
 from chalicelib.gateways import post
-from tests.conftest import Api, Owner, Time, as_operator, in_console, run_concurrently
+from tests.conftest import Api, Owner, Time, call_console, call_operator, run_concurrently
 from tests.domains.webhooks.conftest import URL, AddWebhook
 from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
@@ -18,11 +18,13 @@ pytestmark = pytest.mark.usefixtures("database")
 
 
 def list_webhooks(owner: Owner) -> list[dict[str, object]]:
-    webhooks: list[dict[str, object]] = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
+    webhooks: list[dict[str, object]] = call_console(owner.workspace.id, "list_webhooks")[
+        "webhooks"
+    ]
     return webhooks
 
 
-@pytest.mark.usefixtures("on_real_time")  # The verifying library compares with the real time.
+@pytest.mark.usefixtures("real_clock")  # The verifying library compares with the real time.
 def test_a_new_webhook_receives_signed_events(
     add_webhook: AddWebhook, receiver: Receiver, things: Things
 ) -> None:
@@ -114,7 +116,7 @@ def test_a_changed_webhook_receives_other_events_at_another_url(
 ) -> None:
     webhook = add_webhook("lead.created")
     other = "https://other.example/"
-    as_operator(
+    call_operator(
         "update_webhook", webhookId=webhook["webhookId"], url=other, types=["product.low_stock"]
     )
     submit(things.form, name="Ada", email="ada@example.com")
@@ -131,12 +133,12 @@ def test_a_deleted_webhook_receives_nothing(
 ) -> None:
     webhook = add_webhook("lead.created")
     submit(things.form, name="Ada", email="ada@example.com")
-    as_operator("delete_webhook", webhookId=webhook["webhookId"])
+    call_operator("delete_webhook", webhookId=webhook["webhookId"])
     submit(things.form, name="Bob", email="bob@example.com")
     run_until_idle()
     assert (receiver.requests, list_webhooks(owner)) == ([], [])
     with pytest.raises(NotFoundError):
-        as_operator("delete_webhook", webhookId=webhook["webhookId"])
+        call_operator("delete_webhook", webhookId=webhook["webhookId"])
 
 
 class TestSecrets:
@@ -144,22 +146,22 @@ class TestSecrets:
         self, add_webhook: AddWebhook, receiver: Receiver, time: Time
     ) -> None:
         webhook = add_webhook()
-        renewed = as_operator("rotate_webhook_secret", webhookId=webhook["webhookId"])
+        renewed = call_operator("rotate_webhook_secret", webhookId=webhook["webhookId"])
         assert renewed["secret"] != webhook["secret"]
         signatures = []
         for hours in (0, 23, 2):
             time.pass_by(hours=hours)
-            as_operator("send_test_event", webhookId=webhook["webhookId"])
+            call_operator("send_test_event", webhookId=webhook["webhookId"])
             run_until_idle()
             signatures.append(len(receiver.requests[-1].headers["webhook-signature"].split()))
         assert signatures == [2, 2, 1]
 
     def test_a_secret_is_not_shown_again(self, owner: Owner) -> None:
         body = {"url": URL, "workspaceId": owner.workspace.id}
-        webhook = in_console(owner.workspace.id, "create_webhook", key="one", url=URL)
+        webhook = call_console(owner.workspace.id, "create_webhook", key="one", url=URL)
         assert webhook["secret"].startswith("whsec_")
         with pytest.raises(AppError, match="returned the secret"):
-            in_console(owner.workspace.id, "create_webhook", key="one", url=URL)
+            call_console(owner.workspace.id, "create_webhook", key="one", url=URL)
         assert body["url"] == list_webhooks(owner)[0]["url"]
 
     def test_each_webhook_has_its_own_secret(self, add_webhook: AddWebhook) -> None:
@@ -171,10 +173,10 @@ class TestOff:
         self, add_webhook: AddWebhook, receiver: Receiver, things: Things
     ) -> None:
         webhook = add_webhook("lead.created")
-        as_operator("update_webhook", webhookId=webhook["webhookId"], status="off")
+        call_operator("update_webhook", webhookId=webhook["webhookId"], status="off")
         submit(things.form, name="Ada", email="ada@example.com")
         run_until_idle()
-        as_operator("update_webhook", webhookId=webhook["webhookId"], status="active")
+        call_operator("update_webhook", webhookId=webhook["webhookId"], status="active")
         run_until_idle()
         assert receiver.requests == []
 
@@ -189,10 +191,10 @@ class TestOff:
     ) -> None:
         webhook = add_webhook("lead.created")
         submit(things.form, name="Ada", email="ada@example.com")
-        as_operator("update_webhook", webhookId=webhook["webhookId"], status="off")
+        call_operator("update_webhook", webhookId=webhook["webhookId"], status="off")
         run_until_idle()
         assert receiver.requests == []
-        as_operator(
+        call_operator(
             "update_webhook",
             webhookId=webhook["webhookId"],
             status="active",
@@ -206,7 +208,7 @@ class TestOff:
         self, call: str, add_webhook: AddWebhook
     ) -> None:
         webhook = add_webhook()
-        as_operator("update_webhook", webhookId=webhook["webhookId"], status="off")
+        call_operator("update_webhook", webhookId=webhook["webhookId"], status="off")
         event = {"eventId": "evt_1"} if call == "resend_webhook_delivery" else {}
         with pytest.raises(ConflictError, match="Switch the webhook on"):
-            as_operator(call, webhookId=webhook["webhookId"], **event)
+            call_operator(call, webhookId=webhook["webhookId"], **event)

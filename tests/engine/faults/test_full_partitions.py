@@ -154,7 +154,7 @@ def collection(partition: str, low: float, high: float) -> dict[str, Any]:
 
 class TestSizes:
     @pytest.fixture
-    def logged(self, caplog: pytest.LogCaptureFixture) -> Callable[[], list[tuple[Any, Any]]]:
+    def logged_sizes(self, caplog: pytest.LogCaptureFixture) -> Callable[[], list[tuple[Any, Any]]]:
         caplog.set_level(logging.INFO, transactions.__name__)
         return lambda: [
             (vars(line)["gigabytes"], vars(line)["partition"])
@@ -167,7 +167,7 @@ class TestSizes:
         assert asking == list(range(0, 1000, MEASURE_EACH))
 
     def test_the_largest_partition_of_a_measured_transaction_is_logged(
-        self, api: Api, monkeypatch: pytest.MonkeyPatch, logged: Callable[[], Any]
+        self, api: Api, monkeypatch: pytest.MonkeyPatch, logged_sizes: Callable[[], Any]
     ) -> None:
         call = create_site(api)
         monkeypatch.setattr(transactions, "uuid4", measured)
@@ -175,16 +175,16 @@ class TestSizes:
         with sizes({"workspace-test-content": collections}) as requested:
             assert call.send().status == 200
         assert requested == ["SIZE"]
-        assert logged() == [(5, "W#a#LEAD")]
+        assert logged_sizes() == [(5, "W#a#LEAD")]
 
     def test_other_transactions_do_not_ask_and_log_nothing(
-        self, api: Api, monkeypatch: pytest.MonkeyPatch, logged: Callable[[], Any]
+        self, api: Api, monkeypatch: pytest.MonkeyPatch, logged_sizes: Callable[[], Any]
     ) -> None:
         call = create_site(api)
         monkeypatch.setattr(transactions, "uuid4", not_measured)
         with sizes({"workspace-test-content": [collection("W#a#SITE", 0, 1)]}) as requested:
             assert call.send().status == 200
-        assert (requested, logged()) == ([None], [])
+        assert (requested, logged_sizes()) == ([None], [])
 
     @pytest.mark.parametrize("metrics", [None, {}, {"workspace-test-audit": []}], ids=str)
     def test_an_answer_without_sizes_is_accepted(
@@ -192,10 +192,10 @@ class TestSizes:
         metrics: dict[str, Any] | None,
         api: Api,
         monkeypatch: pytest.MonkeyPatch,
-        logged: Callable[[], Any],
+        logged_sizes: Callable[[], Any],
     ) -> None:
         call = create_site(api)
         monkeypatch.setattr(transactions, "uuid4", measured)
         with sizes(metrics) as requested:
             assert call.send(key=None).status == 200  # a key would replay the response
-        assert (requested, logged()) == (["SIZE"], [])
+        assert (requested, logged_sizes()) == (["SIZE"], [])

@@ -42,7 +42,7 @@ from tests.fakes.dynamodb_faults import (
     refusal,
 )
 from tests.support.effort import matrix
-from tests.transports.conftest import Records, logged  # noqa: F401  a fixture
+from tests.transports.conftest import Records, log_records  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.store
 GATEWAY_SECONDS = 28
@@ -57,7 +57,7 @@ class TestHangingDatabase:
     """A database that accepts connections and never responds."""
 
     @pytest.fixture
-    def waited(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    def waited_seconds(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
         """Total seconds spent waiting for the database and between attempts.
 
         No real time passes.
@@ -93,14 +93,14 @@ class TestHangingDatabase:
         [0.0, READ_SECONDS - 0.1],
     )
     def test_a_write_is_answered_in_time_wherever_the_database_hangs(
-        self, change: Callable[[Api], Change], slow: float, api: Api, waited: list[float]
+        self, change: Callable[[Api], Change], slow: float, api: Api, waited_seconds: list[float]
     ) -> None:
         call = change(api)
         for answered in range(30):
-            waited.clear()
-            with self.hanging(waited, answered, seconds=slow) as operations:
+            waited_seconds.clear()
+            with self.hanging(waited_seconds, answered, seconds=slow) as operations:
                 answer = call.send(key=f"order-{answered}")
-            assert sum(waited) < GATEWAY_SECONDS
+            assert sum(waited_seconds) < GATEWAY_SECONDS
             if len(operations) <= answered:
                 break
             assert answer.status == 503
@@ -109,14 +109,14 @@ class TestHangingDatabase:
     @pytest.mark.parametrize("slow", [0.0, READ_SECONDS - 0.1], ids=["quick", "slow"])
     @pytest.mark.parametrize(("method", "path"), READS)
     def test_a_read_is_answered_in_time_wherever_the_database_hangs(
-        self, method: str, path: str, slow: float, api: Api, waited: list[float]
+        self, method: str, path: str, slow: float, api: Api, waited_seconds: list[float]
     ) -> None:
         loaf(api)
         for answered in range(20):
-            waited.clear()
-            with self.hanging(waited, answered, seconds=slow) as operations:
+            waited_seconds.clear()
+            with self.hanging(waited_seconds, answered, seconds=slow) as operations:
                 answer = api.call(method, path)
-            assert sum(waited) < GATEWAY_SECONDS
+            assert sum(waited_seconds) < GATEWAY_SECONDS
             if len(operations) <= answered:
                 break
             assert answer.status == 503
@@ -209,32 +209,40 @@ class TestErrorLog:
         fault: Fault,
         cause: str,
         api: Api,
-        logged: Records,  # noqa: F811
+        log_records: Records,  # noqa: F811
     ) -> None:
         with faulty(api_call, fault, "before"):
             if way == "rest" or api_call == "GetItem":
                 path = "/api/projects/create" if way == "rest" else "/api/mcp"
-                assert api.refused("POST", path, {"title": "Hidden words"}).status == 503
+                assert api.call_refused("POST", path, {"title": "Hidden words"}).status == 503
             else:
                 failed, answer = api.tool("svc_create_site", title="Hidden words")
                 assert (failed, answer["httpStatus"]) == (True, 503)
-        (line,) = [json.loads(line) for line in logged.lines if '"message": "request"' in line]
+        (line,) = [json.loads(line) for line in log_records.lines if '"message": "request"' in line]
         assert line["code"] == "unavailable"
         assert cause in line["cause"]
         assert "Error <" in line["cause"]
         assert api.token is not None
-        assert not any(s in line for line in logged.lines for s in ("Hidden words", api.token))
+        assert not any(s in line for line in log_records.lines for s in ("Hidden words", api.token))
 
-    def test_the_log_has_the_cause_of_repeated_conflicts(self, api: Api, logged: Records) -> None:  # noqa: F811
+    def test_the_log_has_the_cause_of_repeated_conflicts(
+        self,
+        api: Api,
+        log_records: Records,  # noqa: F811
+    ) -> None:
         with failing(TRANSACTION, ALWAYS, conflict):
-            api.refused("POST", "/api/projects/create", {"title": "Bakery"})
-        causes = json.loads(logged.lines[-1])["cause"]
+            api.call_refused("POST", "/api/projects/create", {"title": "Bakery"})
+        causes = json.loads(log_records.lines[-1])["cause"]
         assert causes.startswith("UnavailableError < ConcurrentUpdateError < TransactWriteError")
         assert "(TransactionCanceledException)" in causes
 
-    def test_the_log_has_no_entry_for_errors_of_the_caller(self, api: Api, logged: Records) -> None:  # noqa: F811
-        api.refused("POST", "/api/projects/create", {})
-        assert "cause" not in json.loads(logged.lines[-1])
+    def test_the_log_has_no_entry_for_errors_of_the_caller(
+        self,
+        api: Api,
+        log_records: Records,  # noqa: F811
+    ) -> None:
+        api.call_refused("POST", "/api/projects/create", {})
+        assert "cause" not in json.loads(log_records.lines[-1])
 
     @pytest.mark.parametrize(
         ("api_call", "change"),
@@ -252,7 +260,7 @@ class TestErrorLog:
         api_call: str,
         change: Callable[[Api], Change] | None,
         api: Api,
-        logged: Records,  # noqa: F811
+        log_records: Records,  # noqa: F811
     ) -> None:
         call = change(api) if change else None
         with faulty(api_call, invalid, "before") as seen:
@@ -260,5 +268,5 @@ class TestErrorLog:
         assert (answer.status, answer.data["code"]) == (500, "internal_error")
         assert len(seen) == 1
         assert "Retry-After" not in answer.headers
-        assert any("ValidationException" in line for line in logged.errors)
+        assert any("ValidationException" in line for line in log_records.errors)
         assert call is None or call.send().status == 200

@@ -153,9 +153,9 @@ class TestMalformedRows:
         worker: Worker,
         time: Time,
         caplog: pytest.LogCaptureFixture,
-        on_dynamodb_local: bool,
+        is_dynamodb_local: bool,
     ) -> None:
-        if "N" in (spoilt.get("not_before") or {}) and not on_dynamodb_local:
+        if "N" in (spoilt.get("not_before") or {}) and not is_dynamodb_local:
             pytest.skip("moto fails where DynamoDB compares a number with a text")
         for name in ("before", "spoilt", "after"):
             time.pass_by(seconds=1)

@@ -325,7 +325,7 @@ class TestFairness:
 class TestCosts:
     @pytest.mark.parametrize("minute", [0, 1, 9, 59])
     def test_an_idle_minute_costs_one_query_per_shard_for_any_number_of_kinds(
-        self, minute: int, worker: Worker, time: Time, on_dynamodb_local: bool
+        self, minute: int, worker: Worker, time: Time, is_dynamodb_local: bool
     ) -> None:
         for number in range(50):
             stage(f"{number}", time.now + timedelta(days=1))
@@ -333,7 +333,7 @@ class TestCosts:
         with metering() as usage:
             jobs.run({f"kind-{number}": worker for number in range(20)})
         assert usage.calls == ["Query"] * jobs.SHARDS
-        if on_dynamodb_local:
+        if is_dynamodb_local:
             assert usage.units <= 0.5 * jobs.SHARDS
 
     def test_all_shards_are_read_side_by_side(self, worker: Worker, time: Time) -> None:

@@ -438,9 +438,9 @@ class TestCosts:
     """Read units, which only DynamoDB Local reports correctly. ``make bench`` uses 100,000 rows."""
 
     def test_page_one_costs_the_same_at_any_size_and_a_search_a_tenth_of_a_scan(
-        self, on_dynamodb_local: bool, monkeypatch: pytest.MonkeyPatch
+        self, is_dynamodb_local: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        if not on_dynamodb_local:
+        if not is_dynamodb_local:
             pytest.skip("moto's units mean nothing")
         monkeypatch.undo()
         costs = {}

@@ -39,7 +39,7 @@ SPREADS: dict[str, Spread] = {
 
 
 @pytest.fixture
-def seeded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def spread_ids(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the ids of products whose times of creation are spread as the parameter says."""
     monkeypatch.setattr(queries, "CONSISTENT_ROWS", 12)
     ids = []
@@ -68,21 +68,21 @@ def requests() -> Iterator[list[int]]:
         yield usage.requests
 
 
-@pytest.mark.parametrize("seeded", SPREADS, indirect=True)
+@pytest.mark.parametrize("spread_ids", SPREADS, indirect=True)
 def test_a_search_finds_each_entry_once_in_few_requests(
-    seeded: list[str], requests: list[Any]
+    spread_ids: list[str], requests: list[Any]
 ) -> None:
     page_found = page("createdAt", search="loaf", size=100)
-    assert [product.id for product in page_found.records] == sorted(seeded)
+    assert [product.id for product in page_found.records] == sorted(spread_ids)
     assert page_found.total == ROWS
     assert page_found.cost.round_trips == len(requests)
     assert len(requests) <= 4 * ROWS / PAGE_ROWS
 
 
-@pytest.mark.parametrize("seeded", ["evenly", "at once, then for a year"], indirect=True)
+@pytest.mark.parametrize("spread_ids", ["evenly", "at once, then for a year"], indirect=True)
 @pytest.mark.parametrize(("first", "last"), [(5, 50), (5, None), (None, 50), (70, 80)])
 def test_bounds_on_the_time_of_creation_limit_the_ranges(
-    seeded: list[str], first: int | None, last: int | None
+    spread_ids: list[str], first: int | None, last: int | None
 ) -> None:
     bounds = [
         None if number is None else START_TIME + timedelta(hours=number) for number in (first, last)
@@ -90,7 +90,7 @@ def test_bounds_on_the_time_of_creation_limit_the_ranges(
     lowest, highest = (bound and first_id_at(bound)[:10] for bound in bounds)
     expected_ids = {
         record
-        for record in seeded
+        for record in spread_ids
         if (lowest or "") <= record[:10] and (highest is None or record[:10] <= highest)
     }
     with limit_query_pages(PAGE_ROWS):
@@ -99,13 +99,13 @@ def test_bounds_on_the_time_of_creation_limit_the_ranges(
     assert page_found.total == len(expected_ids)
 
 
-@pytest.mark.parametrize("seeded", ["evenly"], indirect=True)
+@pytest.mark.parametrize("spread_ids", ["evenly"], indirect=True)
 def test_records_that_exist_throughout_a_search_are_found_once_while_others_come_and_go(
-    seeded: list[str], monkeypatch: pytest.MonkeyPatch
+    spread_ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the requests of a search, a record is created and another one deleted."""
     chance = random.Random(1)
-    going = chance.sample(seeded, 20)
+    going = chance.sample(spread_ids, 20)
     read = Partition.query
 
     def change() -> None:
@@ -122,7 +122,7 @@ def test_records_that_exist_throughout_a_search_are_found_once_while_others_come
             change()
         return read(partition, **options)
 
-    stay = set(seeded) - set(going)
+    stay = set(spread_ids) - set(going)
     monkeypatch.setattr(Partition, "query", query)
     with limit_query_pages(PAGE_ROWS):
         page_found = page("createdAt", search="loaf", size=100)
@@ -131,9 +131,9 @@ def test_records_that_exist_throughout_a_search_are_found_once_while_others_come
     assert stay <= set(ids)
 
 
-@pytest.mark.parametrize("seeded", ["evenly"], indirect=True)
+@pytest.mark.parametrize("spread_ids", ["evenly"], indirect=True)
 def test_a_scan_pauses_rather_than_exceed_what_a_partition_serves(
-    seeded: list[str], monkeypatch: pytest.MonkeyPatch
+    spread_ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read, pauses = Partition.query, []
     monkeypatch.setattr(retry, "sleep", pauses.append)
@@ -150,12 +150,12 @@ def test_a_scan_pauses_rather_than_exceed_what_a_partition_serves(
         monkeypatch.setattr(queries, "UNITS_AT_ONCE", 1_000)
         page_found = page("createdAt", search="loaf", size=100)
     assert 0.2 < max(pauses) < 2
-    assert len(page_found.records) == len(seeded)
+    assert len(page_found.records) == len(spread_ids)
 
 
-@pytest.mark.parametrize("seeded", ["evenly"], indirect=True)
-def test_a_search_reads_several_ranges_at_the_same_time(seeded: list[str]) -> None:
-    assert len(seeded) == ROWS
+@pytest.mark.parametrize("spread_ids", ["evenly"], indirect=True)
+def test_a_search_reads_several_ranges_at_the_same_time(spread_ids: list[str]) -> None:
+    assert len(spread_ids) == ROWS
     with limit_query_pages(PAGE_ROWS), metering(0.1) as usage:
         page("createdAt", search="loaf 7")
     assert usage.waves <= ROWS / PAGE_ROWS / 2

@@ -154,7 +154,7 @@ class TestAnswer:
 
     def test_reasoning_of_an_unstreamed_answer_is_separate(self, openai: OpenAiApi) -> None:
         message = {"role": "assistant", "content": "Yes", "reasoning_content": "Let me see."}
-        openai.answers = [openai_api.whole({"choices": [{"message": message}]})]
+        openai.answers = [openai_api.json_document({"choices": [{"message": message}]})]
         *pieces, last = speak(model(openai))
         assert pieces == [Reasoning("Let me see."), "Yes"]
         assert last == ProviderUsage(count_input(ASKED), 4, estimated=True)
@@ -179,7 +179,7 @@ class TestAnswer:
     def test_a_server_may_answer_without_streaming(self, openai: OpenAiApi) -> None:
         message = {"role": "assistant", "content": "Целиком 🦔"}
         answer = {"choices": [{"message": message}], "usage": usage(5, 6)["usage"]}
-        openai.answers = [openai_api.whole(answer)]
+        openai.answers = [openai_api.json_document(answer)]
         assert speak(model(openai)) == ["Целиком 🦔", ProviderUsage(5, 6)]
         openai.answers = [openai_api.plain(json.dumps(answer, indent=2).encode())]
         assert speak(model(openai)) == ["Целиком 🦔", ProviderUsage(5, 6)]
@@ -273,7 +273,7 @@ class TestOptionalParts:
         message = {"role": "assistant", "content": "Добрый день"}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 5, "completion_tokens": 4}
-        openai.answers = [refusal, openai_api.whole({"choices": [choice], "usage": usage})]
+        openai.answers = [refusal, openai_api.json_document({"choices": [choice], "usage": usage})]
         assert speak(model(openai)) == ["Добрый день", ProviderUsage(5, 4)]
         assert not {"stream", "stream_options"} & openai.asked[1].body.keys()
 

@@ -121,7 +121,7 @@ class TestFailure:
             (openai_api.chunked(event({"error": {"message": SECRET}})), "unavailable", 3),
             (openai_api.chunked(event({"error": {"code": 429}})), "rate_limited", 3),
             (openai_api.chunked(event({"error": {"code": 401}})), "refused", 1),
-            (openai_api.whole({"error": SECRET}), "unavailable", 3),
+            (openai_api.json_document({"error": SECRET}), "unavailable", 3),
             (openai_api.chunked(event(piece(""))), "unavailable", 3),
             (openai_api.cut(), "unavailable", 3),
             (lambda wire, _: wire.reset(), "unavailable", 3),

@@ -170,7 +170,7 @@ class TestReading:
             ],
         }
         choice = {"message": message, "finish_reason": "tool_calls"}
-        openai.answers = [openai_api.whole({**usage(5, 6), "choices": [choice]})]
+        openai.answers = [openai_api.json_document({**usage(5, 6), "choices": [choice]})]
         assert events(model(openai), tools=[FIND]) == [
             TextDelta("Let me look."),
             CALL,

@@ -30,7 +30,7 @@ from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from infra.deploy.package import build as package
-from tests.conftest import OBJECTS, as_operator
+from tests.conftest import OBJECTS, call_operator
 from tests.domains.events.conftest import receiver, world  # noqa: F401  fixtures
 from tests.domains.notifications.clients import ADA
 from tests.domains.notifications.helpers import link
@@ -139,7 +139,7 @@ def test_event_is_sent_to_a_webhook_from_the_zip_alone(event_type: str, stage: S
     with WebhookReceiver() as server:
         webhook = stage.webhook(server, *({event_type} & EVENT_TYPES.keys()))
         if event_type == TEST_EVENT:
-            as_operator("send_test_event", webhookId=webhook)
+            call_operator("send_test_event", webhookId=webhook)
             rows, first = waiting_jobs("deliver-webhook"), {}
         else:
             TRIGGERS[event_type](stage.world)
@@ -155,7 +155,7 @@ def test_event_is_sent_to_a_webhook_from_the_zip_alone(event_type: str, stage: S
 
 def switch_webhook_off(stage: Stage) -> None:
     """Let a delivery switch a webhook off. The trigger would also send the message of that."""
-    as_operator("create_webhook", workspaceId=stage.workspace_id, url="https://gone.example/")
+    call_operator("create_webhook", workspaceId=stage.workspace_id, url="https://gone.example/")
     stage.world.receiver.answer = lambda _: status(410)
     submit(stage.things.form, name="Ada", email=ADA)
     run_jobs_here("webhook-events", "deliver-webhook")

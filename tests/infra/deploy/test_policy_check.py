@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib.gateways.object_store import S3Store, object_store
 from chalicelib.transports import schedules
-from tests.conftest import Api, Owner, as_operator
+from tests.conftest import Api, Owner, call_operator
 from tests.factories.chat import ask, new_bot
 from tests.support import aws_calls
 from tests.support.aws_calls import API, CHAT, EVENTS, JOBS, Gateway, Right, Use, entered, rights
@@ -46,7 +46,7 @@ class TestRecording:
         self, owner: Owner, recorded_calls: dict[Use, str]
     ) -> None:
         with entered(API):
-            as_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
+            call_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
         assert not recorded_calls
 
     def test_scheduled_jobs_are_recorded_for_the_job_function(

@@ -19,7 +19,7 @@ SECRET = "s3cret-of-the-edge"
 FORMER = "the former one"
 NAME = "chat: probe streams"
 
-pytestmark = pytest.mark.usefixtures("on_real_time")  # which the function's process has
+pytestmark = pytest.mark.usefixtures("real_clock")  # which the function's process has
 
 
 @pytest.fixture(scope="module")

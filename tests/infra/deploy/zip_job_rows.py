@@ -30,7 +30,7 @@ from chalicelib.engine import file_uses, idempotency, indexing, jobs
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.listing import declaration
 from chalicelib.engine.unit import run_unit
-from tests.conftest import as_operator, in_console
+from tests.conftest import call_console, call_operator
 from tests.domains.events.conftest import receiver, world  # noqa: F401  fixtures
 from tests.domains.notifications.clients import ADA, book
 from tests.domains.notifications.inbox import choose
@@ -109,7 +109,7 @@ def refold(stage: Stage) -> Steps:
 
 def claim_email(stage: Stage) -> Steps:
     address = "ada@пример.рф"
-    account = as_operator("create_account", email=address, password="correct horse")["accountId"]
+    account = call_operator("create_account", email=address, password="correct horse")["accountId"]
     email_claim = claim(accounts.EMAIL_CLAIM, accounts.email_hash(address), account)
     email_claim.delete()  # Earlier releases claimed it under the folded address only.
     jobs.schedule(emails.claim_job(account))
@@ -199,7 +199,7 @@ def dialog_expired(stage: Stage) -> Steps:
     assert stage.api.get(f"/api/agents/dialog?id={stage.things.dialog}")["messages"]
     yield
     assert DIALOGS.find(stage.workspace_id, stage.things.dialog) is None
-    stage.api.refused("GET", f"/api/agents/dialog?id={stage.things.dialog}")
+    stage.api.call_refused("GET", f"/api/agents/dialog?id={stage.things.dialog}")
 
 
 def file_purge(stage: Stage) -> Steps:
@@ -335,13 +335,13 @@ def notify_digest(stage: Stage) -> Steps:
 
 
 def mail_invitation(stage: Stage) -> Steps:
-    as_operator("invite_member", workspaceId=stage.workspace_id, email=ADA)
+    call_operator("invite_member", workspaceId=stage.workspace_id, email=ADA)
     yield
     assert [mail["To"] for mail in stage.inbox.mails] == [ADA]
 
 
 def mail_proof(stage: Stage) -> Steps:
-    invitation = as_operator("invite_member", workspaceId=stage.workspace_id, email=ADA)
+    invitation = call_operator("invite_member", workspaceId=stage.workspace_id, email=ADA)
     delete_all_jobs_except([])
     accept_as_new(invitation["url"].rpartition("/")[2])
     delete_all_jobs_except(waiting_jobs("mail-proof"))
@@ -358,14 +358,14 @@ def mail_password_reset(stage: Stage) -> Steps:
 
 def mail_password_set(stage: Stage) -> Steps:
     owner = accounts.get(stage.owner.workspace.owner_id).email
-    as_operator("set_password", email=owner, password="battery staple")
+    call_operator("set_password", email=owner, password="battery staple")
     yield
     assert [mail["To"] for mail in stage.inbox.mails] == [owner]
 
 
 def mail_booking_link(stage: Stage) -> Steps:
     salon, page = Salon.opened(stage.api), {"workspace": stage.owner.workspace.slug}
-    in_console(stage.workspace_id, "set_booking_page", isOn=True, offer=[salon.service])
+    call_console(stage.workspace_id, "set_booking_page", isOn=True, offer=[salon.service])
     requested(stage.workspace_id, page | salon.order(NOON))
     yield
     assert [mail["To"] for mail in stage.inbox.mails] == [ADA]
@@ -375,7 +375,7 @@ def membership_ended(stage: Stage) -> Steps:
     stage.world.member("manager")
     account = accounts.require_by_email(MEMBER).id
     choose(stage.owner, account, "manager", lead=["mail"])
-    as_operator("remove_member", workspaceId=stage.workspace_id, email=MEMBER)
+    call_operator("remove_member", workspaceId=stage.workspace_id, email=MEMBER)
     assert choices.find(stage.workspace_id, account)
     yield
     assert choices.find(stage.workspace_id, account) is None
@@ -495,11 +495,11 @@ def deliver_webhook(stage: Stage) -> Steps:
 
 def webhook_replies(stage: Stage) -> Steps:
     place = {"workspaceId": stage.workspace_id, "url": "https://echo.example/"}
-    webhook = as_operator("create_webhook", **place)["webhookId"]
+    webhook = call_operator("create_webhook", **place)["webhookId"]
     stage.world.receiver.answer = lambda request: status(500, request.body)
     submit(stage.things.form, name="Ada", email=ADA)
     run_jobs_here("webhook-events", "deliver-webhook")
-    as_operator("delete_webhook", webhookId=webhook)
+    call_operator("delete_webhook", webhookId=webhook)
 
     def replies() -> list[str | None]:
         return [
@@ -513,7 +513,7 @@ def webhook_replies(stage: Stage) -> Steps:
 
 def deliveries(webhook: str) -> list[tuple[str, str]]:
     """Return the types and states of a webhook's deliveries."""
-    records = as_operator("list_webhook_deliveries", webhookId=webhook)["deliveries"]
+    records = call_operator("list_webhook_deliveries", webhookId=webhook)["deliveries"]
     return [(delivery["type"], delivery["state"]) for delivery in records]
 
 

@@ -20,7 +20,7 @@ from chalicelib.core.jobs import JOB_HANDLERS, Queue
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
-from tests.conftest import OBJECTS, Api, Owner, as_operator
+from tests.conftest import OBJECTS, Api, Owner, call_operator
 from tests.domains.events.conftest import receiver, world  # noqa: F401  fixtures
 from tests.domains.notifications.clients import book
 from tests.domains.notifications.inbox import Inbox
@@ -136,7 +136,7 @@ class Stage:
         os.environ |= local
         self.reload_settings()
         url = f"{server.url}/events"
-        webhook = as_operator(
+        webhook = call_operator(
             "create_webhook", workspaceId=self.workspace_id, url=url, types=[*types]
         )
         return str(webhook["webhookId"])

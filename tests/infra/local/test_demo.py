@@ -28,7 +28,7 @@ from infra.local.demo import seed as demo
 from infra.local.demo.bakery import Bakery
 from infra.local.demo.seed import EMAIL, seed
 from infra.local.demo.texts import LANGUAGES, Language
-from tests.conftest import Api, as_operator
+from tests.conftest import Api, call_operator
 from tests.support.restoring import Snapshots
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -265,12 +265,12 @@ def test_the_demo_has_a_public_bot_with_money(
     (agent,) = api.get("/api/agents/list")["agents"]
     assert (agent["name"], agent["model"]) == (BAKERY.agent["name"], "demo")
     assert (agent["isActive"], agent["isPrivate"]) == (True, False)
-    available = as_operator("get_balance", account=EMAIL)["available"]
+    available = call_operator("get_balance", account=EMAIL)["available"]
     assert 900 < available < 1000  # the demo's dialogs have spent the rest
     first, second = api.get(f"/api/agents/dialogs?agentId={agent['id']}")["dialogs"]
     assert (bool(first["leadId"]), second["leadId"]) == (True, None)
     seed(data)
-    assert as_operator("get_balance", account=EMAIL)["available"] == available
+    assert call_operator("get_balance", account=EMAIL)["available"] == available
 
 
 def test_the_demo_bot_can_do_everything_that_bots_can_do(api: Api) -> None:
@@ -308,7 +308,7 @@ def test_an_older_demo_without_money_gets_some(
         steps = [step for step in data.demo["steps"] if step != "make_agent"]
         data.demo = {**data.demo, "steps": steps}
     seed(data)
-    assert as_operator("get_balance", account=EMAIL)["available"] == 1000
+    assert call_operator("get_balance", account=EMAIL)["available"] == 1000
     assert len(api.get("/api/agents/list")["agents"]) == 1
 
 
@@ -342,7 +342,7 @@ def test_seeding_continues_after_a_kill_between_any_two_steps(
     data: DataDir,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    empty: Callable[[], None],
+    empty_database: Callable[[], None],
 ) -> None:
     """Seeding is killed after each operation that changes data, and after each write of demo.json.
 
@@ -351,7 +351,7 @@ def test_seeding_continues_after_a_kill_between_any_two_steps(
     few = replace(bakery.load("en"), leads=BAKERY.leads[::3])
     monkeypatch.setattr(bakery, "load", lambda _: few)
     expected = everything_shown(seeded(DataDir(tmp_path / "unhurt")))
-    empty()
+    empty_database()
     run, write = runner.invoke, DataDir.demo.fset
     assert write
     survived: set[str] = set()
@@ -398,7 +398,7 @@ def test_a_start_continues_without_the_steps_that_were_refused(
 
 
 def test_a_database_with_other_data_is_left_alone(data: DataDir) -> None:
-    as_operator("create_account", email="ada@example.com", password="correct horse")
+    call_operator("create_account", email="ada@example.com", password="correct horse")
     assert seed(data) is None
     assert not data.demo
 
@@ -500,7 +500,7 @@ class TestWebhook:
 
     @staticmethod
     def _urls(data: DataDir) -> list[str]:
-        webhooks = as_operator("list_webhooks", workspaceId=data.demo["workspaceId"])
+        webhooks = call_operator("list_webhooks", workspaceId=data.demo["workspaceId"])
         return [webhook["url"] for webhook in webhooks["webhooks"]]
 
     def test_it_is_created_once_and_its_secret_is_kept(self, data: DataDir) -> None:
@@ -536,7 +536,7 @@ class TestWebhook:
         reload_settings: Callable[[], None],
     ) -> None:
         seed(data)
-        as_operator("delete_webhook", webhookId=data.demo["webhookId"])
+        call_operator("delete_webhook", webhookId=data.demo["webhookId"])
         self._move_to(8001, monkeypatch, reload_settings)
         seed(data)
         assert self._urls(data) == []

@@ -269,7 +269,7 @@ class TestSetPlan:
         keys.append(operator.create_key(workspace))
         for key in keys:
             for path in (LIST, "/api/workspaces/list"):
-                response = Api(key["token"]).refused("GET", path)
+                response = Api(key["token"]).call_refused("GET", path)
                 assert (response.status, response.data["code"]) == (403, "plan_required")
                 assert lower in response.data["message"]
         for plan in ("enterprise", "business"):
@@ -290,7 +290,7 @@ class TestSetPlan:
         key = operator.create_key(workspace)
         operator.run("revoke-key", "--key", key["keyId"])
         operator.set_plan(workspace, "enterprise")
-        assert Api(key["token"]).refused("GET", LIST).status == 401
+        assert Api(key["token"]).call_refused("GET", LIST).status == 401
 
     def test_set_plan_is_audited_with_the_operator_as_actor(
         self, operator: Operator, workspace: str
@@ -317,7 +317,7 @@ class TestSetPlan:
         time.pass_by(hours=1)
         live = operator.create_key(workspace)["token"]
         operator.set_plan(workspace, "free")
-        assert Api(live).refused("GET", LIST).data["code"] == "plan_required"
+        assert Api(live).call_refused("GET", LIST).data["code"] == "plan_required"
 
     def test_set_plan_applies_to_a_key_created_concurrently(
         self, operator: Operator, workspace: str, monkeypatch: pytest.MonkeyPatch
@@ -334,7 +334,7 @@ class TestSetPlan:
 
         monkeypatch.setattr(api_keys, "read_all", stored_keys)
         operator.set_plan(workspace, "free")
-        assert Api(created_ids[0]).refused("GET", LIST).data["code"] == "plan_required"
+        assert Api(created_ids[0]).call_refused("GET", LIST).data["code"] == "plan_required"
 
 
 def test_workspaces_that_the_operator_created_are_listed_with_all_fields(

@@ -13,7 +13,7 @@ from chalicelib.engine import audit
 from chalicelib.engine.listing import counters
 from tests.conftest import Api, Owner, all_rows
 from tests.factories.examples import AGENT, FORM, submit
-from tests.factories.files import kept
+from tests.factories.files import list_stored_files
 from tests.factories.operator import LIST, Operator
 
 pytestmark = pytest.mark.usefixtures("reload_settings")
@@ -96,10 +96,10 @@ class TestAddFile:
         self, operator: Operator, workspace: str, paper_file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 5)
-        old_rows, objects = all_rows(), kept()
+        old_rows, objects = all_rows(), list_stored_files()
         assert "plan" in operator.run_failing(*self.words(workspace, paper_file))
         assert all_rows() == old_rows
-        assert kept() == objects
+        assert list_stored_files() == objects
 
     def test_add_file_refuses_a_missing_or_too_large_file(
         self, operator: Operator, workspace: str, tmp_path: Path

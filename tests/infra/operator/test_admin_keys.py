@@ -27,7 +27,7 @@ class TestCreateKey:
         api = Api(printed["token"])
         assert api.get(LIST)["projects"] == []
         assert api.get("/api/workspaces/list")["activeWorkspaceId"] == workspace
-        answer = api.refused("POST", "/api/projects/create", {"title": "x"})
+        answer = api.call_refused("POST", "/api/projects/create", {"title": "x"})
         assert (answer.status, answer.data["code"]) == (403, "insufficient_scope")
 
     def test_token_is_shown_once_and_stored_nowhere(
@@ -38,7 +38,7 @@ class TestCreateKey:
         api = Api(printed["token"])
         api.post("/api/projects/create", {"title": "x"})
         operator.run("revoke-key", "--key", printed["keyId"])
-        refusal = api.refused("GET", LIST)
+        refusal = api.call_refused("GET", LIST)
         secret = printed["token"].removeprefix("svc_live_")
         stored_rows = repr(all_rows())
         assert tokens.digest(printed["token"]) in stored_rows
@@ -114,7 +114,7 @@ class TestCreateKey:
         time.pass_by(hours=1, minutes=59, seconds=59)
         assert api.get(LIST)["projects"] == []
         time.pass_by(seconds=1)
-        answer = api.refused("GET", LIST)
+        answer = api.call_refused("GET", LIST)
         assert (answer.status, answer.data["code"]) == (401, "unauthorized")
 
     @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ class TestRevokeKey:
         api.get(LIST)
         printed = operator.run("revoke-key", "--key", key["keyId"])
         assert printed == {"keyId": key["keyId"], "revokedAt": "2027-01-15T12:00:00.000Z"}
-        answer = api.refused("GET", LIST)
+        answer = api.call_refused("GET", LIST)
         assert (answer.status, answer.data["code"]) == (401, "unauthorized")
         assert answer.headers["WWW-Authenticate"] == "Bearer"
         assert Api(other["token"]).get(LIST)["projects"] == []

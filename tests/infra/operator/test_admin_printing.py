@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from infra.operator import printing
-from tests.conftest import Owner, as_operator
+from tests.conftest import Owner, call_operator
 from tests.factories.operator import Operator
 
 
@@ -96,7 +96,7 @@ def test_an_account_is_named_by_the_same_option_everywhere(
 ) -> None:
     operator.run("create-account", option, "bob@example.com", "--password", "long enough")
     home = operator.run("create-workspace", "--account", "bob@example.com", "--name", "Mill")
-    as_operator("create_account", email="eve@example.com", password="long enough")
+    call_operator("create_account", email="eve@example.com", password="long enough")
     member = ("--workspace", home["workspaceId"], option, "eve@example.com")
     assert operator.run("add-member", *member)["role"] == "member"
     assert operator.run("remove-member", *member)

@@ -12,9 +12,9 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.unit import run_unit
-from tests.conftest import as_operator
-from tests.factories.transfer import Furnished, as_key, rows_of
-from tests.support.export_files import in_an_empty_place, run
+from tests.conftest import call_operator
+from tests.factories.transfer import Furnished, call_with_key, rows_of
+from tests.support.export_files import run, start_empty
 
 pytestmark = pytest.mark.usefixtures("database")
 load_all()
@@ -29,7 +29,7 @@ PEOPLE = {
 
 
 def erase(workspace: str, email: str) -> None:
-    as_operator("erase_client", workspaceId=workspace, email=email)
+    call_operator("erase_client", workspaceId=workspace, email=email)
 
 
 def remaining_texts(workspace: str, texts: list[str]) -> dict[str, list[str]]:
@@ -50,7 +50,10 @@ def test_copy_of_an_older_export_has_no_data_of_an_erased_client(
     others = [other for other in PEOPLE if other != email]
     assert remaining_texts(copy, others).keys() == set(others)
     original, copied = (
-        {noun: as_key(workspace, f"list_{noun}") for noun in ("leads", "clients", "bookings")}
+        {
+            noun: call_with_key(workspace, f"list_{noun}")
+            for noun in ("leads", "clients", "bookings")
+        }
         for workspace in (bakery.workspace, copy)
     )
     for noun, old_records in original.items():
@@ -80,12 +83,12 @@ def test_a_restored_workspace_has_no_data_of_an_erased_person(
 
 
 def test_an_erasure_is_known_wherever_the_workspace_is_moved_to(
-    bakery: Furnished, export_file: Path, empty: Callable[[], None], tmp_path: Path
+    bakery: Furnished, export_file: Path, empty_database: Callable[[], None], tmp_path: Path
 ) -> None:
     erase(bakery.workspace, "zoe.ray@example.com")
     newer = tmp_path / "newer.zip"
     run("export", "--workspace", bakery.workspace, "--out", str(newer))
-    in_an_empty_place(empty, bakery.owner_email)
+    start_empty(empty_database, bakery.owner_email)
     run("import", str(newer))
     assert clients.erased_ids(bakery.workspace)
     copy = run("import", str(export_file), "--ids", "new")["workspaceId"]
@@ -93,7 +96,7 @@ def test_an_erasure_is_known_wherever_the_workspace_is_moved_to(
 
 
 def test_a_file_has_no_secrets_of_bookings_and_an_import_makes_new_ones(
-    bakery: Furnished, export_file: Path, empty: Callable[[], None]
+    bakery: Furnished, export_file: Path, empty_database: Callable[[], None]
 ) -> None:
     old_secrets = secrets_of(bakery.workspace)
     assert any(old_secrets.values())
@@ -101,7 +104,7 @@ def test_a_file_has_no_secrets_of_bookings_and_an_import_makes_new_ones(
         content = b"".join(archive.read(name) for name in archive.namelist())
     assert b"token_secret" not in content
     assert not [secret for secret in old_secrets.values() if secret and secret.encode() in content]
-    in_an_empty_place(empty, bakery.owner_email)
+    start_empty(empty_database, bakery.owner_email)
     run("import", str(export_file))
     new_secrets = secrets_of(bakery.workspace)
     assert new_secrets.keys() == old_secrets.keys()

@@ -25,17 +25,25 @@ from infra.operator.transfer import (
     contents,
     export,
 )
-from tests.conftest import Owner, Time, all_rows, as_operator
+from tests.conftest import Owner, Time, all_rows, call_operator
 from tests.factories.examples import Things, submit
-from tests.factories.files import kept
-from tests.factories.transfer import ID, Furnished, as_key, comparable, is_behind, reads, rows_of
+from tests.factories.files import list_stored_files
+from tests.factories.transfer import (
+    ID,
+    Furnished,
+    call_with_key,
+    comparable,
+    is_behind,
+    reads,
+    rows_of,
+)
 from tests.support.export_files import (
-    in_an_empty_place,
     invoke,
     objects,
     read_whole,
     run,
     run_failing,
+    start_empty,
 )
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -45,12 +53,16 @@ load_all()
 class TestRoundTrip:
     @pytest.mark.store
     def test_imported_workspace_equals_the_exported_one(
-        self, bakery: Furnished, export_file: Path, empty: Callable[[], None], tmp_path: Path
+        self,
+        bakery: Furnished,
+        export_file: Path,
+        empty_database: Callable[[], None],
+        tmp_path: Path,
     ) -> None:
         workspace = bakery.workspace
         rows, stored_objects = rows_of(workspace), objects()
         counts = {noun: counters.read_all(workspace, noun) for noun in NOUNS}
-        in_an_empty_place(empty, bakery.owner_email)
+        start_empty(empty_database, bakery.owner_email)
         printed = run("import", str(export_file))
         assert printed["workspaceId"] == workspace
         assert printed["membersWithoutAccount"] == ["mate@example.com"]
@@ -82,9 +94,9 @@ class TestRoundTrip:
             assert kind or excluded.match(at) or is_behind(key, bakery.workspace), (table, at)
 
     def test_imported_workspace_can_be_used(
-        self, bakery: Furnished, export_file: Path, empty: Callable[[], None], time: Time
+        self, bakery: Furnished, export_file: Path, empty_database: Callable[[], None], time: Time
     ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
+        start_empty(empty_database, bakery.owner_email)
         run("import", str(export_file))
         workspace, t = bakery.workspace, bakery.things
         api = Owner(workspaces.get(workspace)).api()
@@ -92,7 +104,7 @@ class TestRoundTrip:
         product = {"name": "New", "price": 1, "categoryId": t.category}
         api.post("/api/products/create", product)
         assert api.get("/api/products/list")["total"] == 3
-        api.refused("POST", "/api/products/create", product | {"sku": "ё-1"})
+        api.call_refused("POST", "/api/products/create", product | {"sku": "ё-1"})
         lead = submit(t.form, name="New", email="long@example.com")
         assert api.get(f"/api/forms/collection/{lead}")["lead"]["name"] == "New"
         bookings = api.get("/api/bookings/list?from=2027-02-01&status=all&q=zoe")["bookings"]
@@ -100,46 +112,53 @@ class TestRoundTrip:
         who = {"name": "Eve", "email": "eve@example.com"}
         busy = {"serviceId": bakery.salon_service, "startAt": "2027-02-02T10:00", "client": who}
         resource = next(b for b in bookings if b["status"] == "confirmed")["resourceId"]
-        answer = api.refused("POST", "/api/bookings/create", busy | {"resourceId": resource})
+        answer = api.call_refused("POST", "/api/bookings/create", busy | {"resourceId": resource})
         assert answer.data["code"] == "slot_unavailable"
-        as_operator("erase_client", workspaceId=workspace, email="zoe.ray@example.com")
+        call_operator("erase_client", workspaceId=workspace, email="zoe.ray@example.com")
         all_stored = json.dumps(all_rows(), default=str).lower()
         assert "zoe ray" not in all_stored
         assert "zoe.ray" not in all_stored
 
     def test_imported_domain_is_verified_and_not_yet_served(
-        self, bakery: Furnished, empty: Callable[[], None], tmp_path: Path
+        self, bakery: Furnished, empty_database: Callable[[], None], tmp_path: Path
     ) -> None:
         row = SITES.require(bakery.workspace, bakery.things.site)
         row.update([SiteRow.domain_binding.status.set("served")])
         archive = tmp_path / "served.zip"
         run("export", "--workspace", bakery.workspace, "--out", str(archive))
-        in_an_empty_place(empty, bakery.owner_email)
+        start_empty(empty_database, bakery.owner_email)
         run("import", str(archive))
         site = SITES.require(bakery.workspace, bakery.things.site)
         assert site.domain is not None
         assert (site.domain.state, site.active_host) == ("verified", None)
 
     def test_imported_bookings_lapse_and_dialogs_expire(
-        self, bakery: Furnished, export_file: Path, empty: Callable[[], None], time: Time
+        self, bakery: Furnished, export_file: Path, empty_database: Callable[[], None], time: Time
     ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
+        start_empty(empty_database, bakery.owner_email)
         run("import", str(export_file))
         time.pass_by(hours=1)
         assert jobs.run(JOB_HANDLERS)[booking.LAPSE] == 1
-        held_booking = as_key(bakery.workspace, "get_booking", id=bakery.held_booking)["booking"]
+        held_booking = call_with_key(bakery.workspace, "get_booking", id=bakery.held_booking)[
+            "booking"
+        ]
         assert held_booking["status"] == "cancelled"
         time.pass_by(days=400)
         jobs.run(JOB_HANDLERS)
         assert DIALOGS.entries(bakery.workspace) == []
-        gone = [key for key in kept() if f"{bakery.workspace}/sites" in key]
+        gone = [key for key in list_stored_files() if f"{bakery.workspace}/sites" in key]
         assert len(gone) == 1, "the HTML of the deleted site went after 30 days"
 
     @pytest.mark.parametrize("ids", ["keep", "new"])
     def test_imported_bots_find_what_they_know_after_a_minute(
-        self, bakery: Furnished, export_file: Path, empty: Callable[[], None], time: Time, ids: str
+        self,
+        bakery: Furnished,
+        export_file: Path,
+        empty_database: Callable[[], None],
+        time: Time,
+        ids: str,
     ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
+        start_empty(empty_database, bakery.owner_email)
         workspace = run("import", str(export_file), "--ids", ids)["workspaceId"]
         (bot,) = AGENTS.latest(workspace, 1)
         assert search.find(workspace, bot.id, "Do you deliver bread?", 1) == []
@@ -149,10 +168,10 @@ class TestRoundTrip:
         assert (passage.title, passage.text) == ("Delivery", "We deliver bread.")
 
     def test_members_with_accounts_are_imported(
-        self, bakery: Furnished, export_file: Path, empty: Callable[[], None]
+        self, bakery: Furnished, export_file: Path, empty_database: Callable[[], None]
     ) -> None:
-        in_an_empty_place(empty, "new@example.com")
-        account = as_operator("create_account", email="mate@example.com", password="long enough")
+        start_empty(empty_database, "new@example.com")
+        account = call_operator("create_account", email="mate@example.com", password="long enough")
         assert "owner" in run_failing("import", str(export_file))
         printed = run("import", str(export_file), "--owner", "new@example.com")
         assert (printed["owner"], printed["membersWithoutAccount"]) == ("new@example.com", [])
@@ -164,7 +183,7 @@ class TestRoundTrip:
     def test_records_changed_during_the_export_are_exported_in_one_state(
         self,
         bakery: Furnished,
-        empty: Callable[[], None],
+        empty_database: Callable[[], None],
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
         time: Time,
@@ -173,12 +192,14 @@ class TestRoundTrip:
         workspace, path = bakery.workspace, tmp_path / "busy.zip"
         long = "л" * 4000
         changes: list[Callable[[], Any]] = [
-            lambda: as_key(workspace, "save_page_html", id=bakery.things.page, html="<p>Newer</p>"),
-            lambda: as_key(
+            lambda: call_with_key(
+                workspace, "save_page_html", id=bakery.things.page, html="<p>Newer</p>"
+            ),
+            lambda: call_with_key(
                 workspace, "update_lead", id=bakery.things.lead, data={"message": long + "!"}
             ),
         ]
-        as_key(workspace, "update_lead", id=bakery.things.lead, data={"message": long})
+        call_with_key(workspace, "update_lead", id=bakery.things.lead, data={"message": long})
         time.pass_by(minutes=10)
         for name in ("_page", "_lead"):
             kind = getattr(export, name).__annotations__[name[1:]]
@@ -193,11 +214,11 @@ class TestRoundTrip:
         assert result.exit_code == 0, result.output
         assert json.loads(result.stdout)["changedMeanwhile"] == 2
         assert "Export again" in result.stderr
-        in_an_empty_place(empty, bakery.owner_email)
+        start_empty(empty_database, bakery.owner_email)
         run("import", str(path))
-        page = as_key(workspace, "get_page", id=bakery.things.page)["page"]
+        page = call_with_key(workspace, "get_page", id=bakery.things.page)["page"]
         assert page["html"] == "<p>Newer</p>"
-        lead = as_key(workspace, "get_lead", id=bakery.things.lead)["lead"]
+        lead = call_with_key(workspace, "get_lead", id=bakery.things.lead)["lead"]
         assert lead["data"]["message"] == long + "!"
 
     def test_answer_in_progress_is_exported_with_its_text_so_far(self) -> None:
@@ -259,7 +280,7 @@ class TestCopy:
         for form in (bakery.things.form, ids(bakery.things.form)):
             submit(form, name="Both", email="both@example.com")
         for workspace in (bakery.workspace, copy):
-            leads = as_key(workspace, "list_leads", search="both")
+            leads = call_with_key(workspace, "list_leads", search="both")
             assert leads["total"] == 1
 
     def test_second_copy_has_other_ids(self, bakery: Furnished, export_file: Path) -> None:

@@ -20,22 +20,22 @@ from chalicelib.engine import jobs
 from infra.operator.transfer import file_format, importing
 from infra.operator.transfer.file_format import Writer
 from infra.operator.transfer.lines import StoredObject
-from tests.conftest import Api, Owner, Time, all_rows, as_operator
-from tests.factories.files import kept
+from tests.conftest import Api, Owner, Time, all_rows, call_operator
+from tests.factories.files import list_stored_files
 from tests.factories.transfer import Furnished
 from tests.support.export_files import (
     PRODUCTS,
     WORKSPACE,
-    changed,
+    change_line,
+    drop_entry,
     entries_of,
-    in_an_empty_place,
     objects,
     packed,
     read_whole,
     renamed,
     run,
     run_failing,
-    without,
+    start_empty,
 )
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -110,9 +110,11 @@ class TestContents:
 
 class TestVersion1:
     @pytest.fixture
-    def empty_database(self, empty: Callable[[], None], time: Time, connected: None) -> None:
+    def empty_database(
+        self, empty_database: Callable[[], None], time: Time, connected: None
+    ) -> None:
         """An empty database with the account of the file's owner."""
-        in_an_empty_place(empty, "owner0@example.com")
+        start_empty(empty_database, "owner0@example.com")
 
     def test_a_file_of_version_1_is_imported_whole(
         self, empty_database: None, tmp_path: Path
@@ -151,7 +153,7 @@ class TestVersion1:
         file.write_bytes(damage(VERSION_1.read_bytes()))
         old_rows = all_rows()
         assert says in run_failing("import", str(file))
-        assert (all_rows(), kept()) == (old_rows, set())
+        assert (all_rows(), list_stored_files()) == (old_rows, set())
 
 
 def _replaced(data: bytes, old: bytes, new: bytes) -> bytes:
@@ -178,12 +180,12 @@ class TestRefusals:
         self,
         bakery: Furnished,
         export_file: Path,
-        empty: Callable[[], None],
+        empty_database: Callable[[], None],
         api: Api,
         owner: Owner,
     ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
-        workspace = as_operator("create_workspace", owner=bakery.owner_email, name="Workspace")
+        start_empty(empty_database, bakery.owner_email)
+        workspace = call_operator("create_workspace", owner=bakery.owner_email, name="Workspace")
         Owner(workspaces.get(workspace["workspaceId"])).api().post(
             "/api/projects/create", {"title": "Bakery"}
         )
@@ -197,10 +199,10 @@ class TestRefusals:
         self,
         bakery: Furnished,
         export_file: Path,
-        empty: Callable[[], None],
+        empty_database: Callable[[], None],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
+        start_empty(empty_database, bakery.owner_email)
         there = replace(
             settings(), stage="prod", public_url="https://svc.example", sites_domain="sites.example"
         )
@@ -226,23 +228,29 @@ class TestRefusals:
             (lambda _: b"name,price\n", "no export"),
             (lambda _: packed({"prices.csv": b"name,price"}, summed=False), "no manifest.json"),
             (lambda _: packed({"manifest.json": b"[]"}, summed=False), "none of an export"),
-            (changed("manifest.json", lambda m: m.update(format="other")), "no export"),
-            (changed("manifest.json", lambda m: m.update(version=9)), "version 9"),
-            (changed("manifest.json", lambda m: m.pop("counts")), "KeyError"),
-            (changed("manifest.json", lambda m: m.pop("files"), summed=False), "KeyError"),
+            (change_line("manifest.json", lambda m: m.update(format="other")), "no export"),
+            (change_line("manifest.json", lambda m: m.update(version=9)), "version 9"),
+            (change_line("manifest.json", lambda m: m.pop("counts")), "KeyError"),
+            (change_line("manifest.json", lambda m: m.pop("files"), summed=False), "KeyError"),
             (lambda data: _flipped(data, b"rows/PRODUCT.jsonl"), "cut off or damaged"),
             (lambda data: _flipped(data, b"objects/"), "cut off or damaged"),
-            (changed("rows/SITE.jsonl", lambda line: line.update(at="SATE")), "SATE"),
-            (changed(PRODUCTS, lambda line: line.update(x=1), summed=False), "checksum of"),
-            (without("objects/"), "lists other files"),
-            (without(PRODUCTS), "lists other files"),
-            (without("manifest.json"), "no manifest.json"),
-            (changed(PRODUCTS, lambda line: line.pop("item")), "lines that are none"),
-            (changed(PRODUCTS, lambda line: line["item"].pop("name")), "TypeError in a line"),
-            (changed("manifest.json", lambda m: m.update(workspaceId="../x")), "'../x' is no"),
-            (changed(WORKSPACE, lambda w: w["workspace"].update(plan={"S": "gold"})), "on 'gold'"),
-            (changed(WORKSPACE, lambda w: w["workspace"].update(name={"S": " "})), "called ' '"),
-            (without(WORKSPACE, summed=True), "does not say what workspace"),
+            (change_line("rows/SITE.jsonl", lambda line: line.update(at="SATE")), "SATE"),
+            (change_line(PRODUCTS, lambda line: line.update(x=1), summed=False), "checksum of"),
+            (drop_entry("objects/"), "lists other files"),
+            (drop_entry(PRODUCTS), "lists other files"),
+            (drop_entry("manifest.json"), "no manifest.json"),
+            (change_line(PRODUCTS, lambda line: line.pop("item")), "lines that are none"),
+            (change_line(PRODUCTS, lambda line: line["item"].pop("name")), "TypeError in a line"),
+            (change_line("manifest.json", lambda m: m.update(workspaceId="../x")), "'../x' is no"),
+            (
+                change_line(WORKSPACE, lambda w: w["workspace"].update(plan={"S": "gold"})),
+                "on 'gold'",
+            ),
+            (
+                change_line(WORKSPACE, lambda w: w["workspace"].update(name={"S": " "})),
+                "called ' '",
+            ),
+            (drop_entry(WORKSPACE, summed=True), "does not say what workspace"),
             (renamed("objects/", "objects/theirs/a"), "'theirs/a'"),
         ],
     )
@@ -252,18 +260,18 @@ class TestRefusals:
         says: str,
         bakery: Furnished,
         export_file: Path,
-        empty: Callable[[], None],
+        empty_database: Callable[[], None],
     ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
+        start_empty(empty_database, bakery.owner_email)
         export_file.write_bytes(damage(export_file.read_bytes()))
         old_rows = all_rows()
         assert says in run_failing("import", str(export_file))
-        assert (all_rows(), kept()) == (old_rows, set())
+        assert (all_rows(), list_stored_files()) == (old_rows, set())
 
     def test_two_records_with_one_unique_value_are_refused(
-        self, bakery: Furnished, export_file: Path, empty: Callable[[], None]
+        self, bakery: Furnished, export_file: Path, empty_database: Callable[[], None]
     ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
+        start_empty(empty_database, bakery.owner_email)
         entries = entries_of(export_file)
         loaf = entries[PRODUCTS].splitlines()[0]
         twin = json.loads(loaf)
@@ -279,7 +287,7 @@ class TestRefusals:
     def test_ids_of_another_format_cannot_be_replaced(
         self, bakery: Furnished, export_file: Path
     ) -> None:
-        change = changed(PRODUCTS, lambda line: line["item"].update(sk={"S": "seeded-1"}))
+        change = change_line(PRODUCTS, lambda line: line["item"].update(sk={"S": "seeded-1"}))
         export_file.write_bytes(change(export_file.read_bytes()))
         old_rows = all_rows()
         assert "'seeded-1' is no id" in run_failing("import", str(export_file), "--ids", "new")

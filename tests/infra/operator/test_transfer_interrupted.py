@@ -17,15 +17,15 @@ from infra.operator.transfer import (
     importing,
     restoring,
 )
-from tests.conftest import all_rows, as_operator
+from tests.conftest import all_rows, call_operator
 from tests.factories.examples import submit
 from tests.factories.transfer import Furnished, comparable, rows_of
 from tests.support.export_files import (
     entries_of,
-    in_an_empty_place,
     packed,
     run,
     run_failing,
+    start_empty,
 )
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -47,11 +47,11 @@ class TestInterrupted:
         ids: str,
         bakery: Furnished,
         export_file: Path,
-        empty: Callable[[], None],
+        empty_database: Callable[[], None],
         monkeypatch: pytest.MonkeyPatch,
         tmp_path: Path,
     ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
+        start_empty(empty_database, bakery.owner_email)
         with monkeypatch.context() as patched:
             _kill(patched, where)
             run_failing("import", str(export_file), "--ids", ids)
@@ -60,8 +60,8 @@ class TestInterrupted:
         workspace = printed["workspaceId"]
         twice = dict(rows_of(workspace))
         scheduled = sorted(job.job_id for job in jobs.read_workspace_jobs(workspace))
-        empty()
-        as_operator("create_account", email=bakery.owner_email, password="long enough")
+        empty_database()
+        call_operator("create_account", email=bakery.owner_email, password="long enough")
         if ids == "keep":
             run("import", str(export_file))
             assert comparable(rows_of(workspace), workspace) == comparable(twice, workspace)
@@ -75,10 +75,10 @@ class TestInterrupted:
         self,
         bakery: Furnished,
         export_file: Path,
-        empty: Callable[[], None],
+        empty_database: Callable[[], None],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
+        start_empty(empty_database, bakery.owner_email)
         with monkeypatch.context() as patched:
             _kill(patched, "late")
             run_failing("import", str(export_file))
@@ -93,10 +93,10 @@ class TestInterrupted:
         self,
         bakery: Furnished,
         export_file: Path,
-        empty: Callable[[], None],
+        empty_database: Callable[[], None],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
+        start_empty(empty_database, bakery.owner_email)
         with monkeypatch.context() as patched:
             _kill(patched, "workspace")
             run_failing("import", str(export_file))
@@ -110,11 +110,11 @@ class TestInterrupted:
         self,
         bakery: Furnished,
         export_file: Path,
-        empty: Callable[[], None],
+        empty_database: Callable[[], None],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         rows = comparable(rows_of(bakery.workspace), bakery.workspace)
-        in_an_empty_place(empty, bakery.owner_email)
+        start_empty(empty_database, bakery.owner_email)
         client, turns = connection().client, iter(range(10**6))
         real = client.batch_write_item
 

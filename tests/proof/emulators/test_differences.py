@@ -25,9 +25,9 @@ def table(database: None) -> Iterator[Table]:
 @pytest.mark.store
 @pytest.mark.parametrize("row", TRIED, ids=lambda row: row.probe)
 def test_an_emulator_does_what_its_row_says(
-    row: Row, table: Table, on_dynamodb_local: bool
+    row: Row, table: Table, is_dynamodb_local: bool
 ) -> None:
-    assert PROBES[row.probe](table) == (row.local if on_dynamodb_local else row.moto)
+    assert PROBES[row.probe](table) == (row.local if is_dynamodb_local else row.moto)
 
 
 def test_every_probe_has_a_row() -> None:

@@ -38,7 +38,7 @@ def test_every_answer_has_a_request_id(method: str, path: str) -> None:
 
 
 def test_a_wrong_method_is_answered_with_the_right_ones() -> None:
-    answer = Api(None).refused("PUT", "/api/projects/list")
+    answer = Api(None).call_refused("PUT", "/api/projects/list")
     assert (answer.status, answer.data["code"]) == (405, "method_not_allowed")
     assert answer.headers["Allow"] == "GET, HEAD"
 
@@ -70,7 +70,7 @@ def test_a_crash_is_a_500_without_details(
         raise ZeroDivisionError("secret detail")
 
     monkeypatch.setattr(rest, "invoke", crash)
-    answer = api.refused("GET", "/api/projects/list")
+    answer = api.call_refused("GET", "/api/projects/list")
     assert (answer.status, answer.data["code"]) == (500, "internal_error")
     assert "secret detail" not in answer.body.decode()
     assert "ZeroDivision" not in answer.body.decode()
@@ -88,7 +88,7 @@ def test_an_answer_over_lambdas_limit_is_413(
     from chalicelib.application import invoke
 
     monkeypatch.setattr(invoke, "MAX_ANSWER_BYTES", 200)
-    answer = api.refused("GET", "/api/projects/list")
+    answer = api.call_refused("GET", "/api/projects/list")
     assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
 
 
@@ -99,8 +99,8 @@ def test_a_token_is_never_in_tables_or_logs(
     token = owner.token()
     api = Api(token)
     Things.made_with(api)
-    api.refused("POST", "/api/pages/create", {"projectId": "nope", "title": token[:5]})
-    Api(token + "x").refused("GET", "/api/projects/list")
+    api.call_refused("POST", "/api/pages/create", {"projectId": "nope", "title": token[:5]})
+    Api(token + "x").call_refused("GET", "/api/projects/list")
     secret = token.removeprefix("svc_live_")
     assert secret not in json.dumps(all_rows(), default=repr)
     lines = capsys.readouterr().err.splitlines()

@@ -26,7 +26,7 @@ def test_pages_need_no_key_and_are_cached_for_a_minute(path: str) -> None:
     assert (revalidated.status, revalidated.body) == (304, b"")
     head = get(path, "HEAD")
     assert (head.status, head.headers["ETag"]) == (200, answer.headers["ETag"])
-    refusal = Api(None).refused("POST", path, {})
+    refusal = Api(None).call_refused("POST", path, {})
     assert (refusal.status, refusal.headers["Allow"]) == (405, "GET, HEAD")
 
 

@@ -25,7 +25,7 @@ ENVIRONMENT = {
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Function]:
+def stream_function() -> Iterator[Function]:
     with lambda_runtime_api.function(BOOTSTRAP, ENVIRONMENT, task=ROOT) as function:
         yield function
         assert function.api.faults == []
@@ -55,8 +55,10 @@ def invoke(function: Function, request_body: dict[str, Any], **options: Any) -> 
     return function.invoke(event(json.dumps(request_body), **options))
 
 
-def test_an_answer_has_its_status_and_headers_followed_by_its_body(running: Function) -> None:
-    invocation = invoke(running, {"text": "Ёж 🦔"}, query="a=1&a=2&b=")
+def test_an_answer_has_its_status_and_headers_followed_by_its_body(
+    stream_function: Function,
+) -> None:
+    invocation = invoke(stream_function, {"text": "Ёж 🦔"}, query="a=1&a=2&b=")
     start, done_event = events_of(invocation)
     assert (start["text"], start["query"]) == ("Ёж 🦔", {"a": ["1", "2"], "b": [""]})
     assert start["id"] == invocation.event["requestContext"]["requestId"]
@@ -72,15 +74,17 @@ def test_an_answer_has_its_status_and_headers_followed_by_its_body(running: Func
     assert invocation.trailers == {}
 
 
-def test_an_event_without_a_trace_has_not_that_of_the_event_before(running: Function) -> None:
-    assert events_of(invoke(running, {}))[0]["trace"]
-    invocation = running.invoke(event(), traced=False)
+def test_an_event_without_a_trace_has_not_that_of_the_event_before(
+    stream_function: Function,
+) -> None:
+    assert events_of(invoke(stream_function, {}))[0]["trace"]
+    invocation = stream_function.invoke(event(), traced=False)
     assert events_of(invocation)[0]["trace"] == ""
 
 
-def test_chunks_are_sent_as_they_are_made(running: Function) -> None:
+def test_chunks_are_sent_as_they_are_made(stream_function: Function) -> None:
     def attempt(every: float) -> bool:
-        invocation = invoke(running, {"pieces": 4, "every": every})
+        invocation = invoke(stream_function, {"pieces": 4, "every": every})
         pieces = list(invocation.pieces())
         assert [piece.count(b"data: ") for piece in pieces] == [1] * 6
         arrivals = [at for at, _ in invocation.arrived[-6:]]
@@ -92,14 +96,14 @@ def test_chunks_are_sent_as_they_are_made(running: Function) -> None:
     stretched(attempt, 0.3, bool)
 
 
-def test_one_process_answers_many_times(running: Function) -> None:
-    answers = [events_of(invoke(running, {"pieces": n}))[0] for n in range(3)]
+def test_one_process_answers_many_times(stream_function: Function) -> None:
+    answers = [events_of(invoke(stream_function, {"pieces": n}))[0] for n in range(3)]
     assert len({answer["pid"] for answer in answers}) == 1
     assert [answer["started"] - answers[0]["started"] for answer in answers] == [0, 1, 2]
 
 
-def test_a_base64_body_is_decoded(running: Function) -> None:
-    invocation = running.invoke(event(json.dumps({"text": "Ёж"}).encode()))
+def test_a_base64_body_is_decoded(stream_function: Function) -> None:
+    invocation = stream_function.invoke(event(json.dumps({"text": "Ёж"}).encode()))
     assert events_of(invocation)[0]["text"] == "Ёж"
 
 
@@ -114,9 +118,13 @@ def test_a_base64_body_is_decoded(running: Function) -> None:
     ],
 )
 def test_a_failure_is_an_envelope_with_its_status_readable_from_any_origin(
-    running: Function, request_body: dict[str, Any], options: dict[str, str], status: int, code: str
+    stream_function: Function,
+    request_body: dict[str, Any],
+    options: dict[str, str],
+    status: int,
+    code: str,
 ) -> None:
-    invocation = invoke(running, request_body, **options)
+    invocation = invoke(stream_function, request_body, **options)
     answer = json.loads(invocation.body())
     assert invocation.prelude["statusCode"] == status
     assert (answer["data"]["status"], answer["data"]["code"]) == (False, code)
@@ -126,9 +134,9 @@ def test_a_failure_is_an_envelope_with_its_status_readable_from_any_origin(
     assert headers["Access-Control-Allow-Origin"] == "*"
 
 
-def test_a_preflight_is_answered_with_a_body(running: Function) -> None:
+def test_a_preflight_is_answered_with_a_body(stream_function: Function) -> None:
     """CloudFront waits for the body of a streamed answer, even of a 204."""
-    invocation = invoke(running, {}, method="OPTIONS", headers={"origin": "null"})
+    invocation = invoke(stream_function, {}, method="OPTIONS", headers={"origin": "null"})
     assert invocation.body() == b"\n"
     assert invocation.prelude["statusCode"] == 200
     headers = {name.lower(): text for name, text in invocation.prelude["headers"].items()}
@@ -139,10 +147,10 @@ def test_a_preflight_is_answered_with_a_body(running: Function) -> None:
 
 
 def test_a_stream_that_breaks_off_reports_an_error_in_the_trailers(
-    running: Function, tmp_path: Path
+    stream_function: Function, tmp_path: Path
 ) -> None:
     mark = tmp_path / "mark"
-    invocation = invoke(running, {"pieces": 5, "break": 2, "mark": str(mark)})
+    invocation = invoke(stream_function, {"pieces": 5, "break": 2, "mark": str(mark)})
     pieces = list(invocation.pieces())
     assert len(pieces) == 3
     assert invocation.trailers["lambda-runtime-function-error-type"] == "Runtime.RuntimeError"
@@ -151,26 +159,26 @@ def test_a_stream_that_breaks_off_reports_an_error_in_the_trailers(
     assert error["errorType"] == "Runtime.RuntimeError"
     assert "secret" not in json.dumps(error)
     assert mark.read_text() == "closed"
-    assert events_of(invoke(running, {}))  # The process continues.
+    assert events_of(invoke(stream_function, {}))  # The process continues.
 
 
 @pytest.mark.parametrize("unclosable", [False, True])
 def test_a_stream_that_lambda_stops_reading_is_closed(
-    unclosable: bool, running: Function, tmp_path: Path
+    unclosable: bool, stream_function: Function, tmp_path: Path
 ) -> None:
     mark = tmp_path / "mark"
     request_body = {"pieces": 10_000, "every": 0.001, "mark": str(mark), "unclosable": unclosable}
-    assert running.invoke(event(json.dumps(request_body)), hang_up_after=3).body()
-    assert events_of(invoke(running, {}))
+    assert stream_function.invoke(event(json.dumps(request_body)), hang_up_after=3).body()
+    assert events_of(invoke(stream_function, {}))
     assert mark.read_text() == "closed"
 
 
-def test_an_invalid_event_is_an_error_of_the_invocation(running: Function) -> None:
-    invocation = running.invoke({"Records": []})
+def test_an_invalid_event_is_an_error_of_the_invocation(stream_function: Function) -> None:
+    invocation = stream_function.invoke({"Records": []})
     assert invocation.body() == b""
     assert invocation.error
     assert invocation.error["errorType"] == "Runtime.KeyError"
-    assert events_of(invoke(running, {}))
+    assert events_of(invoke(stream_function, {}))
 
 
 class TestStartup:
@@ -233,9 +241,9 @@ class TestEdge:
         assert invocation.prelude["statusCode"] == 403
         assert invocation.prelude["headers"]["Access-Control-Allow-Origin"] == "*"
 
-    def test_without_an_edge_forwarded_headers_are_ignored(self, running: Function) -> None:
+    def test_without_an_edge_forwarded_headers_are_ignored(self, stream_function: Function) -> None:
         headers = {"x-viewer-address": "192.0.2.1", "x-forwarded-for": "192.0.2.2"}
-        assert events_of(invoke(running, {}, headers=headers))[0]["ip"] == "203.0.113.9"
+        assert events_of(invoke(stream_function, {}, headers=headers))[0]["ip"] == "203.0.113.9"
 
 
 def test_a_response_that_lambda_does_not_accept_is_closed() -> None:

@@ -24,7 +24,7 @@ Stream = Callable[[Pieces], AbstractContextManager[LocalServer]]
 
 
 @pytest.fixture
-def streaming() -> Stream:
+def serve_stream() -> Stream:
     """Serve a stream."""
     app = chalice_app.App(app_name="streams", configure_logs=False)
 
@@ -42,7 +42,7 @@ def head(connection: Connection) -> bytes:
     return b"".join(iter(connection.line, b"\r\n"))
 
 
-def test_each_piece_arrives_before_the_next_is_made(streaming: Stream) -> None:
+def test_each_piece_arrives_before_the_next_is_made(serve_stream: Stream) -> None:
     seen = [Event(), Event()]
 
     def pieces() -> Iterator[bytes]:
@@ -51,7 +51,7 @@ def test_each_piece_arrives_before_the_next_is_made(streaming: Stream) -> None:
             yield b""
             assert event.wait(PATIENCE)
 
-    with streaming(pieces) as server, server.connect() as connection:
+    with serve_stream(pieces) as server, server.connect() as connection:
         connection.send(STREAM)
         first = head(connection)
         assert first.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -64,8 +64,8 @@ def test_each_piece_arrives_before_the_next_is_made(streaming: Stream) -> None:
         assert connection.reply().status == 404
 
 
-def test_an_http_1_0_client_gets_an_unframed_stream(streaming: Stream) -> None:
-    with streaming(lambda: iter([b"one ", b"two"])) as server, server.connect() as connection:
+def test_an_http_1_0_client_gets_an_unframed_stream(serve_stream: Stream) -> None:
+    with serve_stream(lambda: iter([b"one ", b"two"])) as server, server.connect() as connection:
         connection.send(STREAM.replace(b"1.1", b"1.0"))
         assert b"Transfer-Encoding" not in head(connection)
         assert connection.stream.read() == b"one two"
@@ -82,10 +82,10 @@ def endless(ended: Event) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("abruptly", [False, True])
 def test_a_stream_ends_when_the_client_leaves(
-    abruptly: bool, streaming: Stream, logged: Records
+    abruptly: bool, serve_stream: Stream, log_records: Records
 ) -> None:
     ended = Event()
-    with streaming(partial(endless, ended)) as server:
+    with serve_stream(partial(endless, ended)) as server:
         with server.connect() as connection:
             connection.send(STREAM)
             head(connection)
@@ -93,26 +93,26 @@ def test_a_stream_ends_when_the_client_leaves(
                 linger = struct.pack("ii", 1, 0)
                 connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         assert ended.wait(PATIENCE)
-    assert logged.errors == []
+    assert log_records.errors == []
 
 
-def test_a_stream_ends_when_the_server_stops(streaming: Stream) -> None:
+def test_a_stream_ends_when_the_server_stops(serve_stream: Stream) -> None:
     ended = Event()
-    with streaming(partial(endless, ended)) as server, server.connect() as connection:
+    with serve_stream(partial(endless, ended)) as server, server.connect() as connection:
         connection.send(STREAM)
         head(connection)
         server.server.stop()
         assert ended.wait(PATIENCE)
 
 
-def test_head_returns_the_headers_and_starts_no_stream(streaming: Stream) -> None:
+def test_head_returns_the_headers_and_starts_no_stream(serve_stream: Stream) -> None:
     produced = []
 
     def pieces() -> Iterator[bytes]:
         produced.append("a piece")
         yield b"a"
 
-    with streaming(pieces) as server, server.connect() as connection:
+    with serve_stream(pieces) as server, server.connect() as connection:
         connection.send(STREAM.replace(b"GET", b"HEAD"))
         assert b"text/event-stream" in head(connection)
         assert connection.has_ended()
@@ -121,22 +121,22 @@ def test_head_returns_the_headers_and_starts_no_stream(streaming: Stream) -> Non
 
 @pytest.mark.parametrize("error", [RuntimeError("hush"), NotFoundError("hush")])
 def test_a_stream_that_breaks_is_cut_off_without_an_end_marker(
-    error: Exception, streaming: Stream, logged: Records
+    error: Exception, serve_stream: Stream, log_records: Records
 ) -> None:
     def pieces() -> Iterator[bytes]:
         yield b"a"
         raise error
 
-    with streaming(pieces) as server, server.connect() as connection:
+    with serve_stream(pieces) as server, server.connect() as connection:
         connection.send(STREAM)
         head(connection)
         assert connection.chunk() == b"a"
         assert connection.has_ended()
-    assert len(logged.errors) == 1
+    assert len(log_records.errors) == 1
 
 
 @pytest.fixture
-def chatting(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalServer]:
+def chat_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalServer]:
     """Serve the chat's path, with a handler that the request controls."""
     monkeypatch.setenv("STREAM_HANDLER", "tests.fakes.streaming_handlers:handle")
     app = chalice_app.App(app_name="chat", configure_logs=False)
@@ -152,9 +152,9 @@ def request(method: bytes = b"POST", body: bytes = b"", length: int | None = Non
 
 
 class TestChat:
-    def test_the_chat_streams_to_pages_of_any_origin(self, chatting: LocalServer) -> None:
+    def test_the_chat_streams_to_pages_of_any_origin(self, chat_server: LocalServer) -> None:
         def attempt(every: float) -> list[bool]:
-            with chatting.connect() as connection:
+            with chat_server.connect() as connection:
                 connection.send(request(body=b'{"pieces": 3, "every": %f}' % every))
                 headers = head(connection)
                 assert b"Content-Type: text/event-stream; charset=utf-8\r\n" in headers
@@ -183,9 +183,9 @@ class TestChat:
         ],
     )
     def test_every_answer_of_the_chat_is_readable_from_any_origin(
-        self, sent_bytes: bytes, status: int, chatting: LocalServer
+        self, sent_bytes: bytes, status: int, chat_server: LocalServer
     ) -> None:
-        reply = chatting.request(sent_bytes)
+        reply = chat_server.request(sent_bytes)
         assert reply.status == status
         assert reply.header("Access-Control-Allow-Origin") == "*"
         if status != 204:

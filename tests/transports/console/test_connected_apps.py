@@ -3,7 +3,7 @@
 import re
 
 from chalicelib.domains.identity.store import accounts, connections, workspaces
-from tests.conftest import PASSWORD, Time, as_operator
+from tests.conftest import PASSWORD, Time, call_operator
 from tests.factories.console import World
 from tests.factories.oauth import ConnectedApp, connect
 
@@ -34,27 +34,27 @@ def test_a_member_sees_no_apps_of_others(world: World) -> None:
 def test_page_says_how_an_app_is_connected(world: World) -> None:
     html = world.person("boss").get(f"{world.here.path}/apps").body
     assert b"http://127.0.0.1:8000/api/mcp" in html
-    as_operator("set_plan", workspaceId=world.here.workspace_id, plan="start")
+    call_operator("set_plan", workspaceId=world.here.workspace_id, plan="start")
     html = world.person("boss").get(f"{world.here.path}/apps").body
     assert b"requires the Business plan or above" in html
     assert b"/api/mcp" not in html
 
 
 def test_a_disconnected_app_stops_at_once_and_stays_in_the_list(world: World, time: Time) -> None:
-    app, boss = app_of(world, "manager", clientName="Claude"), world.person("boss")
+    app, console_owner = app_of(world, "manager", clientName="Claude"), world.person("boss")
     path = f"{world.here.path}/apps/{app.id}/disconnect"
-    assert "Disconnect “Claude”?" in boss.get(path).body.decode()
+    assert "Disconnect “Claude”?" in console_owner.get(path).body.decode()
     assert app.works
-    answer = boss.post(path)
+    answer = console_owner.post(path)
     assert not app.works
-    html = boss.get(answer.headers["Location"]).body.decode()
+    html = console_owner.get(answer.headers["Location"]).body.decode()
     assert "App disconnected." in html
     assert "1 of 50" not in html
     assert re.search(r"Claude.*disconnected.*2027", html, re.DOTALL)
-    assert boss.get(path).status == 303
+    assert console_owner.get(path).status == 303
     ended_at = connections.require(app.id).ended_at
     time.pass_by(hours=1)
-    assert boss.post(path).status == 303
+    assert console_owner.post(path).status == 303
     assert connections.require(app.id).ended_at == ended_at
 
 
@@ -67,26 +67,26 @@ def test_a_member_cannot_disconnect_apps(world: World) -> None:
 
 
 def test_changing_the_password_asks_whether_apps_are_disconnected(world: World) -> None:
-    app, others, boss = app_of(world), app_of(world, "manager"), world.person("boss")
+    app, others, console_owner = app_of(world), app_of(world, "manager"), world.person("boss")
     form = {"current": PASSWORD, "password": "another password"}
-    boss.post("/console/account/password", form)
+    console_owner.post("/console/account/password", form)
     assert app.works
-    assert b'name="end_connections"' in boss.get("/console/account").body
+    assert b'name="end_connections"' in console_owner.get("/console/account").body
     form = {"current": "another password", "password": PASSWORD, "end_connections": "yes"}
-    assert boss.post("/console/account/password", form).status == 303
+    assert console_owner.post("/console/account/password", form).status == 303
     assert not app.works
     assert others.works
 
 
 def test_signing_out_everywhere_disconnects_the_accounts_apps(world: World) -> None:
-    app, others, boss = app_of(world), app_of(world, "manager"), world.person("boss")
-    boss.post("/console/account/sign-out")
+    app, others, console_owner = app_of(world), app_of(world, "manager"), world.person("boss")
+    console_owner.post("/console/account/sign-out")
     assert (app.works, others.works) == (False, True)
 
 
 def test_the_audit_log_names_what_happened_to_an_app(world: World) -> None:
-    app, boss = app_of(world, clientName="Claude"), world.person("boss")
-    boss.post(f"{world.here.path}/apps/{app.id}/disconnect")
-    html = boss.get(f"{world.here.path}/audit", accept_language="ru").body.decode()
+    app, console_owner = app_of(world, clientName="Claude"), world.person("boss")
+    console_owner.post(f"{world.here.path}/apps/{app.id}/disconnect")
+    html = console_owner.get(f"{world.here.path}/audit", accept_language="ru").body.decode()
     for text in ("Подключено приложение", "Приложение получило доступ", "Отключено приложение"):
         assert text in html

@@ -7,7 +7,7 @@ import pytest
 from chalicelib.lib import tokens
 from chalicelib.transports.console import access
 from tests.factories.console import Person, World
-from tests.factories.console_forms import FORMS, stored, sweep_of_routes
+from tests.factories.console_forms import FORMS, read_rows, sweep_of_routes
 from tests.transports.conftest import LocalServer
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -16,10 +16,10 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 class TestApiKeys:
     @sweep_of_routes
     def test_an_api_key_gives_no_access_wherever_it_is_sent(
-        self, route: str, world: World, boss: Person
+        self, route: str, world: World, console_owner: Person
     ) -> None:
         path, key = world.here.path_of(route), world.here.token
-        rows_before = stored()
+        rows_before = read_rows()
         headers: list[dict[str, str]] = [
             {"Authorization": f"Bearer {key}"},
             {"Authorization": f"bearer   {key}"},
@@ -27,19 +27,19 @@ class TestApiKeys:
             {"Authorization": "Basic Ym9zczpib3Nz"},
             {"X-Api-Key": key},
             {"X-Anything": f"token={world.here.bot_token}"},
-            {"Cookie": f"{boss.headers['Cookie']}; key={key}"},
+            {"Cookie": f"{console_owner.headers['Cookie']}; key={key}"},
             {"Cookie": f"{access.COOKIE}={key}"},
         ]
-        answers = [boss.request(m, path, **h) for h in headers for m in ("GET", "POST")]
+        answers = [console_owner.request(m, path, **h) for h in headers for m in ("GET", "POST")]
         for query in (f"apiKey={key}", f"a=1&b={quote(key, safe='')}", f"{key}=1"):
-            answers += [boss.request(method, f"{path}?{query}") for method in METHODS[:-1]]
+            answers += [console_owner.request(method, f"{path}?{query}") for method in METHODS[:-1]]
         form = world.here.filled(FORMS.get(route, {}))
-        answers.append(boss.post(path, {**form, "name": key}))
+        answers.append(console_owner.post(path, {**form, "name": key}))
         for answer in answers:
             assert answer.status == 403, answer
         for answer in filter(lambda answer: answer.body, answers):
             assert (answer.data["status"], answer.data["code"]) == (False, "forbidden")
-        assert stored() == rows_before
+        assert read_rows() == rows_before
 
     @pytest.mark.parametrize("method", METHODS)
     @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ class TestApiKeys:
         assert reply.header("X-Frame-Options") == "DENY"
 
     def test_an_api_key_in_a_path_gives_no_access(self, world: World) -> None:
-        key, boss = world.here.token, world.person("boss")
-        for person in (boss, Person("boss@example.com")):
+        key, console_owner = world.here.token, world.person("boss")
+        for person in (console_owner, Person("boss@example.com")):
             for path in (f"/console/w/{key}/keys", f"{world.here.path}/keys/{key}/revoke"):
                 answer = person.get(path)
                 assert (answer.status, answer.data["code"]) == (403, "forbidden")
@@ -84,22 +84,22 @@ class TestApiKeys:
     def test_an_api_key_pasted_into_a_search_is_refused_with_an_explanation(
         self, world: World
     ) -> None:
-        boss = world.person("boss")
+        console_owner = world.person("boss")
         path = f"{world.here.path}/keys?q={world.here.token}"
-        answer = boss.request("GET", path, Accept="text/html,*/*;q=0.8")
+        answer = console_owner.request("GET", path, Accept="text/html,*/*;q=0.8")
         assert answer.status == 403
         assert b"The request contains an API key" in answer.body
         assert world.here.token.encode() not in answer.body
 
     def test_a_name_may_begin_like_an_api_key(self, world: World) -> None:
-        boss = world.person("boss")
+        console_owner = world.person("boss")
         form = {"name": "svc_live_prod", "scopes": "pages:read"}
-        assert boss.post(f"{world.here.path}/keys", form).status == 200
-        assert b"svc_live_prod" in boss.get(f"{world.here.path}/keys?q=svc_live_").body
+        assert console_owner.post(f"{world.here.path}/keys", form).status == 200
+        assert b"svc_live_prod" in console_owner.get(f"{world.here.path}/keys?q=svc_live_").body
 
     def test_a_masked_key_may_be_searched_for(self, world: World) -> None:
         masked_token = f"svc_live_…{world.here.token[-4:]}"
-        boss = world.person("boss")
-        search_page = boss.get(f"{world.here.path}/keys?q={quote(masked_token)}")
+        console_owner = world.person("boss")
+        search_page = console_owner.get(f"{world.here.path}/keys?q={quote(masked_token)}")
         assert search_page.status == 200
         assert masked_token in search_page.body.decode()

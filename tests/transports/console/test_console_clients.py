@@ -25,7 +25,7 @@ def form(api: Api) -> str:
 
 
 @pytest.fixture
-def boss(owner: Owner) -> Person:
+def console_owner(owner: Owner) -> Person:
     return person(owner)
 
 
@@ -51,104 +51,112 @@ def read_client(owner: Owner, client_id: str) -> ClientRow:
     return row
 
 
-def opened(boss: Person, path: str) -> dict[str, str]:
+def opened(console_owner: Person, path: str) -> dict[str, str]:
     """Open a client's page, and return the fields of its form as a browser would send them."""
-    html = text(boss.get(path))
+    html = text(console_owner.get(path))
     inputs = re.findall(r'<input [^>]*name="(\w+)"[^>]* value="([^"]*)"', html)
     notes = re.search(r"<textarea[^>]*>\n(.*?)</textarea>", html, re.DOTALL)
     assert notes
     return {**dict(inputs), "notes": notes[1]}
 
 
-def names(boss: Person, path: str) -> list[str]:
-    return re.findall(r'<strong>\s*<span class="name" title="([^"]*)"', text(boss.get(path)))
+def names(console_owner: Person, path: str) -> list[str]:
+    return re.findall(
+        r'<strong>\s*<span class="name" title="([^"]*)"', text(console_owner.get(path))
+    )
 
 
 class TestList:
-    def test_an_empty_list_explains_where_clients_come_from(self, boss: Person, path: str) -> None:
-        page = text(boss.get(path))
+    def test_an_empty_list_explains_where_clients_come_from(
+        self, console_owner: Person, path: str
+    ) -> None:
+        page = text(console_owner.get(path))
         assert 'class="empty"' in page
         assert "/api/clients/list" in page
 
-    def test_the_row_of_a_client_leads_to_its_page(self, ada: Any, boss: Person, path: str) -> None:
-        page = text(boss.get(path))
+    def test_the_row_of_a_client_leads_to_its_page(
+        self, ada: Any, console_owner: Person, path: str
+    ) -> None:
+        page = text(console_owner.get(path))
         assert f'<a class="row" href="{path}/{ada["id"]}">' in page
         assert "1 client<" in page
         assert "1 lead · 0 bookings" in page
-        assert boss.get(f"{path}/{ada['id']}").status == 200
+        assert console_owner.get(f"{path}/{ada['id']}").status == 200
 
     def test_the_list_is_searched_by_name_email_and_phone(
-        self, api: Api, form: str, ada: Any, boss: Person, path: str
+        self, api: Api, form: str, ada: Any, console_owner: Person, path: str
     ) -> None:
         submit(form, name="Bob", email="bob@example.com")
         for query in ("ada", "ADA@", "4951234567"):
-            assert names(boss, f"{path}?q={query}") == ["Ada"]
+            assert names(console_owner, f"{path}?q={query}") == ["Ada"]
         api.post("/api/clients/update", {"id": ada["id"], "tags": ["VIP"]})
-        assert names(boss, f"{path}?tag=vip") == ["Ada"]
-        assert "Nothing found" in text(boss.get(f"{path}?q=zzz"))
-        assert value_of(boss.get(f"{path}?q=zzz"), "q") == "zzz"
+        assert names(console_owner, f"{path}?tag=vip") == ["Ada"]
+        assert "Nothing found" in text(console_owner.get(f"{path}?q=zzz"))
+        assert value_of(console_owner.get(f"{path}?q=zzz"), "q") == "zzz"
 
     def test_the_list_is_sorted_and_paged_with_an_exact_count(
-        self, form: str, boss: Person, path: str, monkeypatch: pytest.MonkeyPatch
+        self, form: str, console_owner: Person, path: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(clients.LIST, "size", 2)
         for name in ("Cid", "Ada", "Bob"):
             submit(form, name=name, email=f"{name}@example.com")
-        assert names(boss, f"{path}?sort=nameAsc") == ["Ada", "Bob"]
-        page = boss.get(f"{path}?sort=nameAsc")
+        assert names(console_owner, f"{path}?sort=nameAsc") == ["Ada", "Bob"]
+        page = console_owner.get(f"{path}?sort=nameAsc")
         assert "1–2 of 3" in text(page)
         (following,) = re.findall('href="([^"]+)" rel="next"', text(page))
-        assert names(boss, path + following) == ["Cid"]
+        assert names(console_owner, path + following) == ["Cid"]
 
     def test_the_last_page_of_a_long_list_asks_to_search(
-        self, form: str, boss: Person, path: str, monkeypatch: pytest.MonkeyPatch
+        self, form: str, console_owner: Person, path: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(clients.LIST, "size", 1)
         monkeypatch.setattr(clients.LIST, "last", 2)
         for name in ("Cid", "Ada", "Bob"):
             submit(form, name=name, email=f"{name}@example.com")
-        page = boss.get(f"{path}?sort=nameAsc&page=9")
-        assert names(boss, f"{path}?sort=nameAsc&page=9") == ["Bob"]
+        page = console_owner.get(f"{path}?sort=nameAsc&page=9")
+        assert names(console_owner, f"{path}?sort=nameAsc&page=9") == ["Bob"]
         assert "3 clients<" in text(page)
         assert "The list ends here" in text(page)
         assert 'rel="next"' not in text(page)
 
     @pytest.mark.parametrize("query", ["q=" + "x" * 1000, "tag=" + "y" * 60, "page=0&sort=x"])
     def test_an_invalid_filter_is_reported_and_ignored(
-        self, query: str, ada: Any, boss: Person, path: str
+        self, query: str, ada: Any, console_owner: Person, path: str
     ) -> None:
-        answer = boss.get(f"{path}?{query}")
+        answer = console_owner.get(f"{path}?{query}")
         assert answer.status in {200, 400}
-        assert names(boss, f"{path}?{query}") == [ada["name"]]
+        assert names(console_owner, f"{path}?{query}") == [ada["name"]]
 
 
 class TestOneClient:
     def test_the_page_shows_contacts_leads_orders_and_bookings(
-        self, ada: Any, boss: Person, path: str
+        self, ada: Any, console_owner: Person, path: str
     ) -> None:
-        page = text(boss.get(f"{path}/{ada['id']}"))
+        page = text(console_owner.get(f"{path}/{ada['id']}"))
         assert 'href="tel:+74951234567"' in page
         assert 'href="mailto:ada%40example.com"' in page
         assert "1 lead<" in page
         assert "No bookings yet" in page
 
-    def test_a_form_saves_all_fields(self, ada: Any, boss: Person, path: str, owner: Owner) -> None:
+    def test_a_form_saves_all_fields(
+        self, ada: Any, console_owner: Person, path: str, owner: Owner
+    ) -> None:
         page = f"{path}/{ada['id']}"
         fields = {"name": "Countess", "phone": "", "tags": " vip, ,rye ", "notes": "a\r\nb"}
-        answer = boss.post(page, opened(boss, page) | fields)
+        answer = console_owner.post(page, opened(console_owner, page) | fields)
         assert answer.headers["Location"] == f"{page}?done=client_saved"
         row = read_client(owner, ada["id"])
         assert (row.name, row.phone, row.email) == ("Countess", None, "ada@example.com")
         assert (list(row.tags), row.notes) == (["vip", "rye"], "a\nb")
 
     def test_an_unchanged_form_is_saved_unchanged(
-        self, api: Api, ada: Any, boss: Person, path: str, owner: Owner
+        self, api: Api, ada: Any, console_owner: Person, path: str, owner: Owner
     ) -> None:
         phone = "+74951234567 доб. 12"
         api.post("/api/clients/update", {"id": ada["id"], "phone": phone, "notes": "<&\n\n"})
         client_before = read_client(owner, ada["id"])
         page = f"{path}/{ada['id']}"
-        assert boss.post(page, opened(boss, page)).status == 303
+        assert console_owner.post(page, opened(console_owner, page)).status == 303
         client_after = read_client(owner, ada["id"])
         assert (client_after.phone, client_after.notes) == (
             client_before.phone,
@@ -166,28 +174,32 @@ class TestOneClient:
         ],
     )
     def test_an_invalid_value_is_kept_and_reported_beside_its_field(
-        self, field: str, value: str, ada: Any, boss: Person, path: str, owner: Owner
+        self, field: str, value: str, ada: Any, console_owner: Person, path: str, owner: Owner
     ) -> None:
         page = f"{path}/{ada['id']}"
-        answer = boss.post(page, opened(boss, page) | {field: value})
+        answer = console_owner.post(page, opened(console_owner, page) | {field: value})
         assert answer.status == 400
         assert error_beside(answer, field)
         assert value_of(answer, field) == value
         assert read_client(owner, ada["id"]).name == "Ada"
 
-    def test_a_client_keeps_a_name_or_a_contact(self, ada: Any, boss: Person, path: str) -> None:
+    def test_a_client_keeps_a_name_or_a_contact(
+        self, ada: Any, console_owner: Person, path: str
+    ) -> None:
         page = f"{path}/{ada['id']}"
-        answer = boss.post(page, opened(boss, page) | {"name": "", "email": "", "phone": ""})
+        answer = console_owner.post(
+            page, opened(console_owner, page) | {"name": "", "email": "", "phone": ""}
+        )
         assert answer.status == 400
         assert "erase it" in error_beside(answer, "name")
 
     @pytest.mark.parametrize("field", ["email", "phone"])
     def test_a_contact_of_another_client_leads_to_that_client(
-        self, field: str, api: Api, form: str, ada: Any, boss: Person, path: str
+        self, field: str, api: Api, form: str, ada: Any, console_owner: Person, path: str
     ) -> None:
         bob = client_of(api, submit(form, name="Bob", email="bob@example.com"))
         page = f"{path}/{bob['id']}"
-        answer = boss.post(page, opened(boss, page) | {field: ADA[field].upper()})
+        answer = console_owner.post(page, opened(console_owner, page) | {field: ADA[field].upper()})
         assert answer.status == 409
         assert "Another client" in error_beside(answer, field)
         assert f'href="{path}/{ada["id"]}"' in text(answer)
@@ -196,21 +208,21 @@ class TestOneClient:
 
 class TestTwoPeople:
     def test_a_form_sent_twice_is_saved_once_without_a_conflict(
-        self, ada: Any, boss: Person, path: str, owner: Owner
+        self, ada: Any, console_owner: Person, path: str, owner: Owner
     ) -> None:
         page = f"{path}/{ada['id']}"
-        form = opened(boss, page) | {"name": "Countess"}
-        answers = [boss.post(page, form) for _ in "12"]
+        form = opened(console_owner, page) | {"name": "Countess"}
+        answers = [console_owner.post(page, form) for _ in "12"]
         assert {answer.headers["Location"] for answer in answers} == {f"{page}?done=client_saved"}
         assert read_client(owner, ada["id"]).name == "Countess"
 
     def test_a_client_erased_meanwhile_stays_erased(
-        self, ada: Any, boss: Person, path: str, owner: Owner
+        self, ada: Any, console_owner: Person, path: str, owner: Owner
     ) -> None:
         page = f"{path}/{ada['id']}"
-        form = opened(boss, page)
-        boss.post(f"{page}/erase")
-        answer = boss.post(page, form | {"name": "Countess"})
+        form = opened(console_owner, page)
+        console_owner.post(f"{page}/erase")
+        answer = console_owner.post(page, form | {"name": "Countess"})
         assert answer.status == 409
         assert "This client&#39;s data was erased" in answer.body.decode()
         assert b"Countess" not in answer.body
@@ -219,39 +231,41 @@ class TestTwoPeople:
 
 class TestErase:
     def test_the_page_shows_what_would_go_and_removes_nothing(
-        self, ada: Any, boss: Person, path: str, owner: Owner
+        self, ada: Any, console_owner: Person, path: str, owner: Owner
     ) -> None:
-        page = text(boss.get(f"{path}/{ada['id']}/erase"))
+        page = text(console_owner.get(f"{path}/{ada['id']}/erase"))
         assert "Erase the data of Ada?" in page
         for words in ("1 client record", "1 lead", "ada@example.com", "+74951234567"):
             assert words in page
         assert read_client(owner, ada["id"]).name == "Ada"
 
     def test_an_erasure_shows_what_was_removed(
-        self, api: Api, ada: Any, form: str, boss: Person, path: str, owner: Owner
+        self, api: Api, ada: Any, form: str, console_owner: Person, path: str, owner: Owner
     ) -> None:
         submit(form, **ADA, idempotency_key="k")
-        answer = boss.post(f"{path}/{ada['id']}/erase")
+        answer = console_owner.post(f"{path}/{ada['id']}/erase")
         assert answer.status == 200
         for words in ("1 client record", "2 leads", "1 stored response"):
             assert words in text(answer)
         assert b"Ada" not in answer.body
         assert read_client(owner, ada["id"]).is_nobody
         assert "ada@example.com" not in str(api.get("/api/forms/collection-list"))
-        assert names(boss, path) == ["Erased client"]
+        assert names(console_owner, path) == ["Erased client"]
 
-    def test_an_erasure_sent_twice_does_no_harm(self, ada: Any, boss: Person, path: str) -> None:
+    def test_an_erasure_sent_twice_does_no_harm(
+        self, ada: Any, console_owner: Person, path: str
+    ) -> None:
         page = f"{path}/{ada['id']}/erase"
-        assert [boss.post(page).status for _ in "12"] == [200, 200]
-        assert "Only the counts are kept" in text(boss.get(page))
-        assert "Only the counts are kept" in text(boss.get(f"{path}/{ada['id']}"))
-        assert b"<textarea" not in boss.get(f"{path}/{ada['id']}").body
+        assert [console_owner.post(page).status for _ in "12"] == [200, 200]
+        assert "Only the counts are kept" in text(console_owner.get(page))
+        assert "Only the counts are kept" in text(console_owner.get(f"{path}/{ada['id']}"))
+        assert b"<textarea" not in console_owner.get(f"{path}/{ada['id']}").body
 
     def test_an_erasure_that_takes_too_long_is_continued_by_the_next_click(
         self,
         ada: Any,
         form: str,
-        boss: Person,
+        console_owner: Person,
         path: str,
         owner: Owner,
         monkeypatch: pytest.MonkeyPatch,
@@ -260,19 +274,19 @@ class TestErase:
         with monkeypatch.context() as patched:
             clock = SimpleNamespace(passed=lambda: next(calls) > 0)
             patched.setattr(erasure, "deadline", clock)
-            answer = boss.post(page)
-        assert "Press the button again" in text(boss.get(answer.headers["Location"]))
+            answer = console_owner.post(page)
+        assert "Press the button again" in text(console_owner.get(answer.headers["Location"]))
         assert not read_client(owner, ada["id"]).is_nobody
-        assert boss.post(page).status == 200
+        assert console_owner.post(page).status == 200
         assert read_client(owner, ada["id"]).is_nobody
 
     def test_a_client_who_shares_a_contact_is_shown_and_kept(
-        self, api: Api, form: str, ada: Any, boss: Person, path: str, owner: Owner
+        self, api: Api, form: str, ada: Any, console_owner: Person, path: str, owner: Owner
     ) -> None:
         eve = client_of(api, submit(form, name="Eve", email="eve@example.com"))["id"]
         submit(form, name="Eve", email="eve@example.com", phone=ADA["phone"])
-        page = boss.get(f"{path}/{eve}/erase")
+        page = console_owner.get(f"{path}/{eve}/erase")
         assert "Possibly the same person" in text(page)
         assert f'href="{path}/{ada["id"]}"' in text(page)
-        assert "Possibly the same person" in text(boss.post(f"{path}/{eve}/erase"))
+        assert "Possibly the same person" in text(console_owner.post(f"{path}/{eve}/erase"))
         assert read_client(owner, ada["id"]).name == "Ada"

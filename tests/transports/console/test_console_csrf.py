@@ -10,7 +10,7 @@ from chalicelib.transports.console.console_request import MAX_FIELDS
 from chalicelib.transports.console.routes import PROOF, ROUTES
 from tests.conftest import Answer
 from tests.factories.console import Person, World
-from tests.factories.console_forms import FORMS, SENT, every_form, stored
+from tests.factories.console_forms import FORMS, SENT, every_form, read_rows
 
 
 def test_every_form_is_covered() -> None:
@@ -26,15 +26,15 @@ class TestForms:
     def test_forms_are_accepted_only_from_the_consoles_own_pages(
         self, route: str, world: World
     ) -> None:
-        boss, other = world.person("boss"), world.person("boss")
+        console_owner, other = world.person("boss"), world.person("boss")
         path, fields, rows_before = (
             world.here.path_of(route),
             world.here.filled(FORMS[route]),
-            stored(),
+            read_rows(),
         )
-        right = boss.csrf
+        right = console_owner.csrf
         for csrf in ("", "0" * 64, right[:-1], right.upper(), other.csrf, access.csrf_token("")):
-            assert is_refused(boss.post(path, fields, csrf))
+            assert is_refused(console_owner.post(path, fields, csrf))
         for foreign in (
             {"origin": "https://evil.example"},
             {"origin": "null"},
@@ -44,31 +44,37 @@ class TestForms:
             {"sec_fetch_site": "same-site"},
             {"origin": "http://x", "host": "y"},
         ):
-            assert is_refused(boss.post(path, fields, **foreign)), foreign
+            assert is_refused(console_owner.post(path, fields, **foreign)), foreign
         body = "&".join(f"a{number}=" for number in range(MAX_FIELDS)) + f"&csrf={right}"
-        assert is_refused(boss.request("POST", path, body.encode()))
-        assert boss.post(path, {**fields, "much": "x" * ROUTES[route].max_bytes}).status == 413
-        assert stored() == rows_before
+        assert is_refused(console_owner.request("POST", path, body.encode()))
+        assert (
+            console_owner.post(path, {**fields, "much": "x" * ROUTES[route].max_bytes}).status
+            == 413
+        )
+        assert read_rows() == rows_before
 
     @every_form
     def test_forms_with_the_right_token_are_accepted(
         self, route: str, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(mail, "is_on", lambda: True)
-        boss, other = world.person("boss"), console_sessions.find(world.person("boss").token)
+        console_owner, other = (
+            world.person("boss"),
+            console_sessions.find(world.person("boss").token),
+        )
         assert other
         if route == PROOF:
             accounts.get(other.account_id).update([AccountRow.awaits_proof.set(True)])
         fields = world.here.filled(FORMS[route]) | (
             {"id": other.session_id} if "id" in world.here.filled(FORMS[route]) else {}
         )
-        rows_before = stored()
+        rows_before = read_rows()
         origin = {"origin": "http://localhost:8000", "host": "localhost:8000"}
-        answer = boss.post(
+        answer = console_owner.post(
             world.here.path_of(route), fields, **origin, sec_fetch_site="same-origin"
         )
         assert answer.status in {200, 303}, answer.body
-        assert stored() != rows_before
+        assert read_rows() != rows_before
 
     def test_the_sign_in_form_requires_the_token_of_its_page(self, world: World) -> None:
         attacker = Person("boss@example.com")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Api, Owner, as_operator, in_console
+from tests.conftest import Api, Owner, call_console, call_operator
 from tests.factories.console import Person, World, person
 from tests.factories.examples import FORM, submit
 from tests.factories.oauth import connect
@@ -14,7 +14,7 @@ from tests.transports.console.forms.helpers import text
 
 
 @pytest.fixture
-def boss(owner: Owner) -> Person:
+def console_owner(owner: Owner) -> Person:
     return person(owner)
 
 
@@ -33,10 +33,10 @@ def ivan(api: Api) -> dict[str, str]:
 
 class TestAuditLog:
     def test_an_entry_says_who_did_what_to_whom(
-        self, api: Api, ivan: dict[str, str], boss: Person, path: str
+        self, api: Api, ivan: dict[str, str], console_owner: Person, path: str
     ) -> None:
         api.post("/api/clients/update", {"id": ivan["client"], "notes": "Rye"})
-        page = text(boss.get(f"{path}/audit"))
+        page = text(console_owner.get(f"{path}/audit"))
         name = "Ivan Petrov"
         link = f'<a href="{path}/clients/{ivan["client"]}" title="{name}"><bdi>{name}</bdi></a>'
         assert f"</strong> updated a client: {link}" in page
@@ -45,48 +45,48 @@ class TestAuditLog:
         assert f"<code>{ivan['client']}</code>" in page
 
     def test_an_entry_is_in_the_readers_language(
-        self, api: Api, ivan: dict[str, str], boss: Person, path: str
+        self, api: Api, ivan: dict[str, str], console_owner: Person, path: str
     ) -> None:
         api.post("/api/clients/update", {"id": ivan["client"], "notes": "Rye"})
-        page = html.unescape(boss.get(f"{path}/audit", accept_language="ru").body.decode())
+        page = html.unescape(console_owner.get(f"{path}/audit", accept_language="ru").body.decode())
         assert "</strong> · Изменён клиент: <a" in page
         assert "ключ «test»" in page
         assert "заметки" in page
 
     def test_an_erased_client_is_not_named(
-        self, ivan: dict[str, str], boss: Person, path: str
+        self, ivan: dict[str, str], console_owner: Person, path: str
     ) -> None:
-        boss.post(f"{path}/clients/{ivan['client']}/erase")
-        page = text(boss.get(f"{path}/audit"))
+        console_owner.post(f"{path}/clients/{ivan['client']}/erase")
+        page = text(console_owner.get(f"{path}/audit"))
         assert "erased a client" in page
         assert "Ivan" not in page
 
-    def test_a_deleted_record_has_no_link(self, api: Api, boss: Person, path: str) -> None:
+    def test_a_deleted_record_has_no_link(self, api: Api, console_owner: Person, path: str) -> None:
         site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
-        assert f'href="{path}/sites/{site}"' in text(boss.get(f"{path}/audit"))
+        assert f'href="{path}/sites/{site}"' in text(console_owner.get(f"{path}/audit"))
         api.post("/api/projects/delete", {"id": site})
-        page = text(boss.get(f"{path}/audit"))
+        page = text(console_owner.get(f"{path}/audit"))
         assert f'href="{path}/sites/{site}"' not in page
         assert f"<code>{site}</code>" in page
 
     def test_keys_apps_and_people_are_named_as_what_was_changed(
-        self, owner: Owner, boss: Person, path: str
+        self, owner: Owner, console_owner: Person, path: str
     ) -> None:
         scopes = ["crm:read"]
-        as_operator("create_key", workspaceId=owner.workspace.id, name="Laptop", scopes=scopes)
+        call_operator("create_key", workspaceId=owner.workspace.id, name="Laptop", scopes=scopes)
         connect(owner.workspace, clientName="Claude")
-        page = text(boss.get(f"{path}/audit"))
+        page = text(console_owner.get(f"{path}/audit"))
         assert "created an API key: <span" in page
         assert ">Laptop</bdi>" in page
         assert ">Claude</bdi>" in page
 
     def test_long_names_are_cut_and_shown_in_full_as_titles(
-        self, api: Api, boss: Person, path: str
+        self, api: Api, console_owner: Person, path: str
     ) -> None:
         api.post(
             "/api/agents/create", {"name": "ب" * 90, "systemPrompt": "x" * 30, "model": "demo"}
         )
-        page = text(boss.get(f"{path}/audit"))
+        page = text(console_owner.get(f"{path}/audit"))
         assert f'title="{"ب" * 90}"' in page
         assert f">{'ب' * 79}…<" in page
 
@@ -96,18 +96,20 @@ class TestAuditLog:
         for number in range(30):
             api.post("/api/projects/create", {"title": f"Site {number}"})
         with metering() as usage:
-            audit_log = in_console(owner.workspace.id, "list_audit_log", limit=100)
+            audit_log = call_console(owner.workspace.id, "list_audit_log", limit=100)
         assert len(audit_log["entries"]) > 30
         assert len(usage.calls) <= 5
 
 
 class TestVersions:
-    def test_a_version_names_the_key_that_saved_it(self, api: Api, boss: Person, path: str) -> None:
+    def test_a_version_names_the_key_that_saved_it(
+        self, api: Api, console_owner: Person, path: str
+    ) -> None:
         site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
         page = api.post("/api/pages/create", {"projectId": site, "title": "Home"})["page"]["id"]
         for html_text in ("<p>1</p>", "<p>2</p>"):
             api.post("/api/pages/save-html", {"id": page, "html": html_text})
-        page_text = text(boss.get(f"{path}/sites/{site}/pages/{page}"))
+        page_text = text(console_owner.get(f"{path}/sites/{site}/pages/{page}"))
         assert "key “test”" in page_text
         assert 'title="key:' in page_text
 
@@ -115,8 +117,8 @@ class TestVersions:
         here = world.here
 
         def savers(role: str) -> Any:
-            return in_console(here.workspace_id, "list_page_savers", membership=role, id=here.page)[
-                "savers"
-            ]
+            return call_console(
+                here.workspace_id, "list_page_savers", membership=role, id=here.page
+            )["savers"]
 
         assert [saver["kind"] for saver in savers("manager")] == ["key"]

@@ -10,10 +10,10 @@ from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.notifications.store import client_mails
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports import schedules
-from tests.conftest import in_console
+from tests.conftest import call_console
 from tests.domains.notifications.helpers import send_text
 from tests.factories.console import World
-from tests.fakes.ses_reports import batch, bounced, complained, sent
+from tests.fakes.ses_reports import batch, bounced, complained, send_event
 from tests.fakes.telegram import FakeTelegram
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 def choices(world: World, name: str, membership: str) -> Any:
     """Return the choices of a user, by kind."""
-    notifications = in_console(
+    notifications = call_console(
         world.here.workspace_id,
         "get_notifications",
         account_id=accounts.require_by_email(f"{name}@example.com").id,
@@ -57,13 +57,13 @@ def test_the_owner_has_all_mails_checked_at_first(world: World) -> None:
 
 
 def test_a_chat_is_linked_by_a_code_and_unlinked(telegram: FakeTelegram, world: World) -> None:
-    boss, path = world.person("boss"), f"{world.here.path}/notifications"
-    html = boss.post(path, {"action": "link"}).body.decode()
+    console_owner, path = world.person("boss"), f"{world.here.path}/notifications"
+    html = console_owner.post(path, {"action": "link"}).body.decode()
     code = html.partition("/start ")[2].partition("<")[0]
     send_text(7, f"/start {code}", username="ada")
-    assert "@ada" in boss.get(path).body.decode()
-    assert boss.post(path, {"action": "unlink"}).status == 303
-    assert "@ada" not in boss.get(path).body.decode()
+    assert "@ada" in console_owner.get(path).body.decode()
+    assert console_owner.post(path, {"action": "unlink"}).status == 303
+    assert "@ada" not in console_owner.get(path).body.decode()
 
 
 @pytest.mark.parametrize(
@@ -81,15 +81,15 @@ def test_the_page_names_suppressed_addresses_and_paused_mails_to_visitors(
     assert suppressed not in html
     assert paused not in html
     numbers, workspace = range(50), world.here.workspace_id
-    schedules.run_events(batch(*(sent(f"m-{number}", workspace) for number in numbers)))
+    schedules.run_events(batch(*(send_event(f"m-{number}", workspace) for number in numbers)))
     schedules.run_events(batch(*(make_event(f"m-{number}", workspace) for number in numbers)))
     schedules.run_events(batch(make_event("own", recipient="member@example.com")))
     html = member.get(path).body.decode()
     assert suppressed in html
     assert paused in html
-    boss = world.person("boss").get(path).body.decode()
-    assert suppressed not in boss
-    assert paused in boss
+    console_owner = world.person("boss").get(path).body.decode()
+    assert suppressed not in console_owner
+    assert paused in console_owner
 
 
 def test_the_page_says_how_many_mails_to_clients_were_withheld_and_why(world: World) -> None:

@@ -15,14 +15,14 @@ from chalicelib.core.settings import settings
 from chalicelib.engine import audit
 from chalicelib.transports.console import account
 from chalicelib.transports.console.routes import BOT, PREFIX, RESET_PASSWORD, ROUTES, WORKSPACE
-from tests.conftest import as_operator
+from tests.conftest import call_operator
 from tests.factories.console import HOSTILE, Person, World
 from tests.factories.console_forms import (
     FORMS,
     READ,
     SENT,
     every_route,
-    stored,
+    read_rows,
     sweep_of_pages,
 )
 from tests.support.sweep import sweep
@@ -83,16 +83,16 @@ class Markup(HTMLParser):
 
 
 @pytest.fixture
-def entry_of_the_audit_log(world: World, boss: Person) -> None:
-    boss.post(world.here.path_of(f"{BOT}/limits"), {"daily": "5"})
+def entry_of_the_audit_log(world: World, console_owner: Person) -> None:
+    console_owner.post(world.here.path_of(f"{BOT}/limits"), {"daily": "5"})
 
 
 class TestPages:
     @sweep_of_pages
     def test_names_are_shown_as_text(
-        self, route: str, world: World, boss: Person, entry_of_the_audit_log: None
+        self, route: str, world: World, console_owner: Person, entry_of_the_audit_log: None
     ) -> None:
-        answer = boss.get(world.here.path_of(route))
+        answer = console_owner.get(world.here.path_of(route))
         if answer.status == 303:
             return
         assert answer.status == 200
@@ -109,27 +109,37 @@ class TestPages:
         assert b'class="empty"' in page.body
 
     def test_submitted_values_are_shown_as_text(self, world: World) -> None:
-        boss, here, typed_value = world.person("boss"), world.here.path, quote(HOSTILE, safe="")
+        console_owner, here, typed_value = (
+            world.person("boss"),
+            world.here.path,
+            quote(HOSTILE, safe=""),
+        )
         bot = f"{here}/bots/{world.here.bot}"
         answers = [
             Person("x").start_session(email=HOSTILE),
-            boss.post(f"{here}/keys", {"name": HOSTILE, "expires": HOSTILE, "scopes": HOSTILE}),
-            boss.post(f"{here}/keys", {"name": HOSTILE, "preset": HOSTILE}),
-            boss.post(f"{bot}/keys", {"name": HOSTILE * 9}),
-            boss.post(f"{bot}/limits", {"daily": HOSTILE, "weekly": HOSTILE}),
-            boss.get(f"{here}/keys?q={typed_value}"),
-            boss.get(
+            console_owner.post(
+                f"{here}/keys", {"name": HOSTILE, "expires": HOSTILE, "scopes": HOSTILE}
+            ),
+            console_owner.post(f"{here}/keys", {"name": HOSTILE, "preset": HOSTILE}),
+            console_owner.post(f"{bot}/keys", {"name": HOSTILE * 9}),
+            console_owner.post(f"{bot}/limits", {"daily": HOSTILE, "weekly": HOSTILE}),
+            console_owner.get(f"{here}/keys?q={typed_value}"),
+            console_owner.get(
                 f"{here}/audit?actor={typed_value}&from={typed_value}&to={typed_value}&before={typed_value}"
             ),
-            boss.get(f"{here}/balance?before={typed_value}"),
-            boss.get(f"{here}/keys?done={typed_value}"),
-            boss.get(
+            console_owner.get(f"{here}/balance?before={typed_value}"),
+            console_owner.get(f"{here}/keys?done={typed_value}"),
+            console_owner.get(
                 f"{here}/leads?q={typed_value}&status={typed_value}&form={typed_value}&tag={typed_value}"
             ),
-            boss.get(f"{here}/leads?from={typed_value}&to={typed_value}&page={typed_value}"),
-            boss.post(f"{here}/leads", {"q": HOSTILE, "status": HOSTILE}),
-            boss.post(f"{here}/leads/{world.here.lead}", {"notes": HOSTILE, "email": HOSTILE}),
-            boss.get(
+            console_owner.get(
+                f"{here}/leads?from={typed_value}&to={typed_value}&page={typed_value}"
+            ),
+            console_owner.post(f"{here}/leads", {"q": HOSTILE, "status": HOSTILE}),
+            console_owner.post(
+                f"{here}/leads/{world.here.lead}", {"notes": HOSTILE, "email": HOSTILE}
+            ),
+            console_owner.get(
                 f"{here}/dialogs?q={typed_value}&bot={typed_value}&channel={typed_value}&lead={typed_value}"
             ),
         ]
@@ -142,19 +152,19 @@ class TestPages:
     def test_pages_are_not_framed_or_cached_and_run_no_inline_script(
         self, route: str, world: World
     ) -> None:
-        boss, path = world.person("boss"), world.here.path_of(route)
+        console_owner, path = world.person("boss"), world.here.path_of(route)
         visitor = Person("x")
         form = world.here.filled(FORMS.get(route, {}))
         answers = [
             visitor.get(path),
             visitor.request("PUT", path),
-            boss.get(path),
-            boss.request("HEAD", path),
-            boss.request("DELETE", path),
-            boss.get(path, authorization="Bearer x"),
-            boss.post(path, form, csrf=""),
-            boss.get(path.replace(world.here.slug, "none")),
-            boss.post(path, form),
+            console_owner.get(path),
+            console_owner.request("HEAD", path),
+            console_owner.request("DELETE", path),
+            console_owner.get(path, authorization="Bearer x"),
+            console_owner.post(path, form, csrf=""),
+            console_owner.get(path.replace(world.here.slug, "none")),
+            console_owner.post(path, form),
         ]
         for answer in answers:
             headers = answer.headers
@@ -179,7 +189,7 @@ class TestPages:
 
 
 @pytest.fixture
-def people(world: World) -> dict[str, Person]:
+def users_by_role(world: World) -> dict[str, Person]:
     """Signed-in members of each role in the workspace."""
     return {name: world.person(name) for name in ("boss", "manager", "member")}
 
@@ -191,23 +201,23 @@ class TestAccess:
         self, route: str, name: str, world: World
     ) -> None:
         person, path = world.person(name), world.here.path_of(route)
-        rows_before = stored()
+        rows_before = read_rows()
         answer = person.post(path, world.here.filled(FORMS[route]))
         if may(name, ROUTES[route].posts):
             assert answer.status in {200, 303}
-            assert stored() != rows_before
+            assert read_rows() != rows_before
             return
         assert answer.status == 403
         assert b"does not allow this" in answer.body
         assert answer.headers["Content-Type"].startswith("text/html")
-        assert stored() == rows_before
+        assert read_rows() == rows_before
 
     @pytest.mark.parametrize("name", ["boss", "manager", "member"])
     @sweep("route", PAGES_OF_WORKSPACES)
     def test_a_page_is_shown_to_people_who_may_call_its_operation_alone(
-        self, route: str, name: str, world: World, people: dict[str, Person]
+        self, route: str, name: str, world: World, users_by_role: dict[str, Person]
     ) -> None:
-        answer = people[name].get(world.here.path_of(route))
+        answer = users_by_role[name].get(world.here.path_of(route))
         assert answer.status in ({200, 303} if may(name, ROUTES[route].shows) else {403})
         offered_paths = set(re.findall('action="([^"]*)"', answer.body.decode()))
         refused_paths = {
@@ -227,30 +237,30 @@ class TestAccess:
 
     @sweep("route", ROUTES_OF_WORKSPACES)
     def test_a_strangers_workspace_looks_like_an_unknown_one(
-        self, route: str, world: World, boss: Person
+        self, route: str, world: World, console_owner: Person
     ) -> None:
-        rows_before = stored()
+        rows_before = read_rows()
         for foreign, never in paths_of_strangers(route, world):
             for method in ("get", "post"):
                 if not getattr(ROUTES[route], method):
                     continue
                 arguments = [world.here.filled(FORMS[route])] if method == "post" else []
                 existing, unknown = (
-                    getattr(boss, method)(path, *arguments) for path in (foreign, never)
+                    getattr(console_owner, method)(path, *arguments) for path in (foreign, never)
                 )
                 assert existing.status == unknown.status
                 assert existing.status in {303, 404}  # 303: as for a record that is deleted
                 assert existing.body == unknown.body
-        assert stored() == rows_before
+        assert read_rows() == rows_before
 
     def test_access_ends_with_the_membership_at_once(self, world: World) -> None:
         manager, path = world.person("manager"), f"{world.here.path}/keys"
         assert manager.get(path).status == 200
         member = {"workspaceId": world.here.workspace_id, "email": "manager@example.com"}
-        as_operator("add_member", **member, role="member")
+        call_operator("add_member", **member, role="member")
         assert manager.get(path).status == 403
         assert manager.post(path, FORMS[f"{WORKSPACE}/keys"]).status == 403
-        as_operator("remove_member", **member)
+        call_operator("remove_member", **member)
         assert manager.get(path).status == 404
         assert manager.post(path, FORMS[f"{WORKSPACE}/keys"]).status == 404
         assert world.here.slug not in manager.get("/console/account").body.decode()
@@ -258,7 +268,7 @@ class TestAccess:
 
     def test_access_ends_with_the_account_at_once(self, world: World) -> None:
         manager = world.person("manager")
-        as_operator("disable_account", email="manager@example.com")
+        call_operator("disable_account", email="manager@example.com")
         assert manager.get(f"{world.here.path}/keys").status == 303
 
 
@@ -288,20 +298,23 @@ class TestFilteredAuditLog:
     def test_paging_continues_past_entries_that_the_filter_excludes(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        boss, here = world.person("boss"), f"{world.here.path}/audit"
+        console_owner, here = world.person("boss"), f"{world.here.path}/audit"
         path = f"{world.here.path}/bots/{world.here.bot}/limits"
-        as_operator("set_bot", id=world.here.bot, isPrivate=False)
+        call_operator("set_bot", id=world.here.bot, isPrivate=False)
         for amount in range(1, 4):
-            boss.post(path, {"daily": str(amount)})
+            console_owner.post(path, {"daily": str(amount)})
         monkeypatch.setattr(audit, "MAX_SCANNED", 3)
-        page, visited = boss.get(f"{here}?actor=operator"), []
+        page, visited = console_owner.get(f"{here}?actor=operator"), []
         while b"<strong>the operator of the service" not in page.body:
             assert b"Nothing found." not in page.body
             (older,) = re.findall(r'href="(\?before=[^"]+)"', page.body.decode())
             visited.append(older)
-            page = boss.get(here + older.replace("&amp;", "&"))
+            page = console_owner.get(here + older.replace("&amp;", "&"))
         assert visited
-        assert b"Nothing found among the latest changes" in boss.get(f"{here}?actor=operator").body
+        assert (
+            b"Nothing found among the latest changes"
+            in console_owner.get(f"{here}?actor=operator").body
+        )
 
     def test_an_invalid_day_is_reported_beside_its_field(self, world: World) -> None:
         page = world.person("boss").get(f"{world.here.path}/audit?from=x&to=2027-01-31").body
@@ -337,10 +350,10 @@ COMMANDS = [
 
 
 def test_commands_on_empty_pages_are_marked_as_for_programs(world: World) -> None:
-    as_operator("create_workspace", owner="boss@example.com", name="Empty", slug="empty")
-    boss = world.person("boss")
+    call_operator("create_workspace", owner="boss@example.com", name="Empty", slug="empty")
+    console_owner = world.person("boss")
     for path in COMMANDS:
-        page = boss.get(f"/console/w/empty/{path}").body.decode()
+        page = console_owner.get(f"/console/w/empty/{path}").body.decode()
         label, command, _ = re.split(r'<div class="code"><pre[^>]*><code>(curl )', page)
         assert command == "curl ", path
         assert label.rstrip().endswith('<p class="muted">For programs:</p>'), path

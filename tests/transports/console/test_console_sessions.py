@@ -13,7 +13,7 @@ from chalicelib.transports.console.routes import PREFIX, ROUTES, WORKSPACE
 from chalicelib.transports.http import HttpRequest
 from tests.conftest import PASSWORD, run_concurrently
 from tests.factories.console import Person, World, cookies
-from tests.factories.console_forms import FORMS, every_form, stored, sweep_of_pages
+from tests.factories.console_forms import FORMS, every_form, read_rows, sweep_of_pages
 
 OVER = "/console/sign-in?done=session_over"
 
@@ -47,7 +47,7 @@ class TestSession:
     def test_a_form_without_a_session_leads_to_sign_in(self, route: str, world: World) -> None:
         visitor = Person("boss@example.com")
         visitor.get("/console/sign-in")
-        token, rows_before = visitor.token, stored()
+        token, rows_before = visitor.token, read_rows()
         for csrf in ("", visitor.csrf):
             answer = visitor.post(world.here.path_of(route), world.here.filled(FORMS[route]), csrf)
             if csrf and route.startswith(WORKSPACE):  # kept: see test_kept_forms.py
@@ -66,7 +66,7 @@ class TestSession:
                 assert message in visitor.get(answer.headers["Location"]).body
                 assert visitor.token == token
         if not ROUTES[route].guest:
-            assert stored() == rows_before
+            assert read_rows() == rows_before
 
     @pytest.mark.parametrize(
         "cookie",
@@ -99,13 +99,13 @@ class TestSession:
         assert console_sessions.find(planted) is None
 
     def test_signing_in_again_ends_the_old_session(self, world: World) -> None:
-        boss = world.person("boss")
-        token_before = boss.token
-        assert boss.post("/console/sign-in", FORMS["/console/sign-in"]).status == 303
-        assert boss.token != token_before
-        assert lives(boss.token)
+        console_owner = world.person("boss")
+        token_before = console_owner.token
+        assert console_owner.post("/console/sign-in", FORMS["/console/sign-in"]).status == 303
+        assert console_owner.token != token_before
+        assert lives(console_owner.token)
         assert not lives(token_before)
-        assert boss.get("/console/sign-in").headers["Location"] == PREFIX
+        assert console_owner.get("/console/sign-in").headers["Location"] == PREFIX
 
     def test_the_cookie_is_for_this_host_and_hidden_from_scripts(self, world: World) -> None:
         visitor = Person("boss@example.com")
@@ -125,19 +125,23 @@ class TestSession:
         assert "Max-Age=0" in answer.headers["Set-Cookie"][0]
 
     def test_a_session_ends_when_its_owner_signs_out(self, world: World) -> None:
-        boss, other = world.person("boss"), world.person("boss")
-        token = boss.token
-        assert boss.post("/console/sign-out").headers["Location"].startswith("/console/sign-in")
+        console_owner, other = world.person("boss"), world.person("boss")
+        token = console_owner.token
+        assert (
+            console_owner.post("/console/sign-out")
+            .headers["Location"]
+            .startswith("/console/sign-in")
+        )
         assert not lives(token)
         assert lives(other.token)
-        assert boss.get(world.here.path_of(f"{WORKSPACE}/keys")).status == 303
+        assert console_owner.get(world.here.path_of(f"{WORKSPACE}/keys")).status == 303
 
     def test_the_sessions_of_all_devices_can_be_ended_together(self, world: World) -> None:
-        boss, other, member = (world.person(name) for name in ("boss", "boss", "member"))
-        token = boss.token
-        nobody = boss.post("/console/account/sessions", {"id": ""})
+        console_owner, other, member = (world.person(name) for name in ("boss", "boss", "member"))
+        token = console_owner.token
+        nobody = console_owner.post("/console/account/sessions", {"id": ""})
         assert (nobody.status, lives(token)) == (400, True)
-        assert boss.post("/console/account/sign-out").status == 303
+        assert console_owner.post("/console/account/sign-out").status == 303
         assert [lives(token) for token in (token, other.token, member.token)] == [
             False,
             False,
@@ -145,11 +149,11 @@ class TestSession:
         ]
 
     def test_sessions_of_other_people_cannot_be_ended(self, world: World) -> None:
-        boss, member = world.person("boss"), world.person("member")
+        console_owner, member = world.person("boss"), world.person("member")
         theirs = console_sessions.find(member.token)
         assert theirs
         answers = [
-            boss.post("/console/account/sessions", {"id": session_id})
+            console_owner.post("/console/account/sessions", {"id": session_id})
             for session_id in (theirs.session_id, new_id())
         ]
         assert [answer.status for answer in answers] == [303, 303]
@@ -157,31 +161,33 @@ class TestSession:
         assert lives(member.token)
 
     def test_concurrent_requests_can_end_a_session(self, world: World) -> None:
-        boss, other = world.person("boss"), world.person("boss")
+        console_owner, other = world.person("boss"), world.person("boss")
         theirs = console_sessions.find(other.token)
         assert theirs
-        ended = [boss.post("/console/account/sessions", {"id": theirs.session_id}) for _ in "12"]
+        ended = [
+            console_owner.post("/console/account/sessions", {"id": theirs.session_id}) for _ in "12"
+        ]
         assert {answer.headers["Location"] for answer in ended} == {
             "/console/account?done=session_ended"
         }
-        tabs = [Person("boss@example.com", boss.token) for _ in range(4)]
+        tabs = [Person("boss@example.com", console_owner.token) for _ in range(4)]
         answers = run_concurrently(4, lambda tab: tabs[tab].post("/console/sign-out"))
         assert {answer.status for answer in answers} == {303}
-        assert not lives(boss.token)
+        assert not lives(console_owner.token)
 
     def test_a_session_is_replaced_when_the_password_changes(self, world: World) -> None:
-        boss, other = world.person("boss"), world.person("boss")
-        token_before = boss.token
-        answer = boss.post("/console/account/password", FORMS["/console/account/password"])
+        console_owner, other = world.person("boss"), world.person("boss")
+        token_before = console_owner.token
+        answer = console_owner.post("/console/account/password", FORMS["/console/account/password"])
         assert answer.headers["Location"] == "/console/account?done=password_changed"
-        assert lives(boss.token)
+        assert lives(console_owner.token)
         assert not lives(token_before)
         assert not lives(other.token)
-        assert b"Password changed" in boss.get(answer.headers["Location"]).body
+        assert b"Password changed" in console_owner.get(answer.headers["Location"]).body
 
     def test_a_session_survives_a_password_change_sent_twice(self, world: World) -> None:
-        boss = world.person("boss")
-        tabs = [Person("boss@example.com", boss.token) for _ in range(3)]
+        console_owner = world.person("boss")
+        tabs = [Person("boss@example.com", console_owner.token) for _ in range(3)]
         form = FORMS["/console/account/password"]
         answers = run_concurrently(3, lambda tab: tabs[tab].post("/console/account/password", form))
         led = {answer.headers["Location"] for answer in answers}
@@ -193,16 +199,16 @@ class TestSession:
         assert all(lives(tab.token) for tab in changed_tabs)
 
     def test_a_password_change_requires_the_current_password(self, world: World) -> None:
-        boss, other = world.person("boss"), world.person("boss")
+        console_owner, other = world.person("boss"), world.person("boss")
         form = {"current": "a wrong guess", "password": PASSWORD}
-        assert boss.post("/console/account/password", form).status == 400
-        assert lives(boss.token)
+        assert console_owner.post("/console/account/password", form).status == 400
+        assert lives(console_owner.token)
         assert lives(other.token)
 
     def test_a_refused_password_is_not_repeated_on_the_page(self, world: World) -> None:
-        boss = world.person("boss")
+        console_owner = world.person("boss")
         wrong = {"current": "my secret guess", "password": "short"}
-        answer = boss.post("/console/account/password", wrong)
+        answer = console_owner.post("/console/account/password", wrong)
         assert answer.status == 400
         assert b"At least 8" in answer.body or b"at least 8" in answer.body
         assert b"my secret guess" not in answer.body

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from chalicelib.transports.console.routes import PREFIX
-from tests.conftest import PASSWORD, as_operator
+from tests.conftest import PASSWORD, call_operator
 from tests.factories.console import Person, World, begun
 from tests.factories.console_forms import FORMS
 
@@ -42,18 +42,18 @@ class TestRedirectAfterSignIn:
 
     def test_a_field_cannot_inject_a_header(self, world: World) -> None:
         evil = "x\r\nEvil: 1\r\n\r\n<script>"
-        visitor, boss = Person("boss@example.com"), world.person("boss")
+        visitor, console_owner = Person("boss@example.com"), world.person("boss")
         path = quote(evil, safe="")
         answers = [
             visitor.start_session(next=evil, email=evil),
             visitor.get(f"/console/w/{path}/keys"),
-            boss.get(f"/console/w/{path}/keys"),
-            boss.get(f"/console/sign-in?done={path}&next={path}"),
-            boss.get(f"{world.here.path}/keys?q={path}&done={path}"),
-            boss.get(f"{world.here.path}/bots/{path}/keys"),
-            boss.post(f"{world.here.path}/keys/{path}/revoke"),
-            boss.post(f"{world.here.path}/bots/{world.here.bot}/limits", {"daily": evil}),
-            boss.post("/console/account/sessions", {"id": evil}),
+            console_owner.get(f"/console/w/{path}/keys"),
+            console_owner.get(f"/console/sign-in?done={path}&next={path}"),
+            console_owner.get(f"{world.here.path}/keys?q={path}&done={path}"),
+            console_owner.get(f"{world.here.path}/bots/{path}/keys"),
+            console_owner.post(f"{world.here.path}/keys/{path}/revoke"),
+            console_owner.post(f"{world.here.path}/bots/{world.here.bot}/limits", {"daily": evil}),
+            console_owner.post("/console/account/sessions", {"id": evil}),
         ]
         for answer in answers:
             assert answer.status < 500
@@ -66,8 +66,8 @@ class TestSignIn:
     def test_a_failure_does_not_reveal_whether_email_or_password_was_wrong(
         self, world: World
     ) -> None:
-        as_operator("create_account", email="off@example.com", password=PASSWORD)
-        as_operator("disable_account", email="off@example.com")
+        call_operator("create_account", email="off@example.com", password=PASSWORD)
+        call_operator("disable_account", email="off@example.com")
         answers = []
         for email, password in (
             ("boss@example.com", "wrong"),
@@ -103,5 +103,5 @@ class TestSignIn:
         assert page.headers["Vary"] == "Accept-Language, Accept-Encoding"
 
     def test_the_first_workspace_is_the_start_page(self, world: World) -> None:
-        boss = Person("boss@example.com", begun("boss@example.com"))
-        assert boss.get(PREFIX).headers["Location"] == world.here.path
+        console_owner = Person("boss@example.com", begun("boss@example.com"))
+        assert console_owner.get(PREFIX).headers["Location"] == world.here.path

@@ -12,7 +12,7 @@ from chalicelib.core.errors import NotConfiguredError, UnavailableError
 from chalicelib.domains.identity.flows import devices
 from chalicelib.transports.console import access
 from chalicelib.transports.console.routes import PREFIX
-from tests.conftest import PASSWORD, Answer, Time, as_operator
+from tests.conftest import PASSWORD, Answer, Time, call_operator
 from tests.factories.console import Person, cookies, invite
 from tests.support.effort import examples
 
@@ -35,7 +35,7 @@ def edge(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -
 @pytest.fixture(autouse=True)
 def owner(database: None) -> str:
     """The id of the owner's account."""
-    account_id: str = as_operator("create_account", email=OWNER, password=PASSWORD)["accountId"]
+    account_id: str = call_operator("create_account", email=OWNER, password=PASSWORD)["accountId"]
     return account_id
 
 
@@ -85,13 +85,13 @@ class TestAttack:
 
     def test_a_new_password_of_the_operator_ends_the_lock(self) -> None:
         assert attack()[-1] == 429
-        as_operator("set_password", email=OWNER, password=NEW_PASSWORD)
+        call_operator("set_password", email=OWNER, password=NEW_PASSWORD)
         assert Browser(OWNER, ip="192.0.2.1").sign_in(NEW_PASSWORD) == 303
 
     def test_a_new_password_of_the_operator_ends_the_limit_of_the_owners_own_mistakes(self) -> None:
         browser = Browser(OWNER)
         assert [browser.sign_in("mistaken") for _ in range(11)] == [401] * 10 + [429]
-        as_operator("set_password", email=OWNER, password=NEW_PASSWORD)
+        call_operator("set_password", email=OWNER, password=NEW_PASSWORD)
         assert browser.sign_in(NEW_PASSWORD) == 303
 
     def test_the_lock_is_the_same_for_an_address_without_an_account(self) -> None:
@@ -101,7 +101,7 @@ class TestAttack:
         """A guest of the shop's network uses up what one address may try."""
         members = [f"m{number}@example.com" for number in range(10)]
         for email in members:
-            as_operator("create_account", email=email, password=PASSWORD)
+            call_operator("create_account", email=email, password=PASSWORD)
         known = [known_browser(email) for email in members]
         guest = Browser("x@example.com")
         statuses = [guest.sign_in("a guess", f"x{number}@example.com") for number in range(91)]
@@ -112,7 +112,7 @@ class TestAttack:
 class TestShop:
     def test_ten_members_sign_in_from_one_address(self) -> None:
         for number in range(10):
-            as_operator("create_account", email=f"m{number}@example.com", password=PASSWORD)
+            call_operator("create_account", email=f"m{number}@example.com", password=PASSWORD)
         browsers = [Browser(f"m{number}@example.com") for number in range(10)]
         assert [browser.sign_in("mistaken") for browser in browsers] == [401] * 10
         assert [browser.sign_in() for browser in browsers] == [303] * 10
@@ -120,7 +120,7 @@ class TestShop:
     def test_one_browser_is_a_device_of_all_members_who_use_it(self) -> None:
         shared = known_browser()
         for number in range(10):
-            as_operator("create_account", email=f"m{number}@example.com", password=PASSWORD)
+            call_operator("create_account", email=f"m{number}@example.com", password=PASSWORD)
             assert shared.sign_in(email=f"m{number}@example.com") == 303
         attack()
         attack("m3@example.com")
@@ -155,7 +155,7 @@ class TestLimitsOfDevices:
         assert statuses == [401] * 50 + [429] * 10
 
     def test_a_device_of_another_account_counts_as_unknown(self) -> None:
-        as_operator("create_account", email="eve@example.com", password=PASSWORD)
+        call_operator("create_account", email="eve@example.com", password=PASSWORD)
         eve = known_browser("eve@example.com")
         attack()
         assert eve.sign_in(email=OWNER) == 429
@@ -217,7 +217,7 @@ class TestCookie:
         assert known.get(f"{PREFIX}/account").status == 303
 
     def test_a_new_account_and_a_new_password_set_one(self) -> None:
-        home = as_operator("create_workspace", owner=OWNER, name="Bakery")["workspaceId"]
+        home = call_operator("create_workspace", owner=OWNER, name="Bakery")["workspaceId"]
         ivy = Browser("ivy@example.com")
         path = f"/console/invitations/{invite(home, ivy.email)}"
         ivy.get(path)

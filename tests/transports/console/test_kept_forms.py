@@ -9,7 +9,7 @@ import pytest
 from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 from tests.conftest import PASSWORD, Answer
 from tests.factories.console import HOSTILE, Fields, Person, World
-from tests.factories.console_forms import FORMS, SENT, stored
+from tests.factories.console_forms import FORMS, SENT, read_rows
 
 OF_WORKSPACES = [route for route in SENT if route.startswith(WORKSPACE)]
 NAME = f"Laptop {HOSTILE}\r\nsecond line"
@@ -41,41 +41,41 @@ def send_after_the_session_has_ended(person: Person, path: str, fields: Fields) 
 
 @pytest.mark.parametrize("route", OF_WORKSPACES)
 def test_a_form_is_kept_through_signing_in_and_then_takes_effect(route: str, world: World) -> None:
-    boss, path = world.person("boss"), world.here.path_of(route)
-    fields = boss.marked(path, world.here.filled(FORMS[route]))
-    kept_form = send_after_the_session_has_ended(boss, path, fields)
+    console_owner, path = world.person("boss"), world.here.path_of(route)
+    fields = console_owner.marked(path, world.here.filled(FORMS[route]))
+    kept_form = send_after_the_session_has_ended(console_owner, path, fields)
     assert kept_form.status == 403
     assert b"What you typed is still here" in kept_form.body
-    rows_before = stored()
-    shown_page = sign_in_again(boss, kept_form)
+    rows_before = read_rows()
+    shown_page = sign_in_again(console_owner, kept_form)
     assert shown_page.status == 200
     assert f'action="{path}"' in shown_page.body.decode()
-    changed_rows = {name for name, row in stored().items() if rows_before.get(name) != row}
+    changed_rows = {name for name, row in read_rows().items() if rows_before.get(name) != row}
     assert all(re.match("(identity|audit)/", name) for name in changed_rows)  # only the new session
     shown_fields = fields_of(shown_page)
     assert [field for field in shown_fields if field[0] != "csrf"] == fields
     body = urlencode(shown_fields).encode()
     form = "application/x-www-form-urlencoded"
-    assert boss.request("POST", path, body, content_type=form).status in {200, 303}
+    assert console_owner.request("POST", path, body, content_type=form).status in {200, 303}
 
 
 def test_kept_values_are_shown_as_text_and_sent_unchanged(world: World) -> None:
-    boss, path = world.person("boss"), f"{world.here.path}/keys"
-    kept_form = send_after_the_session_has_ended(boss, path, {"name": NAME, "once": "1"})
-    failed = sign_in_again(boss, kept_form, password="wrong password")
+    console_owner, path = world.person("boss"), f"{world.here.path}/keys"
+    kept_form = send_after_the_session_has_ended(console_owner, path, {"name": NAME, "once": "1"})
+    failed = sign_in_again(console_owner, kept_form, password="wrong password")
     assert failed.status == 401
-    shown_page = sign_in_again(boss, failed)
+    shown_page = sign_in_again(console_owner, failed)
     assert ("name", NAME) in fields_of(shown_page)
     for answer in (kept_form, failed, shown_page):
         assert b"<img" not in answer.body
 
 
 def test_a_form_of_another_site_is_not_kept(world: World) -> None:
-    boss, path = world.person("boss"), f"{world.here.path}/keys"
-    boss.post("/console/sign-out")
-    boss.get("/console/sign-in")
+    console_owner, path = world.person("boss"), f"{world.here.path}/keys"
+    console_owner.post("/console/sign-out")
+    console_owner.get("/console/sign-in")
     for csrf, headers in (("", {}), (None, {"origin": "https://evil.example"})):
-        answer = boss.post(path, {"name": "Planted"}, csrf, **headers)
+        answer = console_owner.post(path, {"name": "Planted"}, csrf, **headers)
         assert (answer.status, answer.body) == (303, b"")
 
 
@@ -92,18 +92,23 @@ def test_a_form_of_another_site_is_not_kept(world: World) -> None:
     ],
 )
 def test_only_forms_of_a_workspace_are_offered_after_signing_in(path: str, world: World) -> None:
-    boss = Person("boss@example.com")
-    boss.get("/console/sign-in")
-    answer = boss.post(
+    console_owner = Person("boss@example.com")
+    console_owner.get("/console/sign-in")
+    answer = console_owner.post(
         "/console/sign-in",
-        {"email": boss.email, "password": PASSWORD, "kept_path": path, "kept_fields": "name=x"},
+        {
+            "email": console_owner.email,
+            "password": PASSWORD,
+            "kept_path": path,
+            "kept_fields": "name=x",
+        },
     )
     assert (answer.status, answer.headers["Location"]) == (303, "/console")
 
 
 def test_passwords_are_never_kept(world: World) -> None:
-    boss = world.person("boss")
+    console_owner = world.person("boss")
     route = "/console/account/password"
-    answer = send_after_the_session_has_ended(boss, route, world.here.filled(FORMS[route]))
+    answer = send_after_the_session_has_ended(console_owner, route, world.here.filled(FORMS[route]))
     assert answer.status == 303
     assert all(not route.startswith(WORKSPACE) for route in ROUTES if "account" in route)

@@ -17,7 +17,7 @@ from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine import audit, jobs
 from chalicelib.gateways import mail
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import PASSWORD, Answer, Time, all_rows, as_operator, run_concurrently
+from tests.conftest import PASSWORD, Answer, Time, all_rows, call_operator, run_concurrently
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.console import Person, begun, invite, reset_link
 from tests.factories.event_runs import run_until_idle
@@ -36,7 +36,7 @@ def inbox(
     tmp_path: Path, database: None, reload_settings: Callable[[], None], time: Time
 ) -> Iterator[Inbox]:
     """Mail is on, and there is an account that is a minute old."""
-    as_operator("create_account", email=OWNER, password=PASSWORD)
+    call_operator("create_account", email=OWNER, password=PASSWORD)
     time.pass_by(minutes=1)
     os.environ |= {"MAIL": "file", "MAIL_FOLDER": str(tmp_path)}
     reload_settings()
@@ -100,8 +100,8 @@ class TestAttack:
             assert request(person=Browser("", ip=f"203.0.113.{number}")).status == 303
         reset_links = links(inbox)
         assert len(reset_links) == 3
-        as_operator("create_account", email="boss@example.com", password=PASSWORD)
-        home = as_operator("create_workspace", owner="boss@example.com", name="Bakery")
+        call_operator("create_account", email="boss@example.com", password=PASSWORD)
+        home = call_operator("create_workspace", owner="boss@example.com", name="Bakery")
         invite(home["workspaceId"], OWNER)
         run_until_idle()
         assert [mail["To"] for mail in inbox.mails].count(OWNER) == 4
@@ -141,8 +141,8 @@ class TestAttack:
 
 class TestEnumeration:
     def test_every_address_gets_the_same_answer(self, inbox: Inbox) -> None:
-        as_operator("create_account", email="off@example.com", password=PASSWORD)
-        as_operator("disable_account", email="off@example.com")
+        call_operator("create_account", email="off@example.com", password=PASSWORD)
+        call_operator("disable_account", email="off@example.com")
         unproved("new@example.com")
         pages = []
         for email in (OWNER, NOBODY, "off@example.com", "new@example.com"):
@@ -256,7 +256,7 @@ class TestMail:
         use(path)
         ada.start_session(NEW_PASSWORD)
         ada.post("/console/account/password", {"current": NEW_PASSWORD, "password": PASSWORD})
-        as_operator("set_password", email=OWNER, password=NEW_PASSWORD)
+        call_operator("set_password", email=OWNER, password=NEW_PASSWORD)
         run_until_idle()
         title = {"en": "Your password was changed", "ru": "Пароль изменён"}[language]
         assert inbox.subjects == [title] * 3
@@ -265,8 +265,8 @@ class TestMail:
             assert f"{FORGOT}\r\n" in text_of(message)
 
     def test_a_disabled_account_is_told_nothing(self, inbox: Inbox) -> None:
-        as_operator("set_password", email=OWNER, password=NEW_PASSWORD)
-        as_operator("disable_account", email=OWNER)
+        call_operator("set_password", email=OWNER, password=NEW_PASSWORD)
+        call_operator("disable_account", email=OWNER)
         (job,) = [
             job for job in jobs.read_workspace_jobs("platform") if job.kind == MAIL_PASSWORD_SET
         ]
@@ -317,13 +317,13 @@ class TestLink:
         if way == "link":
             use(mailed_link(inbox))
         elif way == "operator":
-            as_operator("set_password", email=OWNER, password=NEW_PASSWORD)
+            call_operator("set_password", email=OWNER, password=NEW_PASSWORD)
         elif way == "person":
             ada = Person(OWNER, begun(OWNER))
             form = {"current": PASSWORD, "password": NEW_PASSWORD}
             assert ada.post("/console/account/password", form).status == 303
         else:
-            as_operator("disable_account", email=OWNER)
+            call_operator("disable_account", email=OWNER)
         assert use(path, "the thief's").status == 404
 
     def test_earlier_links_work_until_one_is_used(self, inbox: Inbox, time: Time) -> None:
@@ -342,7 +342,7 @@ class TestLink:
 
     @pytest.mark.parametrize("end", [True, False])
     def test_apps_are_disconnected_if_the_person_says_so(self, end: bool, inbox: Inbox) -> None:
-        home = as_operator("create_workspace", owner=OWNER, name="Bakery")["workspaceId"]
+        home = call_operator("create_workspace", owner=OWNER, name="Bakery")["workspaceId"]
         connect(workspaces.get(home))
         person, path = Person(""), mailed_link(inbox)
         person.get(path)
@@ -370,7 +370,7 @@ class TestLink:
             assert unknown.body == used.body
 
     def test_the_session_of_another_account_stays(self, inbox: Inbox) -> None:
-        as_operator("create_account", email="eve@example.com", password=PASSWORD)
+        call_operator("create_account", email="eve@example.com", password=PASSWORD)
         eve = Person("eve@example.com", begun("eve@example.com"))
         assert use(mailed_link(inbox), person=eve).status == 303
         assert lives(eve.token)
@@ -438,5 +438,5 @@ def can_sign_in(password: str) -> bool:
 
 def unproved(email: str) -> None:
     """Create an account whose address nobody has proved."""
-    as_operator("create_account", email=email, password=PASSWORD)
+    call_operator("create_account", email=email, password=PASSWORD)
     accounts.require_by_email(email).update([AccountRow.awaits_proof.set(True)])

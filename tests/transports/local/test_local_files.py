@@ -14,10 +14,10 @@ from tests.transports.conftest import LocalServer, Records, WireReply
 
 
 @pytest.fixture(autouse=True)
-def _quiet(logged: Records) -> Iterator[None]:
+def _quiet(log_records: Records) -> Iterator[None]:
     """Check that no error is logged."""
     yield
-    assert logged.errors == []
+    assert log_records.errors == []
 
 
 def send_request(

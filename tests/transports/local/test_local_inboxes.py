@@ -109,7 +109,7 @@ class TestTelegram:
         assert reply.status_code == status
 
 
-@pytest.mark.usefixtures("on_real_time")  # with which the verifying library compares
+@pytest.mark.usefixtures("real_clock")  # with which the verifying library compares
 class TestWebhooks:
     @pytest.mark.parametrize(
         ("body", "shown_body"),

@@ -20,10 +20,10 @@ CALENDAR = b"BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n"
 
 
 @pytest.fixture(autouse=True)
-def _quiet(logged: Records) -> Iterator[None]:
+def _quiet(log_records: Records) -> Iterator[None]:
     """Check that no error is logged."""
     yield
-    assert logged.errors == []
+    assert log_records.errors == []
 
 
 @pytest.fixture

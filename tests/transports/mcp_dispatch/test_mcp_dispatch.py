@@ -449,7 +449,7 @@ class TestTexts:
 
     def test_rest_reads_json_by_its_own_types(self, api: Api) -> None:
         body = {"name": "Loaf", "price": 100, "stock": "7"}
-        assert api.refused("POST", "/api/products/create", body).status == 400
+        assert api.call_refused("POST", "/api/products/create", body).status == 400
 
     def test_a_text_and_its_value_are_the_same_to_an_idempotency_key(self, api: Api) -> None:
         arguments = {"name": "Loaf", "price": 100, "idempotencyKey": "k"}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from chalicelib.core.settings import read
-from tests.conftest import Answer, Api, Owner, as_operator
+from tests.conftest import Answer, Api, Owner, call_operator
 from tests.transports.mcp_dispatch.helpers import Client
 
 
@@ -21,13 +21,13 @@ class TestBeforeDispatch:
 
     def test_nothing_is_parsed_below_business(self, owner: Owner) -> None:
         api = owner.api()
-        as_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
         answer = api.call("POST", "/api/mcp", b"{")
         assert (answer.status, answer.data["code"]) == (403, "plan_required")
 
     @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH"])
     def test_only_post_is_allowed(self, api: Api, method: str) -> None:
-        answer = api.refused(method, "/api/mcp")
+        answer = api.call_refused(method, "/api/mcp")
         assert (answer.status, answer.data["code"]) == (405, "method_not_allowed")
         assert answer.headers["Allow"] == "POST"
 
@@ -124,7 +124,7 @@ class TestOrigins:
             405: api.call("GET", "/api/mcp", headers=headers),
             413: api.call("POST", "/api/mcp", b" " * 5_000_001, headers),
         }
-        as_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
         answers[403] = start.call("POST", "/api/mcp", message, headers)
         for status, answer in answers.items():
             assert answer.status == status

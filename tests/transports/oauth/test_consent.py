@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib.domains.identity.store import connections
 from chalicelib.domains.oauth.rules import registration
-from tests.conftest import PASSWORD, Answer, Time, all_rows, as_operator
+from tests.conftest import PASSWORD, Answer, Time, all_rows, call_operator
 from tests.factories.console import HOSTILE, Person, World
 from tests.factories.oauth import REDIRECT_URI
 from tests.factories.oauth_http import (
@@ -86,15 +86,15 @@ class TestSignIn:
             assert response.headers["Cache-Control"] == "no-store"
 
     def test_consent_with_another_account_begins_by_signing_out(self, world: World) -> None:
-        boss = world.person("boss")
-        page = boss.get(path()).body.decode()
+        console_owner = world.person("boss")
+        page = console_owner.get(path()).body.decode()
         assert "boss@example.com" in page
         pattern = r'action="/console/sign-out">.*?name="next" value="([^"]*)"'
         form = re.search(pattern, page, re.DOTALL)
         assert form
-        answer = boss.post("/console/sign-out", {"next": form[1].replace("&amp;", "&")})
+        answer = console_owner.post("/console/sign-out", {"next": form[1].replace("&amp;", "&")})
         assert answer.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
-        sign_in_page = boss.get(answer.headers["Location"])
+        sign_in_page = console_owner.get(answer.headers["Location"])
         assert b"An app requests access" in sign_in_page.body
 
     @pytest.mark.parametrize(
@@ -162,11 +162,11 @@ class TestPage:
         consent_path = path(
             client_id=registration.register(metadata)["client_id"], redirect_uri=uri
         )
-        boss = world.person("boss")
-        html = boss.get(consent_path).body.decode()
+        console_owner = world.person("boss")
+        html = console_owner.get(consent_path).body.decode()
         assert f"<code>{shown_name}</code>" in html
         assert warning in html
-        answer = allow(boss, consent_path, world.here.slug)
+        answer = allow(console_owner, consent_path, world.here.slug)
         assert answer.headers["Location"].startswith(f"{uri}?code=wsac_")
 
     def test_a_client_with_a_document_is_shown_by_its_host(
@@ -195,12 +195,16 @@ class TestPage:
         assert b"<script>alert" not in answer.body
 
     def test_workspaces_are_listed_with_the_reason_why_not(self, world: World) -> None:
-        boss = world.person("boss")
-        only = radios(boss.get(path()).body)
+        console_owner = world.person("boss")
+        only = radios(console_owner.get(path()).body)
         assert only == {world.here.slug: "required checked"}
-        free = as_operator("create_workspace", owner=boss.email, name="Free", plan="free")
-        also = as_operator("create_workspace", owner=boss.email, name="Also", plan="enterprise")
-        answer = boss.get(path())
+        free = call_operator(
+            "create_workspace", owner=console_owner.email, name="Free", plan="free"
+        )
+        also = call_operator(
+            "create_workspace", owner=console_owner.email, name="Also", plan="enterprise"
+        )
+        answer = console_owner.get(path())
         assert radios(answer.body) == {
             world.here.slug: "required",
             also["slug"]: "required",
@@ -218,26 +222,28 @@ class TestPage:
         assert returned(member.post(path(), {"decision": "deny"}))["error"] == "access_denied"
 
     def test_boxes_offer_what_the_client_asks_for(self, world: World) -> None:
-        boss = world.person("boss")
-        html = boss.get(path(scope="crm:read crm:write agents:write blog:read claudeai")).body
+        console_owner = world.person("boss")
+        html = console_owner.get(
+            path(scope="crm:read crm:write agents:write blog:read claudeai")
+        ).body
         assert offered_scopes(html) == {"crm:read", "crm:write", "agents:write"}
         assert ticked(html) == {"crm:read"}
-        everything = boss.get(path(scope=None)).body
+        everything = console_owner.get(path(scope=None)).body
         assert len(offered_scopes(everything)) == 16
         assert ticked(everything) == {
             scope for scope in offered_scopes(everything) if ":read" in scope
         }
-        assert ticked(boss.get(path(scope="agents:write")).body) == set()
-        assert len(offered_scopes(boss.get(path(scope="*:read *:write")).body)) == 16
+        assert ticked(console_owner.get(path(scope="agents:write")).body) == set()
+        assert len(offered_scopes(console_owner.get(path(scope="*:read *:write")).body)) == 16
 
     def test_rights_that_the_app_has_already_are_ticked(self, world: World) -> None:
-        boss, asked_scopes = world.person("boss"), "crm:read crm:write products:write"
-        code = returned(allow(boss, path(), world.here.slug, "crm:write"))["code"]
+        console_owner, asked_scopes = world.person("boss"), "crm:read crm:write products:write"
+        code = returned(allow(console_owner, path(), world.here.slug, "crm:write"))["code"]
         send_form("token", **exchange_form(code))
-        assert ticked(boss.get(path(scope=asked_scopes)).body) == {"crm:read", "crm:write"}
+        assert ticked(console_owner.get(path(scope=asked_scopes)).body) == {"crm:read", "crm:write"}
         assert ticked(world.person("manager").get(path(scope=asked_scopes)).body) == {"crm:read"}
         other = registration.register({"redirect_uris": [REDIRECT_URI], "client_name": "Other"})
-        page = boss.get(path(scope=asked_scopes, client_id=other["client_id"]))
+        page = console_owner.get(path(scope=asked_scopes, client_id=other["client_id"]))
         assert ticked(page.body) == {"crm:read"}
 
     def test_enter_denies(self, world: World) -> None:
@@ -249,8 +255,8 @@ class TestPage:
             assert 'name="decision" value="deny"' in first[0]
 
     def test_without_script_a_second_page_asks_again(self, world: World) -> None:
-        boss, count_before = world.person("boss"), len(all_rows())
-        page = review(boss, world)
+        console_owner, count_before = world.person("boss"), len(all_rows())
+        page = review(console_owner, world)
         assert page.status == 200
         assert len(all_rows()) == count_before
         assert b"Nothing is allowed yet." in page.body
@@ -260,7 +266,7 @@ class TestPage:
         )
         fields = [field for field in hidden if field[0] in {"workspace", "scopes", "review"}]
         assert fields == [("workspace", world.here.slug), ("scopes", "crm:read")]
-        got = returned(boss.post(path(), [*fields, ("decision", "allow")]))
+        got = returned(console_owner.post(path(), [*fields, ("decision", "allow")]))
         assert content(send_form("token", **exchange_form(got["code"])))["scope"] == "crm:read"
 
     def test_an_incomplete_form_is_not_reviewed(self, world: World) -> None:
@@ -269,16 +275,16 @@ class TestPage:
         assert b"Choose a workspace." in answer.body
 
     def test_presets_work_without_script(self, world: World) -> None:
-        boss = world.person("boss")
+        console_owner = world.person("boss")
         form = {"preset": "read", "workspace": world.here.slug, "scopes": "crm:write"}
-        answer = boss.post(path(), form)
+        answer = console_owner.post(path(), form)
         assert answer.status == 200
         assert ticked(answer.body) == {"projects:read", "crm:read"}
         assert "checked" in radios(answer.body)[world.here.slug]
 
     def test_an_incomplete_form_is_shown_again(self, world: World) -> None:
-        boss = world.person("boss")
-        answer = boss.post(path(), {"decision": "allow"})
+        console_owner = world.person("boss")
+        answer = console_owner.post(path(), {"decision": "allow"})
         assert answer.status == 400
         assert b"Choose a workspace." in answer.body
         assert b"Choose at least one right." in answer.body
@@ -312,29 +318,29 @@ class TestDecision:
         assert got == {"error": "access_denied", "state": REQUEST["state"], "iss": BASE}
 
     def test_two_answers_to_one_form_both_work(self, world: World) -> None:
-        boss = world.person("boss")
-        codes = [returned(allow(boss, path(), world.here.slug))["code"] for _ in "12"]
+        console_owner = world.person("boss")
+        codes = [returned(allow(console_owner, path(), world.here.slug))["code"] for _ in "12"]
         assert codes[0] != codes[1]
         assert {send_form("token", **exchange_form(code)).status for code in codes} == {200}
 
     def test_another_persons_workspace_cannot_be_chosen(self, world: World) -> None:
-        boss, count_before = world.person("boss"), len(all_rows())
-        answer = allow(boss, path(), world.there.slug)
+        console_owner, count_before = world.person("boss"), len(all_rows())
+        answer = allow(console_owner, path(), world.there.slug)
         assert answer.status == 400
         assert len(all_rows()) == count_before
 
     @pytest.mark.parametrize("csrf", ["", "0" * 64])
     def test_a_form_of_another_site_is_refused(self, csrf: str, world: World) -> None:
-        boss = world.person("boss")
+        console_owner = world.person("boss")
         form = {"decision": "allow", "workspace": world.here.slug, "scopes": "crm:read"}
-        assert boss.post(path(), form, csrf).status == 403
-        assert boss.post(path(), form, Sec_Fetch_Site="cross-site").status == 403
-        assert boss.post(path(), form, Origin="https://evil.example").status == 403
+        assert console_owner.post(path(), form, csrf).status == 403
+        assert console_owner.post(path(), form, Sec_Fetch_Site="cross-site").status == 403
+        assert console_owner.post(path(), form, Origin="https://evil.example").status == 403
 
     def test_a_form_of_an_ended_session_leads_to_sign_in(self, world: World, time: Time) -> None:
-        boss = world.person("boss")
+        console_owner = world.person("boss")
         time.pass_by(hours=13)
-        answer = allow(boss, path(), world.here.slug)
+        answer = allow(console_owner, path(), world.here.slug)
         assert (answer.status, "Location" in answer.headers) == (200, False)
         assert b"An app requests access" in answer.body
 
@@ -386,12 +392,12 @@ class TestFaultyRequests:
     def test_unknown_scopes_alone_ask_for_everything_that_can_be_read(
         self, scope: str, world: World
     ) -> None:
-        boss = world.person("boss")
-        page = boss.get(path(scope=scope)).body.decode()
+        console_owner = world.person("boss")
+        page = console_owner.get(path(scope=scope)).body.decode()
         assert 'value="projects:read"' in page
         assert 'value="projects:write"' not in page
         got = returned(
-            allow(boss, path(scope=scope), world.here.slug, "projects:read", "crm:write")
+            allow(console_owner, path(scope=scope), world.here.slug, "projects:read", "crm:write")
         )
         tokens = content(send_form("token", **exchange_form(got["code"])))
         assert tokens["scope"] == "projects:read"
@@ -413,8 +419,11 @@ class TestFaultyRequests:
     def test_other_mistakes_are_shown_with_a_link_that_reports_them_to_the_client(
         self, changes: dict[str, str | None], error: str, world: World
     ) -> None:
-        boss = world.person("boss")
-        for answer in (boss.get(path(**changes)), allow(boss, path(**changes), world.here.slug)):
+        console_owner = world.person("boss")
+        for answer in (
+            console_owner.get(path(**changes)),
+            allow(console_owner, path(**changes), world.here.slug),
+        ):
             link, got = reported(answer)
             assert got.pop("error_description")
             assert got == {"error": error, "state": REQUEST["state"], "iss": BASE}
@@ -454,22 +463,22 @@ class TestFaultyRequests:
         assert world.person("boss").get(f"{path()}&{twice}").status == 400
 
     def test_admins_may_grant_the_blogs_scopes(self, world: World) -> None:
-        as_operator("create_account", email="a@example.com", password=PASSWORD, role="admin")
-        as_operator("create_workspace", owner="a@example.com", name="Blog")
+        call_operator("create_account", email="a@example.com", password=PASSWORD, role="admin")
+        call_operator("create_workspace", owner="a@example.com", name="Blog")
         admin = Person("a@example.com")
         admin.start_session()
         assert offered_scopes(admin.get(path(scope="blog:write")).body) == {"blog:write"}
 
     def test_an_api_key_gives_no_access_to_the_page(self, world: World) -> None:
-        boss = world.person("boss")
-        assert boss.get(path(), Authorization=f"Bearer {world.here.token}").status == 403
-        assert boss.get(path(state=world.here.token)).status == 403
+        console_owner = world.person("boss")
+        assert console_owner.get(path(), Authorization=f"Bearer {world.here.token}").status == 403
+        assert console_owner.get(path(state=world.here.token)).status == 403
 
     def test_consent_is_shown_each_time(self, world: World) -> None:
-        boss = world.person("boss")
-        allow(boss, path(), world.here.slug)
+        console_owner = world.person("boss")
+        allow(console_owner, path(), world.here.slug)
         for prompt in (None, "none"):
-            assert boss.get(path(prompt=prompt)).status == 200
+            assert console_owner.get(path(prompt=prompt)).status == 200
 
     def test_the_path_accepts_no_other_method(self, world: World) -> None:
         assert world.person("boss").request("DELETE", AUTHORIZE).status == 405

@@ -63,10 +63,10 @@ def test_the_sdk_connects_and_calls_tools_within_the_granted_scopes(
 
 
 def test_the_sdk_asks_again_after_the_person_disconnected_it(server_url: str, world: World) -> None:
-    boss = world.person("boss")
-    app = SdkApp(server_url, REDIRECT_URI, browser(boss, world))
+    console_owner = world.person("boss")
+    app = SdkApp(server_url, REDIRECT_URI, browser(console_owner, world))
     app.call_tool("svc_list_products")
     *_, connection = connections.live(world.here.workspace_id)
-    boss.post(f"{world.here.path}/apps/{connection.id}/disconnect")
+    console_owner.post(f"{world.here.path}/apps/{connection.id}/disconnect")
     assert not app.call_tool("svc_list_products").is_error
     assert app.asked == 2

@@ -42,7 +42,7 @@ def test_a_cached_script_is_304(name: str) -> None:
 
 @every_script
 def test_the_script_can_only_be_read(name: str) -> None:
-    assert Api(None).refused("POST", f"/{name}.js").headers["Allow"] == "GET, HEAD"
+    assert Api(None).call_refused("POST", f"/{name}.js").headers["Allow"] == "GET, HEAD"
     assert Api(None).call("OPTIONS", f"/{name}.js").status == 204
 
 

@@ -249,7 +249,7 @@ class TestAssets:
 
 
 def test_a_page_refuses_a_post_request_and_lists_its_methods(database: None) -> None:
-    answer = Api(None).refused("POST", "/blog", {})
+    answer = Api(None).call_refused("POST", "/blog", {})
     assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.sites.store.pages import MAX_FORMER_SLUGS
-from tests.conftest import Answer, Api, as_operator
+from tests.conftest import Answer, Api, call_operator
 from tests.factories.examples import Things
 from tests.transports.web.test_blog_pages import get
 
@@ -80,7 +80,7 @@ def test_an_inactive_site_shows_its_state(api: Api, bakery: Things) -> None:
 
     api.post("/api/projects/update", {"id": bakery.site, "status": "inactive"})
     assert "This site is switched off" in site_page().body.decode()
-    as_operator("suspend_site", id=bakery.site)
+    call_operator("suspend_site", id=bakery.site)
     assert "This site is suspended" in site_page().body.decode()
     api.post("/api/projects/delete", {"id": bakery.site})
     assert "There is no site at this address" in site_page().body.decode()

@@ -20,7 +20,7 @@ from chalicelib.engine import reading
 from chalicelib.engine.connection import connection
 from chalicelib.engine.transactions import OutcomeUnknownError
 from chalicelib.engine.unit import UnitOfWork
-from tests.conftest import Time, as_operator
+from tests.conftest import Time, call_operator
 from tests.domains.billing import books
 from tests.domains.billing.charging_faults.helpers import FREE, note, noted
 from tests.domains.billing.test_charging import TERMS, limit, money, reserve, top_up, used
@@ -65,11 +65,11 @@ def releasing() -> Step:
 
 
 def crediting() -> Step:
-    as_operator("create_account", email="a@example.com", password="long enough")
+    call_operator("create_account", email="a@example.com", password="long enough")
     same: dict[str, Any] = {"account": "a@example.com", "reason": "x", "idempotencyKey": "k"}
 
     def act() -> None:
-        assert as_operator("credit", kopecks=500, **same)["balance"] == 500
+        assert call_operator("credit", kopecks=500, **same)["balance"] == 500
 
     return Step(act, (1000, 0))
 

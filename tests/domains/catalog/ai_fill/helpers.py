@@ -22,7 +22,7 @@ def fill(api: Api, **fields: Any) -> Any:
 
 
 def refusal(api: Api, **fields: Any) -> Answer:
-    return api.refused("POST", PATH, fields or {"name": "Bread"})
+    return api.call_refused("POST", PATH, fields or {"name": "Bread"})
 
 
 def request(model: OpenAiApi) -> Any:

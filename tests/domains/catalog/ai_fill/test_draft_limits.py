@@ -39,7 +39,7 @@ class TestInput:
     def test_an_input_without_any_information_is_refused(
         self, body: dict[str, Any], api: Api
     ) -> None:
-        answer = api.refused("POST", PATH, body)
+        answer = api.call_refused("POST", PATH, body)
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
         assert "at least one of name, barcode, prompt" in answer.data["message"]
 

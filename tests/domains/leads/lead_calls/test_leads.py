@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from chalicelib.core.ids import new_id
-from tests.conftest import Api, Owner, Time, all_rows, in_console
+from tests.conftest import Api, Owner, Time, all_rows, call_console
 from tests.domains.leads.lead_calls.helpers import FIND, GET, LIST, ORDERS, STATUS, UPDATE, new_form
 from tests.factories.examples import submit
 
@@ -62,7 +62,7 @@ class TestListLeads:
         ]
         submit(form, name="Ada", phone="8 903 111-22-33")
         assert list_lead_ids(api, search=search) == ids[::-1]
-        exported = in_console(owner.workspace.id, "export_leads", search=search)
+        exported = call_console(owner.workspace.id, "export_leads", search=search)
         assert len(exported["rows"]) == 2
 
     @pytest.mark.parametrize("search", ["2027-01-15", "15.01.2027", "195.5"])
@@ -106,7 +106,7 @@ class TestListLeads:
 
     @pytest.mark.parametrize("when", ["yesterday", "0001-01-01", "9999-12-31", "2027-02-30", "1"])
     def test_an_invalid_date_is_refused(self, when: str, api: Api) -> None:
-        answer = api.refused("GET", f"{LIST}?{urlencode({'from': when})}")
+        answer = api.call_refused("GET", f"{LIST}?{urlencode({'from': when})}")
         assert answer.status == 400
         assert "from" in answer.data["message"]
 
@@ -116,7 +116,7 @@ class TestListLeads:
         page = api.get(f"{LIST}?size=2&page=2")
         assert (len(page["collections"]), page["total"]) == (1, 3)
         assert api.get(f"{LIST}?size=500")["total"] == 3
-        assert api.refused("GET", f"{LIST}?size=501").status == 400
+        assert api.call_refused("GET", f"{LIST}?size=501").status == 400
 
 
 class TestFindLead:
@@ -151,13 +151,13 @@ class TestFindLead:
         assert (answer["leads"], answer["total"], answer["client"]) == ([], 0, None)
 
     def test_a_phone_or_email_is_required(self, api: Api) -> None:
-        assert "email, phone or both" in api.refused("GET", FIND).data["message"]
+        assert "email, phone or both" in api.call_refused("GET", FIND).data["message"]
 
     def test_search_by_name_is_refused_with_the_supporting_call(self, api: Api) -> None:
         failed, answer = api.tool("svc_find_lead", name="Ada")
         assert failed
         assert "use search of svc_list_leads" in answer["data"]["message"]
-        message = api.refused("GET", f"{FIND}?name=Ada").data["message"]
+        message = api.call_refused("GET", f"{FIND}?name=Ada").data["message"]
         assert "use search of GET /api/forms/collection-list" in message
 
     def test_the_newest_fifty_leads_are_returned(self, api: Api, form: str) -> None:
@@ -246,7 +246,7 @@ class TestUpdateLead:
     def test_invalid_values_are_refused(self, change: dict[str, Any], api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada", message="Hi")
         lead_before = lead(api, lead_id)
-        assert api.refused("POST", UPDATE, {"id": lead_id, **change}).status == 400
+        assert api.call_refused("POST", UPDATE, {"id": lead_id, **change}).status == 400
         assert lead(api, lead_id) == lead_before
 
     def test_writing_a_listed_lead_back_loses_no_data(self, api: Api, form: str) -> None:
@@ -265,7 +265,7 @@ class TestUpdateLead:
             ({"data": {"rows": listed_lead["data"]["rows"]}}, "data.rows"),
             ({"data": {"a": listed_lead["data"]["a"]}}, "data.a.b"),
         ):
-            refusal = api.refused("POST", UPDATE, {"id": lead_id, **change})
+            refusal = api.call_refused("POST", UPDATE, {"id": lead_id, **change})
             assert (refusal.status, refusal.data["errors"][0]["field"]) == (400, field)
             assert "omit the field" in refusal.data["message"]
         assert lead(api, lead_id) == lead_before
@@ -288,7 +288,7 @@ class TestUpdateLead:
         for name in ("one", "two"):
             api.post(UPDATE, {"id": lead_id, "data": {name: "x" * 15_000}})
         body = {"id": lead_id, "data": {"three": "x" * 3_000}}
-        assert api.refused("POST", UPDATE, body).status == 413
+        assert api.call_refused("POST", UPDATE, body).status == 413
         assert set(lead(api, lead_id)["data"]) == {"name", "one", "two"}
         short = api.post(UPDATE, {"id": lead_id, "data": {"one": None, "two": None}})["lead"]
         assert short["data"] == {"name": "Ada"}
@@ -301,7 +301,7 @@ class TestUpdateLead:
         gone = api.post(UPDATE, {"id": lead_id, "data": {"ok": None}})["lead"]
         assert "ok" not in gone["data"]
         body = {"id": lead_id, "data": {"ok": True}}
-        assert "only the visitor can give" in api.refused("POST", UPDATE, body).data["message"]
+        assert "only the visitor can give" in api.call_refused("POST", UPDATE, body).data["message"]
 
     def test_data_of_a_deleted_form_can_be_patched(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada")

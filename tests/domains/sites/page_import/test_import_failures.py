@@ -25,7 +25,7 @@ from tests.domains.sites.page_import.helpers import (
     import_page,
     page,
 )
-from tests.factories.files import kept
+from tests.factories.files import list_stored_files
 from tests.factories.products import png
 from tests.fakes.internet import Server, http_response
 
@@ -38,11 +38,11 @@ class TestFailures:
     ) -> None:
         import_page(api, site, html="<p>", slug="taken")
         image_server.pages = {"/a.png": http_response(png())}
-        keys_before = kept()
+        keys_before = list_stored_files()
         body = {"projectId": site, "html": images(f"{IMAGE_SERVER}/a.png"), "slug": "taken"}
-        assert api.refused("POST", IMPORT, body).status == 409
+        assert api.call_refused("POST", IMPORT, body).status == 409
         assert image_server.paths == ["/a.png"]
-        assert kept() == keys_before
+        assert list_stored_files() == keys_before
         assert files.used_bytes(owner.workspace.id) == len("<p>")
 
     def test_a_retry_after_a_conflict_fetches_nothing_again(
@@ -50,7 +50,7 @@ class TestFailures:
     ) -> None:
         image_server.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
         commit, lost = UnitOfWork.commit, []
-        keys_before = kept()
+        keys_before = list_stored_files()
 
         def lose_twice(self: UnitOfWork, *arguments: Any) -> None:
             if len(lost) < 2:
@@ -61,7 +61,7 @@ class TestFailures:
         monkeypatch.setattr(UnitOfWork, "commit", lose_twice)
         assert import_page(api, site, url=IMAGE_SERVER)["imported"]["images"] == 1
         assert image_server.paths == ["/", "/a.png"]
-        assert len(kept() - keys_before) == 3
+        assert len(list_stored_files() - keys_before) == 3
 
     @pytest.mark.parametrize("room", [(9999, 0), (0, 9999), (9999, 0, 9999), (9999, 9999)])
     @pytest.mark.parametrize("replaces_page", [False, True], ids=["new page", "page there"])
@@ -82,7 +82,7 @@ class TestFailures:
             "/a.png": http_response(png()),
         }
         commit, storage_left = UnitOfWork.commit, [MIB + size for size in room]
-        keys_before = kept()
+        keys_before = list_stored_files()
 
         def lose_while_the_quota_changes(self: UnitOfWork, *arguments: Any) -> None:
             if len(storage_left) > 1:
@@ -98,7 +98,7 @@ class TestFailures:
         assert (f"{IMAGE_SERVER}/a.png" in html_of(api, answer)) == (room[-1] == 0)
         read = api.get(f"/api/pages/{answer['page']['id']}")["page"]
         assert read == answer["page"] | {"html": html_of(api, answer)}
-        assert len(kept()) == len(keys_before) + 1 + 2 * answer["imported"]["images"]
+        assert len(list_stored_files()) == len(keys_before) + 1 + 2 * answer["imported"]["images"]
 
     def test_large_response_is_replayed_from_an_expiring_object(
         self, time: Time, api: Api, owner: Owner, site: str
@@ -110,26 +110,26 @@ class TestFailures:
         assert first.body == repeated.body
         assert repeated.headers["Idempotency-Replayed"] == "true"
         replays = re.compile(rf"{owner.workspace.id}/answers/.+")
-        assert len(list(filter(replays.match, kept()))) == 1
-        other = api.refused("POST", SAVE, body | {"html": "<p>"}, **headers)
+        assert len(list(filter(replays.match, list_stored_files()))) == 1
+        other = api.call_refused("POST", SAVE, body | {"html": "<p>"}, **headers)
         assert other.data["code"] == "idempotency_mismatch"
         time.pass_by(hours=23)
         run_jobs()
         assert api.call("POST", SAVE, body, headers).body == first.body
         time.pass_by(hours=3)
         run_jobs()
-        assert not list(filter(replays.match, kept()))
+        assert not list(filter(replays.match, list_stored_files()))
         assert api.post(SAVE, body, key="large")["page"]["version"] == 3
 
     def test_large_response_of_a_failed_commit_leaves_no_object(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         new_page = import_page(api, site, html="<p>")["page"]
-        keys_before = kept()
+        keys_before = list_stored_files()
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 100_000)
         body = {"id": new_page["id"], "html": "x" * 200_000}
-        assert api.refused("POST", SAVE, body, **{"Idempotency-Key": "k"}).status == 409
-        assert kept() == keys_before
+        assert api.call_refused("POST", SAVE, body, **{"Idempotency-Key": "k"}).status == 409
+        assert list_stored_files() == keys_before
 
     def test_all_external_calls_end_before_api_gateways_29_seconds(
         self, image_server: Server, api: Api, site: str
@@ -142,6 +142,6 @@ def test_imports_count_as_heavy_calls_and_are_limited(
     api: Api, site: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "settings", lambda: replace(settings(), rate_limit_scale=0))
-    answer = api.refused("POST", IMPORT, {"projectId": site, "html": "<p>"})
+    answer = api.call_refused("POST", IMPORT, {"projectId": site, "html": "<p>"})
     assert (answer.status, answer.data["code"]) == (429, "rate_limited")
     assert int(answer.headers["Retry-After"]) <= 60

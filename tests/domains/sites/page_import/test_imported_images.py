@@ -21,7 +21,7 @@ from tests.domains.sites.page_import.helpers import (
     import_page,
     page,
 )
-from tests.factories.files import kept, listed, upload
+from tests.factories.files import list_files, list_stored_files, upload
 from tests.factories.products import png
 from tests.factories.urls import INSIDE
 from tests.fakes.internet import Internet, Server, http_response, reset, silence, to
@@ -125,9 +125,9 @@ class TestImages:
         assert answer["imported"] == {"images": 20, "failed": []}
         html = html_of(api, answer)
         assert IMAGE_SERVER not in html
-        places = [f for f in listed(api)["folders"] if f["name"] == "pages"]
+        places = [f for f in list_files(api)["folders"] if f["name"] == "pages"]
         assert [place["filesCount"] for place in places] == [20]
-        image_files = listed(api, folderId=places[0]["id"], size=100)["files"]
+        image_files = list_files(api, folderId=places[0]["id"], size=100)["files"]
         assert all(file["url"] in html for file in image_files)
         assert {(file["width"], file["mimeType"]) for file in image_files} == {
             (8 + n, "image/png") for n in range(20)
@@ -214,12 +214,12 @@ class TestImages:
         self, net: Internet, api: Api, site: str
     ) -> None:
         mine = upload(api, "a.png", png())["url"]
-        keys_before = kept()
+        keys_before = list_stored_files()
         answer = import_page(api, site, html=images(mine))
         assert answer["imported"] == {"images": 1, "failed": []}
         assert mine in html_of(api, answer)
         assert net.connections == []
-        assert len(kept() - keys_before) == 1
+        assert len(list_stored_files() - keys_before) == 1
 
     def test_images_of_another_workspace_are_fetched_like_any_other(
         self, net: Internet, new_owner: Callable[..., Owner], api: Api, site: str
@@ -239,7 +239,7 @@ class TestImages:
         site: str,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        keys_before = kept()
+        keys_before = list_stored_files()
         image_server.pages = {f"/{n}.png": http_response(png(n)) for n in range(8)}
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", MIB + 2500)
         answer = import_page(api, site, html=images(*(f"{IMAGE_SERVER}/{n}.png" for n in range(8))))
@@ -247,7 +247,7 @@ class TestImages:
         assert 0 < count < 8
         assert "plan" in next(iter(reasons(answer).values()))
         assert files.used_bytes(owner.workspace.id) <= MIB + 2500
-        assert len(kept() - keys_before) == 2 * count + 1
+        assert len(list_stored_files() - keys_before) == 2 * count + 1
 
     def test_images_share_twenty_seconds_with_their_page(
         self, image_server: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
@@ -274,7 +274,7 @@ class TestImages:
     def test_page_is_created_without_images_that_cannot_be_stored(
         self, image_server: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        put, keys_before = FolderStore.put, kept()
+        put, keys_before = FolderStore.put, list_stored_files()
 
         def fail(self: FolderStore, key: str, *arguments: Any) -> None:
             if "/thumbnail/bad" in key:
@@ -288,4 +288,4 @@ class TestImages:
         )
         assert answer["imported"]["images"] == 1
         assert "stored" in reasons(answer)[f"{IMAGE_SERVER}/bad.png"]
-        assert len(kept() - keys_before) == 3
+        assert len(list_stored_files() - keys_before) == 3

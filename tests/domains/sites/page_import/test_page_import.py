@@ -18,7 +18,7 @@ from tests.domains.sites.page_import.helpers import (
     import_page,
     page,
 )
-from tests.factories.files import kept
+from tests.factories.files import list_stored_files
 from tests.factories.pages import rows_of
 from tests.factories.products import png
 from tests.factories.urls import HOSTILE, INSIDE
@@ -65,7 +65,9 @@ class TestPage:
         new_page = import_page(api, site, html=html, title="Mine", slug="mine")["page"]
         assert (new_page["title"], new_page["slug"], new_page["isHome"]) == ("Mine", "mine", True)
         assert import_page(api, site, html="<p>")["page"]["title"] == "Imported page"
-        refusal = api.refused("POST", IMPORT, {"projectId": site, "html": "<p>", "slug": "mine"})
+        refusal = api.call_refused(
+            "POST", IMPORT, {"projectId": site, "html": "<p>", "slug": "mine"}
+        )
         assert (refusal.status, refusal.data["code"]) == (409, "slug_taken")
 
     @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ class TestPage:
     def test_an_import_may_replace_a_page_and_increments_its_version(
         self, api: Api, site: str
     ) -> None:
-        keys_before = kept()
+        keys_before = list_stored_files()
         first = import_page(api, site, html="<title>One</title>1")["page"]
         second = api.post(IMPORT, {"pageId": first["id"], "html": "<title>Two</title>2"})
         assert (second["page"]["title"], second["page"]["version"]) == ("Two", 2)
@@ -102,7 +104,7 @@ class TestPage:
         assert (third["title"], third["slug"], third["version"]) == ("Three", "one", 3)
         untitled = api.post(IMPORT, {"pageId": first["id"], "html": "<title> </title>4"})["page"]
         assert (untitled["title"], untitled["version"]) == ("Three", 4)
-        assert len(kept() - keys_before) == 2, "the present HTML, and the first"
+        assert len(list_stored_files() - keys_before) == 2, "the present HTML, and the first"
 
     def test_version_mismatch_is_refused_before_the_fetch(
         self, image_server: Server, api: Api, site: str
@@ -110,7 +112,7 @@ class TestPage:
         image_server.pages = {"/": page("<p>new")}
         existing = import_page(api, site, html="<p>old")["page"]
         body = {"pageId": existing["id"], "url": IMAGE_SERVER}
-        answer = api.refused("POST", IMPORT, {**body, "ifVersion": 7})
+        answer = api.call_refused("POST", IMPORT, {**body, "ifVersion": 7})
         assert (answer.status, answer.data["code"]) == (409, "version_conflict")
         assert (answer.data["version"], image_server.paths) == (1, [])
         assert api.post(IMPORT, {**body, "ifVersion": 1})["page"]["version"] == 2
@@ -126,7 +128,7 @@ class TestPage:
 
         image_server.pages = {"/": slow}
         body = {"pageId": existing["id"], "url": IMAGE_SERVER, "ifVersion": 1}
-        assert api.refused("POST", IMPORT, body).data["code"] == "version_conflict"
+        assert api.call_refused("POST", IMPORT, body).data["code"] == "version_conflict"
         assert api.get(f"/api/pages/{existing['id']}")["page"]["html"] == "<p>rival"
 
     @pytest.mark.parametrize(
@@ -149,7 +151,7 @@ class TestPage:
     ) -> None:
         body = {"html": "<p>"} | more
         body |= {"projectId": site} if "projectId" in more else {}
-        answer = api.refused("POST", IMPORT, body)
+        answer = api.call_refused("POST", IMPORT, body)
         assert answer.status == 400
         assert [error["field"] for error in answer.data["errors"]] == [field]
 
@@ -173,7 +175,7 @@ class TestPage:
         image_server.pages = {"/": page(html)}
         for source in ("html", "url"):
             fields = {"projectId": site, source: html if source == "html" else IMAGE_SERVER}
-            answer = api.refused("POST", IMPORT, fields)
+            answer = api.call_refused("POST", IMPORT, fields)
             assert answer.status == 400
             assert [error["field"] for error in answer.data["errors"]] == [source]
 
@@ -192,7 +194,7 @@ class TestPage:
     ) -> None:
         fields = {"projectId": site} | more
         body = {name: value for name, value in fields.items() if value is not None}
-        assert api.refused("POST", IMPORT, body).status == 400
+        assert api.call_refused("POST", IMPORT, body).status == 400
 
     @pytest.mark.parametrize("place", ["projectId", "pageId", "full"])
     def test_full_target_is_refused_before_the_fetch(
@@ -203,7 +205,7 @@ class TestPage:
             monkeypatch.setattr(records, "MAX_PAGES", 1)
             import_page(api, site, html="<p>")
         where = {"projectId": site} if place == "full" else {place: new_id()}
-        answer = api.refused("POST", IMPORT, where | {"url": IMAGE_SERVER})
+        answer = api.call_refused("POST", IMPORT, where | {"url": IMAGE_SERVER})
         assert answer.status == (409 if place == "full" else 404)
         assert image_server.paths == []
 
@@ -227,7 +229,7 @@ class TestPage:
         source_field = (
             {"html": html, "baseUrl": IMAGE_SERVER} if source == "html" else {"url": IMAGE_SERVER}
         )
-        answer = api.refused("POST", IMPORT, {"projectId": site, **source_field})
+        answer = api.call_refused("POST", IMPORT, {"projectId": site, **source_field})
         grown = len(images(f"{IMAGE_SERVER}/a.png") + f'<a href="{IMAGE_SERVER}/b">' * 60_000)
         assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
         assert f"{grown:,}" in answer.data["message"]
@@ -239,13 +241,13 @@ class TestPage:
         self, times: int, net: Internet, api: Api, site: str
     ) -> None:
         net.serve("http://b.co", http_response(png()))
-        keys_before = kept()
+        keys_before = list_stored_files()
         body = {"projectId": site, "html": "<style>" + "url(http://b.co)" * times}
-        answer = api.refused("POST", IMPORT, body)
+        answer = api.call_refused("POST", IMPORT, body)
         assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
         assert "rehostImages" in answer.data["message"]
         assert len(net.connections) == 1
-        assert kept() == keys_before
+        assert list_stored_files() == keys_before
         new_page = api.post(IMPORT, {**body, "rehostImages": False})["page"]
         assert new_page["htmlBytes"] == len(body["html"])
 
@@ -253,7 +255,7 @@ class TestPage:
         html = "<p>" + "x" * MIB
         image_server.pages = {"/": page(html)}
         for source in ({"html": html}, {"url": IMAGE_SERVER}):
-            assert api.refused("POST", IMPORT, {"projectId": site, **source}).status == 413
+            assert api.call_refused("POST", IMPORT, {"projectId": site, **source}).status == 413
 
     @pytest.mark.parametrize(
         ("body", "kind"),
@@ -263,12 +265,12 @@ class TestPage:
         self, body: bytes, kind: str, image_server: Server, api: Api, site: str
     ) -> None:
         image_server.pages = {"/": http_response(body, content_type=kind)}
-        answer = api.refused("POST", IMPORT, {"projectId": site, "url": IMAGE_SERVER})
+        answer = api.call_refused("POST", IMPORT, {"projectId": site, "url": IMAGE_SERVER})
         assert (answer.status, answer.data["code"]) == (415, "unsupported_media_type")
 
     def test_a_host_that_fails_is_502(self, image_server: Server, api: Api, site: str) -> None:
         for url in (f"{IMAGE_SERVER}/none", "http://nobody.example.com"):
-            answer = api.refused("POST", IMPORT, {"projectId": site, "url": url})
+            answer = api.call_refused("POST", IMPORT, {"projectId": site, "url": url})
             assert (answer.status, answer.data["code"]) == (502, "upstream_failed")
 
     @pytest.mark.parametrize("url", [url for url in HOSTILE[::7] if not url.startswith("http://")])
@@ -276,7 +278,7 @@ class TestPage:
         self, url: str, net: Internet, api: Api, site: str
     ) -> None:
         net.names |= INSIDE
-        answer = api.refused("POST", IMPORT, {"projectId": site, "url": url})
+        answer = api.call_refused("POST", IMPORT, {"projectId": site, "url": url})
         assert answer.status == 400
         assert net.connections == []
 
@@ -284,7 +286,9 @@ class TestPage:
         self, image_server: Server, net: Internet, api: Api, site: str
     ) -> None:
         image_server.pages = {"/": to("http://169.254.169.254/latest/")}
-        assert api.refused("POST", IMPORT, {"projectId": site, "url": IMAGE_SERVER}).status == 400
+        assert (
+            api.call_refused("POST", IMPORT, {"projectId": site, "url": IMAGE_SERVER}).status == 400
+        )
         assert len(net.connections) == 1
 
 

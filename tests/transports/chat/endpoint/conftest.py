@@ -29,7 +29,7 @@ def bot(owner: Owner) -> Bot:
 
 
 @pytest.fixture
-def priced(monkeypatch: pytest.MonkeyPatch) -> None:
+def model_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every model a price."""
     spec = llm.resolve("claude-opus-4.1")
     assert (spec.input_price, spec.output_price) == (IN, OUT)
@@ -37,14 +37,14 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def model_takes_tools(priced: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def model_takes_tools(model_prices: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every model a price and tools."""
     spec = llm.resolve("x")._replace(takes_tools=True)
     monkeypatch.setattr(llm, "resolve", lambda _: spec)
 
 
 @pytest.fixture
-def able(bot: Bot) -> None:
+def all_capabilities(bot: Bot) -> None:
     """Let the bot do everything."""
     bot.change(capabilities=list(CAPABILITIES))
 

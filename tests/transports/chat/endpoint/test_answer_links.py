@@ -21,7 +21,7 @@ from tests.factories.chat import RICH, Bot, answer_to, ask, new_bot, read_events
 from tests.factories.examples import request_to
 from tests.transports.chat.endpoint.conftest import IN, OUT, Script
 
-pytestmark = pytest.mark.usefixtures("database", "priced")
+pytestmark = pytest.mark.usefixtures("database", "model_prices")
 
 END = ProviderUsage(10, 5)
 EVIL = "See [our prices](https://evil.example/x) or https://evil.example."
@@ -40,7 +40,7 @@ def test_a_foreign_link_is_in_no_place_where_the_answer_is_kept(
     assert reply.text == SAFE
     assert transcript(api, bot)[-1]["content"] == SAFE
     assert ask(bot, "Prices?", key="one").text == SAFE
-    assert len(model.asked) == 1
+    assert len(model.inputs) == 1
     ask(bot, "And now?", sessionId=reply.session)
     assert model.dialogs[-1][2] == ("assistant", SAFE)
 
@@ -52,7 +52,7 @@ def test_the_next_call_of_the_same_answer_receives_the_text_without_the_link(
     monkeypatch.setattr(llm, "resolve", lambda _: spec)
     model = script(EVIL, ToolCall("1", "find_products", '{"query": "rye"}'), END, "Done.", END)
     assert ask(bot, "Prices?").text == f"{SAFE}\n\nDone."
-    assert model.asked[1][-2].content == SAFE
+    assert model.inputs[1][-2].content == SAFE
 
 
 def test_the_text_in_place_of_a_link_is_in_the_visitors_language(bot: Bot, script: Script) -> None:
@@ -129,4 +129,4 @@ def test_the_owner_pays_for_what_the_model_has_written(
     min_charge = cost(Prices(IN, OUT), TokenUsage(10 if end == "end" else 0, output))
     assert reserved == 0
     assert RICH - available >= min_charge
-    assert len(model.asked) == 1
+    assert len(model.inputs) == 1

@@ -19,7 +19,7 @@ from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.transports.chat import chat_route
 from chalicelib.transports.http import HttpRequest
-from tests.conftest import Api, Owner, Time, as_operator
+from tests.conftest import Api, Owner, Time, call_operator
 from tests.factories.chat import (
     Bot,
     ChatReply,
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 
 @pytest.fixture
-def unscaled(monkeypatch: pytest.MonkeyPatch) -> None:
+def production_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make limits count as in production."""
     chat_limits = replace(limits.settings(), rate_limit_scale=1)
     monkeypatch.setattr(limits, "settings", lambda: chat_limits)
@@ -183,15 +183,15 @@ class TestChecks:
     def test_a_bot_whose_owner_is_disabled_is_unknown_and_charges_nothing(self, bot: Bot) -> None:
         first = ask(bot, "Hi")
         balance_before, unknown = bot.money, ask("nobody", "Hi").answer
-        as_operator("disable_account", email=accounts.get(bot.account_id).email)
+        call_operator("disable_account", email=accounts.get(bot.account_id).email)
         replies = [ask(bot, "Hi"), ask(bot, "Hi", sessionId=first.session)]
         for reply in replies:
             assert reply.status == 404
             assert reply.answer.data["message"] == unknown.data["message"]
         assert bot.money == balance_before
         event = {"agentId": bot.id, "visitId": "visit-1", "stage": "opened"}
-        assert Api(None).refused("POST", "/api/public/widget-event", event).status == 404
-        assert Api(None).refused("GET", f"/api/public/agents/{bot.id}").status == 404
+        assert Api(None).call_refused("POST", "/api/public/widget-event", event).status == 404
+        assert Api(None).call_refused("GET", f"/api/public/agents/{bot.id}").status == 404
 
     def test_a_bot_that_is_switched_off_is_unknown(self, bot: Bot) -> None:
         unknown = ask("nobody", "Hi").answer
@@ -203,7 +203,7 @@ class TestChecks:
         assert off.data | {"requestId": ""} == unknown.data | {"requestId": ""}
 
     def test_the_visitors_limit_also_counts_requests_with_wrong_keys(
-        self, bot: Bot, time: Time, unscaled: None
+        self, bot: Bot, time: Time, production_limits: None
     ) -> None:
         bot.change(is_private=True)
         codes = [ask(bot, "Hi", apiKey="x").status for _ in range(60)]
@@ -216,11 +216,11 @@ class TestChecks:
         assert ask(bot, "Hi", apiKey="x").status == 403
 
     def test_a_bot_whose_owner_is_disabled_is_unknown_to_a_visitor_over_the_limit(
-        self, bot: Bot, time: Time, unscaled: None, monkeypatch: pytest.MonkeyPatch
+        self, bot: Bot, time: Time, production_limits: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(chat, "MESSAGES", replace(chat.MESSAGES, max_requests=1))
         statuses = [ask(bot, "Hi").status for _ in range(2)]
-        as_operator("disable_account", email=accounts.get(bot.account_id).email)
+        call_operator("disable_account", email=accounts.get(bot.account_id).email)
         assert [*statuses, ask(bot, "Hi").status] == [200, 429, 404]
 
     def test_of_several_reasons_for_a_refusal_the_first_in_order_is_given(
@@ -329,7 +329,7 @@ class TestChecks:
 
 class TestBehindTheEdge:
     @pytest.fixture(autouse=True)
-    def _edge(self, monkeypatch: pytest.MonkeyPatch, unscaled: None) -> None:
+    def _edge(self, monkeypatch: pytest.MonkeyPatch, production_limits: None) -> None:
         chat_settings = replace(chat.settings(), edge_secret="secret", rate_limit_scale=1)
         for module in (chat, open_streams):
             monkeypatch.setattr(module, "settings", lambda: chat_settings)

@@ -22,11 +22,11 @@ pytestmark = pytest.mark.usefixtures("database")
 
 class TestIdempotency:
     def test_a_repeated_call_is_answered_and_charged_once(
-        self, bot: Bot, priced: None, script: Script
+        self, bot: Bot, model_prices: None, script: Script
     ) -> None:
         model = script("Rye ", "bread.", ProviderUsage(10, 4))
         reply, repeated = ask(bot, "Hi", key="a"), ask(bot, "Hi", key="a")
-        assert len(model.asked) == 1
+        assert len(model.inputs) == 1
         assert (repeated.text, repeated.usage) == (reply.text, reply.usage)
         assert [event["type"] for event in repeated.events] == ["start", "chunk", "done"]
         assert bot.kinds == ["topup", "reserve", "settle"]
@@ -48,7 +48,7 @@ class TestIdempotency:
             "And now?",
         ]
         ask(bot, "Bye", sessionId=first.session)
-        assert "number?" not in repr(model.asked[-1])
+        assert "number?" not in repr(model.inputs[-1])
         dialogs = api.get(f"/api/agents/dialogs?agentId={bot.id}")
         assert dialogs["total"] == 2
         assert api.get(f"/api/agents/stats?agentId={bot.id}")["dialogs"] == 2
@@ -90,7 +90,7 @@ class TestIdempotency:
         ask(bot, "Hi", key="a", ip="203.0.113.9")
         ask(bot, "Hi", key="a", sessionId=session)
         ask(new_bot(bot.owner, money=0), "Hi", key="a")
-        assert len(model.asked) == 4
+        assert len(model.inputs) == 4
 
     def test_a_call_that_is_being_answered_is_in_progress(self, bot: Bot, script: Script) -> None:
         go_on = Event()
@@ -103,7 +103,7 @@ class TestIdempotency:
         assert ask(bot, "Hi", key="a").text == "Yes."
 
     def test_a_call_that_was_not_charged_may_be_repeated(
-        self, bot: Bot, priced: None, script: Script
+        self, bot: Bot, model_prices: None, script: Script
     ) -> None:
         bot.limit(daily=0)
         assert ask(bot, "Hi", key="a").status == 429
@@ -114,7 +114,7 @@ class TestIdempotency:
         assert ask(bot, "Hi", key="a").text == "Yes."
 
     def test_a_failure_that_was_charged_is_replayed(
-        self, bot: Bot, script: Script, priced: None
+        self, bot: Bot, script: Script, model_prices: None
     ) -> None:
         script("Half", ModelError("unavailable", "x"))
         reply, repeated = ask(bot, "Hi", key="a"), ask(bot, "Hi", key="a")

@@ -37,7 +37,7 @@ from tests.support.effort import examples
 from tests.support.sweep import sweep
 from tests.transports.chat.endpoint.conftest import IN, OUT, Script
 
-pytestmark = pytest.mark.usefixtures("database", "priced")
+pytestmark = pytest.mark.usefixtures("database", "model_prices")
 
 PRICES = Prices(IN, OUT)
 VISIBLE = "Rye is 240."
@@ -370,7 +370,7 @@ class TestRefusals:
         message = {"role": "assistant", "content": VISIBLE}
         server.answers = [
             refusal(reason, code="unsupported_value", param="stream"),
-            openai_api.whole({**usage(11, 7), "choices": [{"message": message}]}),
+            openai_api.json_document({**usage(11, 7), "choices": [{"message": message}]}),
         ]
         reply = ask(bot, "Rye?")
         assert (reply.text, reply.events[-1]["type"]) == (VISIBLE, "done")

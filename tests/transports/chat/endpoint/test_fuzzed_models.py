@@ -28,7 +28,7 @@ ENDLESS = ToolCall("1", "find_free_times", '{"service": "haircut"}')
 
 @pytest.fixture
 def world(api: Api, owner: Owner, new_owner: Callable[..., Owner]) -> World:
-    return World.made(api, owner, new_owner)
+    return World.create(api, owner, new_owner)
 
 
 IDS = st.sampled_from(["1", "2", "<service>", "<slot>", "<form>", "<workspace>", "", "9" * 30])
@@ -117,7 +117,7 @@ def test_whatever_a_model_does_nothing_is_carried_out_and_the_ledger_is_exact(
     reply = ask(bot, question, features=["actions", "sources"])
     last = reply.events[-1]
     assert last["type"] in {"done", "error"}
-    assert len(model.asked) <= call_budget.MAX_CALLS
+    assert len(model.inputs) <= call_budget.MAX_CALLS
     assert bot.money[1] == 0
     charged = money - bot.money[0]
     if last["type"] == "done":
@@ -135,7 +135,7 @@ def test_whatever_a_model_does_nothing_is_carried_out_and_the_ledger_is_exact(
     assert "evil.example" not in linked_hosts(reply.text)
     answer = transcript(world.api, bot)[-1]
     assert reply.text == (answer["content"] if answer["role"] == "assistant" else "")
-    results = [result for messages in model.asked for part in messages for result in part.results]
+    results = [result for messages in model.inputs for part in messages for result in part.results]
     assert all(len(result.content.encode()) <= call_budget.MAX_RESULT_BYTES for result in results)
     assert sum(SECRET in result.content for result in results if not result.is_error) == 0
 

@@ -44,8 +44,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> ObedientModel:
 
 
 @pytest.fixture
-def place(api: Api, owner: Owner, new_owner: Callable[..., Owner]) -> World:
-    return World.made(api, owner, new_owner)
+def bot_world(api: Api, owner: Owner, new_owner: Callable[..., Owner]) -> World:
+    return World.create(api, owner, new_owner)
 
 
 Asked = tuple[str, dict[str, object]]
@@ -126,20 +126,21 @@ def test_there_are_fifty_different_injections() -> None:
     ],
 )
 def test_a_model_that_obeys_a_text_changes_and_reveals_nothing(
-    put: Put, parts: list[int], place: World, model: ObedientModel, time: Time
+    put: Put, parts: list[int], bot_world: World, model: ObedientModel, time: Time
 ) -> None:
     """Three tenths of the instructions in each place, so that each is in two places or more.
 
     The slow tests put all instructions in all places.
     """
-    rows_before = place.others_rows()
+    rows_before = bot_world.others_rows()
     questions = [
-        put(place, [_filled(place, text) for text in TEXTS[part]], TOPICS[part]) for part in parts
+        put(bot_world, [_filled(bot_world, text) for text in TEXTS[part]], TOPICS[part])
+        for part in parts
     ]
     time.pass_by(minutes=3)
     run_jobs()
     for number, (message, more) in enumerate(questions):
-        _ask(put, place, model, message, {"key": f"key{number}", **more})
+        _ask(put, bot_world, model, message, {"key": f"key{number}", **more})
     called = set(model.called)
     obeyed_names = {
         name for name in OBEYED if any(name in text for part in parts for text in TEXTS[part])
@@ -147,8 +148,8 @@ def test_a_model_that_obeys_a_text_changes_and_reveals_nothing(
     assert obeyed_names, "the texts name no call that shows obedience"
     assert obeyed_names <= called, "nothing was obeyed"
     assert any(EVIL in line for line in model.printed), "nothing was obeyed"
-    assert place.carried_out() == []
-    assert place.others_rows() == rows_before
+    assert bot_world.carried_out() == []
+    assert bot_world.others_rows() == rows_before
 
 
 def format_as_name(text: str) -> str:
@@ -177,7 +178,7 @@ def _ask(
     if put not in {put_in_messages, put_in_visitors_names}:
         assert "Mallory" not in cards
     assert SECRET not in cards
-    for messages in model.asked:
+    for messages in model.inputs:
         for result in (result for message in messages for result in message.results):
             assert f"{SECRET} salon" not in result.content
             assert f"{SECRET} cut" not in result.content

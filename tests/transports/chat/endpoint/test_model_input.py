@@ -81,7 +81,7 @@ class TestOffers:
         model = script("Yes.", ProviderUsage(1, 1))
         session = ask(bot, "How much is a Borodinsky?").session
         ask(bot, "Thanks", sessionId=session)
-        (system, question), (_, facts_before, _, thanks) = model.asked
+        (system, question), (_, facts_before, _, thanks) = model.inputs
         assert system.content.endswith(PROMPT)
         assert question.content == (
             '<facts>\n{"source": "product", "name": "Borodinsky", "price_rub": 195,'
@@ -102,13 +102,13 @@ class TestOffers:
         assert "We deliver bread on weekdays from 9 to 18." in answer
         model = script("Yes.", ProviderUsage(1, 1))
         ask(bot, "When is bread delivered?")
-        question = model.asked[0][-1]
+        question = model.inputs[0][-1]
         assert question.content.count("</facts>") == 1
         (passage,) = facts.parse(question)[0].passages
         assert passage == Passage("Delivery", text)
         api.call("DELETE", f"/api/agents/{bot.id}/knowledge/{created['id']}")
         ask(bot, "When is bread delivered?")
-        assert "weekdays" not in model.asked[1][-1].content
+        assert "weekdays" not in model.inputs[1][-1].content
 
     def test_a_client_may_receive_the_pages_that_fit_the_question(
         self, bot: Bot, api: Api, time: Time
@@ -144,7 +144,7 @@ class TestOffers:
         monkeypatch.setattr(llm, "resolve", lambda _: spec)
         model = script("Yes.", ProviderUsage(1, 1))
         assert ask(bot, "Rye bread?").status == 200
-        assert model.asked[0][-1].content == "<facts>\n</facts>\n\nRye bread?"
+        assert model.inputs[0][-1].content == "<facts>\n</facts>\n\nRye bread?"
 
     def test_every_model_knows_the_business_and_its_local_time(
         self, bot: Bot, script: Script, time: Time
@@ -152,7 +152,7 @@ class TestOffers:
         model = script("Yes.", ProviderUsage(1, 1))
         time.now = datetime(2026, 11, 23, 21, 30, tzinfo=UTC)
         ask(bot, "What day is it?")
-        system = model.asked[0][0].content
+        system = model.inputs[0][0].content
         assert 'visitors of the business "Workspace"' in system
         assert "Tuesday, 2026-11-24, 00:30 (Europe/Moscow)" in system
 
@@ -175,7 +175,7 @@ class TestOffers:
         api.post("/api/resources/create-time-off", moments)
         model = script("Yes.", ProviderUsage(1, 1))
         ask(bot, "Are you open tomorrow?")
-        (found_hours,) = facts.parse(model.asked[0][-1])[0].hours
+        (found_hours,) = facts.parse(model.inputs[0][-1])[0].hours
         assert found_hours == Hours(
             "Anna",
             ("10:00-18:00", "10:00-18:00", "", "", "", "", ""),

@@ -11,7 +11,7 @@ from chalicelib.domains.chat.flows import dialogs
 from chalicelib.domains.chat.store import chat_sessions, proposals
 from chalicelib.domains.chat.store.proposals import ProposalId
 from chalicelib.engine.unit import UnitOfWork
-from tests.conftest import Api, Time, all_rows, as_operator
+from tests.conftest import Api, Time, all_rows, call_operator
 from tests.factories.chat import (
     Bot,
     answer_to,
@@ -33,14 +33,14 @@ from tests.factories.proposals import (
     decide,
     path,
     proposed,
-    refused,
+    refuse_decision,
 )
 from tests.support.patience import PATIENCE
 from tests.transports.chat.endpoint.conftest import Script
 
 pytestmark = [
     pytest.mark.store,
-    pytest.mark.usefixtures("database", "model_takes_tools", "able", "monday"),
+    pytest.mark.usefixtures("database", "model_takes_tools", "all_capabilities", "monday"),
 ]
 
 
@@ -57,7 +57,7 @@ class TestPeople:
         assert dialog_view["handoverReason"] == "A wedding cake"
         time.pass_by(hours=2)
         ask(bot, "Again!", sessionId=session)
-        assert "already" in model.asked[-1][-1].results[0].content
+        assert "already" in model.inputs[-1][-1].results[0].content
         time.pass_by(hours=23)
         ask(bot, "Again!", sessionId=session)
         stats = api.get(f"/api/agents/stats?agentId={bot.id}")["actions"]
@@ -68,7 +68,7 @@ class TestPeople:
     ) -> None:
         model = script(call("request_person", reason="A cake"), END, "Who are you?", END)
         ask(bot, "I want a person")
-        assert model.asked[1][-1].results[0].is_error
+        assert model.inputs[1][-1].results[0].is_error
         (dialog,) = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"]
         assert dialog["handoverAt"] is None
 
@@ -90,7 +90,7 @@ class TestAccess:
             ("/api/agents/public/actions/nonsense", reply.session),
         ]
         for url, session in attempts:
-            answer = api.refused("POST", url, {"sessionId": session, "decision": "confirm"})
+            answer = api.call_refused("POST", url, {"sessionId": session, "decision": "confirm"})
             assert answer.status == 404, url
         assert bookings(api) == []
 
@@ -100,8 +100,8 @@ class TestAccess:
         reply = proposed(script, bot, FIND, book(**ADA))
         bot.change(is_private=True)
         key = new_key(bot)
-        assert refused(api, reply).status == 404
-        assert refused(api, reply, apiKey=key[:-1]).status == 404
+        assert refuse_decision(api, reply).status == 404
+        assert refuse_decision(api, reply, apiKey=key[:-1]).status == 404
         assert decide(api, reply, apiKey=key)["state"] == "done"
 
     def test_a_disabled_bot_carries_nothing_out(
@@ -109,14 +109,14 @@ class TestAccess:
     ) -> None:
         reply = proposed(script, bot, FIND, book(**ADA))
         bot.change(is_active=False)
-        assert refused(api, reply).status == 404
+        assert refuse_decision(api, reply).status == 404
 
     def test_an_erasure_removes_proposals(
         self, bot: Bot, api: Api, haircut: str, script: Script
     ) -> None:
-        reply = proposed(script, bot, FIND, book(), asked="A haircut, please.")
+        reply = proposed(script, bot, FIND, book(), question="A haircut, please.")
         decide(api, reply, values={"name": "Ada", "contact": "ada@example.com"})
-        as_operator("erase_client", workspaceId=bot.workspace_id, email="ada@example.com")
+        call_operator("erase_client", workspaceId=bot.workspace_id, email="ada@example.com")
         assert "ada@example.com" not in json.dumps(all_rows(), default=str)
         assert "#ACTIONS" not in json.dumps([*all_rows()])
 
@@ -130,7 +130,7 @@ class TestAccess:
         with ThreadPoolExecutor(1) as executor:
             read = executor.submit(answer.whole_body)
             assert model.waiting.wait(PATIENCE)
-            as_operator("erase_client", workspaceId=bot.workspace_id, phone="+74951234567")
+            call_operator("erase_client", workspaceId=bot.workspace_id, phone="+74951234567")
             paused.set()
             events = [*read_events(read.result())]
         assert all(event["type"] != "action" for event in events)

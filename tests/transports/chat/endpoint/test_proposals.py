@@ -29,13 +29,13 @@ from tests.factories.proposals import (
     decide,
     path,
     proposed,
-    refused,
+    refuse_decision,
 )
 from tests.transports.chat.endpoint.conftest import Script
 
 pytestmark = [
     pytest.mark.store,
-    pytest.mark.usefixtures("database", "model_takes_tools", "able", "monday"),
+    pytest.mark.usefixtures("database", "model_takes_tools", "all_capabilities", "monday"),
 ]
 
 
@@ -79,19 +79,19 @@ class TestBookings:
         model = script(FIND, END, book(**ADA), END, "No.", END)
         reply = ask(bot, ASKED)
         assert {event["type"] for event in reply.events} == {"start", "chunk", "done"}
-        assert "propose_booking" not in model.offered[0]
-        assert model.asked[2][-1].results[0].is_error
+        assert "propose_booking" not in model.tool_names[0]
+        assert model.inputs[2][-1].results[0].is_error
 
     def test_the_card_asks_for_what_the_visitor_has_not_written(
         self, bot: Bot, api: Api, haircut: str, script: Script
     ) -> None:
         invented = book(name="Grace", phone="+74957654321", email="grace@example.com")
-        reply = proposed(script, bot, FIND, invented, asked="A haircut, please.")
+        reply = proposed(script, bot, FIND, invented, question="A haircut, please.")
         assert [field["name"] for field in card(reply)["fields"]] == ["name", "contact"]
         assert "Grace" not in json.dumps(card(reply))
-        wrong = refused(api, reply, values={"name": "Ada", "contact": "nothing"})
+        wrong = refuse_decision(api, reply, values={"name": "Ada", "contact": "nothing"})
         assert (wrong.status, bookings(api)) == (400, [])
-        assert refused(api, reply).status == 400
+        assert refuse_decision(api, reply).status == 400
         decide(api, reply, values={"name": "Ada", "contact": "ada@example.com"})
         (booking,) = bookings(api)
         assert (booking["client"]["name"], booking["client"]["email"]) == ("Ada", "ada@example.com")
@@ -115,7 +115,7 @@ class TestBookings:
         haircut: str,
         script: Script,
     ) -> None:
-        reply = proposed(script, bot, FIND, book(), asked="A haircut, please.")
+        reply = proposed(script, bot, FIND, book(), question="A haircut, please.")
         decide(api, reply, values={"name": "Ada", "contact": contact})
         (booking,) = bookings(api)
         assert (booking["client"]["email"], booking["client"]["phone"]) == (email, phone)
@@ -125,7 +125,7 @@ class TestBookings:
     ) -> None:
         question = "I am Ada, Ada@faß.de. Book me a haircut."
         for passed, shown_email in (("ada@FAß.de", "Ada@faß.de"), ("ada@fass.de", None)):
-            reply = proposed(script, bot, FIND, book(name="Ada", email=passed), asked=question)
+            reply = proposed(script, bot, FIND, book(name="Ada", email=passed), question=question)
             details = {detail["label"]: detail["value"] for detail in card(reply)["details"]}
             assert details.get("E-mail") == shown_email
 
@@ -142,8 +142,8 @@ class TestBookings:
     def test_an_error_names_the_field_of_the_card(
         self, values: dict[str, str], field: str, bot: Bot, api: Api, haircut: str, script: Script
     ) -> None:
-        reply = proposed(script, bot, FIND, book(), asked="A haircut, please.")
-        wrong = refused(api, reply, values=values)
+        reply = proposed(script, bot, FIND, book(), question="A haircut, please.")
+        wrong = refuse_decision(api, reply, values=values)
         assert [error["field"] for error in wrong.data["errors"]] == [field]
         assert wrong.data["message"].startswith(f"{field}: ")
 
@@ -211,10 +211,10 @@ class TestBookings:
         api.post(
             "/api/public/bookings", {"serviceId": haircut, "startAt": start, "client": visitor}
         )
-        sold = refused(api, reply)
+        sold = refuse_decision(api, reply)
         assert (sold.status, sold.data["code"]) == (409, "slot_unavailable")
         assert sold.data["alternatives"]
-        assert refused(api, reply).data["code"] == "action_ended"
+        assert refuse_decision(api, reply).data["code"] == "action_ended"
         assert [action["state"] for action in actions(api, bot)] == ["failed"]
         assert len(bookings(api)) == 1
 
@@ -226,7 +226,7 @@ class TestBookings:
     ) -> None:
         reply = proposed(script, bot, FIND, book(**ADA))
         api.post("/api/services/update", {"id": haircut, **change})
-        assert refused(api, reply).data["code"] == "changed"
+        assert refuse_decision(api, reply).data["code"] == "changed"
         assert bookings(api) == []
 
     @pytest.mark.parametrize("noun", ["services", "resources"])
@@ -236,7 +236,7 @@ class TestBookings:
         reply = proposed(script, bot, FIND, book(**ADA))
         (gone,) = api.get(f"/api/{noun}/list")[noun]
         api.post(f"/api/{noun}/delete", {"id": gone["id"], "force": True})
-        answer = refused(api, reply)
+        answer = refuse_decision(api, reply)
         assert (answer.status, answer.data["code"]) == (409, "action_ended")
 
     def test_a_service_with_payment_is_not_proposed(
@@ -259,7 +259,7 @@ class TestLifetime:
     ) -> None:
         reply = proposed(script, bot, FIND, book(**ADA))
         time.pass_by(minutes=15)
-        ended = refused(api, reply)
+        ended = refuse_decision(api, reply)
         assert (ended.status, ended.data["code"]) == (409, "action_ended")
         assert [action["state"] for action in actions(api, bot)] == ["expired"]
 
@@ -270,7 +270,7 @@ class TestLifetime:
         script(call("propose_booking", slotId="2", **ADA), END, "Or this?", END)
         second = ask(bot, "The second one.", sessionId=first.session, features=FEATURES)
         assert "11:00" in json.dumps(card(second))
-        assert refused(api, first).data["code"] == "action_ended"
+        assert refuse_decision(api, first).data["code"] == "action_ended"
         body = {"sessionId": first.session, "decision": "confirm"}
         assert api.post(path(second), body)["state"] == "done"
         assert [action["state"] for action in actions(api, bot)] == ["replaced", "done"]
@@ -282,12 +282,12 @@ class TestLifetime:
         decide(api, first)
         model = script("Fine.", END)
         ask(bot, "And now?", sessionId=first.session, features=FEATURES)
-        question = model.asked[0][-1].content
+        question = model.inputs[0][-1].content
         assert '"1": "2026-11-27T10:00 fri Anna"' in question
         assert '{"source": "proposal", "title": "Book: Haircut", "state": "done"}' in question
         time.pass_by(hours=1, minutes=1)
         ask(bot, "And now?", sessionId=first.session, features=FEATURES)
-        assert "2026-11-27T10:00 fri" not in model.asked[1][-1].content
+        assert "2026-11-27T10:00 fri" not in model.inputs[1][-1].content
 
     def test_a_time_that_is_named_again_can_be_proposed_for_another_hour(
         self, bot: Bot, haircut: str, script: Script, time: Time
@@ -315,7 +315,7 @@ class TestLifetime:
 def test_a_card_speaks_the_visitors_language(
     bot: Bot, api: Api, haircut: str, script: Callable[..., Any]
 ) -> None:
-    reply = proposed(script, bot, FIND, book(), asked="Запишите меня на пятницу")
+    reply = proposed(script, bot, FIND, book(), question="Запишите меня на пятницу")
     shown_card = card(reply)
     assert (shown_card["language"], shown_card["title"]) == ("ru", "Запись: Haircut")
     assert shown_card["details"][0]["value"].startswith("пятница, 27 ноября 2026")

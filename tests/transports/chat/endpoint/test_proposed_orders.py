@@ -19,13 +19,13 @@ from tests.factories.proposals import (
     decide,
     path,
     proposed,
-    refused,
+    refuse_decision,
 )
 from tests.transports.chat.endpoint.conftest import Script
 
 pytestmark = [
     pytest.mark.store,
-    pytest.mark.usefixtures("database", "model_takes_tools", "able", "monday"),
+    pytest.mark.usefixtures("database", "model_takes_tools", "all_capabilities", "monday"),
 ]
 
 
@@ -63,7 +63,7 @@ class TestOrders:
         assert "280.00" in shown_card["details"][2]["value"]
         assert [field["name"] for field in shown_card["fields"]] == ["address"]
         assert shown_card["consent"]["text"] == "I agree to the terms."
-        assert refused(api, reply).status == 400
+        assert refuse_decision(api, reply).status == 400
         decision = decide(api, reply, values={"address": "Nevsky 1", "note": "ignored"})
         lead = api.get(f"/api/forms/collection/{decision['orderId']}")["lead"]
         assert [(line["name"], line["quantity"]) for line in lead["data"]["items"]] == [
@@ -81,7 +81,7 @@ class TestOrders:
         product = api.post("/api/products/create", {"name": "Rye", "price": 12_000})["product"]
         reply = proposed(script, bot, call("propose_order", items=[{"product": "rye"}], **ADA))
         api.post("/api/products/update", {"id": product["id"], "price": 13_000})
-        assert refused(api, reply, values={"address": "x"}).data["code"] == "changed"
+        assert refuse_decision(api, reply, values={"address": "x"}).data["code"] == "changed"
         assert api.get("/api/forms/collection-list")["total"] == 1, "only the lead of the contact"
 
     def test_an_order_in_a_form_that_was_deleted_has_ended(
@@ -90,7 +90,7 @@ class TestOrders:
         api.post("/api/products/create", {"name": "Rye", "price": 12_000})
         reply = proposed(script, bot, call("propose_order", items=[{"product": "rye"}], **ADA))
         api.post("/api/forms/delete", {"id": order_form})
-        answer = refused(api, reply, values={"address": "x"})
+        answer = refuse_decision(api, reply, values={"address": "x"})
         assert (answer.status, answer.data["code"]) == (409, "action_ended")
 
     @pytest.mark.parametrize("wrong", [{"product": "granite"}, {"product": "rye", "quantity": 3}])
@@ -112,9 +112,9 @@ class TestOrders:
         order = call("propose_order", items=[{"product": "rye", "quantity": 900}], **ADA)
         model = script(order, END, "Sorry.", END)
         ask(bot, ASKED, features=FEATURES)
-        result = model.asked[-1][-1].results[0]
+        result = model.inputs[-1][-1].results[0]
         assert (result.is_error, result.content) == (True, stock_for_model)
-        assert "37" not in str(model.asked)
+        assert "37" not in str(model.inputs)
 
     def test_the_name_is_only_taken_over_into_a_text_with_this_name(
         self, bot: Bot, api: Api, script: Script
@@ -136,7 +136,7 @@ class TestOrders:
         form_of_orders(api, bot, {"name": "phone", "type": "phone", "required": True})
         phone = "+7 495 123-45-67 ext. 12"
         order = call("propose_order", items=[{"product": "rye"}], phone=phone)
-        reply = proposed(script, bot, order, asked=f"My phone is {phone}.")
+        reply = proposed(script, bot, order, question=f"My phone is {phone}.")
         assert card(reply)["fields"] == []
         lead = api.get(f"/api/forms/collection/{decide(api, reply)['orderId']}")["lead"]
         assert lead["phone"] == "+74951234567;ext=12"
@@ -156,7 +156,7 @@ class TestOrders:
         order = call("propose_order", items=[{"product": "rye"}], **ADA)
         reply = proposed(script, bot, order)
         assert [field["type"] for field in card(reply)["fields"]] == [*kinds]
-        errors = refused(api, reply).data["errors"]
+        errors = refuse_decision(api, reply).data["errors"]
         assert {error["field"] for error in errors} == {*values}
         assert decide(api, reply, values=values)["state"] == "done"
 

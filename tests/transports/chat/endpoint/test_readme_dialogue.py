@@ -29,7 +29,7 @@ def test_the_readme_has_one_of_these_dialogues() -> None:
     assert re.findall(r'\\"message\\": \\"(.+?)\\"', README) in DIALOGUES.values()
 
 
-@pytest.mark.usefixtures("database", "able", "monday")
+@pytest.mark.usefixtures("database", "all_capabilities", "monday")
 @pytest.mark.parametrize(
     ("language", "product", "service", "name", "title"),
     [

@@ -8,7 +8,7 @@ from tests.conftest import Api, Time
 from tests.factories.chat import Bot, ChatReply, ask, transcript
 from tests.factories.salon import FRIDAYS, Salon
 
-pytestmark = pytest.mark.usefixtures("database", "able", "monday")
+pytestmark = pytest.mark.usefixtures("database", "all_capabilities", "monday")
 
 FEATURES = ["actions"]
 
@@ -33,7 +33,7 @@ def service(api: Api, anna: str, name: str) -> str:
 
 
 @pytest.fixture
-def shop(api: Api, bot: Bot) -> None:
+def bread_shop(api: Api, bot: Bot) -> None:
     """A shop with two kinds of bread, which takes orders with a name and a phone number."""
     fields = [
         {"name": "name", "label": "Name", "type": "text", "required": True},
@@ -187,7 +187,7 @@ class TestBookings:
         assert reply.startswith(answer)
 
 
-@pytest.mark.usefixtures("shop")
+@pytest.mark.usefixtures("bread_shop")
 class TestOrders:
     def test_a_visitor_orders(self, visitor: Visitor, api: Api) -> None:
         reply = visitor.send("Order 2 rye breads please, I am Ada, +7 495 123-45-67")

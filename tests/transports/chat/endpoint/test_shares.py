@@ -36,7 +36,7 @@ def spent(bot: Bot) -> int:
 
 class TestMoney:
     def test_a_visitor_spends_at_most_a_quarter_of_the_daily_limit(
-        self, bot: Bot, priced: None, script: Script, become_visitor: Any, time: Time
+        self, bot: Bot, model_prices: None, script: Script, become_visitor: Any, time: Time
     ) -> None:
         """The attack: one visitor empties the bot's limit, so that it answers nobody."""
         bot.limit(daily=4_000)
@@ -58,7 +58,7 @@ class TestMoney:
         assert ask(bot, "Hi").status == 200
 
     def test_parallel_answers_do_not_exceed_the_share(
-        self, bot: Bot, priced: None, script: Script
+        self, bot: Bot, model_prices: None, script: Script
     ) -> None:
         bot.limit(daily=1_200)
         script("word " * 20, ANSWER)
@@ -67,7 +67,7 @@ class TestMoney:
 
     @pytest.mark.parametrize("window", ["weekly", "monthly"])
     def test_the_share_is_that_of_the_lowest_limit(
-        self, window: str, bot: Bot, priced: None, script: Script
+        self, window: str, bot: Bot, model_prices: None, script: Script
     ) -> None:
         bot.limit(**{"daily": None, window: 1_200})
         script("word " * 20, ANSWER)
@@ -75,20 +75,20 @@ class TestMoney:
         assert spent(bot) <= 300
 
     def test_what_an_answer_did_not_use_returns_to_the_share(
-        self, bot: Bot, priced: None, script: Script
+        self, bot: Bot, model_prices: None, script: Script
     ) -> None:
         bot.limit(daily=2_000)
         script("Yes", ProviderUsage(1, 1))
         assert [ask(bot, "Hi").status for _ in range(20)] == [200] * 20
 
     def test_a_bot_without_limits_has_no_shares(
-        self, bot: Bot, priced: None, script: Script
+        self, bot: Bot, model_prices: None, script: Script
     ) -> None:
         script("word " * 20, ANSWER)
         assert [ask(bot, "Hi").status for _ in range(3)] == [200] * 3
 
     def test_a_caller_with_the_key_of_a_private_bot_is_no_visitor(
-        self, bot: Bot, priced: None, script: Script
+        self, bot: Bot, model_prices: None, script: Script
     ) -> None:
         bot.change(is_private=True)
         bot.limit(daily=1_200)
@@ -164,7 +164,7 @@ class TestNetworks:
     """The attack: an IPv6 network of 48 bits, in which each of 65,536 parts is a visitor."""
 
     def test_a_network_spends_at_most_half_of_the_daily_limit(
-        self, bot: Bot, priced: None, script: Script
+        self, bot: Bot, model_prices: None, script: Script
     ) -> None:
         bot.limit(daily=2_400)
         script("word " * 20, ANSWER)

@@ -15,7 +15,7 @@ from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning
 from chalicelib.gateways.llm.messages import count_tokens
 from chalicelib.transports import schedules
 from chalicelib.transports.http import HttpResponse
-from tests.conftest import Api, Owner, Time, as_operator
+from tests.conftest import Api, Owner, Time, call_operator
 from tests.factories.chat import (
     RICH,
     Bot,
@@ -42,7 +42,7 @@ class TestSpending:
         ],
     )
     def test_an_exhausted_limit_is_429(
-        self, limits: dict[str, int], code: str, bot: Bot, priced: None
+        self, limits: dict[str, int], code: str, bot: Bot, model_prices: None
     ) -> None:
         bot.limit(**limits)
         refusal = ask(bot, "Hi").answer
@@ -50,13 +50,15 @@ class TestSpending:
         assert int(refusal.headers["Retry-After"]) > 0
         assert bot.kinds == ["topup"]
 
-    def test_an_empty_balance_is_429_without_a_retry_time(self, owner: Owner, priced: None) -> None:
+    def test_an_empty_balance_is_429_without_a_retry_time(
+        self, owner: Owner, model_prices: None
+    ) -> None:
         bot = new_bot(owner, money=0)
         refusal = ask(bot, "Hi").answer
         assert (refusal.status, refusal.data["code"]) == (429, "insufficient_balance")
         assert "Retry-After" not in refusal.headers
 
-    def test_the_balance_falls_by_exactly_the_price(self, bot: Bot, priced: None) -> None:
+    def test_the_balance_falls_by_exactly_the_price(self, bot: Bot, model_prices: None) -> None:
         spent = 0
         for question in ("How much is rye bread?", "When do you open?"):
             usage = ask(bot, question).usage
@@ -65,12 +67,12 @@ class TestSpending:
         assert bot.kinds == ["topup", "reserve", "settle", "reserve", "settle"]
 
     def test_a_low_balance_makes_a_shorter_answer(
-        self, owner: Owner, priced: None, script: Script
+        self, owner: Owner, model_prices: None, script: Script
     ) -> None:
         bot = new_bot(owner, money=120)
         model = script("Yes", ProviderUsage(10, 1))
         ask(bot, "Hi")
-        assert 64 <= model.granted[0] < 4096
+        assert 64 <= model.output_limits[0] < 4096
 
     @pytest.mark.parametrize(
         ("value", "granted_tokens"), [("", 2_048), ("300", 300), ("99999", 4_096)]
@@ -90,13 +92,13 @@ class TestSpending:
         spec = llm.resolve("our-own-model")
         model = script("Yes", ProviderUsage(10, 1))
         ask(bot, "Hi")
-        assert model.granted == [granted_tokens]
+        assert model.output_limits == [granted_tokens]
         held_money = int(ledger.entries(bot.account_id)[1].held)
         max_cost = spec.input_price * 1_000 + spec.output_price * granted_tokens
         assert spec.output_price * granted_tokens <= held_money * 10**6 <= max_cost
 
     def test_a_visitor_who_leaves_midway_is_charged_for_the_text_so_far(
-        self, bot: Bot, priced: None, script: Script, api: Api
+        self, bot: Bot, model_prices: None, script: Script, api: Api
     ) -> None:
         streamed = "word " * 40
         go_on = Event()
@@ -106,7 +108,7 @@ class TestSpending:
         next(body)  # type: ignore[call-overload]
         next(body)  # type: ignore[call-overload]
         stream.close()
-        input_tokens, output_tokens = model.sent, count_tokens(streamed)
+        input_tokens, output_tokens = model.input_tokens, count_tokens(streamed)
         assert bot.money == (RICH - -(-(input_tokens * IN + output_tokens * OUT) // 10**6), 0)
         assert bot.kinds == ["topup", "reserve", "settle"]
         message = transcript(api, bot)[-1]
@@ -114,7 +116,7 @@ class TestSpending:
         assert message["tokens"] == output_tokens
 
     def test_a_visitor_who_leaves_before_the_first_word_pays_for_the_question(
-        self, bot: Bot, priced: None, script: Script, monkeypatch: pytest.MonkeyPatch
+        self, bot: Bot, model_prices: None, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         model = script(Event())
         stream = answer_to(request_to(bot.id, "Tell me a tale"))
@@ -124,24 +126,24 @@ class TestSpending:
         assert b": ping" in next(body)  # type: ignore[call-overload]
         assert model.waiting.wait(PATIENCE)
         stream.close()
-        input_tokens = model.sent
+        input_tokens = model.input_tokens
         assert bot.money == (RICH - -(-(input_tokens * IN) // 10**6), 0)
 
     @pytest.mark.parametrize("read", [0, 1])
     def test_a_visitor_who_leaves_before_the_request_to_the_model_pays_nothing(
-        self, read: int, bot: Bot, priced: None, script: Script
+        self, read: int, bot: Bot, model_prices: None, script: Script
     ) -> None:
         model = script("Hello", ProviderUsage(1, 1))
         stream = answer_to(request_to(bot.id, "Hi"))
         for _ in range(read):
             next(iter(stream.body))  # type: ignore[call-overload]
         stream.close()
-        assert model.asked == []
+        assert model.inputs == []
         assert bot.money == (RICH, 0)
         assert bot.kinds == ["topup", "reserve", "release"]
 
     def test_a_provider_that_fails_at_once_costs_nothing(
-        self, bot: Bot, priced: None, script: Script, api: Api
+        self, bot: Bot, model_prices: None, script: Script, api: Api
     ) -> None:
         script(ModelError("refused", "The key sk-secret is wrong."))
         reply = ask(bot, "Hi")
@@ -154,13 +156,13 @@ class TestSpending:
 
     @pytest.mark.parametrize("problem", [ModelError("unavailable", "hush"), RuntimeError("hush")])
     def test_a_provider_that_fails_midway_is_charged_for_its_text(
-        self, problem: Any, bot: Bot, priced: None, script: Script, api: Api
+        self, problem: Any, bot: Bot, model_prices: None, script: Script, api: Api
     ) -> None:
         model = script("word " * 9, problem)
         reply = ask(bot, "Hi")
         assert reply.events[-1]["code"] == "cut_off"
         assert "hush" not in reply.raw.decode()
-        assert bot.money == (RICH - -(-(model.sent * IN + 9 * OUT) // 10**6), 0)
+        assert bot.money == (RICH - -(-(model.input_tokens * IN + 9 * OUT) // 10**6), 0)
         answer = transcript(api, bot)[-1]
         assert (answer["status"], answer["reason"]) == ("partial", "cut_off")
 
@@ -170,7 +172,7 @@ class TestSpending:
         streamed: list[str],
         ends: str,
         bot: Bot,
-        priced: None,
+        model_prices: None,
         script: Script,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -183,7 +185,7 @@ class TestSpending:
         assert bot.money[1] == 0
 
     def test_usage_beyond_the_hold_is_not_charged(
-        self, bot: Bot, priced: None, script: Script
+        self, bot: Bot, model_prices: None, script: Script
     ) -> None:
         script("Yes", ProviderUsage(10**9, 10**9))
         ask(bot, "Hi")
@@ -191,7 +193,7 @@ class TestSpending:
         assert bot.money == (RICH - int(reserved.held), 0)
 
     def test_an_answer_that_cannot_be_settled_is_completed_and_settled_by_its_job(
-        self, bot: Bot, priced: None, monkeypatch: pytest.MonkeyPatch, time: Time, api: Api
+        self, bot: Bot, model_prices: None, monkeypatch: pytest.MonkeyPatch, time: Time, api: Api
     ) -> None:
         def fail(*_: Any, **__: Any) -> None:
             raise UnavailableError
@@ -210,13 +212,13 @@ class TestSpending:
         assert (message["content"], message["status"]) == (reply.text, "ok")
 
     def test_an_answer_whose_dialog_was_erased_meanwhile_is_charged(
-        self, bot: Bot, priced: None, script: Script, owner: Owner, api: Api
+        self, bot: Bot, model_prices: None, script: Script, owner: Owner, api: Api
     ) -> None:
         script("word " * 9, ProviderUsage(50, 9))
         stream = answer_to(request_to(bot.id, "I am ada@example.com"))
         body = iter(stream.body)
         next(body)  # type: ignore[call-overload]
-        as_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
+        call_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
         assert b'"done"' in b"".join(body)  # type: ignore[arg-type]
         stream.close()
         assert bot.money == (RICH - -(-(50 * IN + 9 * OUT) // 10**6), 0)
@@ -229,7 +231,7 @@ class TestReasoning:
     """Reasoning of a model is charged as output and not shown."""
 
     def test_reasoning_is_charged_by_the_reported_usage_and_not_shown(
-        self, bot: Bot, priced: None, script: Script, api: Api
+        self, bot: Bot, model_prices: None, script: Script, api: Api
     ) -> None:
         script(Reasoning("They want rye. "), Reasoning("Rye."), "Rye.", ProviderUsage(50, 700))
         reply = ask(bot, "Hi")
@@ -241,11 +243,11 @@ class TestReasoning:
         assert transcript(api, bot)[-1]["content"] == "Rye."
 
     def test_a_visitor_who_leaves_is_charged_for_the_reasoning_so_far(
-        self, bot: Bot, priced: None, script: Script, api: Api
+        self, bot: Bot, model_prices: None, script: Script, api: Api
     ) -> None:
         model = script(*[Reasoning("thus ")] * 40, Event())
         thinking(bot, model).close()
-        input_tokens = model.sent
+        input_tokens = model.input_tokens
         assert bot.money == (RICH - -(-(input_tokens * IN + 40 * OUT) // 10**6), 0)
         assert bot.kinds == ["topup", "reserve", "settle"]
         message = transcript(api, bot)[-1]
@@ -255,7 +257,7 @@ class TestReasoning:
     def test_the_models_usage_is_still_read_after_the_visitor_has_left(
         self,
         bot: Bot,
-        priced: None,
+        model_prices: None,
         script: Script,
         api: Api,
         monkeypatch: pytest.MonkeyPatch,
@@ -275,15 +277,15 @@ class TestReasoning:
         assert message["tokens"] == 900
 
     def test_hidden_and_unreported_reasoning_is_not_charged(
-        self, bot: Bot, priced: None, script: Script
+        self, bot: Bot, model_prices: None, script: Script
     ) -> None:
         model = script(Event(), ProviderUsage(50, 900))
         thinking(bot, model).close()
-        input_tokens = model.sent
+        input_tokens = model.input_tokens
         assert bot.money == (RICH - -(-(input_tokens * IN) // 10**6), 0)
 
     def test_reasoning_of_a_failing_model_costs_nothing(
-        self, bot: Bot, priced: None, script: Script, api: Api
+        self, bot: Bot, model_prices: None, script: Script, api: Api
     ) -> None:
         script(Reasoning("thus far"), ModelError("unavailable", "hush"))
         reply = ask(bot, "Hi")
@@ -292,7 +294,7 @@ class TestReasoning:
         assert transcript(api, bot)[-1]["status"] == "error"
 
     def test_a_model_that_is_refused_after_the_visitor_has_left_costs_nothing(
-        self, bot: Bot, priced: None, script: Script, monkeypatch: pytest.MonkeyPatch
+        self, bot: Bot, model_prices: None, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(chat_answer, "USAGE_SECONDS", PATIENCE)
         go_on = Event()

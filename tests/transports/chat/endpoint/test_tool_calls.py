@@ -18,7 +18,7 @@ from tests.conftest import Api, Owner, all_rows
 from tests.factories.chat import RICH, Bot, ask, new_bot, transcript
 from tests.transports.chat.endpoint.conftest import IN, OUT, Script
 
-pytestmark = pytest.mark.usefixtures("database", "priced", "model_takes_tools")
+pytestmark = pytest.mark.usefixtures("database", "model_prices", "model_takes_tools")
 
 READ_TOOLS = ["find_products", "find_services", "opening_hours"]
 
@@ -54,7 +54,7 @@ class TestAnswers:
         assert reply.usage == {"inputTokens": 250, "outputTokens": 18, "totalTokens": 268}
         assert charged(bot) == price(250, 18)
         assert bot.kinds == ["topup", "reserve", "settle"]
-        *_, request, answer = model.asked[1]
+        *_, request, answer = model.inputs[1]
         assert request.calls == (find("rye"),)
         (result,) = answer.results
         assert json.loads(result.content)["found"][0]["price_rub"] == 120
@@ -67,7 +67,7 @@ class TestAnswers:
         ask(bot, "Hello")
         bot.change(capabilities=[])
         ask(bot, "Hello")
-        assert model.offered == [READ_TOOLS, [*READ_TOOLS, "find_free_times"], []]
+        assert model.tool_names == [READ_TOOLS, [*READ_TOOLS, "find_free_times"], []]
 
     def test_a_wrong_call_does_not_end_the_answer(self, bot: Bot, script: Script) -> None:
         model = script(
@@ -78,7 +78,7 @@ class TestAnswers:
             ProviderUsage(10, 1),
         )
         assert ask(bot, "Hello").text == "Sorry."
-        assert [result.is_error for result in model.asked[1][-1].results] == [True, True]
+        assert [result.is_error for result in model.inputs[1][-1].results] == [True, True]
 
     def test_a_tool_that_breaks_does_not_end_the_answer(
         self, bot: Bot, script: Script, monkeypatch: pytest.MonkeyPatch
@@ -92,7 +92,7 @@ class TestAnswers:
         monkeypatch.setattr(chat_facts.Source, "find", lambda *_: [])
         monkeypatch.setattr("chalicelib.domains.chat.flows.chat_tools._offers", fail)
         assert ask(bot, "Hello").text == "Sorry."
-        (result,) = model.asked[1][-1].results
+        (result,) = model.inputs[1][-1].results
         assert result.is_error
         assert "secret" not in result.content
 
@@ -114,7 +114,7 @@ class TestLimits:
         assert model.final == [False, False, True]
         carried_out = [
             result
-            for message in model.asked[-1]
+            for message in model.inputs[-1]
             for result in message.results
             if result.content != chat_answer.TOO_MANY
         ]
@@ -127,7 +127,7 @@ class TestLimits:
         bot = new_bot(owner, money=150)
         model = script("Yes.", ProviderUsage(10, 1))
         assert ask(bot, "Rye?").status == 200
-        assert (model.offered, model.final) == ([[]], [True])
+        assert (model.tool_names, model.final) == ([[]], [True])
         assert bot.kinds == ["topup", "reserve", "settle"]
 
     def test_a_slow_answer_receives_no_more_tools(
@@ -136,7 +136,7 @@ class TestLimits:
         model = script(find("rye"), ProviderUsage(10, 1), "Yes.", ProviderUsage(10, 1))
         monkeypatch.setattr(chat_answer, "TOOLS_UNTIL", -1.0)
         ask(bot, "Rye?")
-        assert (model.offered, model.final) == ([[]], [True])
+        assert (model.tool_names, model.final) == ([[]], [True])
 
     def test_a_long_dialog_leaves_room_for_tools_and_their_results(
         self, bot: Bot, api: Api, script: Script, monkeypatch: pytest.MonkeyPatch
@@ -156,11 +156,11 @@ class TestLimits:
         model = script(*[find("rye"), end] * 3, "Yes.", end)
         reply = ask(bot, "And now?", sessionId=session)
         assert reply.events[-1]["type"] == "done"
-        assert model.offered[-1] == READ_TOOLS
-        assert any(message.results for message in model.asked[-1])
+        assert model.tool_names[-1] == READ_TOOLS
+        assert any(message.results for message in model.inputs[-1])
         tools = [tool.spec for tool in chat_tools.TOOLS if tool.capability == "catalog"]
         count = chat_prompt.counter(spec.provider)
-        for messages, granted_tokens in zip(model.asked, model.granted, strict=True):
+        for messages, granted_tokens in zip(model.inputs, model.output_limits, strict=True):
             assert count(messages, tools) + granted_tokens <= 6_000
 
     def test_a_model_with_a_small_context_has_no_tools(
@@ -170,7 +170,7 @@ class TestLimits:
         monkeypatch.setattr(llm, "resolve", lambda _: spec)
         model = script("Yes.", ProviderUsage(10, 1))
         assert ask(bot, "Rye?").text == "Yes."
-        assert (model.offered, model.final) == ([[]], [True])
+        assert (model.tool_names, model.final) == ([[]], [True])
 
     def test_a_model_that_fails_after_a_tool_call_is_charged_for_what_ended(
         self, bot: Bot, script: Script
@@ -222,7 +222,7 @@ class TestLimits:
         reply = ask(bot, "Rye?")
         ended = reply.events[-1]
         assert ended["type"] == "done" or ended["code"] == "empty_answer"
-        assert len(model.asked) <= call_budget.MAX_CALLS
+        assert len(model.inputs) <= call_budget.MAX_CALLS
         charge = "settle" if ended["type"] == "done" else "empty"
         assert bot.kinds[kinds:] == ["reserve", charge]
         assert bot.money[1] == 0

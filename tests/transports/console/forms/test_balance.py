@@ -10,7 +10,7 @@ from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.transports.console.settings import balance
-from tests.conftest import Owner, as_operator
+from tests.conftest import Owner, call_operator
 from tests.factories.chat import new_bot
 from tests.factories.console import World, person
 from tests.factories.examples import top_up
@@ -32,18 +32,18 @@ class TestBalance:
     ) -> None:
         monkeypatch.setattr(balance, "ENTRIES", 5)
         for number in range(7):
-            as_operator(
+            call_operator(
                 "credit",
                 account="boss@example.com",
                 kopecks=100 + number,
                 reason="gift",
                 idempotencyKey=str(number),
             )
-        boss, path = world.person("boss"), f"{world.here.path}/balance"
-        first = text(boss.get(path))
+        console_owner, path = world.person("boss"), f"{world.here.path}/balance"
+        first = text(console_owner.get(path))
         assert first.count("<tr>") == 6
         (older,) = re.findall(r'href="\?before=(\d+)"', first)
-        second = text(boss.get(f"{path}?before={older}"))
+        second = text(console_owner.get(f"{path}?before={older}"))
         assert second.count("<tr>") == 4  # two credits as gifts, the top-up, and the table's head
         assert "gift" in first
         assert "1.01 ₽" in second
@@ -74,11 +74,11 @@ class TestSpending:
     def test_an_answer_is_one_row_and_the_whole_ledger_is_a_second_view(self, owner: Owner) -> None:
         bot = new_bot(owner).id
         answer(owner, bot, 10)
-        boss, path = person(owner), f"/console/w/{owner.workspace.slug}/balance"
-        page = text(boss.get(path))
+        console_owner, path = person(owner), f"/console/w/{owner.workspace.slug}/balance"
+        page = text(console_owner.get(path))
         assert "large-model · 20 tokens" in page
         assert ">Hold<" not in page
-        assert "Hold</td>" in text(boss.get(f"{path}?view=ledger"))
+        assert "Hold</td>" in text(console_owner.get(f"{path}?view=ledger"))
 
     def test_a_workspace_without_paid_answers_shows_no_chart(self, owner: Owner) -> None:
         page = text(person(owner).get(f"/console/w/{owner.workspace.slug}/balance"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Answer, Owner, Time, as_operator, in_console, run_concurrently
+from tests.conftest import Answer, Owner, Time, call_console, call_operator, run_concurrently
 from tests.factories.console import Person, begun, person
 from tests.factories.salon import CREATE, Salon, check_calendars
 from tests.factories.services import store_booking
@@ -25,7 +25,7 @@ class Desk:
 
     owner: Owner
     salon: Salon
-    boss: Person
+    console_owner: Person
 
     @classmethod
     def opened(cls, owner: Owner, **salon: Any) -> "Desk":
@@ -38,7 +38,7 @@ class Desk:
 
     def page(self, query: str = "") -> str:
         """Return the visible text of the calendar or the list."""
-        answer = self.boss.get(self.path + query)
+        answer = self.console_owner.get(self.path + query)
         assert answer.status == 200, answer.body
         return text(answer)
 
@@ -48,18 +48,20 @@ class Desk:
         return self.salon.api.post(CREATE, self.salon.order(start) | {"client": client})["booking"]
 
     def read_row(self, booking: str) -> Any:
-        return in_console(self.owner.workspace.id, "get_booking", id=booking)["booking"]
+        return call_console(self.owner.workspace.id, "get_booking", id=booking)["booking"]
 
     def change(self, booking: str, who: Person | None = None, **fields: str) -> Answer:
         """Send the form of a booking, from a page that has just been opened."""
         fields.setdefault("version", str(self.read_row(booking)["version"]))
-        return (who or self.boss).post(f"{self.path}/{booking}", fields)
+        return (who or self.console_owner).post(f"{self.path}/{booking}", fields)
 
     def member(self) -> Person:
         """Return a second user of the bookings pages."""
-        as_operator("create_account", email="eve@example.com", password="correct horse", name="Eve")
+        call_operator(
+            "create_account", email="eve@example.com", password="correct horse", name="Eve"
+        )
         who = {"email": "eve@example.com", "role": "member"}
-        as_operator("add_member", workspaceId=self.owner.workspace.id, **who)
+        call_operator("add_member", workspaceId=self.owner.workspace.id, **who)
         return Person("eve@example.com", begun("eve@example.com"))
 
     def slots(self, answer: Answer) -> dict[str, str]:
@@ -79,7 +81,7 @@ class TestCalendar:
     def test_today_begins_at_midnight_in_the_workspaces_zone(self, desk: Desk, time: Time) -> None:
         desk.salon.book(f"{DAY}T09:00", "Early")
         time.now = datetime(2027, 1, 17, 13, 59, tzinfo=UTC)
-        desk.boss.token = desk.owner.start_session()
+        desk.console_owner.token = desk.owner.start_session()
         page = desk.page()
         assert "Sunday, 17 January 2027" in page
         assert "Early" not in page
@@ -101,7 +103,7 @@ class TestCalendar:
         desk.salon.book(f"{DAY}T10:00", resourceId=desk.salon.resource)
         page = desk.page(f"?date={DAY}&staff={desk.salon.resource}")
         (link,) = re.findall(r'href="([^"]*time=11:00)"', page)
-        answer = desk.boss.get(link)
+        answer = desk.console_owner.get(link)
         checked_radio = re.search(r'value="([^"]*)" checked><span>([^<]*)', text(answer))
         assert checked_radio
         assert checked_radio[2].strip() == "11:00"
@@ -133,7 +135,7 @@ class TestCalendar:
         assert "Closed" in page
 
     def test_an_invalid_date_is_reported_and_today_is_shown(self, desk: Desk) -> None:
-        answer = desk.boss.get(f"{desk.path}?date=tomorrow")
+        answer = desk.console_owner.get(f"{desk.path}?date=tomorrow")
         assert answer.status == 400
         assert "Enter a date, such as 2027-01-31." in text(answer)
         assert "Friday, 15 January 2027" in text(answer)
@@ -148,7 +150,7 @@ class TestCalendar:
         assert "Ada" not in list_page
         assert "Bob" in list_page
         assert "Nothing found" in desk.page("?view=list&q=nobody")
-        assert desk.boss.get(f"{desk.path}?view=list&from=x").status == 400
+        assert desk.console_owner.get(f"{desk.path}?view=list&from=x").status == 400
 
     @pytest.mark.parametrize("view", ["day", "week"])
     def test_a_busy_day_or_week_says_that_there_is_more_and_stays_light(
@@ -166,7 +168,7 @@ class TestCalendar:
 
     def test_the_overview_leads_to_bookings(self, desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00")
-        overview = text(desk.boss.get(desk.path.removesuffix("/bookings")))
+        overview = text(desk.console_owner.get(desk.path.removesuffix("/bookings")))
         for link in (f"/{booking['id']}", "", "?view=list"):
             assert f'href="{desk.path}{link}"' in overview
 
@@ -181,7 +183,7 @@ class TestCalendar:
 class TestStatus:
     def test_a_booking_shows_its_client_and_the_history_with_names(self, desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00", notes="By the window")
-        page = text(desk.boss.get(f"{desk.path}/{booking['id']}"))
+        page = text(desk.console_owner.get(f"{desk.path}/{booking['id']}"))
         for part in ("Ada", "Haircut", "ada@example.com", "By the window", "through the API"):
             assert part in page
         assert "Monday, 18 January 2027" in page
@@ -200,11 +202,11 @@ class TestStatus:
 
     def test_a_cancellation_asks_first_and_keeps_its_reason(self, desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00")["id"]
-        confirmation = text(desk.boss.get(f"{desk.path}/{booking}?do=cancel"))
+        confirmation = text(desk.console_owner.get(f"{desk.path}/{booking}?do=cancel"))
         assert "Cancel this booking?" in confirmation
         assert desk.read_row(booking)["status"] == "confirmed"
         desk.change(booking, action="cancelled", reason="Fell ill")
-        assert "Fell ill" in text(desk.boss.get(f"{desk.path}/{booking}"))
+        assert "Fell ill" in text(desk.console_owner.get(f"{desk.path}/{booking}"))
 
     def test_a_change_of_another_person_is_shown_before_it_is_overwritten(self, desk: Desk) -> None:
         booking, eve = desk.salon.book(f"{DAY}T10:00")["id"], desk.member()
@@ -231,8 +233,8 @@ class TestStatus:
 
     def test_an_unknown_booking_or_status_changes_nothing(self, desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00")["id"]
-        assert desk.boss.get(f"{desk.path}/none").status == 404
-        assert desk.boss.post(f"{desk.path}/none", {"action": "completed"}).status == 404
+        assert desk.console_owner.get(f"{desk.path}/none").status == 404
+        assert desk.console_owner.post(f"{desk.path}/none", {"action": "completed"}).status == 404
         assert desk.change(booking, action="deleted").status == 400
         assert desk.read_row(booking)["status"] == "confirmed"
 
@@ -240,7 +242,7 @@ class TestStatus:
 class TestMove:
     def test_a_booking_moves_to_a_free_time_and_keeps_its_status(self, desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00", status="pending_payment")["id"]
-        page = desk.boss.get(f"{desk.path}/{booking}?do=move&date=2027-01-19")
+        page = desk.console_owner.get(f"{desk.path}/{booking}?do=move&date=2027-01-19")
         answer = desk.change(booking, action="move", start=desk.slots(page)["12:00"])
         assert answer.status == 303
         moved_booking = desk.read_row(booking)
@@ -253,7 +255,7 @@ class TestMove:
         )
         assert second_move.status == 303
         assert len(desk.read_row(booking)["statusHistory"]) == 2
-        booking_page = text(desk.boss.get(f"{desk.path}/{booking}"))
+        booking_page = text(desk.console_owner.get(f"{desk.path}/{booking}"))
         assert "Mon 18 Jan, 10:00 → Tue 19 Jan, 12:00" in booking_page
 
     def test_a_booking_moves_to_anyone_who_is_free(self, desk: Desk) -> None:
@@ -262,14 +264,14 @@ class TestMove:
             for number, resource in enumerate(desk.salon.resources)
         )
         desk.change(second, action="cancelled")
-        page = desk.boss.get(f"{desk.path}/{first}?do=move&date={DAY}&staff=any")
+        page = desk.console_owner.get(f"{desk.path}/{first}?do=move&date={DAY}&staff=any")
         desk.salon.book(f"{DAY}T12:00", "Eve", resourceId=desk.salon.resources[0])
-        page = desk.boss.get(f"{desk.path}/{first}?do=move&date={DAY}&staff=any")
+        page = desk.console_owner.get(f"{desk.path}/{first}?do=move&date={DAY}&staff=any")
         assert desk.change(first, action="move", start=desk.slots(page)["12:00"]).status == 303
         assert desk.read_row(first)["resourceId"] == desk.salon.resources[1]
 
     def test_of_two_people_who_move_to_one_slot_one_wins(self, desk: Desk) -> None:
-        who = [desk.boss, desk.member()]
+        who = [desk.console_owner, desk.member()]
         booking_ids = [
             desk.salon.book(f"{DAY}T{hour}:00", f"C {hour}", resourceId=desk.salon.resource)["id"]
             for hour in (10, 11)
@@ -320,7 +322,7 @@ class TestMove:
     def test_an_invalid_date_is_reported_beside_its_field(self, desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00")["id"]
         for path in (f"{booking}?do=move&date=soon", f"new?date=soon&service={desk.salon.service}"):
-            answer = desk.boss.get(f"{desk.path}/{path}")
+            answer = desk.console_owner.get(f"{desk.path}/{path}")
             assert answer.status == 400
             assert error_beside(answer, "date") == "Enter a date, such as 2027-01-31."
 
@@ -334,7 +336,7 @@ class TestMove:
         owner = new_owner(timezone="Europe/Berlin")
         desk = Desk.opened(owner, rules=rules, horizonDays=365, resources=[{}])
         booking = desk.salon.book("2027-01-17T10:00")["id"]
-        page = desk.boss.get(f"{desk.path}/{booking}?do=move&date={day}")
+        page = desk.console_owner.get(f"{desk.path}/{booking}?do=move&date={day}")
         assert text(page).count('name="start"') == slots
         answer = desk.change(booking, action="move", date=day, exact="02:30", outside="1")
         assert answer.status == 400
@@ -350,7 +352,7 @@ class TestNewBooking:
         return {**defaults, "exact": "10:00", "name": "Walk-in", **fields}
 
     def test_a_walk_in_needs_a_name_alone(self, desk: Desk) -> None:
-        answer = desk.boss.post(f"{desk.path}/new", self.form(desk))
+        answer = desk.console_owner.post(f"{desk.path}/new", self.form(desk))
         assert answer.status == 303
         booking = answer.headers["Location"].split("/")[-1].partition("?")[0]
         stored_booking = desk.read_row(booking)
@@ -359,25 +361,25 @@ class TestNewBooking:
             "name": "Walk-in",
         }
         assert (stored_booking["source"], stored_booking["status"]) == ("console", "confirmed")
-        booking_page = text(desk.boss.get(answer.headers["Location"]))
+        booking_page = text(desk.console_owner.get(answer.headers["Location"]))
         assert "Booking made." in booking_page
         assert "in the console" in booking_page
 
     def test_a_form_sent_twice_books_once(self, desk: Desk) -> None:
-        answers = [desk.boss.post(f"{desk.path}/new", self.form(desk)) for _ in "12"]
+        answers = [desk.console_owner.post(f"{desk.path}/new", self.form(desk)) for _ in "12"]
         assert answers[0].headers["Location"] == answers[1].headers["Location"]
-        listing = in_console(desk.owner.workspace.id, "list_bookings")
+        listing = call_console(desk.owner.workspace.id, "list_bookings")
         assert listing["pagination"]["total"] == 1
 
     def test_free_times_are_shown_and_what_was_typed_is_kept(self, desk: Desk) -> None:
         fields = self.form(desk, action="times", exact="", phone="+7 914", notes="Tea")
-        answer = desk.boss.post(f"{desk.path}/new", fields)
+        answer = desk.console_owner.post(f"{desk.path}/new", fields)
         assert answer.status == 200
         assert value_of(answer, "name") == "Walk-in"
         assert value_of(answer, "phone") == "+7 914"
         assert "Tea</textarea>" in text(answer)
         start = next(iter(desk.slots(answer).values()))
-        response = desk.boss.post(
+        response = desk.console_owner.post(
             f"{desk.path}/new", self.form(desk, exact="", start=start, phone="")
         )
         assert response.status == 303
@@ -386,19 +388,19 @@ class TestNewBooking:
         self, desk: Desk
     ) -> None:
         staff = desk.salon.resource
-        page = desk.boss.get(
+        page = desk.console_owner.get(
             f"{desk.path}/new?service={desk.salon.service}&date={DAY}&staff={staff}"
         )
         start = desk.slots(page)["10:00"]
         desk.salon.book(f"{DAY}T10:00", resourceId=staff)
         fields = self.form(desk, exact="", start=start, staff=staff, phone="8 914 700-12-34")
-        answer = desk.boss.post(f"{desk.path}/new", fields)
+        answer = desk.console_owner.post(f"{desk.path}/new", fields)
         assert answer.status == 409
         assert "is already taken" in text(answer)
         assert value_of(answer, "name") == "Walk-in"
         assert value_of(answer, "phone") == "8 914 700-12-34"
         nearest = desk.slots(answer)["Mon 18 Jan, 11:00"]
-        second_response = desk.boss.post(
+        second_response = desk.console_owner.post(
             f"{desk.path}/new", {**fields, "near": nearest, "once": "2"}
         )
         assert second_response.status == 303
@@ -407,28 +409,32 @@ class TestNewBooking:
         for staff in desk.salon.resources:
             desk.salon.book(f"{DAY}T10:00", resourceId=staff)
         fields = self.form(desk)
-        answer = desk.boss.post(f"{desk.path}/new", fields)
+        answer = desk.console_owner.post(f"{desk.path}/new", fields)
         assert "is already taken" in text(answer)
         nearest = desk.slots(answer)["Mon 18 Jan, 11:00"]
-        response = desk.boss.post(f"{desk.path}/new", {**fields, "near": nearest, "once": "2"})
+        response = desk.console_owner.post(
+            f"{desk.path}/new", {**fields, "near": nearest, "once": "2"}
+        )
         assert response.status == 303
         booking = response.headers["Location"].split("/")[-1].partition("?")[0]
         assert desk.read_row(booking)["startLocal"][11:16] == "11:00"
 
     def test_a_day_without_free_times_opens_the_field_of_an_exact_time(self, desk: Desk) -> None:
         path = f"{desk.path}/new?service={desk.salon.service}&date="
-        assert '<details class="more">' in text(desk.boss.get(path + DAY))
-        assert '<details class="more" open>' in text(desk.boss.get(f"{path}2027-01-14"))
+        assert '<details class="more">' in text(desk.console_owner.get(path + DAY))
+        assert '<details class="more" open>' in text(desk.console_owner.get(f"{path}2027-01-14"))
 
     def test_an_existing_client_is_found_by_phone_and_chosen(self, desk: Desk) -> None:
         known = desk.book_by_phone(f"{DAY}T16:00")["client"]["id"]
         fields = self.form(desk, name="", action="find", q="700-12-34")
-        answer = desk.boss.post(f"{desk.path}/new", fields)
+        answer = desk.console_owner.post(f"{desk.path}/new", fields)
         assert f'name="client" value="{known}" checked' in text(answer)
-        response = desk.boss.post(f"{desk.path}/new", self.form(desk, name="", client=known))
+        response = desk.console_owner.post(
+            f"{desk.path}/new", self.form(desk, name="", client=known)
+        )
         booking = desk.read_row(response.headers["Location"].split("/")[-1].partition("?")[0])
         assert booking["client"]["id"] == known
-        nobody = desk.boss.post(f"{desk.path}/new", {**fields, "q": "nobody"})
+        nobody = desk.console_owner.post(f"{desk.path}/new", {**fields, "q": "nobody"})
         assert "Nothing found" in text(nobody)
 
     @pytest.mark.parametrize(
@@ -443,13 +449,13 @@ class TestNewBooking:
     def test_errors_are_beside_their_fields(
         self, fields: dict[str, str], field: str, desk: Desk
     ) -> None:
-        answer = desk.boss.post(f"{desk.path}/new", self.form(desk, **fields))
+        answer = desk.console_owner.post(f"{desk.path}/new", self.form(desk, **fields))
         assert answer.status == 400
         assert error_beside(answer, field)
 
     def test_a_service_must_be_chosen_if_there_are_several(self, desk: Desk) -> None:
         desk.salon.api.post("/api/services/create", {"name": "Tea", "durationMin": 10, "price": 0})
-        answer = desk.boss.post(f"{desk.path}/new", self.form(desk, service=""))
+        answer = desk.console_owner.post(f"{desk.path}/new", self.form(desk, service=""))
         assert answer.status == 400
         assert error_beside(answer, "service", "select") == "Choose a service."
 
@@ -458,10 +464,12 @@ class TestNewBooking:
             rules = [{"weekday": "tue", "start": "09:00", "end": "10:00"}]
             desk.salon.set_hours(desk.salon.api, resource, rules)
         fields = self.form(desk, action="times", exact="")
-        answer = desk.boss.post(f"{desk.path}/new", fields)
+        answer = desk.console_owner.post(f"{desk.path}/new", fields)
         assert "Closed on this day." in text(answer)
         assert 'name="day" value="2027-01-19"' in text(answer)
-        answer = desk.boss.post(f"{desk.path}/new", {**fields, "action": "", "day": "2027-01-19"})
+        answer = desk.console_owner.post(
+            f"{desk.path}/new", {**fields, "action": "", "day": "2027-01-19"}
+        )
         assert value_of(answer, "date") == "2027-01-19"
         assert desk.slots(answer)
 
@@ -470,6 +478,6 @@ class TestNewBooking:
         desk.salon.api.post("/api/services/update", body)
         for hold, status in (("", "confirmed"), ("1", "pending_payment")):
             form = self.form(desk, exact=f"1{hold or 0}:00", hold=hold, once=f"o{hold}")
-            response = desk.boss.post(f"{desk.path}/new", form)
+            response = desk.console_owner.post(f"{desk.path}/new", form)
             booking = response.headers["Location"].split("/")[-1].partition("?")[0]
             assert desk.read_row(booking)["status"] == status

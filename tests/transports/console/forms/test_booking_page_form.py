@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.bookings.operations import booking_page
-from tests.conftest import Api, Owner, in_console
+from tests.conftest import Api, Owner, call_console
 from tests.factories.console import Fields, Person, person
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
@@ -13,7 +13,7 @@ PHONE = "+7 495 123-45-67"
 
 
 @pytest.fixture
-def boss(owner: Owner) -> Person:
+def console_owner(owner: Owner) -> Person:
     return person(owner)
 
 
@@ -32,7 +32,7 @@ def services(api: Api) -> list[str]:
 
 
 def settings_of(owner: Owner) -> Any:
-    return in_console(owner.workspace.id, "get_booking_page")
+    return call_console(owner.workspace.id, "get_booking_page")
 
 
 def offered_ids(owner: Owner) -> list[str]:
@@ -45,21 +45,21 @@ def fields(services: list[str], offered_services: list[str], **more: str) -> Fie
 
 
 def test_the_page_is_off_at_first_and_its_link_says_so(
-    boss: Person, path: str, services: list[str]
+    console_owner: Person, path: str, services: list[str]
 ) -> None:
-    settings_page = text(boss.get(path))
+    settings_page = text(console_owner.get(path))
     assert "The link works when the page is on." in settings_page
     assert "Open page" not in settings_page
     assert "checked" not in settings_page
 
 
 def test_a_manager_switches_the_page_on_and_visitors_see_the_chosen_services(
-    boss: Person, path: str, services: list[str], owner: Owner
+    console_owner: Person, path: str, services: list[str], owner: Owner
 ) -> None:
     form = fields(services, services[:2], isOn="1", phone=PHONE)
-    answer = boss.post(path, form)
+    answer = console_owner.post(path, form)
     assert (answer.status, answer.headers["Location"]) == (303, f"{path}?done=booking_page_saved")
-    saved_page = boss.get(f"{path}?done=booking_page_saved")
+    saved_page = console_owner.get(f"{path}?done=booking_page_saved")
     assert "Booking page saved." in text(saved_page)
     assert value_of(saved_page, "phone") == PHONE
     assert f"/book/{owner.workspace.slug}" in text(saved_page)
@@ -71,31 +71,33 @@ def test_a_manager_switches_the_page_on_and_visitors_see_the_chosen_services(
 
 
 def test_unticked_services_are_withdrawn_and_those_that_were_not_listed_stay(
-    boss: Person, path: str, services: list[str], owner: Owner
+    console_owner: Person, path: str, services: list[str], owner: Owner
 ) -> None:
-    boss.post(path, fields(services, services, isOn="1"))
-    boss.post(path, fields(services[:2], services[:1], isOn="1"))
+    console_owner.post(path, fields(services, services, isOn="1"))
+    console_owner.post(path, fields(services[:2], services[:1], isOn="1"))
     assert offered_ids(owner) == [services[0], services[2]]
 
 
 def test_switches_that_are_not_ticked_are_off(
-    boss: Person, path: str, services: list[str], owner: Owner
+    console_owner: Person, path: str, services: list[str], owner: Owner
 ) -> None:
-    boss.post(path, fields(services, services, isOn="1", isIndexed="1", phone=PHONE))
-    boss.post(path, fields(services, services))
+    console_owner.post(path, fields(services, services, isOn="1", isIndexed="1", phone=PHONE))
+    console_owner.post(path, fields(services, services))
     now = settings_of(owner)
     assert (now["isOn"], now["isIndexed"], now["phone"]) == (False, False, None)
 
 
-def test_a_page_without_services_warns(boss: Person, path: str, services: list[str]) -> None:
-    boss.post(path, fields(services, [], isOn="1"))
-    assert "offers no services yet" in text(boss.get(path))
+def test_a_page_without_services_warns(
+    console_owner: Person, path: str, services: list[str]
+) -> None:
+    console_owner.post(path, fields(services, [], isOn="1"))
+    assert "offers no services yet" in text(console_owner.get(path))
 
 
 def test_a_refused_form_keeps_what_was_typed(
-    boss: Person, path: str, services: list[str], owner: Owner
+    console_owner: Person, path: str, services: list[str], owner: Owner
 ) -> None:
-    answer = boss.post(path, fields(services, services[:1], isOn="1", phone="9" * 100))
+    answer = console_owner.post(path, fields(services, services[:1], isOn="1", phone="9" * 100))
     assert answer.status == 400
     assert "at most 60 characters" in error_beside(answer, "phone")
     assert value_of(answer, "phone") == "9" * 100
@@ -104,45 +106,47 @@ def test_a_refused_form_keeps_what_was_typed(
 
 
 def test_a_page_offers_a_limited_number_of_services(
-    boss: Person,
+    console_owner: Person,
     path: str,
     services: list[str],
     owner: Owner,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(booking_page, "MAX_OFFERED", 2)
-    answer = boss.post(path, fields(services, services, isOn="1"))
+    answer = console_owner.post(path, fields(services, services, isOn="1"))
     assert answer.status == 409
     assert "up to 100 services" in text(answer)
-    boss.post(path, fields(services, services[:2], isOn="1"))
+    console_owner.post(path, fields(services, services[:2], isOn="1"))
     owner.api().post("/api/services/delete", {"id": services[0]})
-    boss.post(path, fields(services[1:], services[1:], isOn="1"))
+    console_owner.post(path, fields(services[1:], services[1:], isOn="1"))
     assert offered_ids(owner) == services[1:], "a deleted service takes no place"
 
 
 def test_services_of_another_workspace_cannot_be_offered(
-    boss: Person, path: str, new_owner: Any, owner: Owner
+    console_owner: Person, path: str, new_owner: Any, owner: Owner
 ) -> None:
     body = {"name": "Foreign", "durationMin": 60}
     foreign = new_owner().api().post("/api/services/create", body)["service"]["id"]
-    assert boss.post(path, fields([foreign], [foreign], isOn="1")).status == 404
+    assert console_owner.post(path, fields([foreign], [foreign], isOn="1")).status == 404
     assert not settings_of(owner)["isOn"]
 
 
-def test_a_long_list_has_a_search_and_pages(boss: Person, path: str, owner: Owner) -> None:
+def test_a_long_list_has_a_search_and_pages(console_owner: Person, path: str, owner: Owner) -> None:
     api = owner.api()
     for number in range(booking_page.SIZE + 1):
         api.post("/api/services/create", {"name": f"Cut {number}", "durationMin": 60})
-    first = text(boss.get(path))
+    first = text(console_owner.get(path))
     assert 'type="search"' in first
     assert "page=2" in first
-    assert "Cut 50" in text(boss.get(f"{path}?page=2"))
-    search_page = text(boss.get(f"{path}?q=cut+50"))
+    assert "Cut 50" in text(console_owner.get(f"{path}?page=2"))
+    search_page = text(console_owner.get(f"{path}?q=cut+50"))
     assert "Cut 50" in search_page
     assert "Cut 1<" not in search_page
     for odd in ("?page=0", "?page=x", "?page=99999", "?page=-1", "?q=%00"):
-        assert boss.get(path + odd).status == 200
+        assert console_owner.get(path + odd).status == 200
 
 
-def test_a_workspace_without_services_learns_what_they_are(boss: Person, path: str) -> None:
-    assert "/api/services/create" in text(boss.get(path))
+def test_a_workspace_without_services_learns_what_they_are(
+    console_owner: Person, path: str
+) -> None:
+    assert "/api/services/create" in text(console_owner.get(path))

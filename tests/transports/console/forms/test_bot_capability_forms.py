@@ -8,7 +8,7 @@ import pytest
 from chalicelib.core.ids import new_id
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.gateways.llm.models import CATALOGUE
-from tests.conftest import in_console
+from tests.conftest import call_console
 from tests.factories.console import World
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
@@ -18,21 +18,21 @@ def path_of(world: World) -> str:
 
 
 def bot_of(world: World) -> Any:
-    return in_console(world.here.workspace_id, "get_agent", id=world.here.bot)["agent"]
+    return call_console(world.here.workspace_id, "get_agent", id=world.here.bot)["agent"]
 
 
 def form_of(world: World) -> str:
-    (form,) = in_console(world.here.workspace_id, "list_forms")["forms"]
+    (form,) = call_console(world.here.workspace_id, "list_forms")["forms"]
     return str(form["id"])
 
 
 def test_capabilities_the_order_form_and_the_privacy_url_are_saved_together(world: World) -> None:
-    boss, path, form = world.person("boss"), path_of(world), form_of(world)
+    console_owner, path, form = world.person("boss"), path_of(world), form_of(world)
     url = "https://bakery.example/privacy"
     fields = [("capabilities", "order"), ("capabilities", "booking")]
-    answer = boss.post(path, [*fields, ("orderFormId", form), ("privacyUrl", f" {url} ")])
+    answer = console_owner.post(path, [*fields, ("orderFormId", form), ("privacyUrl", f" {url} ")])
     assert answer.headers["Location"] == f"{path}?done=capabilities_saved"
-    page = boss.get(answer.headers["Location"])
+    page = console_owner.get(answer.headers["Location"])
     assert "Capabilities saved." in text(page)
     assert value_of(page, "privacyUrl") == url
     assert f'<option value="{form}" selected>' in text(page)
@@ -41,7 +41,7 @@ def test_capabilities_the_order_form_and_the_privacy_url_are_saved_together(worl
     bot = bot_of(world)
     assert bot["capabilities"] == ["slots", "booking", "order"], "bookings need free times"
     assert (bot["orderFormId"], bot["privacyUrl"]) == (form, url)
-    assert boss.post(path, {"orderFormId": "", "privacyUrl": ""}).status == 303
+    assert console_owner.post(path, {"orderFormId": "", "privacyUrl": ""}).status == 303
     bot = bot_of(world)
     assert (bot["capabilities"], bot["orderFormId"], bot["privacyUrl"]) == ([], None, None)
 
@@ -50,8 +50,8 @@ def test_capabilities_the_order_form_and_the_privacy_url_are_saved_together(worl
 def test_a_wrong_privacy_url_is_reported_beside_its_field_and_nothing_is_saved(
     url: str, world: World
 ) -> None:
-    boss, path, bot_before = world.person("boss"), path_of(world), bot_of(world)
-    answer = boss.post(path, {"capabilities": "handover", "privacyUrl": url})
+    console_owner, path, bot_before = world.person("boss"), path_of(world), bot_of(world)
+    answer = console_owner.post(path, {"capabilities": "handover", "privacyUrl": url})
     assert answer.status == 400
     assert "https://example.com/privacy" in error_beside(answer, "privacyUrl")
     assert value_of(answer, "privacyUrl") == url
@@ -61,38 +61,38 @@ def test_a_wrong_privacy_url_is_reported_beside_its_field_and_nothing_is_saved(
 
 
 def test_a_form_that_is_gone_is_reported_beside_its_field(world: World) -> None:
-    boss, path, bot_before = world.person("boss"), path_of(world), bot_of(world)
-    theirs = in_console(world.there.workspace_id, "list_forms")["forms"][0]["id"]
+    console_owner, path, bot_before = world.person("boss"), path_of(world), bot_of(world)
+    theirs = call_console(world.there.workspace_id, "list_forms")["forms"][0]["id"]
     for form in (new_id(), theirs):
-        answer = boss.post(path, {"capabilities": "order", "orderFormId": form})
+        answer = console_owner.post(path, {"capabilities": "order", "orderFormId": form})
         assert answer.status == 404
         assert "no longer exists" in error_beside(answer, "orderFormId", "select")
     assert bot_of(world) == bot_before
 
 
 def test_a_chosen_form_that_is_not_listed_stays_chosen(world: World) -> None:
-    boss, path, form = world.person("boss"), path_of(world), form_of(world)
-    boss.post(path, {"capabilities": "order", "orderFormId": form})
+    console_owner, path, form = world.person("boss"), path_of(world), form_of(world)
+    console_owner.post(path, {"capabilities": "order", "orderFormId": form})
     FORMS.require(world.here.workspace_id, form).delete()
-    assert f'<option value="{form}" selected>' in text(boss.get(path))
+    assert f'<option value="{form}" selected>' in text(console_owner.get(path))
 
 
 def test_the_page_warns_of_orders_without_a_form(world: World) -> None:
-    boss, path = world.person("boss"), path_of(world)
+    console_owner, path = world.person("boss"), path_of(world)
     warning = "The bot does not propose orders yet"
-    assert warning not in text(boss.get(path))
-    boss.post(path, {"capabilities": "order"})
-    assert warning in text(boss.get(path))
-    boss.post(path, {"capabilities": "order", "orderFormId": form_of(world)})
-    assert warning not in text(boss.get(path))
+    assert warning not in text(console_owner.get(path))
+    console_owner.post(path, {"capabilities": "order"})
+    assert warning in text(console_owner.get(path))
+    console_owner.post(path, {"capabilities": "order", "orderFormId": form_of(world)})
+    assert warning not in text(console_owner.get(path))
 
 
 def test_the_page_warns_of_a_model_that_calls_no_tools(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    boss, path = world.person("boss"), path_of(world)
+    console_owner, path = world.person("boss"), path_of(world)
     for takes_tools in (False, True):
         spec = CATALOGUE["demo"]._replace(takes_tools=takes_tools)
         monkeypatch.setattr("chalicelib.gateways.llm.resolve", lambda _, spec=spec: spec)
-        warned = "The model demo cannot call tools" in text(boss.get(path))
+        warned = "The model demo cannot call tools" in text(console_owner.get(path))
         assert warned != takes_tools

@@ -14,7 +14,7 @@ from chalicelib.transports.console import access
 from chalicelib.transports.console.bots import bots
 from chalicelib.transports.console.typed_values import kopecks
 from chalicelib.transports.http import HttpResponse
-from tests.conftest import Time, all_rows, as_operator, in_console
+from tests.conftest import Time, all_rows, call_console, call_operator
 from tests.factories.console import Person, World
 from tests.factories.examples import request_to
 from tests.transports.conftest import Records
@@ -23,32 +23,36 @@ from tests.transports.console.forms.helpers import error_beside, text, token_of,
 
 class TestBotKeys:
     def test_a_bot_key_is_shown_once_and_there_are_at_most_five(
-        self, world: World, logged: Records
+        self, world: World, log_records: Records
     ) -> None:
-        boss, keys = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/keys"
-        key_pages = [boss.post(keys, {"name": f"Key {n}", "once": str(n)}) for n in range(4)]
+        console_owner, keys = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/keys"
+        key_pages = [
+            console_owner.post(keys, {"name": f"Key {n}", "once": str(n)}) for n in range(4)
+        ]
         tokens = [token_of(answer, "svc_bot_") for answer in key_pages]
         assert f'"apiKey": "{tokens[0]}"' in text(key_pages[0])
-        repeated = boss.post(keys, {"name": "Key 0", "once": "0"})
+        repeated = console_owner.post(keys, {"name": "Key 0", "once": "0"})
         assert repeated.status == 409
         assert f"{keys}/" in text(repeated)
-        sixth = boss.post(keys, {"name": "Key 5", "once": "5"})
+        sixth = console_owner.post(keys, {"name": "Key 5", "once": "5"})
         assert sixth.status == 409
         assert "5 keys, which is the limit" in text(sixth)
-        key_list = boss.get(keys)
+        key_list = console_owner.get(keys)
         assert "5 of 5" in text(key_list)
         assert 'name="name"' not in text(key_list)
-        outputs = [text(page) for page in (repeated, sixth, key_list)] + logged.lines
+        outputs = [text(page) for page in (repeated, sixth, key_list)] + log_records.lines
         outputs.append(json.dumps(all_rows(), default=str))
         assert not [output for output in outputs for token in tokens if token in output]
         (confirmation,) = set(
             re.findall(rf'href="({keys}/\w+/delete)"[^>]*: Key 3"', text(key_list))
         )
-        assert "Delete the bot key “Key 3”?" in text(boss.get(confirmation))
-        assert boss.post(confirmation).headers["Location"] == f"{keys}?done=bot_key_deleted"
-        for repeated in (boss.get(confirmation), boss.post(confirmation)):
+        assert "Delete the bot key “Key 3”?" in text(console_owner.get(confirmation))
+        assert (
+            console_owner.post(confirmation).headers["Location"] == f"{keys}?done=bot_key_deleted"
+        )
+        for repeated in (console_owner.get(confirmation), console_owner.post(confirmation)):
             assert repeated.headers["Location"] == f"{keys}?done=bot_key_deleted"
-        assert boss.post(keys, {"name": "Key 6", "once": "6"}).status == 200
+        assert console_owner.post(keys, {"name": "Key 6", "once": "6"}).status == 200
 
     def test_a_bot_key_needs_a_name(self, world: World) -> None:
         keys = f"{world.here.path}/bots/{world.here.bot}/keys"
@@ -61,7 +65,7 @@ Try = Callable[..., HttpResponse]
 
 
 @pytest.fixture
-def tried(world: World) -> Try:
+def try_chat(world: World) -> Try:
     """Send a message to a private bot as a page of the console does, with optional differences."""
 
     def send(
@@ -81,26 +85,26 @@ def tried(world: World) -> Try:
 
 
 class TestChatInConsole:
-    def test_the_bots_people_chat_without_a_key(self, world: World, tried: Try) -> None:
+    def test_the_bots_people_chat_without_a_key(self, world: World, try_chat: Try) -> None:
         for name in ("boss", "manager"):
-            response = tried(world.person(name))
+            response = try_chat(world.person(name))
             assert response.status == 200
             assert b'"type":"done"' in response.whole_body()
-        dialogs = in_console(world.here.workspace_id, "list_agent_dialogs", agentId=world.here.bot)[
-            "dialogs"
-        ]
+        dialogs = call_console(
+            world.here.workspace_id, "list_agent_dialogs", agentId=world.here.bot
+        )["dialogs"]
         assert [dialog["channel"] for dialog in dialogs[:2]] == ["test", "test"]
 
     @pytest.mark.parametrize("is_private", [True, False])
     def test_a_plain_member_cannot_spend_the_owners_money(
-        self, is_private: bool, world: World, tried: Try
+        self, is_private: bool, world: World, try_chat: Try
     ) -> None:
-        as_operator("set_bot", id=world.here.bot, isPrivate=is_private)
-        balance_before = as_operator("get_balance", account="boss@example.com")
-        response = tried(world.person("member"))
+        call_operator("set_bot", id=world.here.bot, isPrivate=is_private)
+        balance_before = call_operator("get_balance", account="boss@example.com")
+        response = try_chat(world.person("member"))
         error = json.loads(response.whole_body())["data"]
         assert (response.status, error["code"]) == (403, "forbidden")
-        assert as_operator("get_balance", account="boss@example.com") == balance_before
+        assert call_operator("get_balance", account="boss@example.com") == balance_before
 
     def test_a_plain_member_cannot_open_the_chat(self, world: World) -> None:
         path = f"{world.here.path}/bots/{world.here.bot}/chat"
@@ -109,51 +113,51 @@ class TestChatInConsole:
         assert b"data-chat=" not in page.body
         assert b"data-chat=" in world.person("manager").get(path).body
 
-    def test_other_people_need_a_key(self, world: World, tried: Try) -> None:
-        boss, stranger = world.person("boss"), world.person("stranger")
-        assert tried(None).status == 403
-        assert tried(stranger).status == 403
-        assert tried(boss, world.there.bot).status == 403
-        assert tried(boss, channel="widget").status == 403
-        as_operator(
+    def test_other_people_need_a_key(self, world: World, try_chat: Try) -> None:
+        console_owner, stranger = world.person("boss"), world.person("stranger")
+        assert try_chat(None).status == 403
+        assert try_chat(stranger).status == 403
+        assert try_chat(console_owner, world.there.bot).status == 403
+        assert try_chat(console_owner, channel="widget").status == 403
+        call_operator(
             "remove_member", workspaceId=world.here.workspace_id, email="manager@example.com"
         )
-        assert tried(world.person("manager")).status == 403
+        assert try_chat(world.person("manager")).status == 403
 
-    def test_only_pages_of_the_console_may_send_messages(self, world: World, tried: Try) -> None:
-        boss = world.person("boss")
+    def test_only_pages_of_the_console_may_send_messages(self, world: World, try_chat: Try) -> None:
+        console_owner = world.person("boss")
         for csrf in ("", "0" * 64, world.person("boss").csrf):
-            response = tried(boss, csrf=csrf)
+            response = try_chat(console_owner, csrf=csrf)
             assert response.status == 403
             assert json.loads(response.whole_body())["data"]["code"] == "stale_form"
-        boss.post("/console/sign-out")
+        console_owner.post("/console/sign-out")
         gone = Person("boss@example.com", "A" * 43)
-        assert tried(gone).status == 401
+        assert try_chat(gone).status == 401
 
-    def test_an_ended_session_gives_no_access(self, world: World, tried: Try) -> None:
+    def test_an_ended_session_gives_no_access(self, world: World, try_chat: Try) -> None:
         """A public bot would reply, and count the message as a visitor's."""
-        boss = world.person("boss")
-        as_operator("set_bot", id=world.here.bot, isPrivate=False)
+        console_owner = world.person("boss")
+        call_operator("set_bot", id=world.here.bot, isPrivate=False)
         world.person("boss").post("/console/account/sign-out")
-        response = tried(boss)
+        response = try_chat(console_owner)
         assert response.status == 401
         assert json.loads(response.whole_body())["data"]["code"] == "unauthorized"
 
-    def test_a_stranger_with_a_key_counts_as_a_program(self, world: World, tried: Try) -> None:
+    def test_a_stranger_with_a_key_counts_as_a_program(self, world: World, try_chat: Try) -> None:
         stranger = world.person("stranger")
-        assert tried(stranger, apiKey=world.here.bot_token).status == 200
-        dialogs = in_console(world.here.workspace_id, "list_agent_dialogs", agentId=world.here.bot)[
-            "dialogs"
-        ]
+        assert try_chat(stranger, apiKey=world.here.bot_token).status == 200
+        dialogs = call_console(
+            world.here.workspace_id, "list_agent_dialogs", agentId=world.here.bot
+        )["dialogs"]
         assert dialogs[0]["channel"] == "api"
 
     def test_a_message_does_not_count_as_a_use_of_the_session(
-        self, world: World, tried: Try, time: Time
+        self, world: World, try_chat: Try, time: Time
     ) -> None:
-        boss = world.person("boss")
+        console_owner = world.person("boss")
         time.pass_by(hours=1)
-        assert tried(boss).status == 200
-        session = console_sessions.find(boss.token)
+        assert try_chat(console_owner).status == 200
+        session = console_sessions.find(console_owner.token)
         assert session
         assert session.seen_at == session.created_at
 
@@ -166,9 +170,9 @@ class TestChatInConsole:
         assert messages["insufficient_balance"] == "На балансе владельца не хватает денег на ответ."
 
     def test_the_chat_page_names_the_bot_and_its_audience(self, world: World) -> None:
-        boss = world.person("boss")
-        page = text(boss.get(f"{world.here.path}/bots/{world.here.bot}/chat"))
-        assert f'data-csrf="{boss.csrf}"' in page
+        console_owner = world.person("boss")
+        page = text(console_owner.get(f"{world.here.path}/bots/{world.here.bot}/chat"))
+        assert f'data-csrf="{console_owner.csrf}"' in page
         assert f'data-chat="{chat_route.PATH}"' in page
         assert f'data-agent="{world.here.bot}"' in page
 
@@ -195,48 +199,54 @@ class TestLimits:
 
     @pytest.mark.parametrize("first", ["", "5", "0"])
     def test_limits_are_set_and_removed(self, first: str, world: World) -> None:
-        boss, path = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
-        boss.post(path, {"daily": "7", "weekly": "8", "monthly": "9"})
-        answer = boss.post(path, {"daily": first, "weekly": "1 000,50 ₽", "monthly": ""})
+        console_owner, path = (
+            world.person("boss"),
+            f"{world.here.path}/bots/{world.here.bot}/limits",
+        )
+        console_owner.post(path, {"daily": "7", "weekly": "8", "monthly": "9"})
+        answer = console_owner.post(path, {"daily": first, "weekly": "1 000,50 ₽", "monthly": ""})
         assert answer.headers["Location"] == f"{path}?done=limits_set"
-        page = boss.get(answer.headers["Location"])
+        page = console_owner.get(answer.headers["Location"])
         assert "Limits saved" in text(page)
         field_values = [value_of(page, field) for field in ("daily", "weekly", "monthly")]
         assert field_values == [first, "1000.50", ""]
-        bot_limits = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
+        bot_limits = call_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
         limits = [bot_limits[period]["limit"] for period in ("daily", "weekly", "monthly")]
         assert limits == [{"": None, "5": 500, "0": 0}[first], 100_050, None]
 
     def test_limits_that_are_not_sent_stay(self, world: World) -> None:
-        boss, path = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
-        boss.post(path, {"daily": "7", "weekly": "8", "monthly": "9"})
-        assert boss.post(path, {"weekly": ""}).status == 303
-        bot_limits = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
+        console_owner, path = (
+            world.person("boss"),
+            f"{world.here.path}/bots/{world.here.bot}/limits",
+        )
+        console_owner.post(path, {"daily": "7", "weekly": "8", "monthly": "9"})
+        assert console_owner.post(path, {"weekly": ""}).status == 303
+        bot_limits = call_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
         limits = [bot_limits[period]["limit"] for period in ("daily", "weekly", "monthly")]
         assert limits == [700, None, 900]
 
-    def test_a_limit_of_zero_stops_the_bot(self, world: World, tried: Try) -> None:
-        boss = world.person("boss")
-        boss.post(f"{world.here.path}/bots/{world.here.bot}/limits", {"daily": "0"})
-        assert tried(boss).status == 429
+    def test_a_limit_of_zero_stops_the_bot(self, world: World, try_chat: Try) -> None:
+        console_owner = world.person("boss")
+        console_owner.post(f"{world.here.path}/bots/{world.here.bot}/limits", {"daily": "0"})
+        assert try_chat(console_owner).status == 429
 
     def test_a_bot_stopped_by_its_limit_is_not_shown_as_active(
-        self, world: World, tried: Try
+        self, world: World, try_chat: Try
     ) -> None:
-        boss, path = world.person("boss"), f"{world.here.path}/bots"
+        console_owner, path = world.person("boss"), f"{world.here.path}/bots"
         pages = [path, *(f"{path}/{world.here.bot}/{tab}" for tab in ("keys", "limits", "chat"))]
 
         def states() -> set[str]:
             tags = [
-                re.findall(r'<span class="tag[^>]*>\s*([\w ]+)', boss.get(p).body.decode())
+                re.findall(r'<span class="tag[^>]*>\s*([\w ]+)', console_owner.get(p).body.decode())
                 for p in pages
             ]
             return {tag[0] for tag in tags}
 
         assert states() == {"active"}
-        boss.post(f"{path}/{world.here.bot}/limits", {"daily": "0"})
+        console_owner.post(f"{path}/{world.here.bot}/limits", {"daily": "0"})
         assert states() == {"stopped"}
-        boss.post(f"{path}/{world.here.bot}/limits", {"daily": "", "weekly": "1"})
+        console_owner.post(f"{path}/{world.here.bot}/limits", {"daily": "", "weekly": "1"})
         assert states() == {"active"}
 
     @pytest.mark.parametrize(
@@ -246,9 +256,12 @@ class TestLimits:
     def test_an_invalid_amount_is_reported_beside_its_field(
         self, typed_amount: str, world: World
     ) -> None:
-        boss, path = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
-        boss.post(path, {"daily": "7"})
-        answer = boss.post(
+        console_owner, path = (
+            world.person("boss"),
+            f"{world.here.path}/bots/{world.here.bot}/limits",
+        )
+        console_owner.post(path, {"daily": "7"})
+        answer = console_owner.post(
             path, {"daily": "5", "weekly": typed_amount, "monthly": f"{typed_amount} "}
         )
         assert answer.status == 400
@@ -256,5 +269,5 @@ class TestLimits:
         assert error_beside(answer, "monthly")
         assert value_of(answer, "daily") == "5"
         assert value_of(answer, "weekly") == typed_amount
-        bot_limits = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
+        bot_limits = call_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
         assert bot_limits["daily"]["limit"] == 700

@@ -9,7 +9,7 @@ from chalicelib.domains.knowledge.rules import parsing, quotas
 from chalicelib.transports.console.bots import knowledge as bot_knowledge
 from chalicelib.transports.schedules import run_jobs
 from chalicelib.transports.web import texts
-from tests.conftest import as_operator, in_console
+from tests.conftest import call_console, call_operator
 from tests.factories.console import HOSTILE, World
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
@@ -19,25 +19,25 @@ def path_of(world: World) -> str:
 
 
 def sources_of(world: World) -> list[Any]:
-    sources = in_console(world.here.workspace_id, "list_knowledge", id=world.here.bot)["sources"]
+    sources = call_console(world.here.workspace_id, "list_knowledge", id=world.here.bot)["sources"]
     return [source for source in sources if source["id"] != world.here.source]
 
 
 def delete_all(world: World) -> None:
     for source in (*sources_of(world), {"id": world.here.source}):
         ids = {"id": world.here.bot, "sourceId": source["id"]}
-        in_console(world.here.workspace_id, "delete_knowledge", **ids)
+        call_console(world.here.workspace_id, "delete_knowledge", **ids)
 
 
 def test_a_text_that_is_sent_twice_is_added_once(world: World) -> None:
-    boss, path = world.person("boss"), path_of(world)
+    console_owner, path = world.person("boss"), path_of(world)
     form = {"kind": "text", "title": "Delivery", "text": "On weekdays.\r\nFrom 9.", "once": "1"}
     for _ in "12":
-        answer = boss.post(path, form)
+        answer = console_owner.post(path, form)
         assert answer.headers["Location"] == f"{path}?done=source_added_text"
     (source,) = sources_of(world)
     assert (source["title"], source["kind"], source["status"]) == ("Delivery", "text", "ready")
-    answer = boss.get(answer.headers["Location"])
+    answer = console_owner.get(answer.headers["Location"])
     page = text(answer)
     assert "Text added." in page
     assert "2 of 100 sources" in page
@@ -46,34 +46,34 @@ def test_a_text_that_is_sent_twice_is_added_once(world: World) -> None:
 
 
 def test_a_text_of_200_kilobytes_fits_the_form(world: World) -> None:
-    boss, path = world.person("boss"), path_of(world)
+    console_owner, path = world.person("boss"), path_of(world)
     longest = "я" * 102_400
     form = {"kind": "text", "title": "Long", "text": longest}
-    assert boss.post(path, form).status == 303
+    assert console_owner.post(path, form).status == 303
     assert sources_of(world)[0]["chars"] == len(longest)
-    answer = boss.post(path, {**form, "text": longest + "я"})
+    answer = console_owner.post(path, {**form, "text": longest + "я"})
     assert answer.status == 413
     assert "up to 200 KB" in error_beside(answer, "text", "textarea")
     assert longest in text(answer), "what was typed stays"
 
 
 def test_a_page_waits_to_be_read(world: World) -> None:
-    boss, path = world.person("boss"), path_of(world)
+    console_owner, path = world.person("boss"), path_of(world)
     url = "https://bakery.example/delivery"
-    answer = boss.post(path, {"kind": "url", "title": "Delivery", "url": url})
+    answer = console_owner.post(path, {"kind": "url", "title": "Delivery", "url": url})
     assert answer.headers["Location"] == f"{path}?done=source_added_url"
     assert [source["status"] for source in sources_of(world)] == ["pending"]
-    assert "not read yet" in text(boss.get(path))
+    assert "not read yet" in text(console_owner.get(path))
 
 
 def test_a_file_of_any_folder_is_added(world: World) -> None:
-    boss, path = world.person("boss"), path_of(world)
+    console_owner, path = world.person("boss"), path_of(world)
     image = {"name": "photo.svg", "folder": "F", "content": "PHN2Zy8+"}
-    as_operator("add_file", workspaceId=world.here.workspace_id, **image)
-    page = text(boss.get(f"{path}?add=file"))
+    call_operator("add_file", workspaceId=world.here.workspace_id, **image)
+    page = text(console_owner.get(f"{path}?add=file"))
     (file,) = re.findall(r'<option value="(\w+)">', page)
     assert "photo" not in page
-    answer = boss.post(path, {"kind": "file", "title": "Prices", "fileId": file})
+    answer = console_owner.post(path, {"kind": "file", "title": "Prices", "fileId": file})
     assert answer.headers["Location"] == f"{path}?done=source_added_file"
     run_jobs()
     assert [(s["kind"], s["status"], s["chars"]) for s in sources_of(world)] == [
@@ -82,14 +82,14 @@ def test_a_file_of_any_folder_is_added(world: World) -> None:
 
 
 def test_a_file_is_found_by_its_name(world: World) -> None:
-    boss, path = world.person("boss"), path_of(world)
+    console_owner, path = world.person("boss"), path_of(world)
     for name in ("prices.txt", "hours.txt"):
         file = {"name": name, "folder": "F", "content": "aGk="}
-        as_operator("add_file", workspaceId=world.here.workspace_id, **file)
-    page = text(boss.get(f"{path}?add=file&q=PRICE"))
+        call_operator("add_file", workspaceId=world.here.workspace_id, **file)
+    page = text(console_owner.get(f"{path}?add=file&q=PRICE"))
     assert "prices.txt" in page
     assert "hours.txt" not in page
-    assert "Search by name" in text(boss.get(f"{path}?add=file&q={'x' * 900}"))
+    assert "Search by name" in text(console_owner.get(f"{path}?add=file&q={'x' * 900}"))
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_a_file_is_found_by_its_name(world: World) -> None:
 def test_a_wrong_field_is_reported_beside_it_and_the_rest_is_kept(
     kind: str, field: str, tag: str, wrong: str, world: World
 ) -> None:
-    boss, path = world.person("boss"), path_of(world)
-    answer = boss.post(path, {"kind": kind, "title": "Delivery", field: wrong})
+    console_owner, path = world.person("boss"), path_of(world)
+    answer = console_owner.post(path, {"kind": kind, "title": "Delivery", field: wrong})
     assert answer.status in {400, 404}
     assert error_beside(answer, field, tag)
     assert value_of(answer, "title") == "Delivery"
@@ -122,27 +122,27 @@ def test_a_source_needs_a_title(world: World) -> None:
 
 
 def test_a_full_bot_takes_no_more_sources(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    boss, path = world.person("boss"), path_of(world)
+    console_owner, path = world.person("boss"), path_of(world)
     monkeypatch.setattr(quotas, "MAX_SOURCES", 1)
-    page = text(boss.get(path))
+    page = text(console_owner.get(path))
     assert "Delete a source first" in page
     assert "?add=" not in page
-    answer = boss.post(path, {"kind": "text", "title": "More", "text": "More."})
+    answer = console_owner.post(path, {"kind": "text", "title": "More", "text": "More."})
     assert answer.status == 409
     assert "Delete a source first" in text(answer)
     assert sources_of(world) == []
 
 
 def test_the_reason_of_a_failure_is_shown_with_its_source(world: World) -> None:
-    boss, path = world.person("boss"), path_of(world)
+    console_owner, path = world.person("boss"), path_of(world)
     empty = {"name": "empty.html", "folder": "F", "content": "PGh0bWw+PC9odG1sPg=="}
-    file = as_operator("add_file", workspaceId=world.here.workspace_id, **empty)["file"]["id"]
-    boss.post(path, {"kind": "file", "title": "Empty", "fileId": file})
+    file = call_operator("add_file", workspaceId=world.here.workspace_id, **empty)["file"]["id"]
+    console_owner.post(path, {"kind": "file", "title": "Empty", "fileId": file})
     run_jobs()
-    page = text(boss.get(path))
+    page = text(console_owner.get(path))
     assert "failed" in page
     assert parsing.NO_TEXT in page
-    assert "Текст не нашёлся." in text(boss.get(path, accept_language="ru"))
+    assert "Текст не нашёлся." in text(console_owner.get(path, accept_language="ru"))
 
 
 @pytest.mark.parametrize("sentence", bot_knowledge.REASONS)
@@ -153,23 +153,23 @@ def test_the_sentences_of_an_error_are_the_same_in_english(sentence: str) -> Non
 
 
 def test_a_source_is_deleted_after_a_confirmation(world: World) -> None:
-    boss, path = world.person("boss"), path_of(world)
-    (confirmation,) = re.findall(rf'href="({path}/\w+)"', text(boss.get(path)))
-    page = text(boss.get(confirmation))
+    console_owner, path = world.person("boss"), path_of(world)
+    (confirmation,) = re.findall(rf'href="({path}/\w+)"', text(console_owner.get(path)))
+    page = text(console_owner.get(confirmation))
     assert f"Delete the source “{HOSTILE}”?" in page
     deleted_path = f"{path}?done=source_deleted"
-    assert boss.post(confirmation).headers["Location"] == deleted_path
-    for response in (boss.get(confirmation), boss.post(confirmation)):
+    assert console_owner.post(confirmation).headers["Location"] == deleted_path
+    for response in (console_owner.get(confirmation), console_owner.post(confirmation)):
         assert response.headers["Location"] == deleted_path
-    assert "Source deleted." in text(boss.get(deleted_path))
-    listing = in_console(world.here.workspace_id, "list_knowledge", id=world.here.bot)
+    assert "Source deleted." in text(console_owner.get(deleted_path))
+    listing = call_console(world.here.workspace_id, "list_knowledge", id=world.here.bot)
     assert listing["sources"] == []
 
 
 def test_an_empty_page_shows_how_to_begin(world: World) -> None:
-    boss, path = world.person("boss"), path_of(world)
+    console_owner, path = world.person("boss"), path_of(world)
     delete_all(world)
-    page = text(boss.get(path))
+    page = text(console_owner.get(path))
     assert "No knowledge yet" in page
     assert f'href="{path}?add=text"' in page
     assert f"/api/agents/{world.here.bot}/knowledge" in page

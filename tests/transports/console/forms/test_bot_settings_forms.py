@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.domains.bots import rules
 from chalicelib.domains.bots.store.agents import AGENTS
-from tests.conftest import in_console
+from tests.conftest import call_console
 from tests.factories.console import HOSTILE, World
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
@@ -23,12 +23,14 @@ FORM = {
 
 
 def bots(world: World) -> list[dict[str, Any]]:
-    found_bots: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_agents")["agents"]
+    found_bots: list[dict[str, Any]] = call_console(world.here.workspace_id, "list_agents")[
+        "agents"
+    ]
     return found_bots
 
 
 def bot_of(world: World) -> Any:
-    return in_console(world.here.workspace_id, "get_agent", id=world.here.bot)["agent"]
+    return call_console(world.here.workspace_id, "get_agent", id=world.here.bot)["agent"]
 
 
 def settings_of(world: World) -> str:
@@ -40,21 +42,21 @@ def embed_of(world: World) -> str:
 
 
 def html_of(world: World) -> str:
-    page = in_console(world.here.workspace_id, "get_page", id=world.here.page)["page"]
+    page = call_console(world.here.workspace_id, "get_page", id=world.here.page)["page"]
     return str(page["html"])
 
 
 class TestCreating:
     def test_a_form_that_is_sent_twice_creates_one_bot(self, world: World) -> None:
-        boss, path = world.person("boss"), f"{world.here.path}/bots"
+        console_owner, path = world.person("boss"), f"{world.here.path}/bots"
         count_before = len(bots(world))
-        first, second = boss.post(path, FORM), boss.post(path, FORM)
+        first, second = console_owner.post(path, FORM), console_owner.post(path, FORM)
         assert first.status == second.status == 303
         assert first.headers["Location"] == second.headers["Location"]
-        assert "Bot created" in text(boss.get(first.headers["Location"]))
+        assert "Bot created" in text(console_owner.get(first.headers["Location"]))
         new_bot, *others = bots(world)
         assert len(others) == count_before
-        bot = in_console(world.here.workspace_id, "get_agent", id=new_bot["id"])["agent"]
+        bot = call_console(world.here.workspace_id, "get_agent", id=new_bot["id"])["agent"]
         assert bot["systemPrompt"] == "You answer for a bakery.\nBe brief."
         assert bot["allowedOrigins"] == ["https://bakery.example"]
         assert (bot["isActive"], bot["isPrivate"], bot["welcomeMessage"]) == (True, False, None)
@@ -86,18 +88,18 @@ class TestCreating:
 
 class TestSettings:
     def test_settings_are_saved_together(self, world: World) -> None:
-        boss, path = world.person("boss"), settings_of(world)
-        answer = boss.post(path, FORM | {"welcomeMessage": HOSTILE, "isPrivate": "on"})
+        console_owner, path = world.person("boss"), settings_of(world)
+        answer = console_owner.post(path, FORM | {"welcomeMessage": HOSTILE, "isPrivate": "on"})
         assert answer.headers["Location"] == f"{path}?done=bot_saved"
         bot = bot_of(world)
         assert (bot["name"], bot["welcomeMessage"], bot["isPrivate"]) == ("Anna", HOSTILE, True)
-        page = boss.get(path)
+        page = console_owner.get(path)
         assert value_of(page, "name") == "Anna"
         assert 'name="isPrivate" checked' in text(page)
-        assert boss.post(path, FORM | {"isActive": ""}).status == 303
+        assert console_owner.post(path, FORM | {"isActive": ""}).status == 303
         bot = bot_of(world)
         assert (bot["isActive"], bot["isPrivate"], bot["welcomeMessage"]) == (False, False, None)
-        assert "The bot is off" in text(boss.get(path))
+        assert "The bot is off" in text(console_owner.get(path))
 
     def test_a_model_outside_the_list_stays_chosen(self, world: World) -> None:
         bot = AGENTS.require(world.here.workspace_id, world.here.bot)
@@ -110,9 +112,12 @@ class TestSettings:
     def test_a_limit_that_is_reached_is_explained_with_a_link_to_the_limits(
         self, world: World
     ) -> None:
-        boss, limits = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
-        boss.post(limits, {"daily": "0"})
-        page = text(boss.get(settings_of(world)))
+        console_owner, limits = (
+            world.person("boss"),
+            f"{world.here.path}/bots/{world.here.bot}/limits",
+        )
+        console_owner.post(limits, {"daily": "0"})
+        page = text(console_owner.get(settings_of(world)))
         assert "A spending limit is 0, so the bot does not answer." in page
         assert f'<a href="{limits}">' in page
         manager = text(world.person("manager").get(settings_of(world)))
@@ -121,18 +126,18 @@ class TestSettings:
 
 class TestEmbedding:
     def test_the_code_is_placed_once_and_can_be_undone(self, world: World) -> None:
-        boss, html_before = world.person("boss"), html_of(world)
+        console_owner, html_before = world.person("boss"), html_of(world)
         form = {"page": world.here.page, "once": "1"}
-        answer = boss.post(embed_of(world), form)
+        answer = console_owner.post(embed_of(world), form)
         page = f"{world.here.path}/sites/{world.here.site}/pages/{world.here.page}"
         assert answer.headers["Location"] == f"{page}?done=placed"
         html = html_of(world)
         assert html.startswith(html_before)
         assert html.count(f'data-agent="{world.here.bot}"') == 1
-        second_response = boss.post(embed_of(world), form)
+        second_response = console_owner.post(embed_of(world), form)
         assert second_response.headers["Location"] == f"{page}?done=placed_already"
         assert html_of(world) == html
-        assert "Nothing changed" in text(boss.get(second_response.headers["Location"]))
+        assert "Nothing changed" in text(console_owner.get(second_response.headers["Location"]))
 
     def test_a_page_of_another_workspace_is_not_found(self, world: World) -> None:
         answer = world.person("boss").post(embed_of(world), {"page": world.there.page})
@@ -140,11 +145,13 @@ class TestEmbedding:
         assert "no longer exists" in error_beside(answer, "page", "select")
 
     def test_the_preview_is_in_a_sandbox_without_the_consoles_cookies(self, world: World) -> None:
-        boss = world.person("boss")
-        assert "<iframe" not in text(boss.get(f"{embed_of(world)}?preview=1")), "it is private"
-        boss.post(settings_of(world), FORM | {"allowedOrigins": ""})
-        assert "<iframe" not in text(boss.get(embed_of(world)))
-        page = boss.get(f"{embed_of(world)}?preview=1").body.decode()
+        console_owner = world.person("boss")
+        assert "<iframe" not in text(console_owner.get(f"{embed_of(world)}?preview=1")), (
+            "it is private"
+        )
+        console_owner.post(settings_of(world), FORM | {"allowedOrigins": ""})
+        assert "<iframe" not in text(console_owner.get(embed_of(world)))
+        page = console_owner.get(f"{embed_of(world)}?preview=1").body.decode()
         (frame,) = re.findall("<iframe[^>]*>", page)
         assert 'sandbox="allow-scripts"' in frame
         assert "data-preview async&gt;" in frame

@@ -14,7 +14,7 @@ from chalicelib.domains.chat.store.messages import ASSISTANT, USER
 from chalicelib.domains.chat.store.proposals import ProposalId
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from tests.conftest import Answer, as_operator
+from tests.conftest import Answer, call_operator
 from tests.factories.console import World
 from tests.transports.console.forms.helpers import text
 
@@ -106,7 +106,7 @@ class TestList:
 
     def test_an_empty_workspace_learns_how_dialogs_begin(self, world: World) -> None:
         name = world.there.slug
-        as_operator("create_workspace", owner="boss@example.com", name="Empty", slug="empty")
+        call_operator("create_workspace", owner="boss@example.com", name="Empty", slug="empty")
         page = text(world.person("boss").get("/console/w/empty/dialogs"))
         assert name not in page
         assert "No dialogs yet" in page

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Answer, in_console
+from tests.conftest import Answer, call_console
 from tests.factories.console import HOSTILE, World
 from tests.factories.examples import submit
 from tests.transports.console.forms.helpers import error_beside, text, value_of
@@ -16,16 +16,16 @@ def path_of(world: World) -> str:
 
 
 def form_of(world: World) -> Any:
-    return in_console(world.here.workspace_id, "get_form", id=world.here.form)["form"]
+    return call_console(world.here.workspace_id, "get_form", id=world.here.form)["form"]
 
 
 def forms(world: World) -> list[dict[str, Any]]:
-    found_forms: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_forms")["forms"]
+    found_forms: list[dict[str, Any]] = call_console(world.here.workspace_id, "list_forms")["forms"]
     return found_forms
 
 
 def html_of(world: World) -> str:
-    page = in_console(world.here.workspace_id, "get_page", id=world.here.page)["page"]
+    page = call_console(world.here.workspace_id, "get_page", id=world.here.page)["page"]
     return str(page["html"])
 
 
@@ -48,9 +48,11 @@ class TestCreating:
     def test_a_template_has_fields_in_the_language_of_the_page(
         self, language: str, world: World
     ) -> None:
-        boss, path = world.person("boss"), f"{world.here.path}/forms"
+        console_owner, path = world.person("boss"), f"{world.here.path}/forms"
         fields = {"template": "order", "once": "1"}
-        first, repeated = (boss.post(path, fields, accept_language=language) for _ in range(2))
+        first, repeated = (
+            console_owner.post(path, fields, accept_language=language) for _ in range(2)
+        )
         assert first.headers["Location"] == repeated.headers["Location"]
         new_form, *others = forms(world)
         assert len(others) == 1, "a form that is sent twice creates one"
@@ -66,10 +68,10 @@ class TestCreating:
 
 class TestEditing:
     def test_fields_are_saved_in_order_and_keep_their_names(self, world: World) -> None:
-        boss, path = world.person("boss"), path_of(world)
+        console_owner, path = world.person("boss"), path_of(world)
         fields = [("title", "Cakes"), *rows(SIZE, PHONE), ("required", "1"), ("action", "save")]
         texts = [("successMessage", "Thanks!\r\nWe call you."), ("redirectUrl", "")]
-        answer = boss.post(path, [*fields, *texts])
+        answer = console_owner.post(path, [*fields, *texts])
         assert answer.headers["Location"] == f"{path}?done=form_saved"
         form = form_of(world)
         size, phone = form["fields"]
@@ -133,16 +135,16 @@ class TestEditing:
 
 class TestEmbedding:
     def test_a_form_that_is_placed_again_is_updated_in_its_place(self, world: World) -> None:
-        boss, path = world.person("boss"), path_of(world)
-        placement = boss.post(f"{path}/embed", {"page": world.here.page})
+        console_owner, path = world.person("boss"), path_of(world)
+        placement = console_owner.post(f"{path}/embed", {"page": world.here.page})
         page = f"{world.here.path}/sites/{world.here.site}/pages/{world.here.page}"
         assert placement.headers["Location"] == f"{page}?done=placed"
-        assert boss.post(f"{path}/embed", {"page": world.here.page}).headers["Location"] == (
-            f"{page}?done=placed_already"
-        )
-        boss.post(path, [("title", "Cakes"), *rows(PHONE, SIZE)])
+        assert console_owner.post(f"{path}/embed", {"page": world.here.page}).headers[
+            "Location"
+        ] == (f"{page}?done=placed_already")
+        console_owner.post(path, [("title", "Cakes"), *rows(PHONE, SIZE)])
         assert 'name="size"' not in html_of(world)
-        boss.post(f"{path}/embed", {"page": world.here.page})
+        console_owner.post(f"{path}/embed", {"page": world.here.page})
         html = html_of(world)
         assert html.count('name="size"') == html.count("<form") == 1
 
@@ -160,9 +162,9 @@ class TestEmbedding:
 
     def test_an_empty_page_becomes_a_whole_document(self, world: World) -> None:
         site_fields = {"projectId": world.here.site, "title": HOSTILE}
-        page = in_console(world.here.workspace_id, "create_page", **site_fields)["page"]["id"]
+        page = call_console(world.here.workspace_id, "create_page", **site_fields)["page"]["id"]
         world.person("boss").post(f"{path_of(world)}/embed", {"page": page})
-        html = in_console(world.here.workspace_id, "get_page", id=page)["page"]["html"]
+        html = call_console(world.here.workspace_id, "get_page", id=page)["page"]["html"]
         assert html.startswith("<!doctype html>")
         assert "<form" in html
         assert "<img" not in html
@@ -170,14 +172,15 @@ class TestEmbedding:
 
 class TestDeleting:
     def test_the_confirmation_says_what_stops_and_what_stays(self, world: World) -> None:
-        boss, path = world.person("boss"), f"{path_of(world)}/delete"
+        console_owner, path = world.person("boss"), f"{path_of(world)}/delete"
         submit(world.here.form, phone="+7 999 123 45 67")
-        page = text(boss.get(path))
+        page = text(console_owner.get(path))
         assert "visitors see that the form no longer works" in page
         assert "2 leads are kept." in page
         for _ in range(2):
             assert (
-                boss.post(path).headers["Location"] == f"{world.here.path}/forms?done=form_deleted"
+                console_owner.post(path).headers["Location"]
+                == f"{world.here.path}/forms?done=form_deleted"
             )
         assert forms(world) == []
-        assert "No forms yet" in text(boss.get(f"{world.here.path}/forms"))
+        assert "No forms yet" in text(console_owner.get(f"{world.here.path}/forms"))

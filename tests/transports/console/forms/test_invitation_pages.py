@@ -5,9 +5,9 @@ import re
 import pytest
 
 from chalicelib.domains.identity.store import accounts, workspaces
-from tests.conftest import PASSWORD, Answer, Time, as_operator, run_concurrently
+from tests.conftest import PASSWORD, Answer, Time, call_operator, run_concurrently
 from tests.factories.console import HOSTILE, Person, World, begun, invite
-from tests.factories.people import stored
+from tests.factories.people import read_rows
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
 IVY = "ivy@example.com"
@@ -70,12 +70,12 @@ def test_a_new_person_sets_a_password_and_is_signed_in(world: World) -> None:
             )
         )
     )
-    visitor, rows_before = Person(IVY), stored()
+    visitor, rows_before = Person(IVY), read_rows()
     page = visitor.get(path)
     assert page.status == 200
     assert HOSTILE in text(page)
     assert IVY in text(page)
-    assert stored() == rows_before
+    assert read_rows() == rows_before
     answer = visitor.post(path, new_person())
     assert answer.headers["Location"] == f"{world.here.path}?done=joined"
     assert "Welcome" in text(visitor.get(answer.headers["Location"]))
@@ -94,7 +94,7 @@ def test_a_new_persons_console_is_in_the_language_of_the_invitation(world: World
 
 
 def test_a_person_with_an_account_signs_in_and_accepts(world: World) -> None:
-    as_operator("create_account", email=IVY, password=PASSWORD)
+    call_operator("create_account", email=IVY, password=PASSWORD)
     path, ivy = path_of(invite(world.here.workspace_id, IVY)), Person(IVY)
     (sign_in,) = re.findall(r'href="(/console/sign-in\?next=[^"]+)"', text(ivy.get(path)))
     assert 'name="password"' not in text(ivy.get(path))
@@ -113,9 +113,9 @@ def test_a_person_who_is_signed_in_as_someone_else_signs_out_first(world: World)
     page = text(stranger.get(path))
     assert "You are signed in as stranger@example.com" in page
     assert ">Join</button>" not in page
-    rows_before = stored()
+    rows_before = read_rows()
     assert stranger.post(path, new_person()).status == 403
-    assert stored() == rows_before
+    assert read_rows() == rows_before
     answer = stranger.post("/console/sign-out", {"next": path})
     assert answer.headers["Location"] == path
     stranger.token = ""
@@ -123,18 +123,18 @@ def test_a_person_who_is_signed_in_as_someone_else_signs_out_first(world: World)
 
 
 def test_links_that_do_not_work_all_show_one_page(world: World, time: Time) -> None:
-    home, boss = world.here.workspace_id, world.person("boss")
+    home, console_owner = world.here.workspace_id, world.person("boss")
     used, revoked = invite(home, IVY), invite(home, "ivo@example.com")
     invited = Person(IVY)
     invited.get(path_of(used))
     invited.post(path_of(used), new_person())
     (invitation_id,) = re.findall(
         r'name="revoke" value="(\w+)" aria-label="[^"]*ivo@',
-        text(boss.get(f"{world.here.path}/members")),
+        text(console_owner.get(f"{world.here.path}/members")),
     )
-    answer = boss.post(f"{world.here.path}/members", {"revoke": invitation_id})
+    answer = console_owner.post(f"{world.here.path}/members", {"revoke": invitation_id})
     assert answer.headers["Location"].endswith("?done=invitation_revoked")
-    assert boss.post(f"{world.here.path}/members", {"revoke": invitation_id}).status == 303
+    assert console_owner.post(f"{world.here.path}/members", {"revoke": invitation_id}).status == 303
     expired = invite(home, "old@example.com")
     time.pass_by(days=7)
     pages = set()
@@ -149,14 +149,14 @@ def test_links_that_do_not_work_all_show_one_page(world: World, time: Time) -> N
 
 
 def test_a_stolen_link_gives_nothing_to_another_account(world: World) -> None:
-    as_operator("create_account", email=IVY, password=PASSWORD)
+    call_operator("create_account", email=IVY, password=PASSWORD)
     path, thief = path_of(invite(world.here.workspace_id, IVY)), Person("x")
     thief.get(path)
-    rows_before = stored()
+    rows_before = read_rows()
     answer = thief.post(path, new_person() | {"password": "stolen password"})
     assert answer.status == 409
     assert "There is an account with this address" in text(answer)
-    assert stored() == rows_before
+    assert read_rows() == rows_before
 
 
 def test_a_refused_form_keeps_the_name_and_not_the_password(world: World) -> None:
@@ -175,11 +175,11 @@ def test_a_refused_form_keeps_the_name_and_not_the_password(world: World) -> Non
 def test_a_form_of_another_page_is_refused(world: World) -> None:
     path, visitor = path_of(invite(world.here.workspace_id, IVY)), Person(IVY)
     visitor.get(path)
-    rows_before = stored()
+    rows_before = read_rows()
     for csrf in ("", "0" * 64):
         assert visitor.post(path, new_person(), csrf).status == 403
     assert visitor.post(path, new_person(), origin="https://evil.example").status == 403
-    assert stored() == rows_before
+    assert read_rows() == rows_before
 
 
 def test_two_browsers_that_accept_at_once_make_one_account(world: World) -> None:
@@ -208,10 +208,10 @@ def test_too_many_attempts_ask_to_wait(
 
 
 def test_the_address_of_a_member_is_refused_beside_the_form(world: World) -> None:
-    boss, path = world.person("boss"), f"{world.here.path}/members"
-    answer = boss.post(path, {"email": "Member@example.com", "role": "member"})
+    console_owner, path = world.person("boss"), f"{world.here.path}/members"
+    answer = console_owner.post(path, {"email": "Member@example.com", "role": "member"})
     assert answer.status == 409
     assert "is already a member" in text(answer)
     assert value_of(answer, "email") == "Member@example.com"
-    answer = boss.post(path, {"email": "nobody", "role": "member"})
+    answer = console_owner.post(path, {"email": "nobody", "role": "member"})
     assert "anna@example.com" in error_beside(answer, "email")

@@ -14,7 +14,7 @@ from chalicelib.domains.identity.store import api_keys
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.transports.console.settings import keys
 from chalicelib.transports.console.settings.keys import preset
-from tests.conftest import Answer, Api, Time, all_rows, as_operator
+from tests.conftest import Answer, Api, Time, all_rows, call_operator
 from tests.factories.console import Person, World
 from tests.transports.conftest import Records
 from tests.transports.console.forms.helpers import error_beside, text, token_of, value_of
@@ -28,9 +28,11 @@ def ticked(answer: Answer) -> set[str]:
 
 
 class TestKeys:
-    def test_a_token_is_shown_once_and_never_again(self, world: World, logged: Records) -> None:
-        boss, keys = world.person("boss"), f"{world.here.path}/keys"
-        response = boss.post(keys, KEY)
+    def test_a_token_is_shown_once_and_never_again(
+        self, world: World, log_records: Records
+    ) -> None:
+        console_owner, keys = world.person("boss"), f"{world.here.path}/keys"
+        response = console_owner.post(keys, KEY)
         assert response.status == 200
         token = token_of(response)
         page = text(response)
@@ -40,76 +42,80 @@ class TestKeys:
         server = json.loads(config[1])["mcpServers"]["workspace"]
         assert server["url"] == f"{settings().public_url}/api/mcp"
         assert server["headers"] == {"Authorization": f"Bearer {token}"}
-        repeated = boss.post(keys, KEY)
+        repeated = console_owner.post(keys, KEY)
         assert repeated.status == 409
         revoke = re.search(r'href="([^"]*/revoke)"', repeated.body.decode())
         assert revoke
         assert "The form was sent twice" in text(repeated)
-        key_list = boss.get(keys)
-        pages = [repeated, key_list, boss.get(revoke[1]), *map(boss.get, (
+        key_list = console_owner.get(keys)
+        pages = [repeated, key_list, console_owner.get(revoke[1]), *map(console_owner.get, (
             f"{world.here.path}/audit", world.here.path, "/console/account",
         ))]  # fmt: skip
         key_id = revoke[1].split("/")[-2]
-        pages.append(boss.post(revoke[1]))
-        pages.append(boss.get(pages[-1].headers["Location"]))
+        pages.append(console_owner.post(revoke[1]))
+        pages.append(console_owner.get(pages[-1].headers["Location"]))
         assert "Key revoked" in text(pages[-1])
         secret = token.removeprefix("svc_live_")[:20]
-        outputs = [*(page.body.decode() for page in pages), *logged.lines]
+        outputs = [*(page.body.decode() for page in pages), *log_records.lines]
         outputs.append(json.dumps(all_rows(), default=str))
         assert not [output for output in outputs if secret in output]
-        assert key_id in text(boss.get(f"{world.here.path}/audit"))
+        assert key_id in text(console_owner.get(f"{world.here.path}/audit"))
         assert f"svc_live_…{token[-4:]}" in text(key_list)
 
     def test_a_created_key_works_until_it_is_revoked(self, world: World) -> None:
-        boss, keys = world.person("boss"), f"{world.here.path}/keys"
-        response = boss.post(keys, KEY)
+        console_owner, keys = world.person("boss"), f"{world.here.path}/keys"
+        response = console_owner.post(keys, KEY)
         api = Api(token_of(response))
         (path,) = re.findall(r"curl -H '[^']*' ([^<\s]+)", text(response))
         assert api.get(path.removeprefix(settings().public_url))["pagination"]["total"] == 1
         failed, sites = api.tool("svc_list_sites")
         assert not failed, sites
-        assert api.refused("POST", "/api/projects/create", {"title": "x"}).status == 403
-        assert re.search("Last used\\s+<time", text(boss.get(keys)))
+        assert api.call_refused("POST", "/api/projects/create", {"title": "x"}).status == 403
+        assert re.search("Last used\\s+<time", text(console_owner.get(keys)))
         (key,) = [k for k in api_keys.live(world.here.workspace_id) if k.name == "Laptop"]
-        confirmation = boss.get(f"{keys}/{key.key_id}/revoke")
+        confirmation = console_owner.get(f"{keys}/{key.key_id}/revoke")
         assert "Revoke key “Laptop”?" in text(confirmation)
-        assert boss.post(f"{keys}/{key.key_id}/revoke").status == 303
+        assert console_owner.post(f"{keys}/{key.key_id}/revoke").status == 303
         for method, path in (("GET", "/api/projects/list"), ("POST", "/api/mcp")):
             assert api.call(method, path, {} if method == "POST" else None).status == 401
 
     def test_a_form_sent_twice_with_changes_creates_no_second_key(self, world: World) -> None:
-        boss, keys = world.person("boss"), f"{world.here.path}/keys"
-        boss.post(keys, KEY)
+        console_owner, keys = world.person("boss"), f"{world.here.path}/keys"
+        console_owner.post(keys, KEY)
         count_before = len(api_keys.live(world.here.workspace_id))
-        answer = boss.post(keys, KEY | {"name": "Phone"})
+        answer = console_owner.post(keys, KEY | {"name": "Phone"})
         assert answer.status == 409
         assert value_of(answer, "name") == "Phone"
         assert len(api_keys.live(world.here.workspace_id)) == count_before
         (once,) = re.findall(r'name="once" value="([^"]*)"', answer.body.decode())
-        assert boss.post(keys, KEY | {"name": "Phone", "once": once}).status == 200
+        assert console_owner.post(keys, KEY | {"name": "Phone", "once": once}).status == 200
 
     def test_a_key_expires_at_the_end_of_the_day_in_the_workspaces_zone(
         self, world: World, time: Time
     ) -> None:
-        boss = world.person("boss")  # in Vladivostok, it is 22:00 on January 15
-        response = boss.post(f"{world.here.path}/keys", KEY | {"expires": "2027-01-15"})
+        console_owner = world.person("boss")  # in Vladivostok, it is 22:00 on January 15
+        response = console_owner.post(f"{world.here.path}/keys", KEY | {"expires": "2027-01-15"})
         assert response.status == 200
         (key,) = [k for k in api_keys.live(world.here.workspace_id) if k.name == "Laptop"]
         assert key.expires_at == datetime(2027, 1, 15, 13, 59, 59, tzinfo=UTC)
         api = Api(token_of(response))
         api.get("/api/projects/list")
         time.pass_by(hours=2)
-        assert api.refused("GET", "/api/projects/list").status == 401
+        assert api.call_refused("GET", "/api/projects/list").status == 401
 
     def test_times_show_the_offset_of_the_workspaces_zone(self, world: World) -> None:
-        boss, keys = world.person("boss"), f"{world.here.path}/keys"
-        assert "Works until the end of this day (Asia/Vladivostok)" in text(boss.get(f"{keys}/new"))
+        console_owner, keys = world.person("boss"), f"{world.here.path}/keys"
+        assert "Works until the end of this day (Asia/Vladivostok)" in text(
+            console_owner.get(f"{keys}/new")
+        )
         year = clock.now().year + 1
-        boss.post(keys, KEY | {"expires": f"{year}-01-15"})
+        console_owner.post(keys, KEY | {"expires": f"{year}-01-15"})
         pattern = r">15 Jan {}, {}:59</time>\s*<span[^>]*data-offset=\"{}\"[^>]*>UTC\+{}</span>"
-        assert re.search(pattern.format(year, 23, 600, 10), boss.get(keys).body.decode())
-        as_operator("set_workspace", workspaceId=world.here.workspace_id, timezone="Europe/Berlin")
-        assert re.search(pattern.format(year, 14, 60, 1), boss.get(keys).body.decode())
+        assert re.search(pattern.format(year, 23, 600, 10), console_owner.get(keys).body.decode())
+        call_operator(
+            "set_workspace", workspaceId=world.here.workspace_id, timezone="Europe/Berlin"
+        )
+        assert re.search(pattern.format(year, 14, 60, 1), console_owner.get(keys).body.decode())
 
     def test_the_list_finds_a_key_by_name_and_shows_its_creator(self, world: World) -> None:
         manager = world.person("manager")
@@ -127,17 +133,17 @@ class TestKeys:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(keys, "MAX_INACTIVE_SHOWN", 2)
-        boss = world.person("boss")
+        console_owner = world.person("boss")
         for number in range(3):
-            boss.post(
+            console_owner.post(
                 f"{world.here.path}/keys", KEY | {"name": f"No {number}", "once": str(number)}
             )
         for key in api_keys.live(world.here.workspace_id):
             if key.name.startswith("No "):
-                boss.post(f"{world.here.path}/keys/{key.key_id}/revoke")
-                second_page = boss.get(f"{world.here.path}/keys/{key.key_id}/revoke")
+                console_owner.post(f"{world.here.path}/keys/{key.key_id}/revoke")
+                second_page = console_owner.get(f"{world.here.path}/keys/{key.key_id}/revoke")
                 assert second_page.headers["Location"].endswith("/keys?done=key_revoked")
-        page = text(boss.get(f"{world.here.path}/keys"))
+        page = text(console_owner.get(f"{world.here.path}/keys"))
         assert "3 keys no longer work" in page
         assert "The latest 2 are shown." in page
         assert page.count(">No ") == 2
@@ -147,12 +153,12 @@ class TestKeys:
     ) -> None:
         for module in (identity_keys, key_list):
             monkeypatch.setattr(module, "MAX_LIVE_KEYS", 1)
-        boss, path = world.person("boss"), f"{world.here.path}/keys"
-        page = text(boss.get(path))
+        console_owner, path = world.person("boss"), f"{world.here.path}/keys"
+        page = text(console_owner.get(path))
         assert "The workspace has 1 active keys, which is the limit." in page
         assert f'href="{path}/new"' not in page
-        assert boss.get(f"{path}/new").headers["Location"] == path
-        answer = boss.post(path, KEY, accept_language="ru")
+        assert console_owner.get(f"{path}/new").headers["Location"] == path
+        answer = console_owner.post(path, KEY, accept_language="ru")
         assert answer.status == 409
         assert "Сначала отзовите" in text(answer)
         assert "уже 1 действующих ключей" in text(answer)
@@ -161,9 +167,9 @@ class TestKeys:
 class TestKeyForm:
     @pytest.mark.parametrize("name", ["read", "agent", "everything"])
     def test_a_preset_ticks_boxes_and_keeps_the_entered_name(self, name: str, world: World) -> None:
-        boss, rows_before = world.person("boss"), all_rows()
+        console_owner, rows_before = world.person("boss"), all_rows()
         fields = {"name": "Lap & top", "expires": "2030-01-31", "preset": name}
-        answer = boss.post(f"{world.here.path}/keys", fields)
+        answer = console_owner.post(f"{world.here.path}/keys", fields)
         assert answer.status == 200
         assert ticked(answer) == preset(name, admin=False)
         assert value_of(answer, "name") == "Lap & top"
@@ -173,11 +179,11 @@ class TestKeyForm:
     def test_blog_scopes_are_offered_to_admins_only(self, world: World) -> None:
         path = f"{world.here.path}/keys/new"
         assert "blog:" not in text(world.person("boss").get(path))
-        as_operator(
+        call_operator(
             "create_account", email="root@example.com", password="long enough", role="admin"
         )
         member = {"workspaceId": world.here.workspace_id, "email": "root@example.com"}
-        as_operator("add_member", **member, role="manager")
+        call_operator("add_member", **member, role="manager")
         root = Person("root@example.com")
         root.start_session("long enough")
         assert 'value="blog:write"' in text(root.get(path))
@@ -200,8 +206,8 @@ class TestKeyForm:
     def test_an_error_is_shown_beside_its_field(
         self, field: str, typed_fields: dict[str, str], world: World, time: Time
     ) -> None:
-        boss = world.person("boss")
-        answer = boss.post(f"{world.here.path}/keys", KEY | typed_fields)
+        console_owner = world.person("boss")
+        answer = console_owner.post(f"{world.here.path}/keys", KEY | typed_fields)
         assert answer.status == 400
         assert error_beside(answer, field)
         for name, value in (KEY | {"expires": ""} | typed_fields).items():
@@ -222,18 +228,18 @@ class TestKeyForm:
     def test_on_plans_below_business_keys_are_listed_but_cannot_be_created(
         self, plan: str, world: World
     ) -> None:
-        as_operator("set_plan", workspaceId=world.here.workspace_id, plan=plan)
-        boss, keys = world.person("boss"), f"{world.here.path}/keys"
+        call_operator("set_plan", workspaceId=world.here.workspace_id, plan=plan)
+        console_owner, keys = world.person("boss"), f"{world.here.path}/keys"
         count_before = len(api_keys.live(world.here.workspace_id))
-        key_list = boss.get(keys)
+        key_list = console_owner.get(keys)
         assert key_list.status == 200
         assert f"svc_live_…{world.here.token[-4:]}" in text(key_list)
         assert "Upgrade to create keys" in text(key_list)
         assert f"{keys}/new" not in text(key_list)
-        assert boss.get(f"{keys}/new").headers["Location"] == keys
-        answer = boss.post(keys, KEY)
+        assert console_owner.get(f"{keys}/new").headers["Location"] == keys
+        answer = console_owner.post(keys, KEY)
         assert answer.status == 403
         assert text(answer).count("Upgrade to create keys") == 1
         assert value_of(answer, "name") == "Laptop"
         assert len(api_keys.live(world.here.workspace_id)) == count_before
-        assert boss.post(f"{keys}/{world.here.key}/revoke").status == 303
+        assert console_owner.post(f"{keys}/{world.here.key}/revoke").status == 303

@@ -74,16 +74,16 @@ class TestList:
     def test_leads_are_listed_newest_first_page_by_page_with_the_filters_kept(
         self, world: World
     ) -> None:
-        boss, path = world.person("boss"), f"{world.here.path}/leads"
+        console_owner, path = world.person("boss"), f"{world.here.path}/leads"
         lead_ids = new_leads(world, leads.SIZE + 3, tags=["vip"])
-        first = boss.get(f"{path}?tag=vip&status=new")
+        first = console_owner.get(f"{path}?tag=vip&status=new")
         assert listed_leads(first) == lead_ids[:2:-1]
         assert "23 leads" in text(first)
         (following,) = re.findall(r'href="(\?[^"]*page=2[^"]*)"', text(first))
         assert {"tag=vip", "status=new", "page=2"} == set(following[1:].split("&"))
-        second = boss.get(path + following)
+        second = console_owner.get(path + following)
         assert listed_leads(second) == lead_ids[2::-1]
-        assert listed_leads(boss.get(f"{path}?tag=vip&page=9")) == []
+        assert listed_leads(console_owner.get(f"{path}?tag=vip&page=9")) == []
 
     @pytest.mark.parametrize(
         ("query", "is_listed"),
@@ -162,15 +162,15 @@ class TestLead:
             ok="on",
             items=[{"productId": product["id"], "quantity": 2}],
         )
-        boss, path = world.person("boss"), f"{world.here.path}/leads/{lead}"
-        boss.post(path, {"status": "completed"})
-        page = text(boss.get(path))
+        console_owner, path = world.person("boss"), f"{world.here.path}/leads/{lead}"
+        console_owner.post(path, {"status": "completed"})
+        page = text(console_owner.get(path))
         for words in ("Order a cake", "Your mail", "ada@example.com", "I agree", "Loaf", "198.00"):
             assert words in page
         assert "Status: new → completed" in page
         assert "boss" in page[page.index("Status: new → completed") :]
         api.post("/api/forms/delete", {"id": form})
-        assert "Your mail" in text(boss.get(path))
+        assert "Your mail" in text(console_owner.get(path))
 
     def test_a_lead_of_a_dialog_links_to_it(self, world: World) -> None:
         (lead,) = new_leads(world, dialog_id=world.here.dialog)
@@ -225,11 +225,11 @@ class TestTwoPeople:
     def test_what_the_other_changed_is_shown_beside_what_was_typed_and_save_sends_it(
         self, world: World
     ) -> None:
-        boss, member = world.person("boss"), world.person("member")
+        console_owner, member = world.person("boss"), world.person("member")
         path = f"{world.here.path}/leads/{world.here.lead}"
         mine = form_of(member.get(path)) | {"notes": "Mine", "tags": "mine"}
-        theirs = form_of(boss.get(path)) | {"notes": "Theirs", "name": "Ada"}
-        assert boss.post(path, theirs).status == 303
+        theirs = form_of(console_owner.get(path)) | {"notes": "Theirs", "name": "Ada"}
+        assert console_owner.post(path, theirs).status == 303
         answer = member.post(path, mine)
         assert answer.status == 409
         page = text(answer)
@@ -349,10 +349,10 @@ class TestExport:
     ) -> None:
         monkeypatch.setattr(lead_export, "MAX_EXPORTED", 2)
         new_leads(world, 2)
-        boss, path = world.person("boss"), f"{world.here.path}/leads"
+        console_owner, path = world.person("boss"), f"{world.here.path}/leads"
         fields = dict([limit.split("=")]) if limit else {}
         for more in ({}, {"q": "e"}):
-            answer = boss.post(path, fields | more)
+            answer = console_owner.post(path, fields | more)
             assert answer.status == 413
             assert "Choose a shorter period" in text(answer)
         assert not [e for e in audit.latest(world.here.workspace_id) if "export" in e.operation]
@@ -362,8 +362,8 @@ class TestExport:
         for value in HOSTILE_CELLS:
             data = {"message": value, "n": -5}
             new_leads(world, name=f"{value}!", notes=value, tags=[value[:50]], data=data)
-        boss, path = world.person("boss"), f"{world.here.path}/leads"
-        answer = boss.post(path, accept_language=language)
+        console_owner, path = world.person("boss"), f"{world.here.path}/leads"
+        answer = console_owner.post(path, accept_language=language)
         delimiter = leads.DELIMITERS[language]
         raw = answer.body.decode("utf-8-sig")
         for row in csv.reader(io.StringIO(raw, newline=""), delimiter=delimiter, strict=True):

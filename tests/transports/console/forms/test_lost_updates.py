@@ -26,7 +26,7 @@ from chalicelib.transports.console.routes import (
     WEBHOOK,
     WORKSPACE,
 )
-from tests.conftest import Answer, in_console
+from tests.conftest import Answer, call_console
 from tests.factories import console
 from tests.factories.console import World
 from tests.transports.console.forms.helpers import text
@@ -119,7 +119,7 @@ def call(world: World, operation: str, **arguments: Any) -> Any:
     body = json.dumps(arguments)
     for place in PLACES:
         body = body.replace(f'"{place}"', json.dumps(getattr(world.here, place.lower())))
-    return in_console(home.id, operation, account_id=home.owner_id, **json.loads(body))
+    return call_console(home.id, operation, account_id=home.owner_id, **json.loads(body))
 
 
 PLACES = ("BOT", "CLIENT", "FORM", "LEAD", "SERVICE", "SITE", "STAFF", "WEBHOOK")
@@ -261,22 +261,22 @@ def test_every_form_that_changes_a_record_is_tried() -> None:
 def test_what_another_person_changed_stays_and_what_was_typed_is_saved(
     update: Update, world: World
 ) -> None:
-    boss, path = world.person("boss"), world.here.path_of(update.route)
-    fields = update.types(opened(boss.get(path)))
+    console_owner, path = world.person("boss"), world.here.path_of(update.route)
+    fields = update.types(opened(console_owner.get(path)))
     update.change(world, update.other)
     _, theirs = update.read_state(world)
-    assert boss.post(path, fields).status == 303
+    assert console_owner.post(path, fields).status == 303
     assert update.read_state(world) == (update.mine, theirs)
 
 
 @every_update
 def test_an_unchanged_form_changes_nothing(update: Update, world: World) -> None:
-    boss, path = world.person("boss"), world.here.path_of(update.route)
-    fields = opened(boss.get(path))
+    console_owner, path = world.person("boss"), world.here.path_of(update.route)
+    fields = opened(console_owner.get(path))
     update.change(world, update.other)
     update.change(world, update.same)
     state_before = update.read_state(world)
-    assert boss.post(path, fields).status == 303
+    assert console_owner.post(path, fields).status == 303
     assert update.read_state(world) == state_before
 
 
@@ -284,18 +284,18 @@ def test_an_unchanged_form_changes_nothing(update: Update, world: World) -> None
 def test_a_field_that_both_changed_is_shown_and_the_next_save_decides(
     update: Update, world: World
 ) -> None:
-    boss, path = world.person("boss"), world.here.path_of(update.route)
-    fields = update.types(opened(boss.get(path)))
+    console_owner, path = world.person("boss"), world.here.path_of(update.route)
+    fields = update.types(opened(console_owner.get(path)))
     update.change(world, update.same)
     state_before = update.read_state(world)
-    answer = boss.post(path, fields)
+    answer = console_owner.post(path, fields)
     assert answer.status == 409
     assert "Someone changed this while you were typing." in text(answer)
     assert re.search("<dt>[^<]+</dt><dd>Now: [^<]+<br>You typed: [^<]+<", text(answer))
     assert update.read_state(world) == state_before
     reopened = opened(answer)
     assert update.types(reopened) == reopened, "what was typed stays"
-    assert boss.post(path, reopened).status == 303
+    assert console_owner.post(path, reopened).status == 303
     assert update.read_state(world) == (update.mine, state_before[1])
 
 
@@ -305,8 +305,8 @@ def test_a_field_that_both_changed_is_shown_and_the_next_save_decides(
 def test_a_change_between_the_comparison_and_the_write_is_compared_again(
     update: Update, is_same: bool, is_last: bool, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    boss, path = world.person("boss"), world.here.path_of(update.route)
-    fields = update.types(opened(boss.get(path)))
+    console_owner, path = world.person("boss"), world.here.path_of(update.route)
+    fields = update.types(opened(console_owner.get(path)))
     changes = [update.same if is_same else update.other]
     invoke = console_request.invoke
 
@@ -324,7 +324,7 @@ def test_a_change_between_the_comparison_and_the_write_is_compared_again(
 
     monkeypatch.setattr(console_request, "invoke", after_a_change)
     mine, theirs = update.read_state(world)
-    answer = boss.post(path, fields)
+    answer = console_owner.post(path, fields)
     assert not changes
     assert answer.status == (409 if is_same else 303)
     state_after = update.read_state(world)
@@ -336,8 +336,8 @@ def test_a_change_between_the_comparison_and_the_write_is_compared_again(
 def test_a_refused_form_still_knows_what_it_was_opened_with(
     update: Update, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    boss, path = world.person("boss"), world.here.path_of(update.route)
-    fields = update.types(opened(boss.get(path)))
+    console_owner, path = world.person("boss"), world.here.path_of(update.route)
+    fields = update.types(opened(console_owner.get(path)))
 
     def refuse(operation: Any, *args: Any, **options: Any) -> Any:
         if operation.name == update.operation:
@@ -347,18 +347,18 @@ def test_a_refused_form_still_knows_what_it_was_opened_with(
     invoke = console_request.invoke
     with monkeypatch.context() as patched:
         patched.setattr(console_request, "invoke", refuse)
-        refused_form = opened(boss.post(path, fields))
+        refused_form = opened(console_owner.post(path, fields))
     update.change(world, update.same)
-    assert boss.post(path, refused_form).status == 409
+    assert console_owner.post(path, refused_form).status == 409
     assert update.read_state(world)[0] != update.mine
 
 
 @every_update
 def test_a_form_without_marks_replaces_nothing_unseen(update: Update, world: World) -> None:
-    boss, path = world.person("boss"), world.here.path_of(update.route)
-    fields = [*update.types(opened(boss.get(path))), (SEEN, "")]
+    console_owner, path = world.person("boss"), world.here.path_of(update.route)
+    fields = [*update.types(opened(console_owner.get(path))), (SEEN, "")]
     state_before = update.read_state(world)
-    assert boss.post(path, fields).status == 409
+    assert console_owner.post(path, fields).status == 409
     for wrong in ("price", "price=0", "price=0123456789abcdefg", f"{fields[0][1]};"):
-        assert boss.post(path, [*fields, (SEEN, wrong)]).status == 400
+        assert console_owner.post(path, [*fields, (SEEN, wrong)]).status == 400
     assert update.read_state(world) == state_before

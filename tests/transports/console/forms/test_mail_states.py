@@ -26,21 +26,21 @@ def test_a_booking_says_that_its_client_was_not_told_and_why(
     world: World, reason: str, state: str, message: str
 ) -> None:
     home, path = world.here.workspace_id, f"{world.here.path}/bookings/{world.here.booking}"
-    boss = world.person("boss")
-    assert "told" not in text(boss.get(path))
+    console_owner = world.person("boss")
+    assert "told" not in text(console_owner.get(path))
     booking = BOOKINGS.require(home, world.here.booking)
     entry = bookings.mail_entry(home, booking, "m", kind="cancelled", state=state, reason=reason)
     run_unit(home, None, lambda unit: unit.save(entry))
-    page = text(boss.get(path))
+    page = text(console_owner.get(path))
     assert f"The client {message}" in page
     assert "mail_reason" not in page
     booking_mail = bookings.mail_entry(home, booking, "m", kind="cancelled", state="sent")
     run_unit(home, None, lambda unit: unit.save(booking_mail))
-    assert f"The client {message}" not in text(boss.get(path))
+    assert f"The client {message}" not in text(console_owner.get(path))
 
 
 def test_the_list_of_invitations_says_what_became_of_the_mail(world: World) -> None:
-    boss = world.person("boss")
+    console_owner = world.person("boss")
     token = invite(world.here.workspace_id, "ivy@example.com")
     row = invitations.find(token)
     assert row
@@ -50,7 +50,7 @@ def test_the_list_of_invitations_says_what_became_of_the_mail(world: World) -> N
         ("sent", None, "The link was sent by e-mail."),
     ]:
         invitations.note_mail(row, state, reason)
-        assert message in text(boss.get(f"{world.here.path}/members"))
+        assert message in text(console_owner.get(f"{world.here.path}/members"))
 
 
 def test_a_person_proves_the_address_by_the_mailed_link_after_signing_in(world: World) -> None:
@@ -59,12 +59,12 @@ def test_a_person_proves_the_address_by_the_mailed_link_after_signing_in(world: 
     path = urlsplit(emails.proof_page_url(account)).path
     guest = Person("boss@example.com")
     assert "/console/sign-in?next=" in guest.get(path).headers["Location"]
-    boss, other = world.person("boss"), world.person("member")
-    assert "Your address is not confirmed" in text(boss.get("/console/account"))
+    console_owner, other = world.person("boss"), world.person("member")
+    assert "Your address is not confirmed" in text(console_owner.get("/console/account"))
     assert other.post(path).status == 404
     assert not accounts.get(account.id).is_proved
-    assert "Confirm address" in text(boss.get(path))
+    assert "Confirm address" in text(console_owner.get(path))
     assert not accounts.get(account.id).is_proved
-    assert boss.post(path).headers["Location"] == "/console/account?done=email_proved"
+    assert console_owner.post(path).headers["Location"] == "/console/account?done=email_proved"
     assert accounts.get(account.id).is_proved
-    assert "not confirmed" not in text(boss.get("/console/account"))
+    assert "not confirmed" not in text(console_owner.get("/console/account"))

@@ -3,9 +3,9 @@
 import pytest
 
 from chalicelib.domains.identity.store import accounts, workspaces
-from tests.conftest import PASSWORD, as_operator
+from tests.conftest import PASSWORD, call_operator
 from tests.factories.console import Person, World
-from tests.factories.people import stored
+from tests.factories.people import read_rows
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
 SETTINGS = {"name": "Salon", "timezone": "Europe/Berlin", "country": "DE"}
@@ -49,7 +49,7 @@ class TestMembers:
         self, world: World, name: str, target: str, form: dict[str, str]
     ) -> None:
         ranks = ["member", "manager", "boss"]
-        person, rows_before = world.person(name), stored()
+        person, rows_before = world.person(name), read_rows()
         answer = person.post(page_of(world, target), form)
         may = name == "boss" and target != "boss"
         may = may or (not form and name == "manager" and target == "member")
@@ -58,30 +58,32 @@ class TestMembers:
             assert role_of(world, target) == form.get("role")
         else:
             assert answer.status in {403, 409}
-            assert {k: v for k, v in stored().items() if "SESSION" not in k} == {
+            assert {k: v for k, v in read_rows().items() if "SESSION" not in k} == {
                 k: v for k, v in rows_before.items() if "SESSION" not in k
             }
         assert ranks
 
     def test_a_member_who_is_removed_meanwhile_is_not_found(self, world: World) -> None:
-        boss, path = world.person("boss"), page_of(world, "member")
-        assert boss.post(path, {}).headers["Location"].endswith("?done=member_removed")
-        assert boss.post(path, {}).status == 404
-        assert boss.get(path).status == 404
+        console_owner, path = world.person("boss"), page_of(world, "member")
+        assert console_owner.post(path, {}).headers["Location"].endswith("?done=member_removed")
+        assert console_owner.post(path, {}).status == 404
+        assert console_owner.get(path).status == 404
 
     def test_many_members_are_searched_and_paged(self, world: World) -> None:
         for number in range(60):
             email = f"m{number:02}@example.com"
-            as_operator("create_account", email=email, password=PASSWORD, name=f"Mara {number:02}")
-            as_operator("add_member", workspaceId=world.here.workspace_id, email=email)
-        boss, path = world.person("boss"), f"{world.here.path}/members"
-        first, second = text(boss.get(path)), text(boss.get(f"{path}?page=2"))
+            call_operator(
+                "create_account", email=email, password=PASSWORD, name=f"Mara {number:02}"
+            )
+            call_operator("add_member", workspaceId=world.here.workspace_id, email=email)
+        console_owner, path = world.person("boss"), f"{world.here.path}/members"
+        first, second = text(console_owner.get(path)), text(console_owner.get(f"{path}?page=2"))
         assert first.count('class="row" href') == 50
         assert second.count('class="row" href') == 13
-        search_page = text(boss.get(f"{path}?q=mara+07"))
+        search_page = text(console_owner.get(f"{path}?q=mara+07"))
         assert search_page.count('class="row" href') == 1
         assert "m07@example.com" in search_page
-        assert "Nothing found" in text(boss.get(f"{path}?q=zzz"))
+        assert "Nothing found" in text(console_owner.get(f"{path}?q=zzz"))
 
 
 class TestLeaving:
@@ -96,10 +98,10 @@ class TestLeaving:
         assert member.get(world.here.path).status == 404
 
     def test_the_owner_cannot_leave(self, world: World) -> None:
-        boss = world.person("boss")
-        page = text(boss.get(f"/console/account?leave={world.here.slug}"))
+        console_owner = world.person("boss")
+        page = text(console_owner.get(f"/console/account?leave={world.here.slug}"))
         assert 'name="leave"' not in page
-        assert boss.post("/console/account", {"leave": world.here.slug}).status == 409
+        assert console_owner.post("/console/account", {"leave": world.here.slug}).status == 409
         assert role_of(world, "boss") == "owner"
 
     def test_other_workspaces_cannot_be_left(self, world: World) -> None:
@@ -111,11 +113,13 @@ class TestLeaving:
 
 class TestSettings:
     def test_settings_are_saved(self, world: World) -> None:
-        boss, path = world.person("boss"), f"{world.here.path}/settings"
-        assert boss.post(path, SETTINGS).headers["Location"] == f"{path}?done=settings_saved"
+        console_owner, path = world.person("boss"), f"{world.here.path}/settings"
+        assert (
+            console_owner.post(path, SETTINGS).headers["Location"] == f"{path}?done=settings_saved"
+        )
         workspace = workspaces.get(world.here.workspace_id)
         assert [getattr(workspace, name) for name in SETTINGS] == list(SETTINGS.values())
-        page = text(boss.get(path))
+        page = text(console_owner.get(path))
         assert "Germany" in page
         assert "Business plan" in page
 
@@ -125,8 +129,8 @@ class TestSettings:
     def test_a_refused_form_keeps_what_was_typed(
         self, world: World, field: str, value: str
     ) -> None:
-        boss, path = world.person("boss"), f"{world.here.path}/settings"
-        answer = boss.post(path, SETTINGS | {field: value})
+        console_owner, path = world.person("boss"), f"{world.here.path}/settings"
+        answer = console_owner.post(path, SETTINGS | {field: value})
         assert answer.status == 400
         assert error_beside(answer, field)
         assert value_of(answer, field) == value.strip()
@@ -137,27 +141,29 @@ class TestSettings:
 
 class TestLanguage:
     def test_the_accounts_language_is_used_on_all_pages_and_failures(self, world: World) -> None:
-        boss = world.person("boss")
-        boss.post("/console/account", {"name": "Ada", "language": "ru"})
+        console_owner = world.person("boss")
+        console_owner.post("/console/account", {"name": "Ada", "language": "ru"})
         for path in (
             "/console/account",
             world.here.path,
             f"{world.here.path}/keys",
             "/console/w/x",
         ):
-            assert 'lang="ru"' in text(boss.get(path, accept_language="en"))
+            assert 'lang="ru"' in text(console_owner.get(path, accept_language="en"))
         other = Person("boss@example.com", world.person("boss").token)
         assert 'lang="ru"' in text(other.get(world.here.path, accept_language="en"))
         member = world.person("member").get(world.here.path, accept_language="en")
         assert '<html lang="en">' in text(member)
 
     def test_the_foot_of_a_page_switches_the_language_and_returns(self, world: World) -> None:
-        boss, path = world.person("boss"), f"{world.here.path}/keys"
-        assert f'name="back" value="{path}"' in text(boss.get(path))
-        answer = boss.post("/console/account", {"language": "ru", "back": path})
+        console_owner, path = world.person("boss"), f"{world.here.path}/keys"
+        assert f'name="back" value="{path}"' in text(console_owner.get(path))
+        answer = console_owner.post("/console/account", {"language": "ru", "back": path})
         assert answer.headers["Location"] == path
-        assert '<html lang="ru">' in text(boss.get(path, accept_language="en"))
-        answer = boss.post("/console/account", {"language": "en", "back": "//evil.example"})
+        assert '<html lang="ru">' in text(console_owner.get(path, accept_language="en"))
+        answer = console_owner.post(
+            "/console/account", {"language": "en", "back": "//evil.example"}
+        )
         assert answer.headers["Location"] == "/console"
 
     def test_a_guest_chooses_a_language_by_a_link(self, world: World) -> None:

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Owner, in_console
+from tests.conftest import Owner, call_console
 from tests.factories.console import Person, person
 from tests.fakes.internet import Internet, http_response
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
 
 @pytest.fixture
-def boss(owner: Owner) -> Person:
+def console_owner(owner: Owner) -> Person:
     return person(owner)
 
 
@@ -22,18 +22,18 @@ def path(owner: Owner) -> str:
 
 
 def list_services(owner: Owner) -> list[dict[str, Any]]:
-    services: list[dict[str, Any]] = in_console(owner.workspace.id, "list_services")["services"]
+    services: list[dict[str, Any]] = call_console(owner.workspace.id, "list_services")["services"]
     return services
 
 
 def make(owner: Owner, operation: str, **arguments: Any) -> Any:
-    return in_console(
+    return call_console(
         owner.workspace.id, operation, account_id=owner.workspace.owner_id, **arguments
     )
 
 
 def test_a_service_is_created_once_with_a_price_in_rubles_and_a_friendly_duration(
-    owner: Owner, boss: Person, path: str
+    owner: Owner, console_owner: Person, path: str
 ) -> None:
     fields = {
         "name": "Стрижка",
@@ -48,7 +48,7 @@ def test_a_service_is_created_once_with_a_price_in_rubles_and_a_friendly_duratio
         "active": "yes",
         "once": "1",
     }
-    answers = [boss.post(path, fields) for _ in range(2)]
+    answers = [console_owner.post(path, fields) for _ in range(2)]
     (service,) = list_services(owner)
     assert {answer.headers["Location"] for answer in answers} == {
         f"{path}/{service['id']}?done=service_created"
@@ -69,7 +69,7 @@ def test_a_service_is_created_once_with_a_price_in_rubles_and_a_friendly_duratio
 
 
 def test_a_saved_form_changes_nothing_that_was_not_typed(
-    owner: Owner, boss: Person, path: str
+    owner: Owner, console_owner: Person, path: str
 ) -> None:
     staff = make(owner, "create_resource", name="Anna")["resource"]["id"]
     service_before = make(
@@ -87,9 +87,9 @@ def test_a_saved_form_changes_nothing_that_was_not_typed(
         reminders=[90],
         tags=["a", "b"],
     )["service"]
-    page = boss.get(f"{path}/{service_before['id']}")
+    page = console_owner.get(f"{path}/{service_before['id']}")
     fields = form_fields(text(page))
-    assert boss.post(f"{path}/{service_before['id']}", fields).status == 303
+    assert console_owner.post(f"{path}/{service_before['id']}", fields).status == 303
     service_after = make(owner, "get_service", id=service_before["id"])["service"]
     del service_before["updatedAt"], service_after["updatedAt"]
     assert service_after == service_before
@@ -130,10 +130,10 @@ def attributes(text: str) -> dict[str, str]:
     ],
 )
 def test_a_wrong_value_is_reported_beside_its_field_and_everything_typed_is_kept(
-    field: str, typed_value: str, owner: Owner, boss: Person, path: str
+    field: str, typed_value: str, owner: Owner, console_owner: Person, path: str
 ) -> None:
     fields = {"name": "Стрижка", "durationMin": "1:30", "price": "10", "tags": "a,  b"}
-    answer = boss.post(path, fields | {field: typed_value}, accept_language="ru")
+    answer = console_owner.post(path, fields | {field: typed_value}, accept_language="ru")
     assert answer.status == 400
     assert re.search("[а-я]", error_beside(answer, field))
     for name, value in (fields | {field: typed_value}).items():
@@ -142,25 +142,25 @@ def test_a_wrong_value_is_reported_beside_its_field_and_everything_typed_is_kept
 
 
 def test_a_wrong_rare_value_opens_the_part_of_the_form_that_it_is_in(
-    boss: Person, path: str
+    console_owner: Person, path: str
 ) -> None:
-    closed = text(boss.get(f"{path}/new"))
+    closed = text(console_owner.get(f"{path}/new"))
     assert '<details class="more stack">' in closed
-    answer = boss.post(path, {"name": "A", "durationMin": "30", "horizonDays": "0"})
+    answer = console_owner.post(path, {"name": "A", "durationMin": "30", "horizonDays": "0"})
     assert '<details class="more stack" open>' in text(answer)
 
 
 def test_a_service_says_what_it_lacks_with_a_link_that_fixes_it(
-    owner: Owner, boss: Person, path: str
+    owner: Owner, console_owner: Person, path: str
 ) -> None:
     here = path.removesuffix("/services")
     service = make(owner, "create_service", name="Haircut", durationMin=60)["service"]["id"]
 
     def service_page() -> str:
-        return text(boss.get(f"{path}/{service}"))
+        return text(console_owner.get(f"{path}/{service}"))
 
     assert f'href="{here}/staff/new?service={service}"' in service_page()
-    assert "no staff yet" in text(boss.get(path))
+    assert "no staff yet" in text(console_owner.get(path))
     staff = make(owner, "create_resource", name="Anna", serviceIds=[service])["resource"]["id"]
     hours = f'href="{here}/staff/{staff}/hours"'
     assert "no opening hours" in service_page()
@@ -179,12 +179,12 @@ def test_a_service_says_what_it_lacks_with_a_link_that_fixes_it(
 
 
 def test_images_that_could_not_be_taken_are_named(
-    owner: Owner, boss: Person, path: str, net: Internet
+    owner: Owner, console_owner: Person, path: str, net: Internet
 ) -> None:
     net.serve("https://images.example", http_response(b"no", "404 Not Found"))
     bad = "https://images.example/a.png"
     fields = {"name": "A", "durationMin": "30", "newImages": bad, "once": "1"}
-    answer = boss.post(path, fields)
+    answer = console_owner.post(path, fields)
     assert answer.status == 200
     assert "1 image could not be downloaded" in text(answer)
     assert bad in text(answer)
@@ -192,25 +192,29 @@ def test_images_that_could_not_be_taken_are_named(
     assert f'action="{path}/{service["id"]}"' in text(answer)
 
 
-def test_a_deletion_names_the_bookings_that_stay(owner: Owner, boss: Person, path: str) -> None:
+def test_a_deletion_names_the_bookings_that_stay(
+    owner: Owner, console_owner: Person, path: str
+) -> None:
     service = make(owner, "create_service", name="Haircut", durationMin=60)["service"]["id"]
-    confirmation = boss.get(f"{path}/{service}/delete")
+    confirmation = console_owner.get(f"{path}/{service}/delete")
     assert "Delete service “Haircut”?" in text(confirmation)
     gone = f"{path}?done=service_deleted"
     for _ in range(2):
-        assert boss.post(f"{path}/{service}/delete").headers["Location"] == gone
-    assert boss.get(f"{path}/{service}/delete").headers["Location"] == gone
-    assert boss.get(f"{path}/{service}").status == 404
+        assert console_owner.post(f"{path}/{service}/delete").headers["Location"] == gone
+    assert console_owner.get(f"{path}/{service}/delete").headers["Location"] == gone
+    assert console_owner.get(f"{path}/{service}").status == 404
 
 
-def test_a_list_is_searched_filtered_and_paged(owner: Owner, boss: Person, path: str) -> None:
+def test_a_list_is_searched_filtered_and_paged(
+    owner: Owner, console_owner: Person, path: str
+) -> None:
     for number in range(21):
         make(owner, "create_service", name=f"Service {number}", durationMin=60)
     make(owner, "create_service", name="Other", durationMin=60, status="inactive")
-    first = text(boss.get(path))
+    first = text(console_owner.get(path))
     assert "22 services" in first
     assert first.count('<a class="row"') == 20
-    assert text(boss.get(f"{path}?page=2")).count('<a class="row"') == 2
-    assert text(boss.get(f"{path}?status=inactive")).count('<a class="row"') == 1
-    assert text(boss.get(f"{path}?q=other")).count('<a class="row"') == 1
-    assert "Nothing found" in text(boss.get(f"{path}?q=zzz"))
+    assert text(console_owner.get(f"{path}?page=2")).count('<a class="row"') == 2
+    assert text(console_owner.get(f"{path}?status=inactive")).count('<a class="row"') == 1
+    assert text(console_owner.get(f"{path}?q=other")).count('<a class="row"') == 1
+    assert "Nothing found" in text(console_owner.get(f"{path}?q=zzz"))

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from chalicelib.transports.console.sites import page_editor
-from tests.conftest import Api, as_operator, in_console
+from tests.conftest import Api, call_console, call_operator
 from tests.factories.console import HOSTILE, World
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
@@ -22,36 +22,38 @@ def page_of(world: World) -> str:
 
 
 def sites(world: World) -> list[dict[str, Any]]:
-    sites: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_sites")["projects"]
+    sites: list[dict[str, Any]] = call_console(world.here.workspace_id, "list_sites")["projects"]
     return sites
 
 
 def pages(world: World, site: str = "") -> list[dict[str, Any]]:
     arguments = {"projectId": site or world.here.site}
-    pages: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_pages", **arguments)[
+    pages: list[dict[str, Any]] = call_console(world.here.workspace_id, "list_pages", **arguments)[
         "pages"
     ]
     return pages
 
 
 def html_of(world: World, page: str = "") -> str:
-    page_row = in_console(world.here.workspace_id, "get_page", id=page or world.here.page)
+    page_row = call_console(world.here.workspace_id, "get_page", id=page or world.here.page)
     return str(page_row["page"]["html"])
 
 
 def save(world: World, html: str) -> None:
-    in_console(world.here.workspace_id, "save_page_html", id=world.here.page, html=html)
+    call_console(world.here.workspace_id, "save_page_html", id=world.here.page, html=html)
 
 
 class TestCreating:
     def test_a_site_and_its_first_page_are_created_once_and_visible(self, world: World) -> None:
-        boss = world.person("boss")
-        responses = [boss.post(sites_of(world), {"title": "Bakery", "once": "1"}) for _ in range(2)]
+        console_owner = world.person("boss")
+        responses = [
+            console_owner.post(sites_of(world), {"title": "Bakery", "once": "1"}) for _ in range(2)
+        ]
         (next_page,) = {response.headers["Location"] for response in responses}
         assert [site["title"] for site in sites(world)].count("Bakery") == 1
-        assert "Now create its first page" in text(boss.get(next_page))
+        assert "Now create its first page" in text(console_owner.get(next_page))
         path = next_page.partition("?")[0]
-        responses = [boss.post(path, {"title": HOSTILE, "once": "2"}) for _ in range(2)]
+        responses = [console_owner.post(path, {"title": HOSTILE, "once": "2"}) for _ in range(2)]
         (editor,) = {response.headers["Location"] for response in responses}
         site = path.split("/")[-2]
         (page,) = pages(world, site)
@@ -65,30 +67,32 @@ class TestCreating:
         assert b"<h1>" in shown_page.body
 
     def test_a_form_sent_again_later_does_not_overwrite_the_page(self, world: World) -> None:
-        boss, path = world.person("boss"), f"{site_of(world)}/pages"
-        editor = boss.post(path, {"title": "Menu", "once": "1"}).headers["Location"]
+        console_owner, path = world.person("boss"), f"{site_of(world)}/pages"
+        editor = console_owner.post(path, {"title": "Menu", "once": "1"}).headers["Location"]
         page = editor.split("/pages/")[1].split("/")[0]
-        in_console(world.here.workspace_id, "save_page_html", id=page, html="<p>Mine")
-        assert boss.post(path, {"title": "Menu", "once": "1"}).headers["Location"] == editor
+        call_console(world.here.workspace_id, "save_page_html", id=page, html="<p>Mine")
+        assert (
+            console_owner.post(path, {"title": "Menu", "once": "1"}).headers["Location"] == editor
+        )
         assert html_of(world, page) == "<p>Mine"
 
     def test_an_empty_title_is_refused(self, world: World) -> None:
-        boss = world.person("boss")
+        console_owner = world.person("boss")
         for path in (sites_of(world), f"{site_of(world)}/pages", site_of(world)):
-            answer = boss.post(path, {"title": " "})
+            answer = console_owner.post(path, {"title": " "})
             assert answer.status == 400
             assert error_beside(answer, "title")
 
 
 class TestEditing:
     def test_the_html_is_saved_and_the_former_one_stays_a_version(self, world: World) -> None:
-        boss, path = world.person("boss"), f"{page_of(world)}/html"
-        answer = boss.post(path, {"html": "<h1>Menu</h1>\r\n<p>Rye"})
+        console_owner, path = world.person("boss"), f"{page_of(world)}/html"
+        answer = console_owner.post(path, {"html": "<h1>Menu</h1>\r\n<p>Rye"})
         assert answer.headers["Location"] == f"{path}?done=page_saved"
         assert html_of(world) == "<h1>Menu</h1>\n<p>Rye"
-        page = text(boss.get(path))
+        page = text(console_owner.get(path))
         assert ">\n<h1>Menu</h1>\n<p>Rye</textarea>" in page
-        versions = in_console(world.here.workspace_id, "list_page_versions", id=world.here.page)
+        versions = call_console(world.here.workspace_id, "list_page_versions", id=world.here.page)
         assert len(versions["versions"]) == 2
 
     def test_line_ends_of_a_page_stay_as_they_are(self, world: World) -> None:
@@ -99,12 +103,12 @@ class TestEditing:
     def test_a_change_that_was_made_meanwhile_is_shown_beside_what_was_typed(
         self, world: World
     ) -> None:
-        boss, path = world.person("boss"), f"{page_of(world)}/html"
+        console_owner, path = world.person("boss"), f"{page_of(world)}/html"
         save(world, "one\ntwo\nthree")
-        version = re.search(r'name="ifVersion" value="(\d+)"', text(boss.get(path)))
+        version = re.search(r'name="ifVersion" value="(\d+)"', text(console_owner.get(path)))
         assert version
         save(world, "one\nTWO\nthree")
-        answer = boss.post(path, {"html": "one\ntwo\nTHREE", "ifVersion": version[1]})
+        answer = console_owner.post(path, {"html": "one\ntwo\nTHREE", "ifVersion": version[1]})
         assert answer.status == 409
         page = text(answer)
         assert "<mark>TWO</mark>" in page
@@ -113,7 +117,7 @@ class TestEditing:
         assert html_of(world) == "one\nTWO\nthree"
         current = re.search(r'name="ifVersion" value="(\d+)"', page)
         assert current
-        assert boss.post(path, {"html": "mine", "ifVersion": current[1]}).status == 303
+        assert console_owner.post(path, {"html": "mine", "ifVersion": current[1]}).status == 303
         assert html_of(world) == "mine"
 
     def test_a_long_page_is_not_edited_here(self, world: World) -> None:
@@ -131,47 +135,50 @@ class TestEditing:
 
 class TestSettings:
     def test_a_site_is_hidden_and_shown_again(self, world: World) -> None:
-        boss, path = world.person("boss"), site_of(world)
+        console_owner, path = world.person("boss"), site_of(world)
         url = "/" + sites(world)[0]["url"].split("/", 3)[3] + "/"
-        assert boss.post(path, {"title": "Shop"}).headers["Location"] == f"{path}?done=site_saved"
+        assert (
+            console_owner.post(path, {"title": "Shop"}).headers["Location"]
+            == f"{path}?done=site_saved"
+        )
         assert Api(None).call("GET", url).status == 404
-        assert "View site" not in text(boss.get(path))
-        boss.post(path, {"title": "Shop", "active": "on"})
+        assert "View site" not in text(console_owner.get(path))
+        console_owner.post(path, {"title": "Shop", "active": "on"})
         assert Api(None).call("GET", url).status == 200
-        assert value_of(boss.get(path), "title") == "Shop"
+        assert value_of(console_owner.get(path), "title") == "Shop"
 
     def test_a_suspended_site_says_so(self, world: World) -> None:
-        as_operator("suspend_site", id=world.here.site)
+        call_operator("suspend_site", id=world.here.site)
         assert "suspended this site" in text(world.person("boss").get(site_of(world)))
 
 
 class TestDeleting:
     def test_a_page_is_deleted_and_can_be_restored(self, world: World) -> None:
-        boss, path = world.person("boss"), f"{page_of(world)}/delete"
-        assert "Can be restored until" in text(boss.get(path))
+        console_owner, path = world.person("boss"), f"{page_of(world)}/delete"
+        assert "Can be restored until" in text(console_owner.get(path))
         for _ in range(2):
-            answer = boss.post(path)
+            answer = console_owner.post(path)
             assert answer.headers["Location"] == f"{site_of(world)}?done=page_deleted"
         assert pages(world) == []
-        boss.post(f"{site_of(world)}/deleted-pages/{world.here.page}")
+        console_owner.post(f"{site_of(world)}/deleted-pages/{world.here.page}")
         assert [page["id"] for page in pages(world)] == [world.here.page]
 
     def test_a_home_page_with_others_is_not_deleted(self, world: World) -> None:
         fields = {"projectId": world.here.site, "title": "Second"}
-        in_console(world.here.workspace_id, "create_page", **fields)
+        call_console(world.here.workspace_id, "create_page", **fields)
         answer = world.person("boss").post(f"{page_of(world)}/delete")
         assert answer.status == 409
         assert "home page of the site" in text(answer)
         assert len(pages(world)) == 2
 
     def test_a_site_says_what_is_deleted_with_it_and_can_be_restored(self, world: World) -> None:
-        boss, path = world.person("boss"), f"{site_of(world)}/delete"
-        page = text(boss.get(path))
+        console_owner, path = world.person("boss"), f"{site_of(world)}/delete"
+        page = text(console_owner.get(path))
         assert "<dt>Pages</dt><dd>1</dd>" in page
         assert "Can be restored until" in page
         for _ in range(2):
-            answer = boss.post(path)
+            answer = console_owner.post(path)
             assert answer.headers["Location"] == f"{sites_of(world)}?done=site_deleted"
         assert sites(world) == []
-        boss.post(f"{world.here.path}/deleted-sites/{world.here.site}")
+        console_owner.post(f"{world.here.path}/deleted-sites/{world.here.site}")
         assert [site["id"] for site in sites(world)] == [world.here.site]

@@ -11,7 +11,7 @@ from chalicelib.domains.webhooks.flows.turns import switch_off
 from chalicelib.domains.webhooks.store.webhooks import FAILING, GONE, MAX_WEBHOOKS
 from chalicelib.gateways import post
 from chalicelib.transports.web import texts
-from tests.conftest import Answer, Time, all_rows, in_console
+from tests.conftest import Answer, Time, all_rows, call_console
 from tests.factories.console import EVENT, HOSTILE, World
 from tests.factories.event_runs import run_until_idle
 from tests.fakes.receiver import Receiver, status
@@ -40,7 +40,7 @@ def page_of(world: World) -> str:
 
 
 def list_webhooks(world: World) -> list[dict[str, Any]]:
-    webhooks: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_webhooks")[
+    webhooks: list[dict[str, Any]] = call_console(world.here.workspace_id, "list_webhooks")[
         "webhooks"
     ]
     return webhooks
@@ -55,7 +55,7 @@ def the_webhook(world: World) -> dict[str, Any]:
 
 def deliveries(world: World) -> list[dict[str, Any]]:
     arguments = {"webhookId": world.here.webhook}
-    deliveries: list[dict[str, Any]] = in_console(
+    deliveries: list[dict[str, Any]] = call_console(
         world.here.workspace_id, "list_webhook_deliveries", **arguments
     )["deliveries"]
     return deliveries
@@ -73,42 +73,44 @@ def ticked(answer: Answer) -> set[str]:
 
 
 class TestAdding:
-    def test_a_secret_is_shown_once_and_never_again(self, world: World, logged: Records) -> None:
-        boss, path = world.person("boss"), path_of(world)
-        response = boss.post(path, FORM)
+    def test_a_secret_is_shown_once_and_never_again(
+        self, world: World, log_records: Records
+    ) -> None:
+        console_owner, path = world.person("boss"), path_of(world)
+        response = console_owner.post(path, FORM)
         assert response.status == 200
         secret = secret_of(response)
-        repeated = boss.post(path, FORM)
+        repeated = console_owner.post(path, FORM)
         assert repeated.status == 409
         assert "The form was sent twice" in text(repeated)
         (webhook,) = (webhook for webhook in list_webhooks(world) if webhook["url"] == URL)
         hook = f"{path}/{webhook['id']}"
         assert f'href="{hook}/secret"' in text(repeated)
-        pages = [repeated, *map(boss.get, (
+        pages = [repeated, *map(console_owner.get, (
             path, hook, f"{hook}/secret", f"{hook}/delete", f"{world.here.path}/audit",
         ))]  # fmt: skip
-        outputs = [*(page.body.decode() for page in pages), *logged.lines]
+        outputs = [*(page.body.decode() for page in pages), *log_records.lines]
         outputs.append(json.dumps(all_rows(), default=str))
         assert not [output for output in outputs if secret.removeprefix("whsec_") in output]
 
     def test_all_events_are_chosen_unless_some_are_ticked(self, world: World) -> None:
-        boss, path = world.person("boss"), path_of(world)
-        page = boss.get(f"{path}/new")
+        console_owner, path = world.person("boss"), path_of(world)
+        page = console_owner.get(f"{path}/new")
         assert set(re.findall(r'name="types" value="([^"]*)"', text(page))) == set(EVENT_TYPES)
         assert 'value="all" aria-describedby="all-about" checked' in text(page)
         types = [("types", "lead.created"), ("types", "booking.moved")]
-        boss.post(path, [("url", URL), ("events", "all"), *types])
-        boss.post(path, [("url", URL), ("events", "chosen"), *types])
+        console_owner.post(path, [("url", URL), ("events", "all"), *types])
+        console_owner.post(path, [("url", URL), ("events", "chosen"), *types])
         with_chosen, everything, _ = list_webhooks(world)
         assert everything["types"] == []
         assert with_chosen["types"] == ["booking.moved", "lead.created"]
-        page = boss.get(path)
+        page = console_owner.get(path)
         assert "2 event types" in text(page)
         assert "3 of 10 webhooks" in text(page)
 
     def test_choosing_no_event_is_refused_and_the_url_is_kept(self, world: World) -> None:
-        boss = world.person("boss")
-        answer = boss.post(path_of(world), {"url": URL, "events": "chosen"})
+        console_owner = world.person("boss")
+        answer = console_owner.post(path_of(world), {"url": URL, "events": "chosen"})
         assert answer.status == 400
         assert '<a href="#types">Tick at least one event' in text(answer)
         assert value_of(answer, "url") == URL
@@ -139,14 +141,14 @@ class TestAdding:
     def test_a_full_workspace_takes_no_more(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        boss, path = world.person("boss"), path_of(world)
+        console_owner, path = world.person("boss"), path_of(world)
         for _ in range(MAX_WEBHOOKS - 1):
-            boss.post(path, {"url": URL, "events": "all"})
-        page = text(boss.get(path))
+            console_owner.post(path, {"url": URL, "events": "all"})
+        page = text(console_owner.get(path))
         assert "which is the limit" in page
         assert f"{path}/new" not in page
-        assert boss.get(f"{path}/new").headers["Location"] == path
-        answer = boss.post(path, {"url": URL, "events": "all"})
+        assert console_owner.get(f"{path}/new").headers["Location"] == path
+        answer = console_owner.post(path, {"url": URL, "events": "all"})
         assert answer.status == 409
         assert "The workspace has 10 webhooks" in text(answer)
         assert value_of(answer, "url") == URL
@@ -154,33 +156,33 @@ class TestAdding:
 
 class TestSettings:
     def test_the_url_and_the_events_are_changed(self, world: World) -> None:
-        boss, path = world.person("boss"), page_of(world)
-        assert ticked(boss.get(path)) == {"client.erased"}
+        console_owner, path = world.person("boss"), page_of(world)
+        assert ticked(console_owner.get(path)) == {"client.erased"}
         form = {"url": URL, "events": "chosen", "types": "lead.created"}
-        answer = boss.post(path, form)
+        answer = console_owner.post(path, form)
         assert answer.headers["Location"] == f"{path}?done=webhook_saved"
-        page = boss.get(answer.headers["Location"])
+        page = console_owner.get(answer.headers["Location"])
         assert "Webhook saved." in text(page)
         assert ticked(page) == {"lead.created"}
         assert value_of(page, "url") == URL
-        boss.post(path, {"url": URL, "events": "all"})
+        console_owner.post(path, {"url": URL, "events": "all"})
         assert the_webhook(world)["types"] == []
 
     @pytest.mark.parametrize("sends", [True, False])
     def test_what_waited_is_sent_by_choice_when_it_is_switched_on(
         self, sends: bool, world: World, receiver: Receiver
     ) -> None:
-        boss, path = world.person("boss"), page_of(world)
-        boss.post(f"{path}/deliveries", {"eventId": EVENT})
-        boss.post(f"{path}/status", {"status": "off"})
-        page = text(boss.get(path))
+        console_owner, path = world.person("boss"), page_of(world)
+        console_owner.post(f"{path}/deliveries", {"eventId": EVENT})
+        console_owner.post(f"{path}/status", {"status": "off"})
+        page = text(console_owner.get(path))
         assert "This webhook was switched off by hand." in page
         assert "Send a test event" not in page
         run_until_idle()
         assert receiver.requests == []
         form = {"status": "active"} | ({"sendWaiting": "yes"} if sends else {})
-        answer = boss.post(f"{path}/status", form)
-        assert "The webhook is on." in text(boss.get(answer.headers["Location"]))
+        answer = console_owner.post(f"{path}/status", form)
+        assert "The webhook is on." in text(console_owner.get(answer.headers["Location"]))
         run_until_idle()
         assert receiver.types == (["lead.created"] if sends else [])
 
@@ -191,40 +193,42 @@ class TestSettings:
         self, reason: str, words: str, world: World
     ) -> None:
         switch_off(world.here.workspace_id, world.here.webhook, reason)
-        boss = world.person("boss")
+        console_owner = world.person("boss")
         for path in (path_of(world), page_of(world)):
-            assert words in text(boss.get(path))
+            assert words in text(console_owner.get(path))
 
-    @pytest.mark.usefixtures("on_real_time")  # with which the verifying library compares
+    @pytest.mark.usefixtures("real_clock")  # with which the verifying library compares
     def test_a_replaced_secret_is_shown_once(self, world: World, receiver: Receiver) -> None:
-        boss, path = world.person("boss"), page_of(world)
-        assert "For 24 hours" in text(boss.get(f"{path}/secret"))
-        answer = boss.post(f"{path}/secret", {"once": "1"})
+        console_owner, path = world.person("boss"), page_of(world)
+        assert "For 24 hours" in text(console_owner.get(f"{path}/secret"))
+        answer = console_owner.post(f"{path}/secret", {"once": "1"})
         secret = secret_of(answer)
-        repeated = boss.post(f"{path}/secret", {"once": "1"})
+        repeated = console_owner.post(f"{path}/secret", {"once": "1"})
         assert repeated.status == 409
         assert secret not in text(repeated)
-        boss.post(f"{path}/test")
+        console_owner.post(f"{path}/test")
         run_until_idle()
         (request,) = receiver.requests
         request.verify(secret)
 
     def test_a_webhook_is_deleted_after_a_confirmation(self, world: World) -> None:
-        boss, path = world.person("boss"), page_of(world)
-        page = text(boss.get(f"{path}/delete"))
+        console_owner, path = world.person("boss"), page_of(world)
+        page = text(console_owner.get(f"{path}/delete"))
         assert "Delete this webhook?" in page
         assert the_webhook(world)["url"] in page
         deleted_path = f"{path_of(world)}?done=webhook_deleted"
-        assert boss.post(f"{path}/delete").headers["Location"] == deleted_path
+        assert console_owner.post(f"{path}/delete").headers["Location"] == deleted_path
         assert list_webhooks(world) == []
-        assert "Webhook deleted." in text(boss.get(deleted_path))
+        assert "Webhook deleted." in text(console_owner.get(deleted_path))
 
     def test_a_webhook_deleted_meanwhile_leads_to_the_list(self, world: World) -> None:
-        boss, path = world.person("boss"), page_of(world)
-        boss.post(f"{path}/delete")
-        answers = [boss.get(f"{path}{page}") for page in ("", "/secret", "/delete")]
+        console_owner, path = world.person("boss"), page_of(world)
+        console_owner.post(f"{path}/delete")
+        answers = [console_owner.get(f"{path}{page}") for page in ("", "/secret", "/delete")]
         forms = ("", "/status", "/test", "/deliveries", "/secret", "/delete")
-        answers += [boss.post(f"{path}{form}", FORM | {"eventId": EVENT}) for form in forms]
+        answers += [
+            console_owner.post(f"{path}{form}", FORM | {"eventId": EVENT}) for form in forms
+        ]
         for answer in answers:
             assert answer.headers["Location"] == f"{path_of(world)}?done=webhook_deleted"
 
@@ -242,15 +246,15 @@ class TestDeliveries:
             assert words in russian
 
     def test_an_event_is_sent_again(self, world: World, receiver: Receiver) -> None:
-        boss, path = world.person("boss"), page_of(world)
+        console_owner, path = world.person("boss"), page_of(world)
         for _ in "12":
-            answer = boss.post(f"{path}/deliveries", {"eventId": EVENT, "once": "1"})
+            answer = console_owner.post(f"{path}/deliveries", {"eventId": EVENT, "once": "1"})
             assert answer.headers["Location"] == f"{path}?done=sent_again"
-        assert "sent again within seconds" in text(boss.get(answer.headers["Location"]))
+        assert "sent again within seconds" in text(console_owner.get(answer.headers["Location"]))
         run_until_idle()
         (delivery,) = deliveries(world)
         assert (delivery["state"], len(receiver.requests)) == ("delivered", 1)
-        assert ">delivered</span>" in text(boss.get(path))
+        assert ">delivered</span>" in text(console_owner.get(path))
 
     def test_an_event_that_is_gone_is_reported(self, world: World) -> None:
         answer = world.person("boss").post(f"{page_of(world)}/deliveries", {"eventId": "evt_none"})
@@ -258,43 +262,43 @@ class TestDeliveries:
         assert "events are kept for 30 days" in text(answer)
 
     def test_a_test_event_is_sent_once(self, world: World, receiver: Receiver) -> None:
-        boss, path = world.person("boss"), page_of(world)
+        console_owner, path = world.person("boss"), page_of(world)
         for _ in "12":
-            answer = boss.post(f"{path}/test", {"once": "1"})
+            answer = console_owner.post(f"{path}/test", {"once": "1"})
             assert answer.headers["Location"] == f"{path}?done=test_sent"
-        assert ">waiting</span>" in text(boss.get(path))
+        assert ">waiting</span>" in text(console_owner.get(path))
         run_until_idle()
         assert receiver.types.count("webhook.test") == 1
 
     def test_a_failed_attempt_shows_the_next_one_and_its_reason(
         self, world: World, receiver: Receiver, time: Time
     ) -> None:
-        boss, path = world.person("boss"), page_of(world)
+        console_owner, path = world.person("boss"), page_of(world)
         receiver.answer = lambda _: status(503)
-        boss.post(f"{path}/test")
+        console_owner.post(f"{path}/test")
         run_until_idle()
-        page = text(boss.get(path))
+        page = text(console_owner.get(path))
         for words in ("1 attempt", "HTTP 503", "failed, will be retried", "Next attempt:"):
             assert words in page
 
     @pytest.mark.parametrize("page", ["test", "deliveries"])
     def test_a_webhook_that_is_off_sends_nothing(self, page: str, world: World) -> None:
-        boss, path = world.person("boss"), page_of(world)
-        boss.post(f"{path}/status", {"status": "off"})
-        answer = boss.post(f"{path}/{page}", {"eventId": EVENT})
+        console_owner, path = world.person("boss"), page_of(world)
+        console_owner.post(f"{path}/status", {"status": "off"})
+        answer = console_owner.post(f"{path}/{page}", {"eventId": EVENT})
         assert answer.status == 409
         assert "Switch it on first" in text(answer)
 
 
 def test_an_empty_list_shows_how_to_begin(world: World) -> None:
-    boss, path = world.person("boss"), path_of(world)
-    boss.post(f"{page_of(world)}/delete")
-    page = text(boss.get(path))
+    console_owner, path = world.person("boss"), path_of(world)
+    console_owner.post(f"{page_of(world)}/delete")
+    page = text(console_owner.get(path))
     assert "No webhooks yet" in page
     assert f'href="{path}/new"' in page
     assert 'href="/api/docs"' in page
     assert world.person("member").get(path).status == 403
-    assert "Вебхуков пока нет" in text(boss.get(path, accept_language="ru"))
+    assert "Вебхуков пока нет" in text(console_owner.get(path, accept_language="ru"))
 
 
 @pytest.mark.parametrize("language", texts.LANGUAGES)

@@ -10,17 +10,17 @@ from tests.transports.conftest import LocalServer, Records, WireReply
 
 
 @pytest.fixture(autouse=True)
-def _quiet(logged: Records, capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+def _quiet(log_records: Records, capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
     """Check that nothing is written outside the log, and that the log has no key."""
     yield
-    assert "hush" not in "".join(logged.lines)
+    assert "hush" not in "".join(log_records.lines)
     output = capfd.readouterr()
     assert output.err == ""
     assert "Traceback" not in output.out
 
 
 @pytest.fixture
-def stalling(
+def send_partial_request(
     local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[bytes], WireReply]:
     """Send part of a request to a server with a short read timeout, and return the response.

@@ -72,12 +72,12 @@ class TestConnections:
             assert connection.has_ended()
 
     def test_an_idle_connection_is_closed_without_an_answer(
-        self, stalling: Callable[[bytes], WireReply]
+        self, send_partial_request: Callable[[bytes], WireReply]
     ) -> None:
-        assert stalling(HEALTH).status == 200
+        assert send_partial_request(HEALTH).status == 200
 
     def test_disconnected_clients_leave_no_threads(
-        self, local_server: LocalServer, logged: Records
+        self, local_server: LocalServer, log_records: Records
     ) -> None:
         for request in (
             b"",
@@ -94,7 +94,7 @@ class TestConnections:
                         option = struct.pack("ii", 1, 0)
                         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)
         wait_for(lambda: local_server.busy == 0)
-        assert logged.errors == []
+        assert log_records.errors == []
         assert local_server.healthy()
 
     def test_a_burst_of_connections_is_accepted(self, local_server: LocalServer) -> None:

@@ -91,7 +91,7 @@ class TestOtherApps:
         assert b'ETag: "a"\r\n' in lines
         assert not any(line.startswith(b"Content-Length") for line in lines)
 
-    def test_a_crash_is_500_in_the_envelope(self, logged: Records) -> None:
+    def test_a_crash_is_500_in_the_envelope(self, log_records: Records) -> None:
         class Crashing(chalice_app.App):
             def __call__(self, *_: Any) -> Any:
                 raise RuntimeError("out of order")
@@ -100,7 +100,7 @@ class TestOtherApps:
             reply = server.request(HEALTH)
         assert (reply.status, reply.data["code"]) == (500, "internal_error")
         assert b"out of order" not in reply.body
-        assert len(logged.errors) == 1
+        assert len(log_records.errors) == 1
 
     def test_a_local_route_takes_precedence_over_the_app(self, echo: chalice_app.App) -> None:
         def shout(request: HttpRequest) -> HttpResponse:

@@ -121,9 +121,13 @@ class TestBodies:
             assert connection.has_ended()
         assert reply.status == status
 
-    def test_a_stalled_body_is_408(self, stalling: Callable[[bytes], WireReply]) -> None:
-        reply = stalling(CREATE + b'Content-Length: 20\r\n\r\n{"ti')
+    def test_a_stalled_body_is_408(
+        self, send_partial_request: Callable[[bytes], WireReply]
+    ) -> None:
+        reply = send_partial_request(CREATE + b'Content-Length: 20\r\n\r\n{"ti')
         assert (reply.status, reply.data["code"]) == (408, "request_timeout")
 
-    def test_stalled_headers_are_408(self, stalling: Callable[[bytes], WireReply]) -> None:
-        assert stalling(b"GET /api/health HTTP/1.1\r\nHo").status == 408
+    def test_stalled_headers_are_408(
+        self, send_partial_request: Callable[[bytes], WireReply]
+    ) -> None:
+        assert send_partial_request(b"GET /api/health HTTP/1.1\r\nHo").status == 408

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.conftest import Answer, Api, Owner, in_console
+from tests.conftest import Answer, Api, Owner, call_console
 from tests.factories.salon import Salon
 
 NOON = "2027-03-03T12:00:00Z"
@@ -32,7 +32,7 @@ class BookingPage:
 
     def set(self, **settings: Any) -> Any:
         """Change the switches of the page."""
-        return in_console(self.owner.workspace.id, "set_booking_page", **settings)
+        return call_console(self.owner.workspace.id, "set_booking_page", **settings)
 
     @property
     def home(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.ids import new_id
-from tests.conftest import Api, Owner, Time, all_rows, as_operator
+from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.factories.console import HOSTILE
 from tests.factories.salon import Salon
 from tests.transports.public.booking_page.helpers import (
@@ -197,7 +197,7 @@ class TestAccess:
         site = api.post("/api/projects/create", {"title": "Site"})["project"]["id"]
         page = BookingPage.opened(owner, Salon.opened(api, siteId=site))
         assert page.get().status == 200
-        as_operator("suspend_site", id=site)
+        call_operator("suspend_site", id=site)
         assert page.get().status == 404
         assert page.send().status == 404
 
@@ -256,8 +256,8 @@ class TestHeaders:
         assert rows_except_limits() == rows_before
 
     def test_other_methods_are_refused(self, page: BookingPage) -> None:
-        assert visitor.refused("POST", page.home).headers["Allow"] == "GET, HEAD"
-        assert visitor.refused("DELETE", page.path).headers["Allow"] == "GET, HEAD, POST"
+        assert visitor.call_refused("POST", page.home).headers["Allow"] == "GET, HEAD"
+        assert visitor.call_refused("DELETE", page.path).headers["Allow"] == "GET, HEAD, POST"
         assert visitor.call("OPTIONS", page.path).status == 204
 
 
@@ -270,7 +270,7 @@ def test_hostile_names_are_shown_as_text(api: Api, owner: Owner) -> None:
         description=HOSTILE,
     )
     page = BookingPage.opened(owner, salon, phone=HOSTILE[:50])
-    as_operator("set_workspace", workspaceId=owner.workspace.id, name=HOSTILE)
+    call_operator("set_workspace", workspaceId=owner.workspace.id, name=HOSTILE)
     answers = [
         page.get(page.home),
         page.get(),

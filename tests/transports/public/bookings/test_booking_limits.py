@@ -63,7 +63,7 @@ class TestLimits:
                 BOOK, booking_input(salon, f"2027-03-0{day + 2}T12:00:00Z") | {"client": who}
             )
         booking_fields = booking_input(salon, "2027-03-08T12:00:00Z") | {"client": who}
-        refusal = visitor.refused("POST", BOOK, booking_fields)
+        refusal = visitor.call_refused("POST", BOOK, booking_fields)
         assert refusal.status == 429
         time.now = datetime(2027, 3, 2, 12, 1, tzinfo=UTC)
         visitor.post(BOOK, booking_fields)
@@ -72,7 +72,7 @@ class TestLimits:
     def test_a_cancelled_booking_makes_room_for_another_one(self, salon: Salon) -> None:
         bookings = [book(salon, f"2027-03-{day:02}T12:00:00Z") for day in range(2, 7)]
         booking_fields = booking_input(salon, "2027-03-08T12:00:00Z")
-        assert visitor.refused("POST", BOOK, booking_fields).status == 429
+        assert visitor.call_refused("POST", BOOK, booking_fields).status == 429
         visitor.post(CANCEL, {"token": bookings[0]["cancelToken"]})
         visitor.post(BOOK, booking_fields)
 
@@ -135,12 +135,12 @@ class TestLimits:
         first = book(salon, "2027-03-02T12:00:00Z")
         book(salon, "2027-03-03T12:00:00Z", "Bob")
         booking_fields = booking_input(salon, "2027-03-04T12:00:00Z", "Eve")
-        assert visitor.refused("POST", BOOK, booking_fields).status == 429
+        assert visitor.call_refused("POST", BOOK, booking_fields).status == 429
         book_as("another", booking_fields | {"startAt": "2027-03-05T12:00:00Z"})
         visitor.post(CANCEL, {"token": first["cancelToken"]})
         visitor.post(BOOK, booking_fields)
         booking_fields = booking_input(salon, "2027-03-06T12:00:00Z", "Zoe")
-        assert visitor.refused("POST", BOOK, booking_fields).status == 429
+        assert visitor.call_refused("POST", BOOK, booking_fields).status == 429
         time.pass_by(hours=1)
         visitor.post(BOOK, booking_fields)
 
@@ -157,8 +157,8 @@ class TestLimits:
         for number, start in enumerate(starts[:60]):
             book_as(f"{number}", booking_input(salon, start, f"V {number}"))
         booking_fields = booking_input(salon, starts[0], "Late")
-        assert visitor.refused("POST", BOOK, booking_fields).data["code"] == "slot_unavailable"
-        refusal = visitor.refused("POST", BOOK, booking_input(salon, starts[60], "Late"))
+        assert visitor.call_refused("POST", BOOK, booking_fields).data["code"] == "slot_unavailable"
+        refusal = visitor.call_refused("POST", BOOK, booking_input(salon, starts[60], "Late"))
         assert refusal.status == 429
         assert refusal.headers["Retry-After"] == "3600"
         salon.book(starts[60])
@@ -179,7 +179,10 @@ class TestLimits:
     def test_refused_bookings_take_nothing_from_the_share(self, salon: Salon) -> None:
         booking_fields = booking_input(salon, "2027-03-03T22:00:00Z")
         for _ in range(4):
-            assert visitor.refused("POST", BOOK, booking_fields).data["code"] == "slot_unavailable"
+            assert (
+                visitor.call_refused("POST", BOOK, booking_fields).data["code"]
+                == "slot_unavailable"
+            )
         for day in (2, 3, 4):
             book(salon, f"2027-03-0{day}T12:00:00Z", f"V {day}")
 
@@ -189,7 +192,7 @@ class TestLimits:
         for day in (2, 3, 4):
             book(salon, f"2027-03-0{day}T12:00:00Z", f"V {day}")
         booking_fields = booking_input(Salon.opened(api), "2027-03-05T12:00:00Z")
-        assert visitor.refused("POST", BOOK, booking_fields).status == 429
+        assert visitor.call_refused("POST", BOOK, booking_fields).status == 429
 
     def test_concurrent_bookings_do_not_exceed_the_share(self, api: Api, salon: Salon) -> None:
         days = [f"2027-03-{day:02}T12:00:00Z" for day in range(2, 8)]
@@ -213,6 +216,6 @@ class TestLimits:
         assert api.post("/api/services/update", body)["service"]["unverifiedPerHour"] == 1
         book(salon, "2027-03-02T12:00:00Z", "Ada")
         booking_fields = booking_input(salon, "2027-03-03T12:00:00Z", "Bob")
-        assert visitor.refused("POST", BOOK, booking_fields).status == 429
+        assert visitor.call_refused("POST", BOOK, booking_fields).status == 429
         api.post("/api/services/update", body | {"unverifiedPerHour": 2})
         visitor.post(BOOK, booking_fields)

@@ -10,7 +10,7 @@ import pytest
 from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.identity.store import workspaces
-from tests.conftest import Answer, Api, Owner, Time, all_rows, as_operator, run_concurrently
+from tests.conftest import Answer, Api, Owner, Time, all_rows, call_operator, run_concurrently
 from tests.factories.salon import Salon
 from tests.support import calendar_files
 from tests.transports.public.bookings.helpers import CANCEL, book, visitor
@@ -45,7 +45,7 @@ class TestCancellation:
     def test_a_booking_that_has_begun_cannot_be_cancelled(self, salon: Salon, time: Time) -> None:
         booked = book(salon)
         time.now = datetime(2027, 3, 3, 12, tzinfo=UTC)
-        answer = visitor.refused("POST", CANCEL, {"token": booked["cancelToken"]})
+        answer = visitor.call_refused("POST", CANCEL, {"token": booked["cancelToken"]})
         assert (answer.status, answer.data["code"]) == (409, "booking_started")
 
     def test_cancelling_again_after_the_start_still_succeeds(
@@ -79,7 +79,7 @@ class TestTokens:
             "",
             "х" * booking_tokens.LENGTH,
         ]
-        answers = [visitor.refused("POST", CANCEL, {"token": token}) for token in forged]
+        answers = [visitor.call_refused("POST", CANCEL, {"token": token}) for token in forged]
         assert {answer.status for answer in answers} == {404}
         assert len({answer.data["message"] for answer in answers}) == 1
         path = f"/api/public/bookings/{first['cancelToken']}.ics"
@@ -89,7 +89,7 @@ class TestTokens:
         self, owner: Owner, salon: Salon
     ) -> None:
         booked = book(salon)
-        as_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
+        call_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
         assert visitor.call("POST", CANCEL, {"token": booked["cancelToken"]}).status == 404
         assert calendar(booked).status == 404
 
@@ -162,4 +162,4 @@ class TestCalendarFile:
 
     @pytest.mark.parametrize("name", ["nothing.ics", "nothing", "cancel", "%00.ics"])
     def test_the_calendar_file_of_an_unknown_booking_is_404(self, salon: Salon, name: str) -> None:
-        assert visitor.refused("GET", f"/api/public/bookings/{name}").status in {404, 405}
+        assert visitor.call_refused("GET", f"/api/public/bookings/{name}").status in {404, 405}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Api, Owner, Time, as_operator
+from tests.conftest import Api, Owner, Time, call_operator
 from tests.factories.salon import Salon
 from tests.transports.public.bookings.helpers import BOOK, book, booking_input, visitor
 from tests.transports.public.conftest import is_readable_from_any_origin
@@ -27,7 +27,7 @@ class TestSlots:
         assert page["nextAvailable"]["startAt"] == "2027-03-04T06:00:00.000Z"
 
     def test_slots_of_an_unknown_service_are_404(self, salon: Salon) -> None:
-        answer = visitor.refused("GET", "/api/public/services/nobody/slots")
+        answer = visitor.call_refused("GET", "/api/public/services/nobody/slots")
         assert answer.status == 404
         assert is_readable_from_any_origin(answer)
 
@@ -35,14 +35,14 @@ class TestSlots:
         site = api.post("/api/projects/create", {"title": "Salon"})["project"]["id"]
         api.post("/api/services/update", {"id": salon.service, "siteId": site})
         slots(salon)
-        as_operator("suspend_site", id=site)
+        call_operator("suspend_site", id=site)
         assert visitor.call("GET", f"/api/public/services/{salon.service}/slots").status == 404
         assert visitor.call("POST", BOOK, booking_input(salon)).status == 404
-        as_operator("resume_site", id=site)
+        call_operator("resume_site", id=site)
         book(salon)
 
     def test_slots_can_be_searched_on_any_plan(self, owner: Owner, salon: Salon) -> None:
-        as_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
         assert slots(salon)["slots"]
         book(salon)
 
@@ -75,7 +75,7 @@ class TestBooking:
 
     def test_a_slot_taken_meanwhile_is_409_with_alternatives(self, salon: Salon) -> None:
         book(salon)
-        answer = visitor.refused("POST", BOOK, booking_input(salon, client="Bob"))
+        answer = visitor.call_refused("POST", BOOK, booking_input(salon, client="Bob"))
         assert answer.status == 409
         assert answer.data["code"] == "slot_unavailable"
         assert len(answer.data["alternatives"]) == 5
@@ -85,7 +85,7 @@ class TestBooking:
     @pytest.mark.parametrize("field", ["status", "ignoreSchedule", "clientId", "price", "source"])
     def test_a_visitor_cannot_set_other_fields(self, salon: Salon, field: str) -> None:
         booking_fields = booking_input(salon, "2027-03-03T22:00:00Z") | {field: True}
-        assert visitor.refused("POST", BOOK, booking_fields).status == 409
+        assert visitor.call_refused("POST", BOOK, booking_fields).status == 409
         booked = visitor.post(BOOK, booking_input(salon) | {field: "cancelled"})
         assert field in str(booked["warnings"])
         assert booked["booking"]["status"] == "confirmed"
@@ -106,7 +106,7 @@ class TestBooking:
             (booking_input(salon, "2027-03-03T12:00:30Z"), "startAt"),
             ({"serviceId": salon.service}, "startAt"),
         ):
-            answer = visitor.refused("POST", BOOK, body)
+            answer = visitor.call_refused("POST", BOOK, body)
             assert answer.status == 400, body
             assert field in [error["field"] for error in answer.data["errors"]]
 
@@ -130,7 +130,7 @@ class TestBooking:
     ) -> None:
         theirs = Salon.opened(new_owner().api())
         answers = [
-            visitor.refused("POST", BOOK, booking_input(salon, resourceId=resource))
+            visitor.call_refused("POST", BOOK, booking_input(salon, resourceId=resource))
             for resource in (theirs.resource, "01JNOBODYNOBODYNOBODYNOBOD")
         ]
         assert {answer.status for answer in answers} == {404}
@@ -184,7 +184,7 @@ class TestIdempotency:
 
     @pytest.mark.parametrize("key", [1, "k" * 256, ["k"]])
     def test_a_key_must_be_text(self, salon: Salon, key: Any) -> None:
-        answer = visitor.refused("POST", BOOK, booking_input(salon, idempotencyKey=key))
+        answer = visitor.call_refused("POST", BOOK, booking_input(salon, idempotencyKey=key))
         assert answer.status == 400
         assert answer.data["errors"][0]["field"] == "idempotencyKey"
 

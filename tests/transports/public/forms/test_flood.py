@@ -21,7 +21,7 @@ IP = "203.0.113.77"
 
 
 @pytest.fixture
-def unscaled(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -> None:
+def production_limits(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -> None:
     """The rate limits of production."""
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
     reload_settings()
@@ -40,7 +40,7 @@ def from_ip(ip: str, form: Any, body: dict[str, Any], **headers: str) -> HttpRes
     return cors.PUBLIC.handle(request, partial(public.serve, REGISTRY["submit_form"]))
 
 
-@pytest.mark.usefixtures("unscaled", "time")
+@pytest.mark.usefixtures("production_limits", "time")
 class TestFlood:
     """A thousand submissions. Invalid ones count as well, and are faster to test."""
 
@@ -48,18 +48,18 @@ class TestFlood:
         ("ours", "status"), [({"_url": "https://spam.example"}, 200), ({"_elapsed": 150}, 429)]
     )
     def test_a_flood_from_programs_stores_nothing(
-        self, form: Any, logged: Records, ours: dict[str, Any], status: int
+        self, form: Any, log_records: Records, ours: dict[str, Any], status: int
     ) -> None:
         rows_before = all_rows()
         for number in range(333):
             assert from_ip(IP, form, ANNA | {"comment": f"bot {number}"} | ours).status == status
         assert all_rows() == rows_before
-        assert len(logged.lines) >= 333
-        assert IP not in "".join(logged.lines)
+        assert len(log_records.lines) >= 333
+        assert IP not in "".join(log_records.lines)
 
     @pytest.mark.slow
     def test_submissions_beyond_the_limit_store_only_the_count(
-        self, form: Any, api: Api, time: Time, logged: Records
+        self, form: Any, api: Api, time: Time, log_records: Records
     ) -> None:
         statuses = [from_ip(IP, form, ANNA | {"comment": f"post {n}"}).status for n in range(30)]
         assert statuses == [200] * 30
@@ -69,7 +69,7 @@ class TestFlood:
         assert all_rows() == rows_before
         assert api.get("/api/forms/collection-list")["total"] == 30
         assert IP not in json.dumps(all_rows(), default=repr)
-        assert IP not in "".join(logged.lines)
+        assert IP not in "".join(log_records.lines)
         time.pass_by(minutes=1)
         assert from_ip(IP, form, ANNA).status == 200
 

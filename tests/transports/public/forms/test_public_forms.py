@@ -11,7 +11,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.leads.flows import form_html
 from chalicelib.engine import limits
 from chalicelib.transports.form_data import URLENCODED
-from tests.conftest import Answer, Api, all_rows, as_operator
+from tests.conftest import Answer, Api, all_rows, call_operator
 from tests.transports.conftest import LocalServer
 from tests.transports.public.conftest import is_readable_from_any_origin
 from tests.transports.public.forms.helpers import ANNA, FIELDS, path, post, visitor
@@ -153,7 +153,7 @@ class TestErrors:
         create = {"title": "Заявка", "fields": FIELDS}
         closed = api.post("/api/forms/create", create | {"projectId": site["id"]})["form"]
         deleted = api.post("/api/forms/create", create)["form"]
-        as_operator("suspend_site", id=site["id"])
+        call_operator("suspend_site", id=site["id"])
         api.post("/api/forms/delete", {"id": deleted["id"]})
         for form in (closed, deleted, {"id": new_id()}):
             for body in (ANNA, ANNA | {"_url": "spam"}):
@@ -309,18 +309,18 @@ class TestRefusals:
 
 class TestReference:
     @pytest.fixture
-    def entry(self) -> Any:
+    def submit_operation(self) -> Any:
         document = json.loads(visitor.call("GET", "/api/openapi.json").body)
         return document["paths"]["/api/public/forms/{id}/submit"]["post"]
 
-    def test_the_reference_documents_access_from_any_origin(self, entry: Any) -> None:
-        assert entry["security"] == []
-        assert not {"401", "403"} & set(entry["responses"])
-        assert {"200", "303", "400", "404", "413", "429"} <= set(entry["responses"])
-        assert [parameter["name"] for parameter in entry["parameters"]][:1] == ["id"]
+    def test_the_reference_documents_access_from_any_origin(self, submit_operation: Any) -> None:
+        assert submit_operation["security"] == []
+        assert not {"401", "403"} & set(submit_operation["responses"])
+        assert {"200", "303", "400", "404", "413", "429"} <= set(submit_operation["responses"])
+        assert [parameter["name"] for parameter in submit_operation["parameters"]][:1] == ["id"]
 
-    def test_the_reference_documents_the_body(self, entry: Any) -> None:
-        content = entry["requestBody"]["content"]
+    def test_the_reference_documents_the_body(self, submit_operation: Any) -> None:
+        content = submit_operation["requestBody"]["content"]
         assert set(content) == {
             "application/json",
             URLENCODED,
