@@ -32,7 +32,7 @@ BOTS = re.compile(r"chat|bots|llm|knowledge|widget")  # in these files, a bot an
 WORDS = {
     "answer: write response": r"\banswers?\b",
     "text: write string": r"\b(?:an?|the|any|some|as|of) texts?\b|\btexts\b",
-    "mails: write e-mails": r"\bmails\b|\ba mail\b",
+    "mails: write e-mails": r"(?<!-)\bmails\b|\ba mail\b",
     "people: write users, members or callers": r"\b(?:people|persons?)\b",
     "stays: write is kept, or does not change": r"\bstays?\b",
     "shall: write must or will": r"\bshall\b",

@@ -77,7 +77,7 @@ def test_two_machines_deploy_one_api(deployments: Deployments) -> None:
 
 
 def test_a_second_run_replaces_no_resource(deployments: Deployments) -> None:
-    deployed = set(stacks.STACKS) - {"mail"}  # the stage sends no mails by SES
+    deployed = set(stacks.STACKS) - {"mail"}  # the stage sends no e-mail by SES
     assert deployments.messages.count("  No changes.") == len(deployed)
     assert not [
         line for line in deployments.messages if line.startswith(("  Creating", "  Deleting"))

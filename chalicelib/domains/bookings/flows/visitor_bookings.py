@@ -183,7 +183,7 @@ class PublicBookingMade(Wire):
 
 
 class BookingAwaitsMail(Wire):
-    """A booking that waits for the visitor to open the link in a mail."""
+    """A booking that waits for the visitor to open the link in an e-mail."""
 
     confirm_by_mail: bool = Field(default=True, description="true: the mail's link books.")
     expires_at: Timestamp = Field(description="When the link stops working.")

@@ -131,7 +131,7 @@ class BookingEvent(Wire):
 
 
 class BookingMail(Wire):
-    """What became of a mail to the client."""
+    """Outcome of an e-mail to the client."""
 
     kind: str = Field(description="confirmed, pending, moved, cancelled or reminder.")
     state: str = Field(description="sent, waiting or withheld.")

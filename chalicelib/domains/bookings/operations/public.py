@@ -125,7 +125,7 @@ def create_public_booking(
     """Book a free slot. If it is no longer free: 409 slot_unavailable with up to 5 alternatives.
 
     After 3 bookings of a visitor in an hour, or as many as the service takes from all visitors, the
-    answer is 202 with confirmByMail. The link in a mail to client.email then books. Without an
+    answer is 202 with confirmByMail. The link in an e-mail to client.email then books. Without an
     address, or if the service sends no mail: 429.
     """
     return visitor_bookings.book(ctx, args).out(ctx.workspace_id)

@@ -112,7 +112,7 @@ def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult | Actio
     """Carry out what a bot has proposed, or decline it. A repeated call returns the same result.
 
     A booking that needs a proof of the visitor's e-mail address is answered with 202 and waits for
-    the link in a mail.
+    the link in an e-mail.
     """
     proposal = _find(ctx, args)
     row = proposal.row

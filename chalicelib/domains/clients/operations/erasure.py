@@ -141,7 +141,7 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
     The person's clients are the given client, and all clients that have or had a given contact.
     Their leads and bookings are erased too, as well as other records with one of their contacts,
     and the dialogs of these records. Upcoming bookings are cancelled, and requested ones that wait
-    for a mail's link are removed. If there is too much for one
+    for an e-mail's link are removed. If there is too much for one
     request, it ends with 503 erasure_unfinished, and the next call continues.
     """
     trace, linked = ctx.unit.run_side_effect_once("trace", lambda: _trace(ctx, args))

@@ -315,7 +315,7 @@ def create_invited_account(ctx: Context, args: InvitedAccountCreate) -> InvitedA
 
     The mailed link proves the address. If somebody has made an account with it and has not proved
     it, the account becomes that of the person who has the mailed link: the password is replaced,
-    and sessions and connected apps end. Another link makes an account that proves it by a mail.
+    and sessions and connected apps end. Another link makes an account that proves it by e-mail.
     """
     invitation = flows.read(args.token)
     account = accounts.find_by_email(invitation.row.email)

@@ -109,7 +109,7 @@ def deliver(
         raise Postponed(verdict.retry_at)
 
 
-def admit(  # noqa: PLR0913  what decides on a mail
+def admit(  # noqa: PLR0913  what decides on an e-mail
     address: str,
     workspace_id: str | None,
     mail_class: MailClass,

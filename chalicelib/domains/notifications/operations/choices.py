@@ -42,7 +42,7 @@ class NotificationChoice(Wire):
 
 
 class WithheldMails(Wire):
-    """Mails to clients about their bookings that were not sent today (UTC), by reason."""
+    """E-mail messages to clients about their bookings that were not sent today (UTC), by reason."""
 
     by_address: int = Field(description="The address had all its mails of this class today.")
     by_plan: int = Field(description="The workspace had sent all mails that its plan includes.")
@@ -65,8 +65,12 @@ class Notifications(Wire):
     visitor_mail_paused: Pause | None = Field(
         description="Why visitors of the workspace get no mail: bounces, complaints, or null."
     )
-    withheld: WithheldMails = Field(description="Mails to clients that were withheld today.")
-    client_mails_a_day: int = Field(description="Mails to clients a day that the plan includes.")
+    withheld: WithheldMails = Field(
+        description="E-mail messages to clients that were withheld today."
+    )
+    client_mails_a_day: int = Field(
+        description="E-mail messages to clients a day that the plan includes."
+    )
 
 
 class NotificationsChange(Wire):

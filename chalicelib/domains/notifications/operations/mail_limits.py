@@ -11,25 +11,25 @@ from chalicelib.lib.contact_fields import Email
 
 
 class MailResume(Wire):
-    """A workspace whose mails to visitors are to be sent again."""
+    """A workspace whose e-mail to visitors is sent again."""
 
     workspace_id: Id = Field(description="Workspace id.")
 
 
 class MailResumed(Wire):
-    """Result of resuming mails."""
+    """Result of resuming e-mail."""
 
     was_paused: bool = Field(description="Whether the mails were paused.")
 
 
 class MailAllow(Wire):
-    """An address that is to get mails again."""
+    """An address that receives e-mail again."""
 
     email: Email = Field(description="E-mail address.")
 
 
 class MailAllowed(Wire):
-    """Result of allowing mails to an address."""
+    """Result of allowing e-mail to an address."""
 
     was_suppressed: bool = Field(description="Whether the address was suppressed.")
 
@@ -41,17 +41,17 @@ class MailAllowed(Wire):
     idempotent=True,
 )
 def resume_mail(ctx: Context, args: MailResume) -> MailResumed:
-    """Send a workspace's mails to visitors again, after bounces or complaints have paused them.
+    """Send a workspace's e-mail to visitors again, after bounces or complaints have paused them.
 
     Bounces and complaints are counted from zero again. Find out first where the addresses came
-    from: the mails are paused again if the rates stay high.
+    from: e-mail is paused again if the rates stay high.
     """
     return MailResumed(was_paused=mail_rates.stage_resumption(ctx.unit))
 
 
 @operation(title="Allow mails to an address", audience=OPERATOR, platform=True, idempotent=True)
 def allow_mail(ctx: Context, args: MailAllow) -> MailAllowed:
-    """Send mails to an address again that is suppressed after a bounce or a complaint.
+    """Send e-mail to an address again that is suppressed after a bounce or a complaint.
 
     After a complaint, do so only at the wish of the person.
     """
