@@ -96,7 +96,9 @@ def photo_source(*, timeout_seconds: float = TOTAL_SECONDS) -> PhotoSource:
         case [("openverse", base)]:
             return Openverse(base, timeout_seconds=timeout_seconds)
         case _:
-            msg = f"PHOTO_SOURCE is openverse=<base URL>, not {settings().photo_source!r}"
+            msg = (
+                f"PHOTO_SOURCE: expected openverse=<base URL>, received {settings().photo_source!r}"
+            )
             raise ValueError(msg)
 
 

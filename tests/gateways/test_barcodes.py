@@ -295,8 +295,9 @@ class TestFailing:
         with pytest.raises(LookupFailedError) as failure:
             look_up(BARCODE, timeout_seconds=0.3)
         assert failure.value.reason == (
-            "openfoodfacts did not answer in time; openbeautyfacts was not asked because the time"
-            " was up; openproductsfacts was not called, because the time limit was reached"
+            "openfoodfacts did not answer in time; openbeautyfacts was not called, because the "
+            "time limit was reached; openproductsfacts was not called, because the time limit was "
+            "reached"
         )
 
     @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ class TestCreateAccount:
         line = operator.run_failing(
             "create-account", "--email", "ANN@example.com", "--password", "long enough"
         )
-        assert "ANN@example.com has an account already" in line
+        assert "ANN@example.com already has an account" in line
         assert all_rows() == old_rows
 
     @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ class TestSetWorkspace:
         self, operator: Operator, workspace: str
     ) -> None:
         words = ("set-workspace", "--workspace", workspace, "--timezone", "Europe/Berlin")
-        assert "Resources keep" in operator.invoke(*words).stderr
+        assert "The time zone of resources" in operator.invoke(*words).stderr
         assert operator.invoke(*words).stderr == ""
 
     @pytest.mark.parametrize(

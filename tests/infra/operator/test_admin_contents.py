@@ -150,7 +150,7 @@ class TestEraseClient:
     def test_erase_client_requires_a_client(self, operator: Operator, workspace: str) -> None:
         assert "client" in operator.run_failing("erase-client", "--workspace", workspace)
         words = ("erase-client", "--workspace", workspace, "--email", "nobody@example.com")
-        assert "No record" in operator.run_failing(*words)
+        assert "no data of this client" in operator.run_failing(*words)
 
 
 class TestMoney:

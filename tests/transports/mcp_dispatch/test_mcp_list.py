@@ -54,7 +54,7 @@ class TestList:
     ) -> None:
         answer = handshake.request("initialize", {}, {"X-MCP-Toolsets": "zzz"})
         instructions = rpc(answer)["result"]["instructions"]
-        assert '"zzz"; known: workspace, projects, pages, products' in instructions
+        assert '"zzz"; known names: workspace, projects, pages, products' in instructions
 
     def test_the_instructions_name_the_hidden_tools(self, new_owner: Callable[..., Owner]) -> None:
         user = new_owner("business", "user")

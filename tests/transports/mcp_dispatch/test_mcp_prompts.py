@@ -107,7 +107,7 @@ class TestGet:
     def test_a_prompt_whose_tools_are_hidden_names_them(self, owner: Owner) -> None:
         client = Client(owner.api("crm:read"), modern=False)
         message = get(client, "todays_bookings")["error"]["message"]
-        assert "needs the tools svc_list_bookings" in message
+        assert "requires the tools svc_list_bookings" in message
 
     def test_the_stateless_version_requires_the_name_in_a_header(self, modern: Client) -> None:
         headers: dict[str, str | None] = {"Mcp-Name": "other"}
