@@ -19,8 +19,8 @@ import requests
 from infra.local import dynamodb
 from infra.proof.parts import KEPT, ROOT
 
-FORMER_COMMIT = "3a552a87b42e3d67a3af6bca9bc8c81df3ccae5f"
-"""The last release while no tag names one."""
+FORMER_COMMIT = "c2fd23db91d2463534b79371a98b6990c2085946"
+"""Release 0.2.0. It is the last release while no tag names one."""
 SESSION = Path("tests", "proof", "release_session.py")
 START = datetime(2027, 1, 15, 12, tzinfo=UTC)
 """The time that both releases read. Lists of both then have the same dates."""

@@ -27,39 +27,13 @@ STEPS = ("chat", "jobs", "console")
 """Steps of a session other than operations."""
 JOBS_LATER = timedelta(days=1)
 """Time at which the jobs run, when e-mails, reminders and removals are due."""
-UNCOUNTED = {
-    "get_spending": "this release begins to count answers; the ledger has all of them",
-    "find_lead": "phones as they were entered are stored from this release on",
-    "list_leads": "as above",
-}
+UNCOUNTED: dict[str, str] = {}
 """Operations of this release that cannot show what the last one did, with the reason."""
-UNREADABLE = {
-    "jobs": "e-mails of invitations wait for this release; the previous one sends none",
-}
+UNREADABLE: dict[str, str] = {}
 """Operations of the last release that lack something that this one requests, with the reason."""
-RECIPES = {
-    **dict.fromkeys(
-        ("list_members", "list_invitations"),
-        "the workspace of this release has one more member, and an invitation",
-    ),
-    **dict.fromkeys(
-        ("get_service", "list_services", "update_service"),
-        "a new service has 60 bookings without proof an hour; an older one keeps its 20",
-    ),
-    **dict.fromkeys(
-        (
-            *("get_agent_dialog", "get_dialog_details", "list_agent_dialogs", "list_dialogs"),
-            *("agent_stats", "get_statement"),
-        ),
-        "the embedded model of each release answers in its own words, of other lengths",
-    ),
-    "get_bot_limits": "a new bot has a daily limit; an older one has none",
-}
+RECIPES: dict[str, str] = {}
 """Operations whose responses differ because the two workspaces do."""
-JOBS_OF_LAST = dict.fromkeys(
-    ("get_notifications", "list_invitations"),
-    "the previous release sent or ignored late e-mails; this release withholds late e-mails",
-)
+JOBS_OF_LAST: dict[str, str] = {}
 """Operations that show in a history which release ran the jobs."""
 _RANDOM = re.compile(r"[0-9A-Za-z_+/=-]{20,}|…\w{4}")
 """Ids and secrets, which are random, and the ends of masked keys."""
