@@ -54,7 +54,8 @@ def test_a_failed_operation_fails_the_part() -> None:
         upgrade._require_no_surprise(figures(upgrade=broken))
 
 
-def test_known_difference_is_named_and_does_not_fail() -> None:
+def test_known_difference_is_named_and_does_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upgrade, "RECIPES", {"get_spending": "it is declared"})
     declared = figures()["upgrade"] | {"otherwise": {"get_spending": "-[] +[]"}}
     upgrade._require_no_surprise(figures(upgrade=declared))
     assert "get_spending" in upgrade.section(figures(upgrade=declared))
