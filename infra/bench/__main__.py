@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from infra.bench import cold_start, lists, rest, round_trips, tool_server
+from infra.bench import cold_start, lists, rest, round_trips, tool_server, written_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SECTIONS = {
@@ -18,6 +18,7 @@ SECTIONS = {
     "rest": rest.section,
     "cold-start": cold_start.section,
     "round-trips": round_trips.section,
+    "write-units": written_rows.section,
     "lists": lists.section,
 }
 INTRODUCTION = """\

@@ -11,6 +11,7 @@ import pytest
 
 from chalicelib.transports.web import docs
 from infra.bench.dynamodb.usage import metering
+from infra.bench.dynamodb.write_units import WrittenRow
 from tests.contract.conftest import (
     EACH,
     ExampleRunner,
@@ -20,6 +21,7 @@ from tests.contract.conftest import (
 )
 
 RECORDED = Path("docs", "request_counts.json")
+ROWS = Path("docs", "written_rows.json")
 LATENCIES = (0.004, 0.05, 0.5)
 """Seconds added to each request, so that requests that are sent side by side overlap.
 
@@ -39,6 +41,21 @@ def record(name: str, **counts: float) -> None:
     known[name] = known.get(name, {}) | counts
     known_counts = {name: known[name] for name in sorted(known) if name in EACH}
     RECORDED.write_text(json.dumps(known_counts, indent=1) + "\n")
+
+
+def record_rows(name: str, rows: list[WrittenRow]) -> None:
+    """Replace the recorded rows of an operation, each with its bytes, indexes and write units."""
+    known = json.loads(ROWS.read_text()) if ROWS.exists() else {}
+    known[name] = [
+        [r.table.rpartition("-")[2], r.kind, r.action, r.size, r.indexes, r.units] for r in rows
+    ]
+    kept = {each: known[each] for each in sorted(known) if each in EACH}
+    lines = (
+        f"{json.dumps(each)}: {json.dumps(rows, ensure_ascii=False)}"
+        for each, rows in kept.items()
+        if rows
+    )
+    ROWS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def call(runner: ExampleRunner, name: str) -> None:
@@ -63,9 +80,14 @@ def test_an_operation_sends_no_more_requests_to_the_database_than_recorded(
         if updates:
             record(name, readUnits=usage.reads, writeUnits=usage.writes)
         return
-    call(
-        new_runner(), name
-    )  # Then the process has the caches of a running instance of the function.
+    runner = new_runner()
+    with metering(rows=True) as usage:  # The process then has an instance's caches.
+        call(runner, name)
+    units = sum(row.units for row in usage.rows)
+    if updates:
+        record(name, awsWriteUnits=units)
+        record_rows(name, usage.rows)
+    assert units <= recorded()[name]["awsWriteUnits"], usage.rows
     for latency in LATENCIES[1:] if updates else LATENCIES:
         runner = new_runner()
         with metering(latency) as usage:

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import Context
 from dataclasses import dataclass, field
+from functools import partial
 from threading import local
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from chalicelib.engine.connection import connection
+from infra.bench.dynamodb.write_units import Item, WriteMeter, WrittenRow
 
 _SUPPORTED = (
     "BatchGetItem",
@@ -36,6 +39,8 @@ class DatabaseUsage:
     requests: list[Request] = field(default_factory=list)
     reads: float = 0.0
     writes: float = 0.0
+    rows: list[WrittenRow] = field(default_factory=list)
+    """The rows that were written, if they are measured."""
 
     @property
     def calls(self) -> list[str]:
@@ -66,43 +71,82 @@ class DatabaseUsage:
         return max((depth for _, depth in depths), default=0)
 
 
+@dataclass
+class _Hooks:
+    """The handlers of botocore's events during one measurement."""
+
+    usage: DatabaseUsage
+    latency: float
+    measures_rows: bool
+    thread: local = field(default_factory=local)
+
+    def __post_init__(self) -> None:
+        """Create the meter of rows."""
+        self._meter = WriteMeter(self._read, self.usage.rows)
+
+    def request_units(self, params: dict[str, Any], model: Any, **_: object) -> None:  # noqa: ANN401
+        if self._is_measuring:
+            return
+        params["ReturnConsumedCapacity"] = "INDEXES"
+        if self.measures_rows:
+            self.thread.targets = self._meter.before(model.name, params)
+
+    def begin(self, **_: object) -> None:
+        if not self._is_measuring:
+            self.thread.start = monotonic()
+            sleep(self.latency)
+
+    def count(self, model: Any, parsed: Mapping[str, Any], **_: object) -> None:  # noqa: ANN401
+        if self._is_measuring:
+            return
+        if self.measures_rows and "Error" not in parsed:
+            self._meter.after(model.name, self.thread.targets)
+        self.usage.requests.append(Request(model.name, self.thread.start, monotonic()))
+        consumed = parsed.get("ConsumedCapacity") or []
+        for entry in consumed if isinstance(consumed, list) else [consumed]:
+            units = entry.get("CapacityUnits", 0)
+            if model.name in _READS:
+                self.usage.reads += units
+            else:
+                self.usage.writes += units
+
+    @property
+    def _is_measuring(self) -> bool:
+        """Whether the request is one of the measurement itself."""
+        return getattr(self.thread, "is_measuring", False)
+
+    def _read(self, table: str, key: Item) -> Item | None:
+        """Read a row. The request is not counted, and is not one of the running function."""
+        read = partial(connection().client.get_item, TableName=table, Key=key, ConsistentRead=True)
+        self.thread.is_measuring = True
+        try:
+            item: Item | None = Context().run(read).get("Item")
+        finally:
+            self.thread.is_measuring = False
+        return item
+
+
 @contextmanager
-def metering(latency: float = 0.0) -> Iterator[DatabaseUsage]:
+def metering(latency: float = 0.0, *, rows: bool = False) -> Iterator[DatabaseUsage]:
     """Count the requests of all threads during a ``with`` block.
 
     Each request is delayed by ``latency`` seconds. With some milliseconds, requests that are sent
     side by side overlap, so that ``waves`` does not depend on the machine. The units of DynamoDB
     Local are exact for reads and plain writes, but not for transactions. The units of moto are
-    meaningless.
+    meaningless. With ``rows``, each written row is read before and after its request, which is not
+    counted.
     """
-    usage, events, thread = DatabaseUsage(), connection().client.meta.events, local()
-
-    def request_units(params: dict[str, Any], **_: object) -> None:
-        params["ReturnConsumedCapacity"] = "INDEXES"
-
-    def begin(**_: object) -> None:
-        thread.start = monotonic()
-        sleep(latency)
-
-    def count(model: Any, parsed: Mapping[str, Any], **_: object) -> None:  # noqa: ANN401
-        usage.requests.append(Request(model.name, thread.start, monotonic()))
-        consumed = parsed.get("ConsumedCapacity") or []
-        for entry in consumed if isinstance(consumed, list) else [consumed]:
-            units = entry.get("CapacityUnits", 0)
-            if model.name in _READS:
-                usage.reads += units
-            else:
-                usage.writes += units
-
-    names = [f"provide-client-params.dynamodb.{name}" for name in _SUPPORTED]
-    for name in names:
-        events.register(name, request_units)
-    events.register("before-call.dynamodb", begin)
-    events.register("after-call.dynamodb", count)
+    usage, events = DatabaseUsage(), connection().client.meta.events
+    hooks = _Hooks(usage, latency, rows)
+    registered = [
+        *((f"provide-client-params.dynamodb.{name}", hooks.request_units) for name in _SUPPORTED),
+        ("before-call.dynamodb", hooks.begin),
+        ("after-call.dynamodb", hooks.count),
+    ]
+    for name, handler in registered:
+        events.register(name, handler)
     try:
         yield usage
     finally:
-        for name in names:
-            events.unregister(name, request_units)
-        events.unregister("before-call.dynamodb", begin)
-        events.unregister("after-call.dynamodb", count)
+        for name, handler in registered:
+            events.unregister(name, handler)
