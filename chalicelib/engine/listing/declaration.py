@@ -110,10 +110,12 @@ class Declaration(Generic[R]):
             slot of a number, ``n1`` or ``n2``.
         status: the attribute that holds the status. Records are counted by it.
         facets: up to three attributes to filter by.
+        uncounted: whether the noun has no counters, because nobody reads its totals.
         counted: facets whose values have a counter of their records.
-        partitioned: counted facets whose values each have a partition of index entries. The cost
-            of listing one value is then proportional to its records. Each record takes one more
-            row.
+        partitioned: facets whose values each have a partition of index entries. The cost of listing
+            one value is then proportional to its records. Each record takes one more row.
+        alone: partitioned facets that lists filter by alone, in the order of creation. Their
+            entries are in no index but the compact one. Other partitioned facets are counted.
         tags: attributes to filter by that hold several strings.
         presence: attributes to filter by whether they are set and true.
         numbers: up to four attributes, integers or times, to filter by ranges. Lists can be
@@ -149,8 +151,10 @@ class Declaration(Generic[R]):
     unavailable_message: str = ""
     status: str | None = None
     facets: tuple[str, ...] = ()
+    uncounted: bool = False
     counted: tuple[str, ...] = ()
     partitioned: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     presence: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
@@ -174,8 +178,12 @@ class Declaration(Generic[R]):
             "more than four indexes": len(self.indexes) > len(INDEX_SLOTS),
             "counted attributes that are no facets": bool(set(self.counted) - set(self.facets)),
             "partitioned facets that are not counted": bool(
-                set(self.partitioned) - set(self.counted)
+                set(self.partitioned) - set(self.counted) - set(self.alone)
             ),
+            "counters that it does not keep": bool(
+                self.uncounted and (self.status or self.counted or self.indexes)
+            ),
+            "facets alone that are not partitioned": bool(set(self.alone) - set(self.partitioned)),
             "indexes by what is no sort": any(i.sort not in self.sorts for i in self.indexes),
             "indexes by what is not counted": any(
                 i.partition_by not in {None, self.status, *self.counted} for i in self.indexes
@@ -244,6 +252,22 @@ class Declaration(Generic[R]):
             group_prefix = group(getattr(record, index.partition_by)) if index.partition_by else ""
             setattr(record, slot, group_prefix + entry.sort_key(self.sorts[index.sort]))
 
+    def indexes_within(self, facet: str | None) -> list[tuple[str, SortIndex]]:
+        """Return the indexes that lists of one value of a facet read, with their slots.
+
+        None stands for lists of all values. The order of creation is the one of the entries.
+        """
+        slots = list(zip(INDEX_SLOTS, self.indexes, strict=False))
+        if facet is None:
+            return slots
+        if facet in self.alone:
+            return []
+        return [
+            (slot, index)
+            for slot, index in slots
+            if index.partition_by or self.scan_along or self.sorts[index.sort] != "id"
+        ]
+
     def _key_prefix(self, record: R) -> str:
         """Return the prefix of the record's sort key in the compact index."""
         if self.scan_along:
@@ -262,9 +286,11 @@ class Declaration(Generic[R]):
         and the rows of its look-ups.
         """
         rows: list[SideRow] = []
-        attributes = {name: getattr(record, name) for name in ENTRY_ATTRIBUTES}
         for facet in self.partitioned:
             if value := getattr(record, facet):
+                unread = {*INDEX_SLOTS} - {slot for slot, _ in self.indexes_within(facet)}
+                names = [name for name in ENTRY_ATTRIBUTES if name not in unread]
+                attributes = {name: getattr(record, name) for name in names}
                 place = partition_of(workspace_id, self.noun, facet, value)
                 rows.append(SideRow(EntryRow(place, record.id, **attributes)))
         if record.x:
@@ -323,6 +349,8 @@ class Declaration(Generic[R]):
 
     def counters(self, facets: Facets) -> list[str]:
         """Return the names of the counters that count a record with these facets."""
+        if self.uncounted:
+            return []
         values = dict(zip(FACET_SLOTS, facets, strict=True))
         attributes = {self.status, *self.counted}
         return [

@@ -69,7 +69,7 @@ class Listing(Declaration[R]):
     def deleted_ids(self, workspace_id: str, together_with: str) -> list[str]:
         """Return the ids of the soft-deleted records with this ``together_with``, in order.
 
-        They include records that time-to-live has not removed yet.
+        They include records that time-to-live has not removed yet. The noun must have no indexes.
         """
         trash = Partition(self.trash(workspace_id), Cost())
         return [
@@ -93,13 +93,17 @@ class Listing(Declaration[R]):
         values = _moved_values(record) | {"expires": until, "trashed_with_id": together_with}
         deleted_record = self.row(self.trash(workspace_id), **values)
         deleted_record.follows = int(record.version) - 1
-        deleted_record.r = self.trash_order(deleted_record)
+        self.set_trash_keys(deleted_record)
         return deleted_record
 
-    @staticmethod
-    def trash_order(deleted: Record) -> str:
-        """Return the key by which ``deleted_ids`` finds a record in the trash."""
-        return group(deleted.trashed_with_id) + deleted.id
+    def set_trash_keys(self, deleted: R) -> None:
+        """Leave a record in the trash only the key by which ``deleted_ids`` finds it.
+
+        The trash of a noun with indexes is not listed, so its records have no key.
+        """
+        for slot in INDEX_SLOTS:
+            setattr(deleted, slot, None)
+        deleted.r = None if self.indexes else group(deleted.trashed_with_id) + deleted.id
 
     def revived(self, workspace_id: str, deleted: R) -> R:
         """Return the live record of a soft-deleted one.

@@ -40,7 +40,7 @@ from chalicelib.core import deadline, retry
 from chalicelib.core.text import is_found, search_words
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.counters import NounCounts, ReadCounts
-from chalicelib.engine.listing.declaration import INDEX_SLOTS, Declaration, SortIndex
+from chalicelib.engine.listing.declaration import Declaration, SortIndex
 from chalicelib.engine.listing.filters import Filters
 from chalicelib.engine.listing.index_entries import (
     BY_ROW,
@@ -330,7 +330,8 @@ class _PageReader(Generic[R]):
     @property
     def _several_values(self) -> str | None:
         """The facet that has several requested values, each with a partition, if any."""
-        several = (facet for facet in self.listing.partitioned if facet in self.filters.any_of)
+        partitioned = (each for each in self.listing.partitioned if each not in self.listing.alone)
+        several = (facet for facet in partitioned if facet in self.filters.any_of)
         return None if self.value else next(several, None)
 
     def _count_rows(self) -> int:
@@ -423,7 +424,7 @@ class _PageReader(Generic[R]):
         return None
 
     def _indexes(self) -> Iterable[tuple[str, SortIndex]]:
-        return zip(INDEX_SLOTS, self.listing.indexes, strict=False)
+        return self.listing.indexes_within(self.value[0] if self.value else None)
 
     def _index_scan(
         self, index_range: IndexRange, rows: int | None, *, consistent: bool
@@ -478,6 +479,8 @@ class _PageReader(Generic[R]):
     @property
     def _has_counter(self) -> bool:
         """Whether counters have the total of a scan along an index."""
+        if self.value is not None and self.value[0] not in self.listing.counted:
+            return False
         return not self.filters.ranges and (self._is_own_partition or not self.filters.equal)
 
     def _total(self, index_range: IndexRange, rows: int | None, *, consistent: bool) -> int:

@@ -181,8 +181,7 @@ class Restoring:
         is_live = line["at"] == listing.noun
         listing.set_index_keys(record)
         if not is_live:
-            # The trash is sorted by the time of deletion and not by the list's order.
-            record.r = listing.trash_order(record)
+            listing.set_trash_keys(record)
         attributes = record.serialize()
         keys = {name: attributes[name] for name in ENTRY_ATTRIBUTES if name in attributes}
         item = record.stored or {}

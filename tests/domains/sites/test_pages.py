@@ -12,7 +12,6 @@ from chalicelib.core import settings as service_settings
 from chalicelib.core.ids import new_id
 from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES, domain_request
-from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork, split_batches
 from chalicelib.gateways import object_store
 from chalicelib.lib import slugs
@@ -24,7 +23,6 @@ from tests.factories.pages import (
     SAVE,
     UPDATE,
     create,
-    delete,
     homes,
     list_pages,
     new_site,
@@ -362,20 +360,3 @@ class TestAnotherWorkspacesPages:
             assert drop_request_id(foreign.body) == drop_request_id(never.body)
             assert b"secret" not in foreign.body
         assert read(theirs, page)["page"] == page
-
-
-class TestCountersOfPages:
-    def test_counters_match_the_lists_after_many_changes(
-        self, owner: Owner, api: Api, site: str
-    ) -> None:
-        other = new_site(api, "Other")
-        pages = [create(api, site) for _ in range(4)]
-        create(api, other)
-        update(api, pages[1], isHome=True)
-        save(api, pages[2], "x")
-        delete(api, pages[0])
-        api.call_refused("POST", DELETE, {"id": pages[1]["id"], "confirm": True})
-        api.post(DELETE, {"id": pages[2]["id"], "dryRun": True})
-        page_count = len(list_pages(api, site)) + len(list_pages(api, other))
-        assert page_count == 4
-        assert counters.read(owner.workspace.id, "PAGE") == {"total": page_count}

@@ -37,6 +37,7 @@ CATEGORIES = register_listing(
         plural="the categories",
         listed_by="svc_list_categories",
         text=lambda category: (category.name,),
+        uncounted=True,
         sorts={"sortOrder": "n1"},
         numbers=("sort_order",),
         lookups=(Lookup("slug", lambda c: c.slug, unique=True, within=lambda c: c.kind),),

@@ -93,6 +93,7 @@ FOLDERS = register_listing(
         noun="FOLDER",
         listed_by="svc_list_folders",
         text=lambda folder: (folder.name,),
+        uncounted=True,
         sorts={"name": "t"},
         lookups=(
             Lookup("name", lambda f: f.name, unique=True, within=lambda f: f.parent_id or ROOT),

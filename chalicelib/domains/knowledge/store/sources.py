@@ -75,6 +75,7 @@ SOURCES = register_listing(
         noun="KNOWLEDGE",
         not_found_message="The bot has no source with this id. List its sources to find valid ids.",
         text=lambda source: (source.title,),
+        uncounted=True,
         sorts={"createdAt": "id"},
         parent="agent_id",
         presence=("text_key",),

@@ -48,6 +48,7 @@ FORMS = register_listing(
         listed_by="svc_list_forms",
         unavailable_message="This form does not exist, or it no longer accepts submissions.",
         text=lambda form: (form.title,),
+        uncounted=True,
         sorts={"createdAt": "id"},
         facets=("project_id",),
         lookups=(lookups.id_lookup("FORM"),),

@@ -121,6 +121,7 @@ PAGES = register_listing(
         listed_by="svc_list_pages",
         unavailable_message="This page does not exist.",
         text=lambda page: (page.title, page.slug),
+        uncounted=True,
         sorts={"createdAt": "id"},
         parent="project_id",
         lookups=(
