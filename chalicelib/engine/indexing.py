@@ -46,6 +46,8 @@ class Indexer:
     _entries: list[tuple[str, Staged]] = field(default_factory=list)
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     _followed_by: dict[str, None] = field(default_factory=dict)
+    uncounted: set[tuple[str, str]] = field(default_factory=set)
+    """Counters that the transaction deletes, by noun and name."""
 
     def __post_init__(self) -> None:
         """Create the tracker of the files that the tenant's records show."""
@@ -78,6 +80,8 @@ class Indexer:
 
     def stage(self) -> list[JobRow]:
         """Stage the dependent rows, and return jobs for rows that exceed the transaction."""
+        for noun, name in self.uncounted:
+            self._counts[noun].pop(name, None)
         for noun, deltas in self._counts.items():
             for shard, additions in counters.shard_updates(self.tenant, noun, deltas):
                 self.transaction.updates.append((update_stage(shard, additions), None))

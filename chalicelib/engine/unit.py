@@ -180,13 +180,19 @@ class UnitOfWork:
         self.create(record)
         self.delete(deleted)
 
-    def delete_counter(self, noun: str, facet: str, value: str) -> None:
+    def delete_counter(
+        self, noun: str, facet: str, value: str, as_read: counters.Shards | None = None
+    ) -> None:
         """Stage the deletion of a facet value's counter.
 
-        No record can have the value any more.
+        No record can have the value any more. If the unit removes the value from all records, it
+        requires with ``as_read`` that no record has received it since.
         """
+        self._indexer.uncounted.add((noun, counters.name(facet, value)))
         for row in counters.value_rows(self.tenant, noun, facet, value):
-            self.delete(row)
+            demand = None if as_read is None else counters.is_unchanged(row, as_read)
+            stage = methodcaller("delete", row, condition=demand)
+            self._transaction.deletes.append((stage, None))
 
     def require(
         self, row: Row, condition: Condition | None = None, *, on_conflict: Exception | None = None

@@ -114,6 +114,27 @@ def value_rows(workspace_id: str, noun: str, facet: str, value: str) -> list[Cou
     return [CounterRow(pk, f"{facet}#{value}#{shard}") for shard in range(VALUE_SHARDS)]
 
 
+Shards = dict[str, int]
+"""The counter of a facet's value, as far as each of its rows holds it, by sort key."""
+
+
+def read_shards(workspace_id: str, noun: str, facet: str, value: str) -> Shards:
+    """Return the rows of the counter of one value of a facet."""
+    shards = ContentRow.sk.startswith(f"{facet}#{value}#")
+    items = Partition(_partition(workspace_id, noun), Cost()).items(
+        range_key_condition=shards, consistent_read=True
+    )
+    return {item["sk"]["S"]: int(item[_COUNT]["N"]) for item in items}
+
+
+def is_unchanged(row: CounterRow, shards: Shards) -> Condition:
+    """Return the condition that a row of a counter is as it was read."""
+    if row.sk not in shards:
+        return CounterRow.pk.does_not_exist()
+    unchanged: Condition = Path([_COUNT]) == shards[row.sk]
+    return unchanged
+
+
 class NounCounts:
     """The counters of a noun. Counters that share rows are read once.
 

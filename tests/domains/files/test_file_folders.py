@@ -165,8 +165,10 @@ class TestDeleteFolder:
     ) -> None:
         target, gone = folder(api, "target"), folder(api, "gone")
         folder(api, "x", parentId=gone["id"])
-        upload(api, folderId=gone["id"])
+        for _ in range(2):
+            upload(api, folderId=gone["id"])
         with monkeypatch.context() as killed:
+            killed.setattr(folder_deletion, "MOVES_IN_DELETION", 1)
             killed.setattr(jobs, "attempt", lambda *_: False)
             api.post(FOLDER_DELETE, {"id": gone["id"], "moveTo": target["id"]})
         folder(api, "x", parentId=target["id"])
@@ -174,7 +176,7 @@ class TestDeleteFolder:
         run_jobs()
         there = list_files(api, folderId=target["id"])
         assert [f["name"] for f in there["folders"]] == ["x", "x (2)"]
-        assert len(there["files"]) == 1
+        assert len(there["files"]) == 2
 
     @pytest.mark.store
     def test_deleting_during_uploads_loses_no_file(self, api: Api) -> None:

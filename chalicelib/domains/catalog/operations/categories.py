@@ -33,7 +33,7 @@ from chalicelib.core.wire.schema import (
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.categories import CATEGORIES, KINDS, CategoryRow
 from chalicelib.engine import jobs, locks
-from chalicelib.engine.listing import query
+from chalicelib.engine.listing import counters, query
 from chalicelib.engine.listing.index_entries import IndexEntry
 from chalicelib.engine.unit import UnitOfWork, cascade, cascade_over, run_job_unit
 from chalicelib.lib import slugs, trees
@@ -226,9 +226,12 @@ def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
 def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
     """Delete a category. Its items are kept; its subcategories move one level up."""
     category = CATEGORIES.require(ctx.workspace_id, args.id)
-    tree = _Tree(ctx.workspace_id, category.kind)
+    with deadline.side_by_side() as start:
+        reading = start(partial(_items_in, ctx.workspace_id, category))
+        tree = _Tree(ctx.workspace_id, category.kind)
+        shards, items = reading.result()
     _check_target(tree, category, args.move_to)
-    count = categories.count_items(ctx.workspace_id, category.kind).get(category.id, 0)
+    count = sum(shards.values())
     payload = {
         "categoryId": category.id,
         "kind": category.kind,
@@ -237,26 +240,36 @@ def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
     }
     ctx.unit.delete(category)
     ctx.unit.save(tree.lock)
-    job = jobs.row(CASCADE, ctx.workspace_id, payload)
-    ctx.unit.create_job(job, at_once=count <= MAX_MOVES_IN_CALL)
     _promote_children(ctx.unit, tree, category.id, category.parent_id)
-    if 0 < count <= MOVES_PER_TRANSACTION:
-        rows = categories.listing_of_items(category.kind).entries(
-            ctx.workspace_id, category_id=category.id
-        )
-        _move_items(
-            ctx.unit, category.kind, rows[:MOVES_PER_TRANSACTION], category.id, args.move_to
-        )
+    _move_items(ctx.unit, items, category.id, args.move_to)
+    if len(items) == count and len(tree.children(category.id)) <= MOVES_PER_TRANSACTION:
+        if category.kind in KINDS:
+            ctx.unit.delete_counter(KINDS[category.kind], "category_id", category.id, shards)
+    else:
+        job = jobs.row(CASCADE, ctx.workspace_id, payload)
+        ctx.unit.create_job(job, at_once=count <= MAX_MOVES_IN_CALL)
     return CategoryDeleted(id=category.id, deleted=not args.dry_run, moved_items=count)
+
+
+def _items_in(workspace_id: str, category: CategoryRow) -> tuple[counters.Shards, list[Any]]:
+    """Return the counter of a category's items, and the items if one transaction can move them."""
+    if category.kind not in KINDS:
+        return {}, []
+    listing = categories.listing_of_items(category.kind)
+    shards = counters.read_shards(workspace_id, listing.noun, "category_id", category.id)
+    if not 0 < sum(shards.values()) <= MOVES_PER_TRANSACTION:
+        return shards, []
+    rows = listing.entries(workspace_id, category_id=category.id)[:MOVES_PER_TRANSACTION]
+    items = listing.fetch(workspace_id, [row.id for row in rows])
+    return shards, [item for item in items if item.category_id == category.id]
 
 
 @job_handler(CASCADE)
 def empty_category(job: Job) -> None:
     """Move the items and subcategories that are still in a deleted category.
 
-    These were too many for the deletion's transaction, or were added at the same moment. The job
-    runs right after the deletion, or else in the scheduled runner. New items can no longer be
-    added.
+    These were too many for the deletion's transaction. The job runs right after the deletion, or
+    else in the scheduled runner. New items can no longer be added.
     """
     workspace_id, deleted = job.workspace_id, job.payload
     listing = categories.listing_of_items(deleted["kind"]) if deleted["kind"] in KINDS else None
@@ -283,16 +296,16 @@ def _move_batch(deleted: Mapping[str, Any], unit: UnitOfWork, rows: Sequence[Ind
         target = None
     if target is not None:
         categories.require(unit, target, deleted["kind"])
-    _move_items(unit, deleted["kind"], rows, deleted["categoryId"], target)
+    listing = categories.listing_of_items(deleted["kind"])
+    items = listing.fetch(unit.workspace_id, [row.id for row in rows])
+    _move_items(unit, items, deleted["categoryId"], target)
 
 
 def _move_items(
-    unit: UnitOfWork, kind: str, rows: Sequence[IndexEntry], category_id: str, target: str | None
+    unit: UnitOfWork, items: Sequence[Any], category_id: str, target: str | None
 ) -> None:
     """Stage the move of the items that are still in a category."""
-    for item in categories.listing_of_items(kind).fetch(
-        unit.workspace_id, [row.id for row in rows]
-    ):
+    for item in items:
         if item.category_id == category_id:
             item.category_id = target
             unit.save(item)
@@ -311,6 +324,10 @@ class _Tree:
         self.rows = {row.id: row for row in rows if row.kind == kind}
         self.parents = {row.id: row.parent_id for row in self.rows.values()}
 
+    def children(self, category_id: str) -> list[CategoryRow]:
+        """Return the categories directly below another."""
+        return [row for row in self.rows.values() if row.parent_id == category_id]
+
     def problem(self, node: str | None, parent_id: str | None) -> str | None:
         """Return why a category, or a new one (None), cannot be below a parent (``lib.trees``)."""
         return trees.problem(self.parents, node, parent_id, MAX_DEPTH)
@@ -323,7 +340,7 @@ def _promote_children(
 
     If a subcategory no longer fits there, because the tree has changed, it moves to the top level.
     """
-    children = [row for row in tree.rows.values() if row.parent_id == category_id]
+    children = tree.children(category_id)
     for child in children[:MOVES_PER_TRANSACTION]:
         child.parent_id = None if tree.problem(child.id, parent_id) else parent_id
         unit.save(child)

@@ -1,5 +1,7 @@
 """Deletion of folders, whose content is never deleted but moves elsewhere."""
 
+from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from itertools import count
 from typing import Annotated
@@ -7,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from chalicelib.application.context import Context
+from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, CycleError, ValidationError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
@@ -20,7 +23,7 @@ from chalicelib.domains.files.operations.folders import (
     NameTakenError,
     name_taken_error,
 )
-from chalicelib.domains.files.store.files import FILES, FOLDERS, FolderRow
+from chalicelib.domains.files.store.files import FILES, FOLDERS, FileRow, FolderRow
 from chalicelib.engine import jobs
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.query import Query
@@ -36,6 +39,8 @@ A scheduled job moves the remaining files.
 FOLDERS_PER_TRANSACTION = 25
 """Folders moved in one transaction. Each adds its record and the look-up rows of both its names."""
 FILES_PER_TRANSACTION = 80
+MOVES_IN_DELETION = 10
+"""Files, and folders, that the transaction of the deletion moves itself."""
 
 
 class FolderDelete(FolderRef):
@@ -75,9 +80,18 @@ def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
 
     Files are never deleted and keep their URLs. Try dryRun first to see what would move.
     """
-    forest = FolderForest(ctx.workspace_id)
-    folder, subfolders = forest.folder(args.id), forest.children(args.id)
-    files = counters.read_value(ctx.workspace_id, FILES.noun, "place", folder.id)
+    with deadline.side_by_side() as start:
+        counting = start(
+            partial(counters.read_shards, ctx.workspace_id, FILES.noun, "place", args.id)
+        )
+        reading = start(partial(_files_in, ctx.workspace_id, args.id, MOVES_IN_DELETION))
+        forest = FolderForest(ctx.workspace_id)
+        shards, moved_files = counting.result(), reading.result()
+    folder, subfolders, files = (
+        forest.folder(args.id),
+        forest.children(args.id),
+        sum(shards.values()),
+    )
     if "move_to" in args.model_fields_set:
         _check_target(forest, folder, subfolders, args.move_to)
     elif files or subfolders:
@@ -88,8 +102,13 @@ def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
         raise FolderNotEmptyError(msg, files=files, folders=len(subfolders))
     ctx.unit.delete(folder)
     ctx.unit.save(forest.lock)
-    job = jobs.row(CASCADE, ctx.workspace_id, {"folderId": folder.id, "moveTo": args.move_to})
-    ctx.unit.create_job(job, at_once=files <= MAX_MOVES_IN_CALL)
+    if files == len(moved_files) and len(subfolders) <= MOVES_IN_DELETION:
+        _stage_folders(ctx.unit, forest, subfolders, args.move_to)
+        _stage_files(ctx.unit, moved_files, args.move_to)
+        ctx.unit.delete_counter(FILES.noun, "place", folder.id, shards)
+    else:
+        job = jobs.row(CASCADE, ctx.workspace_id, {"folderId": folder.id, "moveTo": args.move_to})
+        ctx.unit.create_job(job, at_once=files <= MAX_MOVES_IN_CALL)
     return FolderDeleted(
         id=folder.id, deleted=not args.dry_run, moved_files=files, moved_folders=len(subfolders)
     )
@@ -113,7 +132,7 @@ def _check_target(
 
 @job_handler(CASCADE)
 def empty_folder(job: Job) -> None:
-    """Move the content of a deleted folder, including files added at the same moment.
+    """Move the content of a deleted folder, if it was too much for the deletion's transaction.
 
     The job runs right after the deletion, or else in the scheduled runner. Nothing new can be
     added.
@@ -126,13 +145,23 @@ def empty_folder(job: Job) -> None:
 
 
 def _move_folders(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
-    """Stage the move of some folders; return whether there were any.
+    """Stage the move of some folders; return whether there were any."""
+    forest = FolderForest(unit.tenant)
+    subfolders = forest.children(deleted_id)[:FOLDERS_PER_TRANSACTION]
+    _stage_folders(unit, forest, subfolders, target)
+    if subfolders:
+        unit.save(forest.lock)
+    return bool(subfolders)
+
+
+def _stage_folders(
+    unit: UnitOfWork, forest: FolderForest, subfolders: list[FolderRow], target: str | None
+) -> None:
+    """Stage the move of folders.
 
     If a folder no longer fits in the target, because the tree has changed, it moves to the root. If
     its name is taken there, it is renamed.
     """
-    forest = FolderForest(unit.tenant)
-    subfolders = forest.children(deleted_id)[:FOLDERS_PER_TRANSACTION]
     names: dict[str | None, set[str]] = {}
     for folder in subfolders:
         parent = None if forest.problem(folder.id, target) else target
@@ -142,9 +171,6 @@ def _move_folders(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool
         folder.parent_id, folder.name = parent, _free_name(folder.name, taken_names)
         taken_names.add(fold(folder.name))
         unit.save(folder)
-    if subfolders:
-        unit.save(forest.lock)
-    return bool(subfolders)
 
 
 def _free_name(name: str, taken_names: set[str]) -> str:
@@ -157,12 +183,22 @@ def _move_files(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
 
     If the target is gone, they move to the root.
     """
-    parent = FOLDERS.find(unit.tenant, target) if target else None
-    if parent is not None:
-        unit.require(parent)
-    query = Query(1, FILES_PER_TRANSACTION, "createdAt", filters={"place": deleted_id})
-    moved_files = FILES.page(unit.tenant, query).records
-    for file in moved_files:
-        file.folder_id = parent.id if parent else None
-        unit.save(file)
+    moved_files = _files_in(unit.tenant, deleted_id, FILES_PER_TRANSACTION)
+    exists = target is not None and FOLDERS.find(unit.tenant, target) is not None
+    _stage_files(unit, moved_files, target if exists else None)
     return bool(moved_files)
+
+
+def _files_in(workspace_id: str, folder_id: str, size: int) -> list[FileRow]:
+    """Return the first files directly in a folder."""
+    query = Query(1, size, "createdAt", filters={"place": folder_id})
+    return FILES.page(workspace_id, query, counts=Counter).records
+
+
+def _stage_files(unit: UnitOfWork, moved_files: Sequence[FileRow], target: str | None) -> None:
+    """Stage the move of files to a folder that must exist, or to the root."""
+    if moved_files and target is not None:
+        unit.require(FOLDERS.row(FOLDERS.partition(unit.tenant), target))
+    for file in moved_files:
+        file.folder_id = target
+        unit.save(file)

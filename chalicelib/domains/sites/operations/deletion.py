@@ -1,11 +1,12 @@
 """Deletion of a site with its pages and forms, and their return within 30 days."""
 
 from datetime import datetime
+from functools import partial
 
 from pydantic import Field
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
@@ -24,10 +25,13 @@ from chalicelib.domains.sites.flows.undoing import (
     how_to_undo,
 )
 from chalicelib.domains.sites.store import page_versions, pages
-from chalicelib.domains.sites.store.pages import PAGES
+from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine import jobs
+from chalicelib.engine.listing.index_entries import IndexEntry
 from chalicelib.engine.listing.registry import listing_of
+from chalicelib.engine.reading import fetch
+from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork, cascade
 from chalicelib.gateways.object_store import object_store
 
@@ -72,10 +76,13 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
 
     Leads, clients and services are kept.
     """
-    site = SITES.require(ctx.workspace_id, args.id)
+    with deadline.side_by_side() as start:
+        reading = start(partial(_contents, ctx.workspace_id, args.id))
+        site = SITES.require(ctx.workspace_id, args.id)
+        page_entries, forms = contents = reading.result()
     cascade = SiteCascade(
-        pages=len(PAGES.entries(ctx.workspace_id, site.id)),
-        forms=len(_forms(ctx.workspace_id, site.id)),
+        pages=len(page_entries),
+        forms=len(forms),
         domain=site.domain.name if site.domain else None,
     )
     if site.restoring_id is not None:
@@ -88,31 +95,42 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     ctx.unit.soft_delete(site, until=until)
     domain_binding.release(ctx.unit, site)
     ctx.unit.create(jobs.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
-    _delete_some(ctx.unit, site, until)
-    ctx.unit.create_job(jobs.row(CASCADE, ctx.workspace_id, {"siteId": site.id}))
+    is_whole = _delete_some(ctx.unit, site, until, contents)
+    cascade_job = jobs.row(CASCADE, ctx.workspace_id, {"siteId": site.id})
+    ctx.unit.create_job(cascade_job, at_once=not is_whole)
     undo = how_to_undo("POST /api/projects/restore", site.id, until)
     return SiteDeleted(id=site.id, deleted=True, cascade=cascade, undo=undo)
 
 
-def _delete_some(unit: UnitOfWork, site: SiteRow, until: datetime) -> bool:
-    """Stage the deletion of a site's next pages, or else forms, and return whether any existed."""
+def _contents(workspace_id: str, site_id: str) -> tuple[list[IndexEntry], list[str]]:
+    """Return the entries of a site's live pages and the ids of its live forms."""
+    with deadline.side_by_side() as start:
+        forms = start(partial(_forms, workspace_id, site_id))
+        return PAGES.entries(workspace_id, site_id), forms.result()
+
+
+def _delete_some(
+    unit: UnitOfWork, site: SiteRow, until: datetime, contents: tuple[list[IndexEntry], list[str]]
+) -> bool:
+    """Stage the deletion of a site's next pages and forms, and return whether they are all."""
     workspace_id, together_with = unit.workspace_id, str(site.deletion_id)
-    rows = PAGES.entries(workspace_id, site.id)
-    batch = first_batch(pages.read(workspace_id, rows[:RECORDS_PER_TRANSACTION]))
-    for page in batch:
-        unit.soft_delete(page, until=until, together_with=together_with)
-    files.release_bytes(unit, sum(int(page.html_bytes) for page in batch))
-    if rows:
-        return True
-    forms = _forms(workspace_id, site.id)
-    for form in first_batch(listing_of(FORM).fetch(workspace_id, forms[:RECORDS_PER_TRANSACTION])):
-        unit.soft_delete(form, until=until, together_with=together_with)
-    return bool(forms)
+    page_entries, forms = contents
+    keys = [
+        *(PAGES.key(workspace_id, entry.id) for entry in page_entries),
+        *(listing_of(FORM).key(workspace_id, form_id) for form_id in forms),
+    ]
+    rows = [row for row in fetch(keys[:RECORDS_PER_TRANSACTION]) if isinstance(row, Record)]
+    batch = first_batch(rows)
+    for record in batch:
+        unit.soft_delete(record, until=until, together_with=together_with)
+    html_bytes = (int(row.html_bytes) for row in batch if isinstance(row, PageRow))
+    files.release_bytes(unit, sum(html_bytes))
+    return len(batch) == len(rows) and len(keys) <= RECORDS_PER_TRANSACTION
 
 
 def has_contents(workspace_id: str, site_id: str) -> bool:
     """Return whether a site, live or deleted, has live pages or forms."""
-    return bool(PAGES.entries(workspace_id, site_id) or _forms(workspace_id, site_id))
+    return any(_contents(workspace_id, site_id))
 
 
 def _forms(workspace_id: str, site_id: str) -> list[str]:
@@ -126,7 +144,7 @@ def delete_rest_of_site(job: Job) -> None:
     """Delete the pages and forms that the deletion of a site left.
 
     These were too many for the deletion's transaction, or were created at the same moment. The job
-    runs right after the deletion. If the process dies, the scheduled runner finishes the job. It
+    runs right after the deletion if some are known to be left, and else in the scheduled runner. It
     stops when the site is restored.
     """
 
@@ -134,8 +152,12 @@ def delete_rest_of_site(job: Job) -> None:
         site = SITES.find_deleted(job.workspace_id, job.payload["siteId"])
         if site is None:
             return False
+        contents = _contents(job.workspace_id, site.id)
+        if not any(contents):
+            return False
         unit.require(site)
-        return _delete_some(unit, site, site.expires)
+        _delete_some(unit, site, site.expires, contents)
+        return True
 
     cascade(job, delete_some)
 
