@@ -16,8 +16,8 @@ FIRST_PAUSE = 0.01
 """Longest first pause, in seconds. The bound doubles with each attempt."""
 LONGEST_PAUSE = 0.5
 """Seconds."""
-HIGH_CONTENTION_SECONDS = 8.0
-"""Duration of retries under high contention."""
+HIGH_CONTENTION_SECONDS = 20.0
+"""Duration of retries under high contention. It ends before the request's deadline."""
 MAX_PAUSE_FACTOR = 8
 """Longest pause under high contention, as a multiple of the failed attempt's duration.
 
@@ -74,8 +74,8 @@ def retry_on_conflict(
             # Python removes the name ``error`` at the end of the block.
             conflict = error
         policy, now = retry_policy(), deadline.monotonic()
-        seconds_left = started + policy.seconds - now
-        if deadline.passed() or seconds_left <= 0 or number + 1 == policy.attempts:
+        seconds_left = deadline.remaining(started + policy.seconds - now)
+        if seconds_left <= 0 or number + 1 == policy.attempts:
             break
         # The exponent is limited because a policy may allow any number of attempts.
         longest = FIRST_PAUSE * 2 ** min(number, 16)

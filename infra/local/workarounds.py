@@ -1,12 +1,16 @@
 """Handlers of botocore events that work around differences between DynamoDB Local and DynamoDB."""
 
+from threading import Lock, local
 from typing import Any
 
+from chalicelib.core import deadline
 from chalicelib.engine.connection import connection
 from chalicelib.engine.tables import ControlRow
 
 PAGE_ROWS = 500
 """Largest number of rows in a page of a Query."""
+TURN_SECONDS = 20.0
+"""Longest wait of a transaction for the others of this process."""
 
 
 def apply(*, in_memory: bool = False) -> None:
@@ -36,6 +40,23 @@ def apply(*, in_memory: bool = False) -> None:
         """
         params.setdefault("Limit", PAGE_ROWS)
 
+    turn, thread = Lock(), local()
+
+    def wait_for_turn(**_: object) -> None:
+        """Send one transaction at a time, as DynamoDB Local carries them out.
+
+        Otherwise the fiftieth waits there for all others, longer than the service waits for AWS.
+        The service would send it again, behind all others, and at last refuse the call.
+        """
+        thread.has_turn = turn.acquire(timeout=deadline.remaining(TURN_SECONDS))
+
+    def end_turn(**_: object) -> None:
+        if thread.has_turn:
+            turn.release()
+
+    events.register("before-call.dynamodb.TransactWriteItems", wait_for_turn)
+    events.register("after-call.dynamodb.TransactWriteItems", end_turn)
+    events.register("after-call-error.dynamodb.TransactWriteItems", end_turn)
     if not in_memory:
         events.register("after-call.dynamodb.TransactWriteItems", wait_for_commit)
     events.register("provide-client-params.dynamodb.Query", limit_page_rows)
