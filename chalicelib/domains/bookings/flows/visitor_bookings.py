@@ -288,26 +288,23 @@ def book(
     if service.require_payment:
         visitor_keys.append(bookings.holds_key(ctx.workspace_id, visitor))
     unproved = [] if is_proved else limits_of_unproved(ctx, service)
-    reads.read_ahead(
-        service,
-        args.start_at,
-        args.resource_id,
-        with_time_off=True,
-        keys=[
-            *binding.site_keys(ctx.workspace_id, service.site_id),
-            *contacts.holder_keys(ctx.workspace_id, contact),
-            *visitor_keys,
-            *(limits.key(*counter) for counter in unproved),
-        ],
-    )
-    require_open_site(ctx.workspace_id, service, reads.rows)
-    earlier = bookings.made_by_visitor(visitor_keys, reads.rows)
     with deadline.side_by_side() as start:
         within_limit = start(lambda: _take_daily_limit(ctx))
-        reads.rows.read(
-            BOOKINGS.key(ctx.workspace_id, booking_id) for row in earlier for booking_id in row.ids
+        reads.read_ahead(
+            service,
+            args.start_at,
+            args.resource_id,
+            with_time_off=True,
+            keys=[
+                *binding.site_keys(ctx.workspace_id, service.site_id),
+                *contacts.holder_keys(ctx.workspace_id, contact),
+                *visitor_keys,
+                *(limits.key(*counter) for counter in unproved),
+            ],
         )
-        within_limit.result()
+    require_open_site(ctx.workspace_id, service, reads.rows)
+    within_limit.result()
+    earlier = bookings.made_by_visitor(visitor_keys, reads.rows)
     _check_upcoming(ctx, earlier, reads.rows)
     used_up = [counter for counter in unproved if not limits.has_room(*counter, reads.rows)]
     unit = ctx.unit
@@ -408,9 +405,9 @@ def _take_daily_limit(ctx: Context) -> None:
 
 
 def _check_upcoming(ctx: Context, earlier: Iterable[VisitorBookingsRow], rows: Rows) -> None:
-    """Keep the visitor's upcoming bookings in the rows of earlier ones, one row for each contact.
+    """Drop the bookings that are over from full rows of earlier ones, one row for each contact.
 
-    The row of unpaid bookings contains only these bookings.
+    The row of unpaid bookings then contains only these bookings.
 
     Bookings of other visitors for the same contact do not count, and every refusal is the same.
     Therefore a visitor cannot learn about the contact of another client, or prevent that client
@@ -422,13 +419,16 @@ def _check_upcoming(ctx: Context, earlier: Iterable[VisitorBookingsRow], rows: R
     """
     holds = bookings.holds_key(ctx.workspace_id, ctx.principal.rate_limit_key).sk
     for row in earlier:
+        max_upcoming = MAX_HOLDS if row.sk == holds else MAX_UPCOMING
+        if len(row.ids) < max_upcoming:
+            continue
         upcoming = bookings.upcoming(ctx.workspace_id, row.ids, rows)
         if row.sk == holds:
             upcoming = [
                 booking_row for booking_row in upcoming if booking_row.hold_expires_at is not None
             ]
         row.ids = [booking_row.id for booking_row in upcoming]
-        if len(upcoming) >= (MAX_HOLDS if row.sk == holds else MAX_UPCOMING):
+        if len(upcoming) >= max_upcoming:
             msg = (
                 "These contact details already have the maximum number of upcoming bookings. "
                 "Cancel one of the bookings, or try again later."
