@@ -5,17 +5,17 @@ AI clients see tool names, REST clients see routes. Messages are written with pl
 rewrites each message with the ``Naming`` of its caller and then returns it.
 """
 
-import re
 from collections.abc import Callable
 from functools import cache
 
 from chalicelib.core.errors import CALL_MARK, call
 from chalicelib.core.operations import REGISTRY, Entry
+from chalicelib.core.patterns import lazy_pattern
 
 Naming = Callable[[str], str]
 """Rewrites the names of operations in a message."""
 
-_CALL = re.compile(f"{CALL_MARK}(svc_[a-z_]+)")
+_CALL = lazy_pattern(f"{CALL_MARK}(svc_[a-z_]+)")
 
 
 def insert_tool_names(message: str) -> str:

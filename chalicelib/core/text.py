@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 
-CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
+from chalicelib.core.patterns import lazy_pattern
+
+CONTROL = lazy_pattern("[\0-\x1f\x7f-\x9f]")
 """Control characters (Unicode's category Cc, which is closed)."""
-BIDI_CONTROL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+BIDI_CONTROL = lazy_pattern("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that change the direction of the characters around them (UAX 9, Bidi_Control).
 
 They can make one name look like another. Joiners and variation selectors, which scripts and emoji
@@ -41,10 +43,10 @@ SEARCH_FOLDING = 3
 Increase it when a string folds differently or more of a record is indexed. A deployment then
 indexes all stored records again (ADR 42).
 """
-_ZERO_WIDTH = re.compile(
+_ZERO_WIDTH = lazy_pattern(
     "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"
 )
-_MARKS_OF_LETTERS = re.compile(
+_MARKS_OF_LETTERS = lazy_pattern(
     # Letters of Latin and Greek, then the marks above, below or through them.
     "(?<=[a-z\u00df-\u024f\u0250-\u02af\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff\uab30-\uab6f"
     "\u0370-\u03ff\u1f00-\u1fff])"
@@ -80,7 +82,7 @@ def line_fold(text: str) -> str:
     return collapse_spaces(fold(_ZERO_WIDTH.sub("", text)))
 
 
-_BETWEEN_WORDS = re.compile(
+_BETWEEN_WORDS = lazy_pattern(
     # Dashes and minus signs.
     "[-\u058a\u05be\u1400\u1806\u2010-\u2015\u2043\u2212\u2e00-\u2e5d\u301c\u3030\u30a0\U00010ead"
     # Quotes.
@@ -92,7 +94,7 @@ _BETWEEN_WORDS = re.compile(
     # The accent of an acute that was typed as an apostrophe: folding makes it a space and a mark.
     "|(?<!\\w)[\u0300-\u0303]"
 )
-_UNSPACED = re.compile(
+_UNSPACED = lazy_pattern(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )

@@ -10,7 +10,6 @@ visits every value, which takes half of the CPU time of a long query.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -26,6 +25,7 @@ from pynamodb.exceptions import GetError, PynamoDBException
 from chalicelib import USER_AGENT
 from chalicelib.core import deadline
 from chalicelib.core.errors import StorageLimitError, UnavailableError
+from chalicelib.core.patterns import lazy_pattern
 from chalicelib.core.retry import backoff
 
 _PLAIN = frozenset(
@@ -39,7 +39,7 @@ _PLAIN = frozenset(
     }
 )
 """Shapes whose values are numbers, strings, booleans, and items made of these."""
-_BINARY = re.compile(rb'"BS?"\s*:')
+_BINARY = lazy_pattern(rb'"BS?"\s*:')
 """A binary value. A string with this content also matches, and only makes the parser slower."""
 
 

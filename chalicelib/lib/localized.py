@@ -8,10 +8,12 @@ import re
 from datetime import datetime
 from typing import Literal
 
+from chalicelib.core.patterns import lazy_pattern
+
 Language = Literal["ru", "en"]
 
-_CYRILLIC = re.compile("[\u0430-\u044f\u0451]", re.IGNORECASE)
-_LATIN = re.compile("[a-z]", re.IGNORECASE)
+_CYRILLIC = lazy_pattern("[\u0430-\u044f\u0451]", re.IGNORECASE)
+_LATIN = lazy_pattern("[a-z]", re.IGNORECASE)
 
 
 def language_of(text: str) -> Language:

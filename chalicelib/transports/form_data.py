@@ -9,6 +9,7 @@ from contextlib import suppress
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from chalicelib.core.errors import ValidationError
+from chalicelib.core.patterns import lazy_pattern
 from chalicelib.transports.http import HttpRequest, media_type
 
 MULTIPART = "multipart/form-data"
@@ -21,7 +22,7 @@ MAX_FIELD_BYTES = 20_000
 
 Fields = list[tuple[str, str]]
 
-_EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*\"?([\w-]*)'[^']*'([^;\"\s]+)", re.IGNORECASE)
+_EXTENDED_NAME = lazy_pattern(rb";\s*filename\*\s*=\s*\"?([\w-]*)'[^']*'([^;\"\s]+)", re.IGNORECASE)
 """``filename*=UTF-8''%D0%B0.txt`` (RFC 5987, 3.2)."""
 
 # Callers receive the error of a malformed body, so the parser does not log it.

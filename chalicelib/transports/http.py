@@ -34,13 +34,14 @@ from chalicelib.core.errors import (
     envelope,
     log_fields,
 )
+from chalicelib.core.patterns import lazy_pattern
 
 MAX_LEVELS = 200
 """Maximum nesting of arrays and objects that the parser accepts."""
 MAX_DIGITS = 4_300
 """Largest number of digits in an integer. Longer integers take quadratic time to parse."""
-_PLACE = re.compile(r"line ([0-9]+) column ([0-9]+)")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_PLACE = lazy_pattern(r"line ([0-9]+) column ([0-9]+)")
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
 def fault_of(body: bytes, error: ValueError) -> str:
@@ -228,7 +229,7 @@ def set_cookie(name: str, value: str, max_age: int) -> str:
     return f"{name}={value}; Max-Age={max_age}; Path=/; Secure; HttpOnly; SameSite=Lax"
 
 
-_COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+=[!#-+\--:<-\[\]-~]*", re.ASCII)
+_COOKIE = lazy_pattern(r"[\w!#$%&'*+.^`|~-]+=[!#-+\--:<-\[\]-~]*", re.ASCII)
 
 
 def etag(body: bytes, *, strong: bool = False) -> str:
@@ -317,7 +318,7 @@ def _not_modified(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return response._replace(status=304, body=b"", headers=headers)
 
 
-_ENTITY_TAG = re.compile(r'"[^"]*"')
+_ENTITY_TAG = lazy_pattern(r'"[^"]*"')
 
 
 def check_sender(request: HttpRequest) -> None:
@@ -412,7 +413,7 @@ def body_too_large(
     )
 
 
-_MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?0*[0-9]{2}|[0-9]{200}")
+_MAY_OVERFLOW = lazy_pattern(rb"[0-9][eE]\+?0*[0-9]{2}|[0-9]{200}")
 """Matches any number too large for a float. Bodies without a match need no further check."""
 
 

@@ -4,7 +4,6 @@ Validation is strict (a JSON number must be a number), because silent coercion o
 costly mistakes. ``from_query`` first converts a query string to the declared types.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -13,6 +12,7 @@ from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import ErrorDetails, core_schema
 
 from chalicelib.core.errors import FieldError, ValidationError
+from chalicelib.core.patterns import lazy_pattern
 from chalicelib.core.text import nearest
 from chalicelib.core.wire.fields import fields_of, normalize
 from chalicelib.core.wire.schema import Partial, Wire
@@ -291,7 +291,7 @@ def _misnamed_hint(location: Sequence[int | str], unknown: Iterable[_UnknownKey]
     return f"; you sent {names}" if names else ""
 
 
-_INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0{1,18})?")
+_INTEGER = lazy_pattern(r"(-?[0-9]{1,18})(?:\.0{1,18})?")
 
 
 class QueryInput(dict[str, Any]):

@@ -29,13 +29,14 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.clock import iso
+from chalicelib.core.patterns import lazy_pattern
 from chalicelib.core.text import BIDI_CONTROL, CONTROL, has_link, is_visible
 
-_CURRENCY = re.compile(
+_CURRENCY = lazy_pattern(
     r"(?:₽|руб(?:лей|ля|ль)?\.?|р\.?|rub\.?|rubles?)\s*$",
     re.IGNORECASE,
 )
-_AMOUNT = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+_AMOUNT = lazy_pattern(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 
 
 def names_currency(text: str) -> bool:

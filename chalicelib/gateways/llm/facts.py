@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
+from chalicelib.core.patterns import lazy_pattern
 from chalicelib.gateways.llm.messages import Message, count_tokens
 from chalicelib.lib import extracts
 
@@ -25,7 +26,7 @@ MAX_SEARCH_WORDS = 3
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _OPEN, _CLOSE = "<facts>\n", "</facts>\n\n"
-_MESSAGE = re.compile(f"{_OPEN}((?:[^\n]+\n)*?){_CLOSE}(.*)", re.DOTALL)
+_MESSAGE = lazy_pattern(f"{_OPEN}((?:[^\n]+\n)*?){_CLOSE}(.*)", re.DOTALL)
 
 
 class Offer(NamedTuple):

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from chalicelib.core.errors import NotConfiguredError
+from chalicelib.core.patterns import lazy_pattern
 from chalicelib.core.settings import UNKNOWN_CONTEXT, UNKNOWN_OUTPUT, Provider
 from chalicelib.core.text import fold
 
@@ -314,7 +315,7 @@ def is_arn(name: str) -> bool:
     return fold(name).strip().startswith("arn:")
 
 
-_PROFILE = re.compile(r"\s*(us|us-gov|eu|apac|ap|au|ca|jp|global)\.")
+_PROFILE = lazy_pattern(r"\s*(us|us-gov|eu|apac|ap|au|ca|jp|global)\.")
 """The profile before a Bedrock id, such as ``eu.`` in ``eu.amazon.nova-pro-v1:0``."""
 
 

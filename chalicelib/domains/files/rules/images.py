@@ -18,7 +18,6 @@ attack a decoder. The original bytes are never served.
 The scans of a JPEG (ITU-T T.81): the passes over its pixels, one after another in the file.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -27,12 +26,13 @@ from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chalicelib.core.patterns import lazy_pattern
 from chalicelib.domains.files.rules.stored_files import sniff
 
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _PROGRESSIVE_FRAMES = frozenset({0xC2, 0xC6, 0xCA, 0xCE})
 _SCAN = 0xDA
-_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
+_MARKER = lazy_pattern(rb"\xff[^\x00\xff\xd0-\xd7]")
 """The beginning of a segment after pixel data."""
 
 

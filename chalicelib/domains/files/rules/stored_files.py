@@ -11,6 +11,8 @@ import re
 
 from anyascii import anyascii
 
+from chalicelib.core.patterns import lazy_pattern
+
 UNKNOWN = "application/octet-stream"
 
 _SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
@@ -101,16 +103,16 @@ _TEXT_TYPES = {
 The content cannot distinguish them, and no such file runs.
 """
 
-_HTML = re.compile(
+_HTML = lazy_pattern(
     rb"<(?:!doctype\s+html|(?:html|head|body|script|iframe|h1|div|font|table|a|style|title|b|br|p"
     rb"|meta|link|img|form|span|section|header|main|nav|ul)(?=[\s/>]))",
     re.IGNORECASE,
 )
-_BEFORE_MARKUP = re.compile(
+_BEFORE_MARKUP = lazy_pattern(
     rb"(?:\s+|<!--.*?-->|<\?.*?\?>|<!doctype\s+svg[^>\[]*(?:\[.*?\])?[^>]*>)++",
     re.IGNORECASE | re.DOTALL,
 )
-_SVG = re.compile(rb"<(?:[a-z]+:)?svg(?=[\s/>])", re.IGNORECASE)
+_SVG = lazy_pattern(rb"<(?:[a-z]+:)?svg(?=[\s/>])", re.IGNORECASE)
 _BINARY = bytes(set(range(0x20)) - set(b"\t\n\f\r\x1b"))
 """Control characters that never occur in text (WHATWG MIME Sniffing, section 3)."""
 _SNIFFED_BYTES = 8192
@@ -220,9 +222,9 @@ _INLINE = frozenset(
 _TEXTS = frozenset({"application/json", "application/yaml"})
 _EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
 _MAX_STEM = 80
-PATH = re.compile(r"[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]{1,10})?", re.ASCII)
+PATH = lazy_pattern(r"[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]{1,10})?", re.ASCII)
 """Paths below ``/files/``, as ``flows.rehosting`` makes them. Other objects are not public."""
-_FILE_URL = re.compile(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
+_FILE_URL = lazy_pattern(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
 """A file's id and the unguessable part that follows (``domains.files.flows.rehosting``)."""
 
 

@@ -4,11 +4,11 @@ Documents: what an index is made of.
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import NamedTuple
 
+from chalicelib.core.patterns import lazy_pattern
 from chalicelib.lib.extracts import SENTENCE_END
 
 MAX_LENGTH = 800
@@ -16,9 +16,9 @@ MAX_LENGTH = 800
 MIN_LENGTH = 400
 """Characters of the shortest passage that ends before its text does."""
 
-_CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
-_SPACES = re.compile(r"[^\S\n]+")
-_BLANK_LINES = re.compile(r"\s*\n\s*\n\s*")
+_CONTROL = lazy_pattern("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
+_SPACES = lazy_pattern(r"[^\S\n]+")
+_BLANK_LINES = lazy_pattern(r"\s*\n\s*\n\s*")
 
 
 def normal_form(text: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chalicelib.core.errors import FieldError, ValidationError
+from chalicelib.core.patterns import lazy_pattern
 from chalicelib.core.text import BIDI_CONTROL, CONTROL, clean_typed, cut_bytes, is_visible
 from chalicelib.lib import emails, phones, po_files, slugs
 
@@ -66,17 +67,17 @@ MAX_NUMBER = 10**15
 
 _MAX_MADE_NAME = 36
 """A name has at most 40 characters, and may need an ending."""
-_CYRILLIC = re.compile("[\u0400-\u04ff]")
-_CONTROL_BUT_LINES = re.compile(f"(?![\n\t]){CONTROL.pattern}")
+_CYRILLIC = lazy_pattern("[\u0400-\u04ff]")
+_CONTROL_BUT_LINES = lazy_pattern(f"(?![\n\t]){CONTROL.pattern}")
 _UNTICKED = frozenset({"off", "false", "0", "no", "нет"})
-_NUMBER = re.compile(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?")
-_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
+_NUMBER = lazy_pattern(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?")
+_THOUSANDS = lazy_pattern(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 _DATES = (
-    re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})", re.ASCII),
-    re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})", re.ASCII),
+    lazy_pattern(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})", re.ASCII),
+    lazy_pattern(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})", re.ASCII),
 )
-_PHONE = re.compile(r"[\w\s+().,;:/#*=–—-]+")  # noqa: RUF001  dashes on purpose
-_MARKUP = re.compile("[<>]")
+_PHONE = lazy_pattern(r"[\w\s+().,;:/#*=–—-]+")  # noqa: RUF001  dashes on purpose
+_MARKUP = lazy_pattern("[<>]")
 _LEAST_DIGITS, _MOST_DIGITS = 5, 40
 
 
