@@ -29,6 +29,24 @@ SERVICES = {
 }
 """The services in use, of 400 that botocore describes. No client of another service can be
 created."""
+WITHOUT_DOCS = {
+    "botocore/docs/__init__.py": b"""DEPRECATED_SERVICE_NAMES = frozenset()
+""",
+    "botocore/docs/docstring.py": b'''class LazyLoadedDocstring(str):
+    """An empty help text. The zip contains no documentation of AWS."""
+
+    def __new__(cls, *args, **kwargs):
+        return super().__new__(cls)
+
+
+ClientMethodDocstring = PaginatorDocstring = WaiterDocstring = LazyLoadedDocstring
+''',
+}
+"""Modules that botocore imports with every client, only for the help texts of its methods.
+
+They import thirteen modules that write documentation, among them an HTML parser. Boto3 imports some
+of these for its resources.
+"""
 MANUAL = "documentation"
 MANUAL_IS_READ = "clientContextParams"
 """botocore requires the documentation of these parameters at the first call to S3."""
@@ -54,6 +72,8 @@ def is_used(name: str) -> bool:
 
 def trimmed(name: str, content: bytes) -> bytes:
     """Return a file without botocore's documentation and without endpoints of other services."""
+    if name in WITHOUT_DOCS:
+        return WITHOUT_DOCS[name]
     if not name.startswith(BOTOCORE_DATA) or not name.endswith((".json", ".json.gz")):
         return content
     packed = name.endswith(".gz")

@@ -3,6 +3,8 @@
 import gzip
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +160,27 @@ def sent_request(client_session: Session, service: str) -> tuple[Any, ...]:
     with pytest.raises(_Sent) as request:
         getattr(client, name)(**arguments)
     return request.value.args
+
+
+CREATES_CLIENTS = """
+import sys
+from botocore.session import Session
+client = Session().create_client("dynamodb", "eu-central-1")
+assert "html.parser" not in sys.modules, "botocore's documentation was imported"
+assert client.get_paginator("query") and client.get_waiter("table_exists")
+import boto3
+for service in sys.argv[1:]:
+    boto3.client(service, "eu-central-1")
+print(len(sys.argv[1:]), str(client.get_item.__doc__) == "")
+"""
+
+
+def test_clients_are_created_without_the_documentation(tmp_path: Path) -> None:
+    for path in (LIBRARIES / "botocore").rglob("*"):
+        name = path.relative_to(LIBRARIES).as_posix()
+        if path.is_file() and path.suffix != ".pyc" and unused.is_used(name):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(unused.trimmed(name, path.read_bytes()))
+    command = [sys.executable, "-c", CREATES_CLIENTS, *sorted(unused.SERVICES)]
+    env = {"PYTHONPATH": str(tmp_path), "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    assert subprocess.check_output(command, env=env, text=True) == "8 True\n"
