@@ -11,7 +11,8 @@ from chalicelib.core import clock
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.chat.flows import chat_tools
-from chalicelib.domains.chat.flows.chat_tools import BookingProposal, ToolContext
+from chalicelib.domains.chat.flows.chat_tools import BookingProposal
+from chalicelib.domains.chat.flows.tool_calls import ToolContext
 from chalicelib.domains.chat.store import chat_sessions
 from chalicelib.domains.chat.store.proposals import OfferedSlot, ProposalRow
 from chalicelib.domains.identity.store import workspaces

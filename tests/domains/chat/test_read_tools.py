@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.domains.bots.store.agents import AGENTS
-from chalicelib.domains.chat.flows import chat_tools
-from chalicelib.domains.chat.flows.chat_tools import MAX_RESULT_BYTES, NoArguments, ToolContext
+from chalicelib.domains.chat.flows import chat_tools, tool_calls
+from chalicelib.domains.chat.flows.chat_tools import NoArguments
+from chalicelib.domains.chat.flows.tool_calls import MAX_RESULT_BYTES, ToolContext
 from chalicelib.gateways.llm.messages import ToolCall, ToolResult
 from tests.conftest import Api, Owner, Time, call_operator
 
@@ -27,7 +28,7 @@ def context(owner: Owner, time: Time) -> ToolContext:
 
 def call(context: ToolContext, name: str, arguments: Any) -> ToolResult:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return chat_tools.carry_out(ToolCall("1", name, text), chat_tools.READ_TOOLS, context)
+    return tool_calls.carry_out(ToolCall("1", name, text), chat_tools.READ_TOOLS, context)
 
 
 def data(context: ToolContext, name: str, **arguments: Any) -> Any:
@@ -195,12 +196,12 @@ class TestCalls:
         def find_much(*_: object) -> dict[str, str]:
             return {"text": "x" * MAX_RESULT_BYTES}
 
-        tool = chat_tools.Tool("catalog", NoArguments, find_much)
-        result = chat_tools.carry_out(ToolCall("1", "find_much", "{}"), [tool], context)
+        tool = tool_calls.Tool("catalog", NoArguments, find_much)
+        result = tool_calls.carry_out(ToolCall("1", "find_much", "{}"), [tool], context)
         assert (result.is_error, "too long" in result.content) == (True, True)
 
     @settings(max_examples=30)
     @given(st.text(max_size=30), st.text(max_size=60) | st.just('{"query": "x"}'))
     def test_any_call_has_a_result(self, name: str, arguments: str) -> None:
-        result = chat_tools.carry_out(ToolCall("7", name, arguments), (), None)  # type: ignore[arg-type]
+        result = tool_calls.carry_out(ToolCall("7", name, arguments), (), None)  # type: ignore[arg-type]
         assert (result.id, result.name, result.is_error) == ("7", name, True)

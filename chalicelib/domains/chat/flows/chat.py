@@ -42,8 +42,8 @@ from chalicelib.domains.chat.flows import chat_exchange, chat_prompt, chat_reque
 from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange, message_id
 from chalicelib.domains.chat.flows.chat_prompt import Prompt
 from chalicelib.domains.chat.flows.chat_request import ACTIONS, SOURCES, Caller, ChatRequest, Replay
-from chalicelib.domains.chat.flows.chat_tools import Tool, ToolContext
 from chalicelib.domains.chat.flows.dialogs import expiry_job
+from chalicelib.domains.chat.flows.tool_calls import Tool, ToolContext
 from chalicelib.domains.chat.store import chat_sessions, messages, open_streams
 from chalicelib.domains.chat.store.chat_sessions import SessionBusyError, SessionRow
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow

@@ -28,7 +28,7 @@ from chalicelib.core import deadline
 from chalicelib.core.errors import AppError, UnavailableError
 from chalicelib.core.text import cut_bytes, is_visible
 from chalicelib.domains.billing.rules.pricing import LEAST_OUTPUT, TokenUsage
-from chalicelib.domains.chat.flows import chat_prompt, chat_tools
+from chalicelib.domains.chat.flows import chat_prompt, tool_calls
 from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange
 from chalicelib.domains.chat.rules.call_budget import (
     MAX_CALLS,
@@ -366,7 +366,7 @@ class ModelCalls:
                 continue
             self._tool_calls += 1
             with deadline.within(TOOL_SECONDS):
-                result = chat_tools.carry_out(tool_call, self._exchange.tools, self._context)
+                result = tool_calls.carry_out(tool_call, self._exchange.tools, self._context)
             results.append(result)
             self.tool_calls.append(_to_stored_call(tool_call, result))
         if self._context.offered_slots is not offered_slots:

@@ -37,7 +37,7 @@ from chalicelib.domains.bots.rules import TEST_CHANNEL, Channel
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.chat.flows import chat_request
 from chalicelib.domains.chat.flows.chat_request import ChatContact, ChatRequest
-from chalicelib.domains.chat.flows.chat_tools import Tool, ToolContext
+from chalicelib.domains.chat.flows.tool_calls import Tool, ToolContext
 from chalicelib.domains.chat.rules.call_budget import EndReason, ErrorCode, error_code
 from chalicelib.domains.chat.store import chat_sessions, dialogs, messages
 from chalicelib.domains.chat.store.chat_sessions import SessionRow

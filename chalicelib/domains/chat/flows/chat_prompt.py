@@ -12,8 +12,8 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.bots.rules import PROPOSING, Capability
 from chalicelib.domains.bots.store.agents import AgentRow
-from chalicelib.domains.chat.flows import chat_facts, chat_tools
-from chalicelib.domains.chat.flows.chat_tools import Tool
+from chalicelib.domains.chat.flows import chat_facts
+from chalicelib.domains.chat.flows.tool_calls import Tool
 from chalicelib.domains.chat.rules import call_budget, links
 from chalicelib.domains.chat.rules.call_budget import RESULT_TOKENS, TOOL_PREAMBLE
 from chalicelib.domains.chat.store import messages, proposals
@@ -189,7 +189,7 @@ def fit(
         problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
     turns: Iterator[Turn] = _turns(workspace.id, session)
     prompt_facts, actions = Facts(), Actions()
-    every = chat_tools.list_tools(agent, can_confirm=can_confirm) if spec.takes_tools else []
+    every = _list_tools(agent, can_confirm=can_confirm) if spec.takes_tools else []
     if problem is None:
         with deadline.side_by_side() as start:
             newest = start(lambda: list(islice(turns, 1)))
@@ -238,6 +238,14 @@ def fit(
         passages,
         links.hosts_in([settings().public_url, agent.system_prompt, *quoted]),
     )
+
+
+def _list_tools(agent: AgentRow, *, can_confirm: bool) -> list[Tool]:
+    if not agent.capabilities:
+        return []
+    from chalicelib.domains.chat.flows import chat_tools  # a bot without tools does not need it
+
+    return chat_tools.list_tools(agent, can_confirm=can_confirm)
 
 
 def _find_actions(
