@@ -9,7 +9,7 @@ from chalicelib.engine import limits
 from chalicelib.engine.unit import UnitOfWork
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Context:
     """The context of a call: the principal, and the unit of work to which the handler adds writes.
 

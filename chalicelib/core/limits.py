@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple, Self
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Limit:
     """A maximum of calls by one subject in a window of time.
 

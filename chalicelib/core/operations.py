@@ -106,7 +106,7 @@ class ServedAs(StrEnum):
     """Calls with an API key are refused."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Options:
     """The parts of a declaration that its operation keeps unchanged."""
 
@@ -143,7 +143,7 @@ class Options:
     and body. Words in capitals such as ``PRODUCT_ID`` stand for ids of existing records."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Operation(Options, Entry):
     """The declaration of an operation, which only ``@operation`` creates."""
 
@@ -265,7 +265,7 @@ def title_of(name: str) -> str:
     return f"{verb} {article}{noun}".capitalize()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Declaration(Options):
     """The decorator ``@operation(…)`` of a handler ``(ctx, args) -> result``.
 

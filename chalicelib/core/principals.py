@@ -50,7 +50,7 @@ class Audience(StrEnum):
     OPERATOR = "operator"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Principal(ABC):
     """A caller.
 
@@ -90,7 +90,7 @@ class Principal(ABC):
         return {"workspaceId": self.workspace_id}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ApiKeyPrincipal(Principal):
     """A program or an AI client with a key of one workspace."""
 
@@ -115,7 +115,7 @@ class ApiKeyPrincipal(Principal):
         return {"workspaceId": self.workspace_id, "keyId": self.key_id}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class OAuthPrincipal(ApiKeyPrincipal):
     """An AI client that a user connected to one workspace.
 
@@ -126,7 +126,7 @@ class OAuthPrincipal(ApiKeyPrincipal):
     client_name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SessionPrincipal(Principal):
     """A signed-in user in the console.
 
@@ -150,7 +150,7 @@ class SessionPrincipal(Principal):
         return self.account_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class VisitorPrincipal(Principal):
     """A visitor of a public page, identified only by a hash of the client IP and the day.
 
@@ -185,7 +185,7 @@ class VisitorPrincipal(Principal):
         return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class OperatorPrincipal(Principal):
     """The platform's operator at the command line.
 

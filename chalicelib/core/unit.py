@@ -6,7 +6,7 @@ from typing import Self
 from chalicelib.core.errors import IdempotencyMismatchError, InProgressError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AuditEvent:
     """The audit log's record of one committed change.
 
@@ -30,7 +30,7 @@ class AuditEvent:
         return cls(kind, "job")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IdempotencyRecord:
     """The response to a call under an idempotency key, kept for 24 hours.
 

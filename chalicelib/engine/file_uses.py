@@ -25,7 +25,7 @@ Changes = Mapping[str, Mapping[str, bool]]
 """Changed files by record, such as ``PRODUCT#<id>``: whether the record now shows each file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ShownFiles(Generic[R]):
     """The files that a noun's records show.
 
@@ -55,7 +55,7 @@ RAISE: list[Action] = [FileVersionRow.version.add(1)]
 """The actions on a file that a record begins to show."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileUseRows:
     """The changes of rows.
 
@@ -104,7 +104,7 @@ def rows(workspace_id: str, changes: Changes, created: Iterable[str] = ()) -> Fi
     return FileUseRows(put, deleted, raised)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FileUseTracker:
     """The files that the written records of a unit of work showed before, and show now."""
 

@@ -36,7 +36,7 @@ A function receives the holder's id. Without an error, the operation starts agai
 NO_CLAIM_ERRORS: ClaimErrors = {}
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Indexer:
     """Stages the rows that depend on the records of one transaction."""
 

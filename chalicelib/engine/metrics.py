@@ -51,7 +51,7 @@ class MetricsRow(ConversationRow):
     """
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DayCounts:
     """Counts by measure: ``totals``, and for each value ``by_dimension[dimension][value]``.
 

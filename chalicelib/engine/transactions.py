@@ -111,7 +111,7 @@ def update_stage(row: Row, actions: list[Action], condition: Condition | None = 
     return lambda t: t.update(row, actions, condition=condition)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Transaction:
     """The writes of one transaction, each with the error of its failed condition."""
 

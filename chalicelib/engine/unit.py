@@ -42,7 +42,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class UnitOfWork:
     """The writes of one operation for one tenant, committed together or not at all.
 

@@ -111,7 +111,7 @@ HTML_TYPE = "text/html; charset=utf-8"
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class HttpRequest:
     """A request.
 

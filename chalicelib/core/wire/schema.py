@@ -291,7 +291,7 @@ MailedTitle = Annotated[Title, AfterValidator(refuse_link)]
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Pattern(GroupedMetadata):
     """A regular expression, for ``Annotated``. Errors contain ``expected`` instead of the pattern.
 
@@ -313,7 +313,7 @@ class Pattern(GroupedMetadata):
         return text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Unique(GroupedMetadata):
     """A list without duplicate strings, for ``Annotated``. Errors contain ``expected``.
 

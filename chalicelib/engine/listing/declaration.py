@@ -93,7 +93,7 @@ class SortIndex(NamedTuple):
     partition_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Declaration(Generic[R]):
     """The declaration of how a noun is listed.
 

@@ -25,7 +25,7 @@ from chalicelib.engine.tables import ContentRow, Record
 R = TypeVar("R", bound=Record)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Filters(Generic[R]):
     """The filters of a query.
 

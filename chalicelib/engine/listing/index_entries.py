@@ -26,7 +26,7 @@ from chalicelib.engine.tables import ContentRow, Record
 Bounds = tuple[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IndexRange:
     """Bounds on the keys of an index.
 

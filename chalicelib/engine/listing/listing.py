@@ -40,7 +40,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Listing(Declaration[R]):
     """The records of a noun, read by id, by look-up, along an index or by page."""
 

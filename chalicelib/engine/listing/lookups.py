@@ -21,7 +21,7 @@ R = TypeVar("R", bound=Record)
 SORT_KEY = "-"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Lookup(Generic[R]):
     """A value that leads to records.
 

@@ -108,7 +108,7 @@ ID_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 NUMBER_DIGITS = "0123456789abcdef"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Range:
     """A range of keys, whose entries presumably end at ``end``.
 
@@ -121,7 +121,7 @@ class _Range:
     start: Item | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ParallelScan:
     """A scan of about ``rows`` entries within ``bounds``, whose keys begin with ``digits``.
 
@@ -255,7 +255,7 @@ def read(
     return _PageReader(listing, workspace_id, query, cost, noun_counts).page()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _PageReader(Generic[R]):
     """The state of reading one page.
 

@@ -61,7 +61,7 @@ class Selection(TypedDict, total=False):
     charge: Callable[[int], object] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResultPage(Generic[R]):
     """One page of a list, and the number of matching records over all pages.
 

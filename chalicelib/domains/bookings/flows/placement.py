@@ -82,7 +82,7 @@ class SlotRequest(NamedTuple):
     ignores_schedule: bool = False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Placement:
     """A requested time, and all records that decide whether it can be booked.
 

@@ -91,7 +91,7 @@ def find_dialog(bot: Bot, session: SessionRow | None) -> DialogRow | None:
     return DIALOGS.find(bot.workspace_id, session.dialog_id) if session else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class CheckedMessage:
     """A message that has passed the checks, and the rows that the checks read.
 
@@ -418,7 +418,7 @@ def _find_session(args: ChatRequest, workspace_id: str) -> SessionRow | None:
     return session
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Message:
     """A message to a bot that is switched on.
 

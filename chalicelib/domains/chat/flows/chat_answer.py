@@ -79,7 +79,7 @@ TOO_MANY = "Too many calls in one answer. Answer with what you know."
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Call:
     """One call to the model: its text, and the tool calls that it requests.
 

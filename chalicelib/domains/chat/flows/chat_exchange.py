@@ -183,7 +183,7 @@ class Ending(NamedTuple):
         return ledger.EMPTY if self.reason == "empty_answer" else ledger.SETTLE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Exchange:
     """An accepted message. Money is held for its answer, and both are stored.
 

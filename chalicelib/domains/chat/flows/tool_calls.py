@@ -27,7 +27,7 @@ from chalicelib.lib.localized import Language
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ToolContext:
     """The answer for which tools are called. ``number`` is its number in the dialog.
 

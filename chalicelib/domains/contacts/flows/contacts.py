@@ -71,7 +71,7 @@ def phone_of(text: str, country: str) -> str:
     return phones.find_phone(text, country) or text[: phones.MAX_CHARACTERS]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Match:
     """The client of a contact.
 
