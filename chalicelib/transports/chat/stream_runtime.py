@@ -212,6 +212,7 @@ def main() -> None:
         api.report("init", error)
         raise
     gc.freeze()
+    gc.set_threshold(50_000)  # As in app.py, for the modules of the first message.
     gc.enable()
     run(api, serve)
 
