@@ -142,6 +142,10 @@ build/bench/.installed: requirements-bench.txt | $(UV)
 bench: $(VENV)/.installed build/bench/.installed ## Measure beside peers; write docs/benchmarks.md
 	@$(BIN)/python -m infra.bench $(ARGS)
 
+.PHONY: check-speed
+check-speed: $(VENV)/.installed ## Compare instructions of cold starts and warm calls with the committed ones (ARGS=--update)
+	@$(BIN)/python -m infra.bench.ratchet $(ARGS)
+
 .PHONY: proof
 proof: $(VENV)/.installed ## Attack every promise for an hour; write docs/proof.md (ARGS='schedules --minutes 5')
 	@$(BIN)/python -m infra.proof $(ARGS)
@@ -207,7 +211,7 @@ lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgra
 .PHONY: pr
 pr: ## What CI runs: every check and every test
 	@$(MAKE) --no-print-directory -j2 check audit scan test-clients fuzz
-	@$(MAKE) --no-print-directory -j2 test-package e2e short-proof
+	@$(MAKE) --no-print-directory -j2 test-package e2e short-proof check-speed
 	@$(MAKE) --no-print-directory test-deployed-short
 	@$(MAKE) --no-print-directory test-dynamodb test-slow test-oldest
 	@$(MAKE) --no-print-directory test ARGS='--clock drawn'

@@ -26,6 +26,8 @@ RUNS = 10
 LIBRARIES = "import chalice.app, pynamodb.models, pydantic; pydantic.BaseModel, pydantic.Field"
 CLIENT = "from pynamodb.connection import Connection; Connection().client"
 BASELINE = f"{LIBRARIES}; {CLIENT}"
+COUNTING = ("--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
+"""Options of valgrind that count instructions without a model of the processor's caches."""
 LABELS = {
     "import": "Import alone",
     "read": "First read over REST",
@@ -40,9 +42,9 @@ LABELS = {
 def section() -> str:
     """Measure and return this section of the page."""
     with tempfile.TemporaryDirectory() as folder:
-        baseline = _cost(Path(folder), "-c", BASELINE)
-        project = _packaged(Path(folder) / "project")
-        costs = {kind: _first_answer_cost(project, kind) / baseline for kind in KINDS}
+        baseline = cost(Path(folder), "-c", BASELINE)
+        project = packaged(Path(folder) / "project")
+        costs = {kind: first_answer_cost(project, kind) / baseline for kind in KINDS}
     rows = [f"| {LABELS[kind]} | {cost:.2f} |" for kind, cost in costs.items()]
     unit = "Instructions" if shutil.which("valgrind") else f"CPU time (median of {RUNS})"
     return f"""\
@@ -59,11 +61,12 @@ operation is loaded by its own first request, so the number of operations does n
 """
 
 
-def _first_answer_cost(project: Path, kind: str) -> float:
-    return _cost(project, str(ROOT / "infra" / "bench" / "first_answer.py"), kind)
+def first_answer_cost(project: Path, kind: str, calls: int = 1) -> float:
+    """Return the cost of a process that answers a request, or the same one several times."""
+    return cost(project, str(ROOT / "infra" / "bench" / "first_answer.py"), kind, str(calls))
 
 
-def _packaged(project: Path) -> Path:
+def packaged(project: Path) -> Path:
     """Return a copy of the application with the parts that differ in the zip."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "chalicelib", project / "chalicelib", ignore=ignored)
@@ -89,21 +92,16 @@ def _packaged(project: Path) -> Path:
     return project
 
 
-def _cost(project: Path, *arguments: str) -> float:
+def cost(project: Path, *arguments: str) -> float:
     """Return the cost of a process in instructions, or in seconds of CPU time."""
     command = [sys.executable, *arguments]
     _run(project, command)  # The first run compiles modules that have no bytecode yet.
     if shutil.which("valgrind"):
-        valgrind_command = [
-            "valgrind",
-            "--tool=callgrind",
-            "--callgrind-out-file=/dev/null",
-            *command,
-        ]
-        instructions = re.search(r"Collected : (\d+)", _run(project, valgrind_command))
+        valgrind_command = ["valgrind", *COUNTING, *command]
+        instructions = re.search(r"I +refs: +([\d,]+)", _run(project, valgrind_command))
         if instructions is None:
             raise RuntimeError("valgrind counted nothing")
-        return float(instructions[1])
+        return float(instructions[1].replace(",", ""))
     return median(_cpu_seconds(project, command) for _ in range(RUNS))
 
 

@@ -1,8 +1,8 @@
 """Measure a cold start up to the first response.
 
-``infra.bench.cold_start`` runs ``python first_answer.py <kind>`` in new processes and measures
-them. A stub replaces the database at the point where botocore would send a request. It contains one
-API key and nothing else.
+``infra.bench.cold_start`` runs ``python first_answer.py <kind> <calls>`` in new processes and
+measures them. More calls than one repeat the request. A stub replaces the database at the point
+where botocore would send a request. It contains one API key and nothing else.
 """
 
 import json
@@ -40,8 +40,8 @@ MESSAGE: dict[str, Any] = {
 OPERATION = "X-Amz-Target"
 
 
-def main(kind: str) -> None:
-    """Import the application and return the first response of a kind. ``import`` only imports.
+def main(kind: str, calls: int = 1) -> None:
+    """Import the application and answer a request of a kind. ``import`` only imports.
 
     Raises:
         RuntimeError: the response is not the expected one.
@@ -56,9 +56,11 @@ def main(kind: str) -> None:
         _stub_database({})
         app.run_jobs(SCHEDULED, None)
     elif kind != "import":
-        reply = app.app(_event(*REQUESTS[kind], kind, _token()), None)
-        if reply["statusCode"] != 200 or '"isError":true' in reply["body"]:  # noqa: PLR2004  OK
-            raise RuntimeError(reply)
+        token = _token()
+        for _ in range(calls):
+            reply = app.app(_event(*REQUESTS[kind], kind, token), None)
+            if reply["statusCode"] != 200 or '"isError":true' in reply["body"]:  # noqa: PLR2004  OK
+                raise RuntimeError(reply)
 
 
 def _chat() -> None:
@@ -153,4 +155,4 @@ def _answer(key: dict[str, Any], operation: str, request: dict[str, Any]) -> dic
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], *map(int, sys.argv[2:]))
