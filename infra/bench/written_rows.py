@@ -13,7 +13,7 @@ from infra.bench import round_trips
 
 RECORDED = round_trips.ROOT / "docs" / "written_rows.json"
 DOLLARS_A_MILLION = 0.7625
-"""Price of a million write units on demand in eu-central-1. The list price that the table assumes."""
+"""Price of a million write units on demand in eu-central-1, which the table assumes."""
 IN_DETAIL = (
     "create_product",
     "create_booking",

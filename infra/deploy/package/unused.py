@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from chalicelib.transports.web.languages import LANGUAGES
+from infra.deploy import policies
 
 BOTOCORE_DATA = "botocore/data/"
 SERVICE_DATA = re.compile(rf"{BOTOCORE_DATA}([^/]+)/")
@@ -29,6 +30,14 @@ SERVICES = {
 }
 """The services in use, of 400 that botocore describes. No client of another service can be
 created."""
+TABLES_SERVICE = f"{BOTOCORE_DATA}dynamodb/2012-08-10/service-2.json.gz"
+OPERATIONS = frozenset({"TransactGetItems", "TransactWriteItems"}).union(
+    *(actions for access in policies.FUNCTIONS.values() for actions in access.tables.values())
+)
+"""DynamoDB's operations that a function may call: transactions, and what the policies allow.
+
+They are 8 of 57. The others have most of the shapes that botocore parses for the client.
+"""
 WITHOUT_DOCS = {
     "botocore/docs/__init__.py": b"""DEPRECATED_SERVICE_NAMES = frozenset()
 """,
@@ -71,7 +80,7 @@ def is_used(name: str) -> bool:
 
 
 def trimmed(name: str, content: bytes) -> bytes:
-    """Return a file without botocore's documentation and without endpoints of other services."""
+    """Return a file without botocore's documentation, unused endpoints and operations."""
     if name in WITHOUT_DOCS:
         return WITHOUT_DOCS[name]
     if not name.startswith(BOTOCORE_DATA) or not name.endswith((".json", ".json.gz")):
@@ -82,9 +91,27 @@ def trimmed(name: str, content: bytes) -> bytes:
         for partition in data["partitions"]:
             services = partition["services"].items()
             partition["services"] = {key: value for key, value in services if key in SERVICES}
+    if name == TABLES_SERVICE:
+        _drop_operations(data)
     brief = json.dumps(_drop_manuals(data), separators=(",", ":")).encode()
     # A fixed time makes the zip reproducible.
     return gzip.compress(brief, mtime=0) if packed else brief
+
+
+def _drop_operations(data: dict[str, Any]) -> None:
+    """Remove from a service's description all but ``OPERATIONS`` and the shapes that they use."""
+    operations, shapes = data["operations"], data["shapes"]
+    data["operations"] = {name: operations[name] for name in operations if name in OPERATIONS}
+    used: dict[str, Any] = {}
+    nodes: list[Any] = [data["operations"]]
+    while nodes:
+        node = nodes.pop()
+        nodes += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        shape = node.get("shape") if isinstance(node, dict) else None
+        if isinstance(shape, str) and shape not in used:
+            used[shape] = shapes[shape]
+            nodes.append(shapes[shape])
+    data["shapes"] = {name: shapes[name] for name in shapes if name in used}
 
 
 def _drop_manuals(node: Any) -> Any:  # noqa: ANN401  any JSON value
