@@ -10,7 +10,7 @@ from functools import cache
 
 from chalicelib.core.errors import CALL_MARK, call
 from chalicelib.core.operations import REGISTRY, Entry
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 
 Naming = Callable[[str], str]
 """Rewrites the names of operations in a message."""

@@ -25,8 +25,8 @@ from pynamodb.exceptions import GetError, PynamoDBException
 from chalicelib import USER_AGENT
 from chalicelib.core import deadline
 from chalicelib.core.errors import StorageLimitError, UnavailableError
-from chalicelib.core.patterns import lazy_pattern
 from chalicelib.core.retry import backoff
+from chalicelib.core.text import lazy_pattern
 
 _PLAIN = frozenset(
     {

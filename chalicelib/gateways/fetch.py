@@ -16,7 +16,7 @@ from http import HTTPStatus
 from typing import NamedTuple, Self
 from urllib.parse import quote, urljoin
 
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 from chalicelib.gateways.public_http import (
     BoundedSocket,
     Hosts,

@@ -2,8 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from chalicelib.core.patterns import lazy_pattern
-from chalicelib.core.text import clean_digits
+from chalicelib.core.text import clean_digits, lazy_pattern
 
 Format = Literal["EAN8", "UPCA", "EAN13", "GTIN14"]
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
 
-from chalicelib.core.patterns import lazy_pattern
-from chalicelib.core.text import clean_typed, replace_dashes
+from chalicelib.core.text import clean_typed, lazy_pattern, replace_dashes
 
 _CANDIDATE = lazy_pattern(r"[^\s@<>()\[\],;:\"']{1,64}@[^\s@<>()\[\],;:\"']{3,255}")
 _MAX_CANDIDATES = 50

@@ -4,8 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from chalicelib.core.patterns import lazy_pattern
-from chalicelib.core.text import fold
+from chalicelib.core.text import fold, lazy_pattern
 
 _STOP_WORDS = frozenset(
     """about and any are can does for from have how much not our tell that the this what when where

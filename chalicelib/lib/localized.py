@@ -8,7 +8,7 @@ import re
 from datetime import datetime
 from typing import Literal
 
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 
 Language = Literal["ru", "en"]
 

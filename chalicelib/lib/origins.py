@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """Names of the own machine (RFC 8252, 7.3 and 8.3)."""

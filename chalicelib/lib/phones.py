@@ -11,8 +11,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
-from chalicelib.core.patterns import lazy_pattern
-from chalicelib.core.text import clean_digits
+from chalicelib.core.text import clean_digits, lazy_pattern
 
 MAX_CHARACTERS = 80
 """Maximum characters of a string that is parsed as a phone number."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 
 Text = str | tuple[str, ...]
 """A translation, or its plural forms in the order of the file's ``Plural-Forms``."""

@@ -5,7 +5,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 
 MAX_LENGTH = 4096
 """Maximum characters of a URL.

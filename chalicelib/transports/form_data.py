@@ -9,7 +9,7 @@ from contextlib import suppress
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from chalicelib.core.errors import ValidationError
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 from chalicelib.transports.http import HttpRequest, media_type
 
 MULTIPART = "multipart/form-data"

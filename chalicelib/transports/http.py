@@ -34,7 +34,7 @@ from chalicelib.core.errors import (
     envelope,
     log_fields,
 )
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 
 MAX_LEVELS = 200
 """Maximum nesting of arrays and objects that the parser accepts."""

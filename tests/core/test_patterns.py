@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import chalicelib
-from chalicelib.core import patterns
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core import text as core_text
+from chalicelib.core.text import lazy_pattern
 
 PACKAGE = Path(chalicelib.__file__).parent
 
@@ -44,11 +44,12 @@ def test_every_lazy_pattern_of_the_project_is_valid() -> None:
     """Each is a constant of a module, alone or in a tuple."""
     found = 0
     for path in PACKAGE.rglob("*.py"):
-        if "lazy_pattern(" not in (text := path.read_text()) or path == Path(patterns.__file__):
+        text = path.read_text().replace("def lazy_pattern(", "")
+        if "lazy_pattern(" not in text:
             continue
         name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
         values = _flat(vars(import_module(name)).values())
-        valid = [value for value in values if isinstance(value, patterns._LazyPattern)]
+        valid = [value for value in values if isinstance(value, core_text._LazyPattern)]
         assert all(value.pattern for value in valid), name
         assert len(valid) >= text.count("lazy_pattern("), name
         found += len(valid)

@@ -12,8 +12,7 @@ from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import ErrorDetails, core_schema
 
 from chalicelib.core.errors import FieldError, ValidationError
-from chalicelib.core.patterns import lazy_pattern
-from chalicelib.core.text import nearest
+from chalicelib.core.text import lazy_pattern, nearest
 from chalicelib.core.wire.fields import fields_of, normalize
 from chalicelib.core.wire.schema import Partial, Wire
 

@@ -29,8 +29,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.clock import iso
-from chalicelib.core.patterns import lazy_pattern
-from chalicelib.core.text import BIDI_CONTROL, CONTROL, has_link, is_visible
+from chalicelib.core.text import BIDI_CONTROL, CONTROL, has_link, is_visible, lazy_pattern
 
 _CURRENCY = lazy_pattern(
     r"(?:₽|руб(?:лей|ля|ль)?\.?|р\.?|rub\.?|rubles?)\s*$",

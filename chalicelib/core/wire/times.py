@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 from chalicelib.core.wire.schema import OPENAPI_ONLY
 
 

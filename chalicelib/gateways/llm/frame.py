@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 from chalicelib.gateways.llm.messages import Message
 
 _PROMPT = "\n\nInstructions of the business:\n"

@@ -15,9 +15,8 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from chalicelib.core.errors import NotConfiguredError
-from chalicelib.core.patterns import lazy_pattern
 from chalicelib.core.settings import UNKNOWN_CONTEXT, UNKNOWN_OUTPUT, Provider
-from chalicelib.core.text import fold
+from chalicelib.core.text import fold, lazy_pattern
 
 VERSION = "2026-11-22"
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple, NoReturn
 
 from chalicelib.core import clock
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 from chalicelib.lib.spans import Span, merge
 from chalicelib.lib.zoned_times import WEEKDAYS
 

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 from chalicelib.lib.localized import Language
 
 MAX_LINK = 2_000

@@ -14,7 +14,7 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 from chalicelib.domains.chat.store.dialogs import RETENTION
 from chalicelib.engine.reading import Cost, Key, Partition
 from chalicelib.engine.tables import ConversationRow, JsonAttribute

@@ -11,7 +11,7 @@ import re
 
 from anyascii import anyascii
 
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 
 UNKNOWN = "application/octet-stream"
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from chalicelib.core.patterns import lazy_pattern
-from chalicelib.core.text import search_fold
+from chalicelib.core.text import lazy_pattern, search_fold
 from chalicelib.lib.extracts import carries_meaning
 
 CACHED_WORDS = 50_000

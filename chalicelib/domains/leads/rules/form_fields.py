@@ -15,8 +15,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chalicelib.core.errors import FieldError, ValidationError
-from chalicelib.core.patterns import lazy_pattern
-from chalicelib.core.text import BIDI_CONTROL, CONTROL, clean_typed, cut_bytes, is_visible
+from chalicelib.core.text import (
+    BIDI_CONTROL,
+    CONTROL,
+    clean_typed,
+    cut_bytes,
+    is_visible,
+    lazy_pattern,
+)
 from chalicelib.lib import emails, phones, po_files, slugs
 
 LOCALE = Path(__file__).parent / "locale"

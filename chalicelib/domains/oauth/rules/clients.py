@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
-from chalicelib.core.patterns import lazy_pattern
-from chalicelib.core.text import BIDI_CONTROL, one_line
+from chalicelib.core.text import BIDI_CONTROL, lazy_pattern, one_line
 from chalicelib.domains.oauth.rules import redirect_uris
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.lib import public_urls

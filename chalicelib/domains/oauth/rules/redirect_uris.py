@@ -6,7 +6,7 @@ Sources: RFC 6749, 3.1.2; RFC 8252, 7 and 8; RFC 9700, 2.1 and 4.1.
 import re
 from typing import NamedTuple
 
-from chalicelib.core.patterns import lazy_pattern
+from chalicelib.core.text import lazy_pattern
 from chalicelib.lib.origins import LOOPBACK
 
 MAX_LENGTH = 1_000
