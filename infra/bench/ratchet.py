@@ -1,6 +1,6 @@
-"""Command of ``make check-speed``: no cold start and no warm call may take more instructions.
+"""Fail if a cold start or a warm call takes more instructions than before (``make check-speed``).
 
-The instructions of each are counted by valgrind, and divided by those of a process that only
+Valgrind counts the instructions. They are divided by the instructions of a process that only
 imports the libraries, in the same run. The number hardly depends on the machine or on its load.
 ``RATIOS`` has the committed ratios. A ratio that has fallen is lowered there by ``--update``. To
 raise one, raise it in the file and name the file in a line of CHANGELOG.md, in the same commit.
@@ -23,7 +23,7 @@ RATIOS = ROOT / "infra" / "bench" / "ratios.json"
 COLD = ("read", "write", "tools/call", "jobs", "chat")
 WARM = ("read", "tools/call")
 CALLS = 50
-"""Warm calls of one process. Their ratio is that of 1,000 calls."""
+"""Warm calls of one process. Their ratio is given for 1,000 calls."""
 TOLERANCE = 0.02
 """Share by which a ratio may exceed the committed one, as another build of Python or of a library
 may change it."""
@@ -77,10 +77,10 @@ def _raised(committed: dict[str, float]) -> list[str]:
     revisions = _git("log", "-2", "--format=%H", "--", name).split()
     if len(revisions) < 2:  # noqa: PLR2004  the file is new, or the clone has no history
         return []
-    before = json.loads(_git("show", f"{revisions[1]}:{name}"))
-    raised = [key for key in committed if committed[key] > before.get(key, committed[key])]
-    added = _git("diff", f"{revisions[0]}~", "--", "CHANGELOG.md").splitlines()
-    if not raised or any(line.startswith("+") and RATIOS.name in line for line in added):
+    former_ratios = json.loads(_git("show", f"{revisions[1]}:{name}"))
+    raised = [key for key in committed if committed[key] > former_ratios.get(key, committed[key])]
+    changelog_diff = _git("diff", f"{revisions[0]}~", "--", "CHANGELOG.md").splitlines()
+    if not raised or any(line.startswith("+") and RATIOS.name in line for line in changelog_diff):
         return []
     return [f"{key} was raised, and no new line of CHANGELOG.md names {name}." for key in raised]
 

@@ -68,15 +68,15 @@ BY_PART = {
 
 
 def reader(kind: str) -> str:
-    """Return who reads the rows of a kind. Records are read by id and by lists."""
-    if found := READERS.get(kind):
-        return found
-    for prefix, found in BY_PREFIX.items():
+    """Return who reads the rows of a kind."""
+    if exact := READERS.get(kind):
+        return exact
+    for prefix, readers in BY_PREFIX.items():
         if kind.startswith(prefix):
-            return found
-    for part, found in BY_PART.items():
+            return readers
+    for part, readers in BY_PART.items():
         if part in kind:
-            return found
+            return readers
     return "by id, and lists"
 
 
@@ -93,8 +93,8 @@ def section() -> str:
             "for each KB of the larger of both, and as much for each index entry that changes. If",
             "its key changes, an entry is deleted and another is written. In a transaction all of",
             "this counts twice, and so do condition checks. DynamoDB Local counts other units. A",
-            f"million units cost ${DOLLARS_A_MILLION} (on demand, eu-central-1; assumed in Nov.",
-            "2025). The rows of later jobs are not included.",
+            f"million units are assumed to cost ${DOLLARS_A_MILLION} (on demand, eu-central-1).",
+            "The rows of later jobs are not included.",
             "",
             "| operation | rows | units | on DynamoDB Local | dollars a million calls |",
             "|---|---:|---:|---:|---:|",
@@ -111,7 +111,7 @@ def _line(name: str, rows: int, counts: dict[str, Any]) -> str:
 
 
 def _detail(name: str, rows: list[list[Any]]) -> Iterator[str]:
-    """Yield the table of an operation's rows. Equal rows share a line."""
+    """Yield the table of an operation's rows, with one line for equal rows."""
     yield f"### Rows of {name}"
     yield ""
     yield "| row | write | bytes | index entries | units | read by |"

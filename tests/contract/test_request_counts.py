@@ -49,10 +49,10 @@ def record_rows(name: str, rows: list[WrittenRow]) -> None:
     known[name] = [
         [r.table.rpartition("-")[2], r.kind, r.action, r.size, r.indexes, r.units] for r in rows
     ]
-    kept = {each: known[each] for each in sorted(known) if each in EACH}
+    current_rows = {name: known[name] for name in sorted(known) if name in EACH}
     lines = (
-        f"{json.dumps(each)}: {json.dumps(rows, ensure_ascii=False)}"
-        for each, rows in kept.items()
+        f"{json.dumps(name)}: {json.dumps(rows, ensure_ascii=False)}"
+        for name, rows in current_rows.items()
         if rows
     )
     ROWS.write_text("{\n" + ",\n".join(lines) + "\n}\n")

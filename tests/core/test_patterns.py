@@ -41,8 +41,8 @@ def test_lazy_pattern_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_lazy_pattern_of_the_project_is_valid() -> None:
-    """Each is a constant of a module, alone or in a tuple."""
-    found = 0
+    """Each pattern is a constant of a module, or part of a tuple that is one."""
+    pattern_count = 0
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text().replace("def lazy_pattern(", "")
         if "lazy_pattern(" not in text:
@@ -52,8 +52,8 @@ def test_every_lazy_pattern_of_the_project_is_valid() -> None:
         valid = [value for value in values if isinstance(value, core_text._LazyPattern)]
         assert all(value.pattern for value in valid), name
         assert len(valid) >= text.count("lazy_pattern("), name
-        found += len(valid)
-    assert found > 50
+        pattern_count += len(valid)
+    assert pattern_count > 50
 
 
 def _flat(values: object) -> list[object]:

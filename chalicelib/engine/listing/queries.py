@@ -330,8 +330,11 @@ class _PageReader(Generic[R]):
     @property
     def _several_values(self) -> str | None:
         """The facet that has several requested values, each with a partition, if any."""
-        partitioned = (each for each in self.listing.partitioned if each not in self.listing.alone)
-        several = (facet for facet in partitioned if facet in self.filters.any_of)
+        several = (
+            facet
+            for facet in self.listing.partitioned
+            if facet not in self.listing.alone and facet in self.filters.any_of
+        )
         return None if self.value else next(several, None)
 
     def _count_rows(self) -> int:

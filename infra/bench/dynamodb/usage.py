@@ -89,7 +89,7 @@ class _Hooks:
             return
         params["ReturnConsumedCapacity"] = "INDEXES"
         if self.measures_rows:
-            self.thread.targets = self._meter.before(model.name, params)
+            self.thread.targets = self._meter.read_targets(model.name, params)
 
     def begin(self, **_: object) -> None:
         if not self._is_measuring:
@@ -100,7 +100,7 @@ class _Hooks:
         if self._is_measuring:
             return
         if self.measures_rows and "Error" not in parsed:
-            self._meter.after(model.name, self.thread.targets)
+            self._meter.record(model.name, self.thread.targets)
         self.usage.requests.append(Request(model.name, self.thread.start, monotonic()))
         consumed = parsed.get("ConsumedCapacity") or []
         for entry in consumed if isinstance(consumed, list) else [consumed]:
@@ -116,7 +116,7 @@ class _Hooks:
         return getattr(self.thread, "is_measuring", False)
 
     def _read(self, table: str, key: Item) -> Item | None:
-        """Read a row. The request is not counted, and is not one of the running function."""
+        """Read a row by a request that is neither counted nor part of the running function."""
         read = partial(connection().client.get_item, TableName=table, Key=key, ConsistentRead=True)
         self.thread.is_measuring = True
         try:

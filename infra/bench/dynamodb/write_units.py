@@ -1,9 +1,9 @@
 """Rows that writes change, and their write units by the rules of AWS.
 
-A write costs one unit for each KB of the larger of the row before and after it. Each local index
-costs as much again for its entry: nothing if the entry stays as it is, one write if it comes, goes
-or changes, and two writes if its key changes. In a transaction, each of these writes is made twice,
-and a condition check costs as much as a write.
+A write costs one unit for each KB of the former or the new row, whichever is larger. An entry of a
+local index costs nothing if it does not change, one write if it is added, removed or changed, and
+two writes if its key changes. A transaction costs twice as much, and its condition checks cost as
+much as writes.
 """
 
 import re
@@ -42,7 +42,7 @@ def _value_size(value: Mapping[str, Any]) -> int:
 
 
 class Index(NamedTuple):
-    """A local index: its name, the attribute that sorts it, and the projected attributes."""
+    """A local index, with the attribute that sorts its entries, and the projected attributes."""
 
     name: str
     key: str
@@ -56,22 +56,22 @@ class Index(NamedTuple):
 
     def writes(self, old: Item | None, new: Item | None) -> list[int]:
         """Return the sizes of the entries that a change of a row writes."""
-        before, after = self.entry(old), self.entry(new)
-        if before == after:
+        old_entry, new_entry = self.entry(old), self.entry(new)
+        if old_entry == new_entry:
             return []
-        if before and after and before[self.key] == after[self.key]:
-            return [max(size_of(before), size_of(after))]
-        return [size_of(entry) for entry in (before, after) if entry]
+        if old_entry and new_entry and old_entry[self.key] == new_entry[self.key]:
+            return [max(size_of(old_entry), size_of(new_entry))]
+        return [size_of(entry) for entry in (old_entry, new_entry) if entry]
 
 
 def _declared_indexes() -> list[Index]:
     """Return the indexes of ``content``, the only table that has any."""
-    found = []
+    indexes = []
     for name, index in ContentRow._indexes.items():  # noqa: SLF001  PynamoDB has no public list
         (key,) = index.Meta.attributes.keys() - {"pk"}
         projection = index.Meta.projection.non_key_attributes or ()
-        found.append(Index(name, key, frozenset({"pk", "sk", key, *projection})))
-    return found
+        indexes.append(Index(name, key, frozenset({"pk", "sk", key, *projection})))
+    return indexes
 
 
 class WrittenRow(NamedTuple):
@@ -89,7 +89,7 @@ class WrittenRow(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What the row is: its key without the workspace, ids, hashes, times and shards."""
+        """The key of the row without the workspace, ids, hashes, times and shards."""
         partition, _, sort_key = self.key.partition(" ")
         name = _ID.sub("…", partition).removeprefix("W#…#")
         if name.startswith(("JOBS#", "EVENTS#")):
@@ -102,7 +102,7 @@ class WrittenRow(NamedTuple):
 
 @dataclass
 class WriteMeter:
-    """Computes what requests write, from the rows before and after each of them.
+    """Computes what requests write, from the rows before and after each request.
 
     ``read`` returns the stored row of a table with a key.
     """
@@ -111,14 +111,16 @@ class WriteMeter:
     rows: list[WrittenRow] = field(default_factory=list)
     _indexes: list[Index] = field(default_factory=_declared_indexes)
 
-    def before(self, operation: str, params: Mapping[str, Any]) -> list[tuple[str, str, Item, Any]]:
+    def read_targets(
+        self, operation: str, params: Mapping[str, Any]
+    ) -> list[tuple[str, str, Item, Any]]:
         """Return the action, table, key and stored row of each write of a request."""
         return [
             (action, table, key, self.read(table, key))
             for action, table, key in _targets(operation, params)
         ]
 
-    def after(self, operation: str, targets: list[tuple[str, str, Item, Any]]) -> None:
+    def record(self, operation: str, targets: list[tuple[str, str, Item, Any]]) -> None:
         """Record the rows of a request that has succeeded."""
         factor = 2 if operation == "TransactWriteItems" else 1
         for action, table, key, old in targets:
@@ -126,11 +128,14 @@ class WriteMeter:
             size = max(size_of(item or key) for item in (old, new))
             indexes = self._indexes if table == ContentRow.Meta.table_name else ()
             writes = {index.name: index.writes(old, new) for index in indexes}
-            sizes = [size, *(each for entries in writes.values() for each in entries)]
-            units = factor * sum(ceil(each / KB) for each in sizes)
-            written = {name: len(entries) for name, entries in writes.items() if entries}
+            sizes = [
+                size,
+                *(entry_size for entry_sizes in writes.values() for entry_size in entry_sizes),
+            ]
+            units = factor * sum(ceil(row_size / KB) for row_size in sizes)
+            index_writes = {name: len(entries) for name, entries in writes.items() if entries}
             name = f"{key['pk']['S']} {key['sk']['S']}"
-            self.rows.append(WrittenRow(action, table, name, size, written, units))
+            self.rows.append(WrittenRow(action, table, name, size, index_writes, units))
 
 
 def _targets(operation: str, params: Mapping[str, Any]) -> list[tuple[str, str, Item]]:

@@ -182,7 +182,7 @@ class TestABusiness:
         assert ("confirmed", "withheld", "too_late") in mails(salon, other)
 
 
-@pytest.mark.parametrize("limit", mail_budgets.BUDGETS.values(), ids=str)
+@pytest.mark.parametrize("limit", mail_budgets.BUDGETS.values(), ids=mail_budgets.BUDGETS)
 def test_every_budget_ends_within_a_day(limit: Any) -> None:
     assert limit.window <= timedelta(days=1)
 

@@ -1,4 +1,4 @@
-"""``make check-speed``: cold starts and warm calls may only become cheaper."""
+"""Cold starts and warm calls may only become cheaper (``make check-speed``)."""
 
 import json
 import subprocess
@@ -41,9 +41,9 @@ def check(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-@pytest.mark.parametrize("before", [1.1, 1.09, 1.5])
-def test_ratio_within_the_tolerance_passes(repository: Path, before: float) -> None:
-    (repository / "ratios.json").write_text(json.dumps({**MEASURED, "first read": before}))
+@pytest.mark.parametrize("former_ratio", [1.1, 1.09, 1.5])
+def test_ratio_within_the_tolerance_passes(repository: Path, former_ratio: float) -> None:
+    (repository / "ratios.json").write_text(json.dumps({**MEASURED, "first read": former_ratio}))
     assert check()[0] == 0
 
 
@@ -71,8 +71,8 @@ def test_raised_ratio_with_a_line_of_the_changelog_passes(repository: Path) -> N
 
 
 def test_update_lowers_ratios_and_raises_none(repository: Path) -> None:
-    before = {"first read": 1.05, "1,000 warm read": 7.0}
-    (repository / "ratios.json").write_text(json.dumps(before))
+    former_ratios = {"first read": 1.05, "1,000 warm read": 7.0}
+    (repository / "ratios.json").write_text(json.dumps(former_ratios))
     assert check("--update")[0] == 0
     lowered = json.loads((repository / "ratios.json").read_text())
     assert lowered == {"first read": 1.05, "1,000 warm read": 6.0}

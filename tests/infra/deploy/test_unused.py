@@ -86,9 +86,9 @@ class TestTrimmed:
                 assert path.stat().st_size < original.stat().st_size / 2
 
     def test_every_operation_that_functions_may_call_has_all_its_shapes(
-        self, trimmed: Path
+        self, trimmed_data: Path
     ) -> None:
-        model = session(trimmed).get_service_model("dynamodb")
+        model = session(trimmed_data).get_service_model("dynamodb")
         assert {"ConditionCheckItem", *model.operation_names} == unused.OPERATIONS
         for name in model.operation_names:
             operation = model.operation_model(name)
@@ -107,15 +107,17 @@ class TestTrimmed:
                 ]
             assert len(seen) > 2
 
-    def test_client_has_every_method_of_dynamodb_that_the_code_names(self, trimmed: Path) -> None:
+    def test_client_has_every_method_of_dynamodb_that_the_code_names(
+        self, trimmed_data: Path
+    ) -> None:
         """PynamoDB calls operations by name; the code must not call others by their methods."""
         methods = set(methods_of(session(LIBRARIES / "botocore" / "data"), "dynamodb"))
-        kept = set(methods_of(session(trimmed), "dynamodb"))
-        named: set[str] = set()
+        packaged = set(methods_of(session(trimmed_data), "dynamodb"))
+        called: set[str] = set()
         for path in (ROOT / "chalicelib").rglob("*.py"):
-            named |= set(re.findall(r"client\.(\w+)\(", path.read_text()))
-        assert kept < methods
-        assert not named & (methods - kept)
+            called |= set(re.findall(r"client\.(\w+)\(", path.read_text()))
+        assert packaged < methods
+        assert not called & (methods - packaged)
 
     @pytest.mark.parametrize("service", sorted(unused.SERVICES))
     def test_clients_have_the_same_endpoint_in_every_region(
@@ -164,9 +166,9 @@ def place(client_session: Session, service: str, region: str) -> tuple[str, ...]
     )
 
 
-def methods_of(made: Session, service: str) -> list[str]:
+def methods_of(new_session: Session, service: str) -> list[str]:
     """Return the methods of a client that call operations."""
-    return list(made.create_client(service, "eu-central-1").meta.method_to_api_mapping)
+    return list(new_session.create_client(service, "eu-central-1").meta.method_to_api_mapping)
 
 
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {

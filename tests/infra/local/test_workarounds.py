@@ -22,19 +22,19 @@ def test_a_process_sends_one_transaction_at_a_time(
     client = SimpleNamespace(meta=SimpleNamespace(events=events))
     monkeypatch.setattr(workarounds, "connection", lambda: SimpleNamespace(client=client))
     workarounds.apply(in_memory=True)
-    begin, sent, most = Barrier(8), list[int](), list[int]()
+    begin, open_calls, highest_counts = Barrier(8), list[int](), list[int]()
 
     def send(number: int) -> None:
         begin.wait()
         for handler in handlers[f"before-call.{EVENT}"]:
             handler()
-        sent.append(number)
-        most.append(len(sent))
-        sent.remove(number)
+        open_calls.append(number)
+        highest_counts.append(len(open_calls))
+        open_calls.remove(number)
         for handler in handlers[f"{end}.{EVENT}"]:
             handler()
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(send, range(8)))
-    assert max(most) == 1
-    assert len(most) == 8
+    assert max(highest_counts) == 1
+    assert len(highest_counts) == 8
