@@ -23,7 +23,7 @@ def lazy_pattern(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return a regular expression for a module's constant.
 
     It has the methods and attributes of a compiled pattern. The functions of ``re`` do not accept
-    it. An invalid pattern raises ``re.error`` at its first use, so a test compiles all of them.
+    it. An invalid pattern raises ``re.error`` at its first use, so a test compiles every pattern.
     """
     return cast("re.Pattern[AnyStr]", _LazyPattern(cache(partial(re.compile, pattern, flags))))
 

@@ -62,7 +62,7 @@ operation is loaded by its own first request, so the number of operations does n
 
 
 def first_answer_cost(project: Path, kind: str, calls: int = 1) -> float:
-    """Return the cost of a process that answers a request, or the same one several times."""
+    """Return the cost of a process that serves a request, or the same one several times."""
     return cost(project, str(ROOT / "infra" / "bench" / "first_answer.py"), kind, str(calls))
 
 

@@ -41,7 +41,7 @@ OPERATION = "X-Amz-Target"
 
 
 def main(kind: str, calls: int = 1) -> None:
-    """Import the application and answer a request of a kind. ``import`` only imports.
+    """Import the application and serve a request of a kind. ``import`` only imports.
 
     Raises:
         RuntimeError: the response is not the expected one.

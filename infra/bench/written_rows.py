@@ -1,4 +1,4 @@
-"""Rows that operations write: their bytes, index entries, units and readers, and what they cost.
+"""Table of the rows that operations write, with their bytes, units, readers and cost.
 
 The contract tests record the rows in ``docs/written_rows.json``, together with the counts of
 ``infra.bench.round_trips``, which records both.

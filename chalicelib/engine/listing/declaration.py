@@ -114,8 +114,8 @@ class Declaration(Generic[R]):
         counted: facets whose values have a counter of their records.
         partitioned: facets whose values each have a partition of index entries. The cost of listing
             one value is then proportional to its records. Each record takes one more row.
-        alone: partitioned facets that lists filter by alone, in the order of creation. Their
-            entries are in no index but the compact one. Other partitioned facets are counted.
+        exclusive: partitioned facets that lists filter by without other filters, in the order of
+            creation. Their entries are in no index but the compact one. Other partitioned facets are counted.
         tags: attributes to filter by that hold several strings.
         presence: attributes to filter by whether they are set and true.
         numbers: up to four attributes, integers or times, to filter by ranges. Lists can be
@@ -154,7 +154,7 @@ class Declaration(Generic[R]):
     uncounted: bool = False
     counted: tuple[str, ...] = ()
     partitioned: tuple[str, ...] = ()
-    alone: tuple[str, ...] = ()
+    exclusive: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     presence: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
@@ -178,12 +178,14 @@ class Declaration(Generic[R]):
             "more than four indexes": len(self.indexes) > len(INDEX_SLOTS),
             "counted attributes that are no facets": bool(set(self.counted) - set(self.facets)),
             "partitioned facets that are not counted": bool(
-                set(self.partitioned) - set(self.counted) - set(self.alone)
+                set(self.partitioned) - set(self.counted) - set(self.exclusive)
             ),
             "counters that it does not keep": bool(
                 self.uncounted and (self.status or self.counted or self.indexes)
             ),
-            "facets alone that are not partitioned": bool(set(self.alone) - set(self.partitioned)),
+            "exclusive facets that are not partitioned": bool(
+                set(self.exclusive) - set(self.partitioned)
+            ),
             "indexes by what is no sort": any(i.sort not in self.sorts for i in self.indexes),
             "indexes by what is not counted": any(
                 i.partition_by not in {None, self.status, *self.counted} for i in self.indexes
@@ -260,7 +262,7 @@ class Declaration(Generic[R]):
         slots = list(zip(INDEX_SLOTS, self.indexes, strict=False))
         if facet is None:
             return slots
-        if facet in self.alone:
+        if facet in self.exclusive:
             return []
         return [
             (slot, index)

@@ -333,7 +333,7 @@ class _PageReader(Generic[R]):
         several = (
             facet
             for facet in self.listing.partitioned
-            if facet not in self.listing.alone and facet in self.filters.any_of
+            if facet not in self.listing.exclusive and facet in self.filters.any_of
         )
         return None if self.value else next(several, None)
 

@@ -51,7 +51,7 @@ WITHOUT_DOCS = {
 ClientMethodDocstring = PaginatorDocstring = WaiterDocstring = LazyLoadedDocstring
 ''',
 }
-"""Modules that botocore imports with every client, only for the help texts of its methods.
+"""Modules that botocore imports with every client, only for the help of its methods.
 
 They import thirteen modules that write documentation, among them an HTML parser. Boto3 imports some
 of these for its resources.

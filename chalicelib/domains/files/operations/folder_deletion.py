@@ -145,7 +145,7 @@ def empty_folder(job: Job) -> None:
 
 
 def _move_folders(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
-    """Stage the move of some folders; return whether there were any."""
+    """Stage the move of some folders, and return whether there were any."""
     forest = FolderForest(unit.tenant)
     subfolders = forest.children(deleted_id)[:FOLDERS_PER_TRANSACTION]
     _stage_folders(unit, forest, subfolders, target)
