@@ -115,7 +115,8 @@ class Declaration(Generic[R]):
         partitioned: facets whose values each have a partition of index entries. The cost of listing
             one value is then proportional to its records. Each record takes one more row.
         exclusive: partitioned facets that lists filter by without other filters, in the order of
-            creation. Their entries are in no index but the compact one. Other partitioned facets are counted.
+            creation. Their entries are in the compact index only. Other partitioned facets are
+            counted.
         tags: attributes to filter by that hold several strings.
         presence: attributes to filter by whether they are set and true.
         numbers: up to four attributes, integers or times, to filter by ranges. Lists can be
