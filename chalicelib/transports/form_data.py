@@ -6,6 +6,7 @@ import quopri
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from chalicelib.core.errors import ValidationError
@@ -21,6 +22,15 @@ MAX_FIELDS = 100
 MAX_FIELD_BYTES = 20_000
 
 Fields = list[tuple[str, str]]
+
+
+class SentFile(NamedTuple):
+    """A file of a form: the field, the file's name, and the content."""
+
+    field: str
+    name: str
+    content: bytes
+
 
 _EXTENDED_NAME = lazy_pattern(rb";\s*filename\*\s*=\s*\"?([\w-]*)'[^']*'([^;\"\s]+)", re.IGNORECASE)
 """``filename*=UTF-8''%D0%B0.txt`` (RFC 5987, 3.2)."""
@@ -69,8 +79,9 @@ def read_file(request: HttpRequest, file_field: str) -> dict[str, str]:
     if len(files) != 1:
         message = f'expected one file in the form, as filename="…", received {len(files)}'
         raise ValidationError.of(file_field, message)
-    name, content = files[0]
-    return {NAME_FIELD: name, **dict(fields), file_field: base64.b64encode(content).decode()}
+    file = files[0]
+    content = base64.b64encode(file.content).decode()
+    return {NAME_FIELD: file.name, **dict(fields), file_field: content}
 
 
 def _urlencoded(body: bytes) -> Fields:
@@ -108,20 +119,35 @@ class _Part:
                 return bytes(self.content)
 
 
-def _multipart(request: HttpRequest) -> tuple[Fields, list[tuple[str, bytes]]]:
+def _multipart(request: HttpRequest) -> tuple[Fields, list[SentFile]]:
+    parts, files = read_parts(request)
+    fields: Fields = []
+    for name, value in parts:
+        _add(fields, name, value)
+    return fields, files
+
+
+def read_parts(request: HttpRequest) -> tuple[Fields, list[SentFile]]:
+    """Return the fields and the files of a multipart form, without limits of their own.
+
+    A file control without a file is left out.
+
+    Raises:
+        ValidationError: the body is malformed.
+    """
     from python_multipart.exceptions import FormParserError
 
     fields: Fields = []
-    files: list[tuple[str, bytes]] = []
+    files: list[SentFile] = []
     try:
         for part in _parts(request):
             name, file_name = _names(part.headers.get(b"content-disposition", b""))
             # A file field without a choice has an empty file name, and browsers send such a part,
             # too.
             if file_name is None:
-                _add(fields, name, part.body().decode(errors="replace"))
+                fields.append((name, part.body().decode(errors="replace")))
             elif file_name:
-                files.append((file_name, part.body()))
+                files.append(SentFile(name, file_name, part.body()))
     except (FormParserError, ValueError):
         msg = (
             "The multipart/form-data body is malformed or incomplete. Send the whole body, with "

@@ -6,7 +6,7 @@ without TLS.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -37,7 +37,9 @@ from tests.factories.examples import top_up
 from tests.factories.oauth import connect
 
 FORM = "application/x-www-form-urlencoded"
+BOUNDARY = "0f8fad5b-d9cb-469f-a165-70867728950e"
 Fields = dict[str, str] | list[tuple[str, str]]
+Files = Sequence[tuple[str, str, bytes]]
 UPDATES = [
     route
     for route, page in ROUTES.items()
@@ -86,15 +88,35 @@ class Person:
         return self.request("GET", path, **headers)
 
     def post(
-        self, path: str, fields: Fields | None = None, csrf: str | None = None, **headers: str
+        self,
+        path: str,
+        fields: Fields | None = None,
+        csrf: str | None = None,
+        files: Files = (),
+        **headers: str,
     ) -> Answer:
         """Send a form with the user's own CSRF token, or with another one.
 
-        Without ``seen``, the user opens the page of the form just before.
+        Without ``seen``, the form is that of a page which the user opens just before. ``files`` are
+        the names of controls, and of the files, with their content. A value such as ``@note.txt``
+        stands for a file of this name, as in curl.
         """
         pairs = self.marked(path, fields)
-        body = urlencode([*pairs, ("csrf", self.csrf if csrf is None else csrf)]).encode()
-        return self.request("POST", path, body, **{"content_type": FORM} | headers)
+        pairs.append(("csrf", self.csrf if csrf is None else csrf))
+        files = [*files, *((name, text[1:], b"hi") for name, text in pairs if text[:1] == "@")]
+        if not files:
+            body = urlencode(pairs).encode()
+            return self.request("POST", path, body, **{"Content_Type": FORM} | headers)
+        parts = [(f'name="{name}"', text.encode()) for name, text in pairs if text[:1] != "@"]
+        parts += [(f'name="{name}"; filename="{file}"', body) for name, file, body in files]
+        sent = b"".join(
+            f"--{BOUNDARY}\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode()
+            + body
+            + b"\r\n"
+            for head, body in parts
+        )
+        kind = {"Content_Type": f"multipart/form-data; boundary={BOUNDARY}"}
+        return self.request("POST", path, sent + f"--{BOUNDARY}--\r\n".encode(), **kind | headers)
 
     def marked(self, path: str, fields: Fields | None) -> list[tuple[str, str]]:
         """Return the fields as a browser sends them: with the marks of the page."""
@@ -180,6 +202,8 @@ class Place:
     service: str
     staff: str
     booking: str
+    file: str
+    product: str
 
     @property
     def path(self) -> str:
@@ -249,9 +273,9 @@ class Place:
         run_unit(home, None, lambda unit: unit.create(form))
         client, dialog = _client(home, name), _dialog(home, bot, name)
         lead = _lead(home, form.id, client, name)
-        call_operator(
+        file = call_operator(
             "add_file", workspaceId=home, name=f"{name[:100]}.txt", folder="F", content="aGk="
-        )
+        )["file"]["id"]
         top_up(who, 1_000_000)
         bookable = _bookable_service(call, name)
         call("set_booking_page", isOn=True, phone=name[:50], offer=[bookable["service"]])
@@ -272,6 +296,8 @@ class Place:
             dialog=dialog,
             member=who,
             form=form.id,
+            file=file,
+            product=call("create_product", name=name, price=100)["product"]["id"],
             invitation=_lasting_invitation(home, f"new-{home.lower()}@example.com"),
             reset=_lasting_reset(email),
             **sites,

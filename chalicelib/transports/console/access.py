@@ -36,12 +36,14 @@ from chalicelib.transports.console.console_request import SESSION_OVER, ConsoleR
 from chalicelib.transports.console.kept_forms import KeptForm
 from chalicelib.transports.console.page import Page, View
 from chalicelib.transports.console.routes import CONSENT, PREFIX, RESET_PASSWORD, ROUTES
+from chalicelib.transports.form_data import MULTIPART
 from chalicelib.transports.http import (
     CSRF_HEADER,
     HttpRequest,
     HttpResponse,
     check_size,
     failure,
+    media_type,
     prefers_html,
     redirect,
     set_cookie,
@@ -180,7 +182,10 @@ def _has_api_key(request: HttpRequest) -> bool:
     if "authorization" in request.headers:
         return True
     query = [text for name, values in request.query.items() for text in (name, *values)]
-    body = unquote_plus(request.body.decode(errors="replace"))
+    if media_type(request) == MULTIPART:  # Its fields are not encoded, and it may have a file.
+        body = request.body.decode("latin-1")
+    else:
+        body = unquote_plus(request.body.decode(errors="replace"))
     texts = (*request.headers.values(), *request.path.values(), *query, body)
     return any(map(_API_KEY.search, texts))
 

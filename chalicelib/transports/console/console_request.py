@@ -1,5 +1,6 @@
 """Context of a console page, with the account, the workspace, and calls of operations."""
 
+import base64
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from pydantic_core import from_json
 
 from chalicelib.application.invoke import invoke, may_in_console, require_role
-from chalicelib.core.errors import AppError, NotFoundError, UnauthorizedError
+from chalicelib.core.errors import AppError, NotFoundError, UnauthorizedError, ValidationError
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Principal, Role, SessionPrincipal
 from chalicelib.core.wire import parsing
@@ -20,10 +21,11 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
 from chalicelib.engine import audit
-from chalicelib.transports import auth
+from chalicelib.transports import auth, form_data
 from chalicelib.transports.console import routes
 from chalicelib.transports.console.routes import PREFIX
-from chalicelib.transports.http import HttpRequest, HttpResponse
+from chalicelib.transports.form_data import SentFile
+from chalicelib.transports.http import HttpRequest, HttpResponse, media_type
 from chalicelib.transports.web import render, texts
 
 IDEMPOTENCY_FIELD = "once"
@@ -72,6 +74,13 @@ class Problem(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
+class Uploads(NamedTuple):
+    """Ids of the files that a control of a form has sent, and the message of a refused one."""
+
+    ids: list[str]
+    problem: str = ""
+
+
 @dataclass
 class ConsoleRequest:
     """A request to the console."""
@@ -81,6 +90,8 @@ class ConsoleRequest:
     account: AccountRow | None = None
     session_id: str = ""
     membership: Membership | None = field(default=None, init=False)
+    uploads: dict[str, Uploads] = field(default_factory=dict, init=False)
+    """Files that the form's controls have stored, by control (``uploads.store_files``)."""
 
     @cached_property
     def memberships(self) -> list[Membership]:
@@ -183,6 +194,21 @@ class ConsoleRequest:
         """
         return self._call(operation, arguments, self.form_value(IDEMPOTENCY_FIELD) or None)
 
+    def upload(self, file: SentFile, part: str) -> dict[str, Any]:
+        """Store a file of the form as a file of the workspace, once however often it is sent.
+
+        ``part`` tells the files of the form apart.
+
+        Raises:
+            AppError: as ``upload_file`` documents.
+        """
+        key = self.form_value(IDEMPOTENCY_FIELD)
+        content = base64.b64encode(file.content).decode()
+        arguments = {"name": file.name, "content": content}
+        stored = self._call("upload_file", arguments, f"{key}-{part}" if key else None)
+        uploaded: dict[str, Any] = stored["file"]
+        return uploaded
+
     def call_if(
         self,
         check: Callable[[], None] | None,
@@ -223,15 +249,26 @@ class ConsoleRequest:
     def form(self) -> dict[str, list[str]]:
         """The fields of the submitted form, each with its values."""
         fields: dict[str, list[str]] = {}
-        body = self.http.body.decode(errors="replace")
-        try:
-            # The limit keeps a body of many tiny fields from taking seconds to parse.
-            pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS)
-        except ValueError:
-            pairs = []
-        for name, value in pairs:
+        for name, value in self._parts[0]:
             fields.setdefault(name, []).append(value)
         return fields
+
+    @property
+    def sent_files(self) -> list[SentFile]:
+        """The files of the submitted form."""
+        return self._parts[1]
+
+    @cached_property
+    def _parts(self) -> tuple[form_data.Fields, list[SentFile]]:
+        try:
+            if media_type(self.http) == form_data.MULTIPART:
+                fields, files = form_data.read_parts(self.http)
+                return (fields, files) if len(fields) <= MAX_FIELDS else ([], [])
+            body = self.http.body.decode(errors="replace")
+            # The limit keeps a body of many tiny fields from taking seconds to parse.
+            return parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS), []
+        except (ValueError, ValidationError):
+            return [], []
 
     def form_value(self, name: str) -> str:
         """Return the last value of a form field, or "" if it is missing."""

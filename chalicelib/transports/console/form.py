@@ -69,6 +69,7 @@ class _Compared(NamedTuple):
 STORED = State()
 Page = Callable[[ConsoleRequest, Any, State], HttpResponse]
 View = Callable[[ConsoleRequest], HttpResponse]
+Arguments = dict[str, Any]
 Problems = Callable[[ConsoleRequest, AppError], Problem | None]
 
 
@@ -93,12 +94,19 @@ class Save(NamedTuple):
 class Form:
     """The fields of a form.
 
-    ``problems`` returns the messages of failures that are its own.
+    ``problems`` returns the messages of failures that are its own. ``prepare`` returns the
+    arguments of the operation after it has created the records that they name.
     """
 
-    def __init__(self, *fields: Field, problems: Problems = lambda *_: None) -> None:
+    def __init__(
+        self,
+        *fields: Field,
+        problems: Problems = lambda *_: None,
+        prepare: Callable[[ConsoleRequest, Arguments], Arguments] = lambda _, arguments: arguments,
+    ) -> None:
         self.fields = fields
         self._problems = problems
+        self._prepare = prepare
 
     def page_values(
         self,
@@ -154,7 +162,7 @@ class Form:
 
         def create(request: ConsoleRequest) -> HttpResponse:
             try:
-                arguments = self.arguments(request)
+                arguments = self._prepare(request, self.arguments(request))
                 response = request.call_once(
                     operation, **{k: v for k, v in arguments.items() if v != ""}
                 )
@@ -205,7 +213,7 @@ class Form:
             answer = dict[str, Any]()
             try:
                 if arguments := _arguments(changes):
-                    arguments = how.arguments(record, arguments)
+                    arguments = self._prepare(request, how.arguments(record, arguments))
                     arguments |= {how.key: record["id"]} if how.key else {}
                     check = None
                     if "version" in record:

@@ -7,6 +7,7 @@ from typing import Any
 from chalicelib.core.errors import ValidationError
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.web import texts
 
 Record = Mapping[str, Any]
@@ -147,17 +148,48 @@ class Ticks(Field):
 
 
 @dataclass(frozen=True)
-class Images(Field):
-    """Images, with ticks for existing ones and URLs for new ones."""
+class FileField(Field):
+    """A field with a file control. Uploaded files are new images.
+
+    The macro ``photo_control`` of ``console/parts.html`` shows the control.
+    """
+
+    @property
+    def control(self) -> str:
+        """Name of the file control, and of the hidden fields with ids of uploaded files."""
+        return f"{self.name}File"
+
+    def read_form(self, request: ConsoleRequest) -> Typed:
+        """Return the ids of the uploaded files, and the message of a refused one."""
+        uploads = store_files(request, self.control)
+        return {self.control: uploads.ids, f"{self.control}Problem": uploads.problem}
+
+    def uploaded_ids(self, form_values: Typed) -> list[str]:
+        """Return the ids of the uploaded files.
+
+        Raises:
+            ValidationError: a file was refused.
+        """
+        if form_values[f"{self.control}Problem"]:
+            raise ValidationError.of(self.control, form_values[f"{self.control}Problem"])
+        return list(form_values[self.control])
+
+    def _no_uploads(self) -> Typed:
+        return {self.control: [], f"{self.control}Problem": ""}
+
+
+@dataclass(frozen=True)
+class Images(FileField):
+    """Images, with ticks for existing ones, files, and URLs for new ones."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
         kept_images, new = request.form.get("keptImages", []), request.form_value("newImages")
-        return {"keptImages": kept_images, "newImages": new}
+        return super().read_form(request) | {"keptImages": kept_images, "newImages": new}
 
     def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
         """Return the values of the controls for a record."""
-        return {"keptImages": self.stored_value(record), "newImages": ""}
+        return self._no_uploads() | {"keptImages": self.stored_value(record), "newImages": ""}
 
     def stored_value(self, record: Record) -> list[str]:
         """Return what a record has."""
@@ -167,6 +199,7 @@ class Images(Field):
         """Return the value of what was typed."""
         return [
             *form_values["keptImages"],
+            *self.uploaded_ids(form_values),
             *({"url": url} for url in form_values["newImages"].split()),
         ]
 
@@ -177,21 +210,24 @@ class Images(Field):
 
     def words(self, _: ConsoleRequest, form_values: Typed, /) -> str:
         """Return what was typed, in the form that a conflict shows."""
-        return ", ".join([*form_values["keptImages"], *form_values["newImages"].split()])
+        names = ("keptImages", self.control)
+        ids = [image for name in names for image in form_values[name]]
+        return ", ".join([*ids, *form_values["newImages"].split()])
 
 
 @dataclass(frozen=True)
-class Photo(Field):
-    """An image, which a URL replaces and a tick removes."""
+class Photo(FileField):
+    """An image, which a file or a URL replaces and a tick removes."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
         is_removed = bool(request.form_value("removePhoto"))
-        return {self.name: request.form_value(self.name), "removePhoto": is_removed}
+        typed = {self.name: request.form_value(self.name), "removePhoto": is_removed}
+        return super().read_form(request) | typed
 
     def fill_controls(self, _: ConsoleRequest, __: Record, /) -> Typed:
         """Return the values of the controls for a record."""
-        return {self.name: "", "removePhoto": False}
+        return self._no_uploads() | {self.name: "", "removePhoto": False}
 
     def stored_value(self, record: Record) -> Any:  # noqa: ANN401  as Field
         """Return what a record has."""
@@ -199,11 +235,19 @@ class Photo(Field):
 
     def value(self, form_values: Typed) -> Any:  # noqa: ANN401  as Field
         """Return the value of what was typed."""
-        return form_values[self.name].strip() or (None if form_values["removePhoto"] else KEPT)
+        if uploaded_ids := self.uploaded_ids(form_values):
+            return uploaded_ids[-1]
+        url = form_values[self.name].strip()
+        return {"url": url} if url else None if form_values["removePhoto"] else KEPT
 
     def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  as Field
         """Return the argument that stores a value."""
-        return {self.name: value and {"url": value}}
+        return {self.name: {"fileId": value} if isinstance(value, str) else value}
+
+    def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
+        """Return what was typed, in the form that a conflict shows."""
+        uploaded = request.translate("new_photo") if form_values[self.control] else ""
+        return uploaded or str(form_values[self.name])
 
     def words_of(self, _: ConsoleRequest, record: Record, /) -> str:
         """Return what a record has, in the form that a conflict shows."""

@@ -45,7 +45,7 @@ def from_request(request: HttpRequest) -> KeptForm | None:
     path = request.route
     for name, value in request.path.items():
         path = path.replace(f"{{{name}}}", quote(value, safe=""))
-    return _parse_form(path, request.body.decode(errors="replace"))
+    return _parse_form(path, urlencode(ConsoleRequest(request, "").form, doseq=True))
 
 
 def from_sign_in(request: ConsoleRequest) -> KeptForm | None:

@@ -9,6 +9,8 @@ View = Lazy[[Any], HttpResponse]
 """A handler. Its argument is the console's request, whose module imports the routes."""
 
 MAX_FORM_BYTES = 64_000
+MAX_UPLOAD_BYTES = 4_400_000
+"""Size limit of a form with files. Lambda accepts 6 MB, in base64."""
 
 
 class Page(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from chalicelib.transports.console.page import Page, View
+from chalicelib.transports.console.page import MAX_UPLOAD_BYTES, Page, View
 from chalicelib.transports.lazy import Lazy
 
 
@@ -37,6 +37,8 @@ ONLINE = (
     Link("/staff", "contact", "staff"),
     Link("/booking-page", "calendar-check", "booking_page"),
     Link("/forms", "clipboard-list", "forms"),
+    Link("/products", "package", "products"),
+    Link("/files", "image", "files"),
     Link("/bots", "bot", "bots"),
     Link("/sites", "globe", "sites"),
 )
@@ -125,6 +127,8 @@ _leads = partial(_page, "leads")
 _dialogs = partial(_page, "dialogs")
 _clients = partial(_page, "clients")
 _keys = partial(_page, "settings.keys")
+_products = partial(_page, "products", max_bytes=MAX_UPLOAD_BYTES)
+_files = partial(_page, "files", max_bytes=MAX_UPLOAD_BYTES)
 _apps = partial(_page, "settings.apps")
 _sites = partial(_page, "sites.sites")
 _making = partial(_page, "sites.making")
@@ -137,8 +141,8 @@ _booking_page = partial(_page, "bookings.booking_page")
 _embed = partial(_page, "bots.embed")
 _forms = partial(_page, "forms.forms")
 _editor = partial(_page, "forms.editor")
-_services = partial(_page, "services.services")
-_staff = partial(_page, "services.staff")
+_services = partial(_page, "services.services", max_bytes=MAX_UPLOAD_BYTES)
+_staff = partial(_page, "services.staff", max_bytes=MAX_UPLOAD_BYTES)
 _hours = partial(_page, "services.hours")
 _time_off = partial(_page, "services.time_off")
 _webhooks = partial(_page, "settings.webhooks")
@@ -160,6 +164,13 @@ _OF_WORKSPACES = {
     "/clients": _clients("index", shows="list_clients"),
     "/clients/{client}": _clients("show", "save", "get_client", "update_client", max_bytes=LONG),
     "/clients/{client}/erase": _clients("confirm_erase", "erase", "erase_client"),
+    "/products": _products("index", "create", "list_products", "create_product"),
+    "/products/new": _products("new_product_page", shows="create_product"),
+    "/products/{product}": _products("show", "save", "get_product", "update_product"),
+    "/products/{product}/delete": _products("confirm_delete", "delete", "delete_product"),
+    "/files": _files("index", "add", "list_files", "upload_file"),
+    "/files/{file}": _files("show", shows="get_file"),
+    "/files/{file}/delete": _files("confirm_delete", "delete", "delete_file"),
     "/keys": _keys("index", "create", "list_keys", "create_key"),
     "/keys/new": _keys("new_key_page", shows="create_key"),
     "/keys/{id}/revoke": _keys("confirm_revoke", "revoke", "revoke_key"),
@@ -193,7 +204,7 @@ _OF_WORKSPACES = {
     "/bots/{id}/limits": _bots("limits", "set_limits", "get_bot_limits", "set_bot_limits"),
     "/bots/{id}/capabilities": _capabilities("show", "save", "get_agent", "update_agent"),
     "/bots/{id}/knowledge": _knowledge(
-        "index", "add", "list_knowledge", "add_knowledge", max_bytes=LONG
+        "index", "add", "list_knowledge", "add_knowledge", max_bytes=MAX_UPLOAD_BYTES
     ),
     "/bots/{id}/knowledge/{source}": _knowledge("confirm_delete", "delete", "delete_knowledge"),
     "/bots/{id}/chat": _bots("chat", shows="get_agent"),
@@ -204,15 +215,13 @@ _OF_WORKSPACES = {
     "/forms/{form}": _editor("show", "save", "get_form", "update_form", max_bytes=LONG),
     "/forms/{form}/embed": _forms("embed", "place", "get_form", "save_page_html"),
     "/forms/{form}/delete": _forms("confirm_delete", "delete", "delete_form"),
-    "/services": _services("index", "create", "list_services", "create_service", max_bytes=LONG),
+    "/services": _services("index", "create", "list_services", "create_service"),
     "/services/new": _services("new_service_page", shows="create_service"),
-    "/services/{service}": _services(
-        "show", "save", "get_service", "update_service", max_bytes=LONG
-    ),
+    "/services/{service}": _services("show", "save", "get_service", "update_service"),
     "/services/{service}/delete": _services("confirm_delete", "delete", "delete_service"),
-    "/staff": _staff("index", "create", "list_resources", "create_resource", max_bytes=LONG),
+    "/staff": _staff("index", "create", "list_resources", "create_resource"),
     "/staff/new": _staff("new_member_page", shows="create_resource"),
-    "/staff/{staff}": _staff("show", "save", "get_resource", "update_resource", max_bytes=LONG),
+    "/staff/{staff}": _staff("show", "save", "get_resource", "update_resource"),
     "/staff/{staff}/delete": _staff("confirm_delete", "delete", "delete_resource"),
     "/staff/{staff}/hours": _hours("show", "save", "list_availability", "set_availability"),
     "/staff/{staff}/time-off": _time_off("show", "save", "list_time_off", "create_time_off"),

@@ -66,7 +66,8 @@ class Markup(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
-        if tag in {"img", "object", "embed", "base"}:
+        own_file = (values.get("src") or "").startswith(f"{settings().public_url}/files/")
+        if tag in {"object", "embed", "base"} or (tag == "img" and not own_file):
             self.bad.append(tag)
         if tag == "iframe" and ("src" in values or values.get("sandbox", "") not in SANDBOXES):
             self.bad.append(tag)
@@ -75,8 +76,10 @@ class Markup(HTMLParser):
         for name, value in attrs:
             link = name in {"href", "action", "src", "formaction"}
             own_page = (value or "").startswith(f"{settings().public_url}/s/")
-            local = own_page or re.match(
-                r"/(?!/)|\?|#|data:,$|tel:[+%;=\w]+$|mailto:[\w%.+-]+$", value or ""
+            local = (
+                own_page
+                or own_file
+                or re.match(r"/(?!/)|\?|#|data:,$|tel:[+%;=\w]+$|mailto:[\w%.+-]+$", value or "")
             )
             if name.startswith("on") or name == "style" or (link and not local):
                 self.bad.append(f"{tag} {name}={value}")

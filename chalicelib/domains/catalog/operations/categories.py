@@ -163,9 +163,10 @@ def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
     tool=True,
     rest="POST /api/categories/create",
     scope=Scope.PRODUCTS_WRITE,
-    audience=(Audience.KEY, Audience.OPERATOR),
+    audience=(Audience.KEY, Audience.SESSION, Audience.OPERATOR),
     example={"name": "Rolls", "parentId": "CATEGORY_ID"},
     errors=(ConflictError, SlugTakenError),
+    role=Role.MANAGER,
 )
 def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
     """Create a category of products or services, up to five levels deep."""

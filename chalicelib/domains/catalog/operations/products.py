@@ -14,6 +14,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError, call
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     DeletedResult,
@@ -190,6 +191,7 @@ def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
     scope=Scope.PRODUCTS_READ,
     example={"q": "loa", "sort": "price", "status": "active"},
     errors=(InvalidBarcodeError,),
+    role=Role.MEMBER,
 )
 def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
     """List products. Long descriptions are cut."""
@@ -234,6 +236,7 @@ def _category_filter(ctx: Context, args: ProductListQuery) -> str | list[str] | 
     rest="GET /api/products/{id}",
     scope=Scope.PRODUCTS_READ,
     example={"id": "PRODUCT_ID"},
+    role=Role.MEMBER,
 )
 def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     """Return one product, its whole description included."""
@@ -250,6 +253,7 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     limit=HEAVY.weighed(images.weight_of),
     example={"name": "Rye roll", "price": 4500, "categoryId": "CATEGORY_ID"},
     errors=(InvalidBarcodeError, SkuTakenError),
+    role=Role.MANAGER,
 )
 def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     """Create a product, last in the order.
@@ -275,6 +279,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     limit=HEAVY.weighed(images.weight_of),
     example={"id": "PRODUCT_ID", "price": 10_500, "stockDelta": -2},
     errors=(ConflictError, InsufficientStockError, InvalidBarcodeError, SkuTakenError),
+    role=Role.MANAGER,
 )
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     """Change a product. stockDelta changes the stock atomically; it cannot fall below 0."""
@@ -301,6 +306,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     rest="POST /api/products/delete",
     scope=Scope.PRODUCTS_WRITE,
     example={"id": "PRODUCT_ID"},
+    role=Role.MANAGER,
 )
 def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
     """Delete a product and free its SKU. Its images are kept in the files."""

@@ -10,6 +10,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
 from chalicelib.domains.files.store import files
@@ -67,6 +68,7 @@ class FileInUseError(ConflictError):
     scope=Scope.FILES_WRITE,
     example={"id": "FILE_ID"},
     errors=(FileInUseError,),
+    role=Role.MANAGER,
 )
 def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
     """Delete a file permanently. A file that records show is not deleted (409 file_in_use).
@@ -76,7 +78,7 @@ def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
     """
     file = FILES.require(ctx.workspace_id, args.id)
     records = file_uses.records_showing(ctx.workspace_id, file.id)
-    used_by = _uses(ctx.workspace_id, records[:MAX_LISTED_USES])
+    used_by = list_uses(ctx.workspace_id, records[:MAX_LISTED_USES])
     if records and not args.force:
         msg = (
             f"{len(records)} record(s) use this file (usedBy). Change these records, or send "
@@ -112,7 +114,8 @@ def _read_records(
     }
 
 
-def _uses(workspace_id: str, names: Iterable[str]) -> list[FileUse]:
+def list_uses(workspace_id: str, names: Iterable[str]) -> list[FileUse]:
+    """Return the records that show a file, by names such as ``PRODUCT#<id>``."""
     return [
         FileUse(type=listing.noun.lower(), id=record.id, name=listing.text(record)[0])
         for listing, record in _read_records(workspace_id, names).values()

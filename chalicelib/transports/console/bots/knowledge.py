@@ -10,10 +10,13 @@ from chalicelib.domains.knowledge.store import sources
 from chalicelib.transports.console.bots.bots import agent, bot_page, bot_path, find_bot
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem, find_by_id
 from chalicelib.transports.console.list_page import deletion
+from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.http import HttpResponse, redirect
 
 FIELDS = {sources.TEXT: "text", sources.URL: "url", sources.FILE: "fileId"}
 """The field with the content of a new source, by the kind of source."""
+CONTROL = "uploadedFile"
+"""Name of the file control."""
 MAX_QUERY = 200
 REASONS = {
     parsing.NO_TEXT: "reason_no_text",
@@ -49,7 +52,12 @@ def add(request: ConsoleRequest) -> HttpResponse:
     bot = find_bot(request)
     kind = request.form_value("kind") if request.form_value("kind") in FIELDS else sources.TEXT
     title, content = request.form_value("title"), request.form_value(FIELDS[kind])
+    uploads = store_files(request, CONTROL)
+    if kind == sources.FILE and uploads.ids:
+        content = uploads.ids[-1]
     try:
+        if uploads.problem:
+            raise ValidationError.of(CONTROL, uploads.problem)
         if not content:  # The operation would name another field: it takes one of three.
             raise ValidationError.of(FIELDS[kind], "expected a value, received none")
         request.call_once("add_knowledge", id=bot["id"], title=title, **{FIELDS[kind]: content})
@@ -62,6 +70,8 @@ def add(request: ConsoleRequest) -> HttpResponse:
         if error.code == ConflictError.code:
             text = request.translate("knowledge_full", most=quotas.MAX_SOURCES)
             problem = Problem(text)
+        if "fileId" in problem.fields and not request.form_value("fileId"):
+            problem = problem._replace(fields={CONTROL: problem.fields["fileId"]})
         return _page(request, error.status, kind, problem)
     return redirect(f"{_path(request, bot)}?done=source_added_{kind}")
 
@@ -102,7 +112,8 @@ def _page(
         adding=adding,
         files=files,
         query=query,
-        typed={name: request.form_value(name) for name in ("title", *FIELDS.values())},
+        typed={name: request.form_value(name) for name in ("title", *FIELDS.values())}
+        | {CONTROL: request.form.get(CONTROL, [])},
         kinds=tuple(FIELDS),
         base_url=settings().public_url,
     )

@@ -80,11 +80,11 @@ FILTERS = {"q": "q", "status": "status"}
 TIMES_SHOWN = 5
 
 
-def _category_names(request: ConsoleRequest) -> dict[str, str]:
-    """Return the names of the categories of services by id, each after its parents' names."""
+def category_names(request: ConsoleRequest, kind: str = "service") -> dict[str, str]:
+    """Return the names of the categories of a kind by id, each after its parents' names."""
     categories = {
         category["id"]: category
-        for category in request.call("list_categories", kind="service")["categories"]
+        for category in request.call("list_categories", kind=kind)["categories"]
     }
 
     def name_of(category_id: str) -> str:
@@ -102,7 +102,7 @@ FORM = Form(
     rubles("price", "price_rubles", empty=0),
     Ticks("resourceIds", "service_staff", names=names_of("list_resources", "resources", size=100)),
     Field("description"),
-    Field("categoryId", "category", names=_category_names),
+    Field("categoryId", "category", names=category_names),
     Switch("active", "service_active", field="status", states=("active", "inactive"), new="active"),
     length("bufferBeforeMin", "buffer_before", empty=0, rare=True),
     length("bufferAfterMin", "buffer_after", empty=0, rare=True),
@@ -129,7 +129,7 @@ Service = dict[str, Any]
 def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
     return {
         "services": add_lacks(request, response["services"]),
-        "categories": _category_names(request),
+        "categories": category_names(request),
         "length": lambda count: typed_values.length(request.language, count),
     }
 
@@ -209,7 +209,7 @@ def _form_page(
         ],
         categories=[
             {"id": category_id, "name": text}
-            for category_id, text in _category_names(request).items()
+            for category_id, text in category_names(request).items()
         ],
         lost=lost,
         length=lambda count: typed_values.length(request.language, count),

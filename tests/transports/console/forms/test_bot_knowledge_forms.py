@@ -99,7 +99,7 @@ def test_a_file_is_found_by_its_name(world: World) -> None:
         ("url", "url", "input", "http://127.0.0.1/"),
         ("url", "url", "input", "ftp://bakery.example"),
         ("url", "url", "input", ""),
-        ("file", "fileId", "select", ""),
+        ("file", "uploadedFile", "input", ""),
         ("file", "fileId", "select", "0" * 26),
     ],
 )

@@ -31,6 +31,7 @@ from tests.factories import console
 from tests.factories.console import World
 from tests.transports.console.forms.helpers import text
 
+PRODUCT = f"{WORKSPACE}/products/{{product}}"
 Pairs = list[tuple[str, str]]
 
 
@@ -57,7 +58,7 @@ class FormFields(HTMLParser):
         elif tag == "textarea":
             self._area = name
             self._pairs.append((name, ""))
-        elif tag == "input" and name not in {"", "csrf", "once"}:
+        elif tag == "input" and name not in {"", "csrf", "once"} and values.get("type") != "file":
             is_tick = values.get("type") in {"checkbox", "radio"}
             if "checked" in values or not is_tick:
                 self._pairs.append((name, values.get("value", "on")))
@@ -122,7 +123,7 @@ def call(world: World, operation: str, **arguments: Any) -> Any:
     return call_console(home.id, operation, account_id=home.owner_id, **json.loads(body))
 
 
-PLACES = ("BOT", "CLIENT", "FORM", "LEAD", "SERVICE", "SITE", "STAFF", "WEBHOOK")
+PLACES = ("BOT", "CLIENT", "FORM", "LEAD", "PRODUCT", "SERVICE", "SITE", "STAFF", "WEBHOOK")
 
 
 def reading(operation: str, path: str, *names: str, **ids: str) -> Callable[[World], Any]:
@@ -177,6 +178,11 @@ UPDATES = [
         *(SERVICE, "update_service", {"id": "SERVICE"}, type_value("price", "5000")),
         *({"price": 402_300}, {"description": "Theirs"}),
         *(reading("get_service", "service", "price", "description", id="SERVICE"), 500_000),
+    ),
+    Update(
+        *(PRODUCT, "update_product", {"id": "PRODUCT"}, type_value("price", "5000")),
+        *({"price": 402_300}, {"description": "Theirs"}),
+        *(reading("get_product", "product", "price", "description", id="PRODUCT"), 500_000),
     ),
     Update(
         *(STAFF, "update_resource", {"id": "STAFF"}, type_value("capacity", "5")),

@@ -1,0 +1,46 @@
+"""Pages of the workspace's files."""
+
+from typing import Any
+
+from chalicelib.transports.console import record_links
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.list_page import ListPage, deletion
+from chalicelib.transports.console.uploads import store_files
+from chalicelib.transports.http import HttpResponse, redirect
+
+PAGE_SIZE = 24
+CONTROL = "files"
+"""Name of the file control."""
+
+
+def add(request: ConsoleRequest) -> HttpResponse:
+    """Store the files of the form, as far as they are accepted."""
+    uploads = store_files(request, CONTROL)
+    if uploads.ids and not uploads.problem:
+        return redirect(f"{request.path}?done=files_added")
+    message = uploads.problem or request.translate("choose_file_first")
+    problem = Problem(request.translate("wrong_fields"), {CONTROL: message})
+    return LIST.page(request, dict.fromkeys(LIST.filters, ""), 400, problem)
+
+
+def show(request: ConsoleRequest) -> HttpResponse:
+    """Show a file, its address, and the records that show it."""
+    return request.page("file", **_details(request))
+
+
+def _details(request: ConsoleRequest) -> dict[str, Any]:
+    details = request.call("get_file", id=request.http.path["file"])
+    return {
+        "file": details["file"],
+        "path": f"{request.current_membership.path}/files/{details['file']['id']}",
+        "uses": details["usedBy"],
+        "more_uses": details["usedByTotal"] - len(details["usedBy"]),
+        "link": record_links.links(request),
+    }
+
+
+LIST = ListPage("files", "list_files", PAGE_SIZE, {"q": "q", "folder": "folderId"})
+index = LIST.index
+confirm_delete, delete = deletion(
+    "file_delete", _details, "delete_file", "file_deleted", id="file", force=True
+)

@@ -1,0 +1,189 @@
+"""Pages of products. Orders of products are leads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.core.errors import AppError
+from chalicelib.domains.catalog.store.products import InsufficientStockError, SkuTakenError
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import (
+    Field,
+    Images,
+    Record,
+    Typed,
+    number,
+    rubles,
+    status_switch,
+)
+from chalicelib.transports.console.list_page import ListPage, deletion
+from chalicelib.transports.console.services.services import category_names, image_warnings
+from chalicelib.transports.http import HttpResponse, redirect
+
+PAGE_SIZE = 20
+FILTERS = {"q": "q", "status": "status", "category": "categoryId"}
+SEPARATOR = " / "
+"""Stands between the names of a category and of its parent."""
+Product = dict[str, Any]
+
+
+class NewCategory(str):
+    """The name of a category that does not exist yet."""
+
+    __slots__ = ()
+
+
+def _names(request: ConsoleRequest) -> dict[str, str]:
+    return category_names(request, "product")
+
+
+@dataclass(frozen=True)
+class CategoryField(Field):
+    """A category by its name. A name that no category has is a ``NewCategory``."""
+
+    def read_form(self, request: ConsoleRequest) -> Typed:
+        """Return what was typed, and the id of the category that has this name."""
+        typed = " ".join(request.form_value(self.name).split())
+        names = _names(request) if typed else {}
+        ids = [key for key, name in names.items() if name.casefold() == typed.casefold()]
+        found = next(iter(ids), NewCategory(typed)) if typed else None
+        return {self.name: typed, f"{self.name}Found": found}
+
+    def fill_controls(self, request: ConsoleRequest, record: Record, /) -> Typed:
+        """Return the name of a record's category."""
+        found = self.stored_value(record)
+        typed = _names(request).get(found, "") if found else ""
+        return {self.name: typed, f"{self.name}Found": found}
+
+    def value(self, form_values: Typed) -> str | None:
+        """Return the id of the typed category, or the name of a new one."""
+        found: str | None = form_values[f"{self.name}Found"]
+        return found
+
+
+def _create_category(request: ConsoleRequest, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an operation after creating the category that they name."""
+    name = arguments.get("categoryId")
+    if not isinstance(name, NewCategory):
+        return arguments
+    ids = {path: category_id for category_id, path in _names(request).items()}
+    parent, _, last = name.rpartition(SEPARATOR)
+    inside = {"name": last, "parentId": ids[parent]} if parent in ids else {"name": str(name)}
+    made = request.call_once("create_category", kind="product", **inside)
+    return {**arguments, "categoryId": made["category"]["id"]}
+
+
+def _problems(request: ConsoleRequest, error: AppError) -> Problem | None:
+    """Return the messages of failures that products have."""
+    if error.code == SkuTakenError.code:
+        return Problem(request.translate("wrong_fields"), {"sku": request.translate("sku_taken")})
+    if error.code == InsufficientStockError.code:
+        text = request.translate("wrong_stock")
+        return Problem(request.translate("wrong_fields"), {"stock": text})
+    return None
+
+
+_PRICE = rubles("price", "price_rubles", required="expected an amount")
+_STOCK = number("stock", "stock")
+QUICK = Form(_PRICE, _STOCK, problems=_problems)
+"""The form in each row of the list."""
+FORM = Form(
+    Field("name", "product_name", empty=""),
+    _PRICE,
+    CategoryField("categoryId", "category", names=_names),
+    _STOCK,
+    Field("description"),
+    Images("images"),
+    status_switch("product_active", new="active"),
+    Field("sku", "sku", rare=True),
+    Field("barcode", "barcode", rare=True),
+    problems=_problems,
+    prepare=_create_category,
+)
+
+
+def _list_path(request: ConsoleRequest) -> str:
+    return f"{request.current_membership.path}/products"
+
+
+def _path(request: ConsoleRequest, product: Record) -> str:
+    return f"{_list_path(request)}/{product['id']}"
+
+
+def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
+    products = [
+        {**product, "typed": QUICK.page_values(request, product, STORED)["typed"]}
+        for product in response["products"]
+    ]
+    return {"products": products, "categories": _names(request)}
+
+
+def _find(request: ConsoleRequest) -> Product:
+    product: Product = request.call("get_product", id=request.http.path["product"])["product"]
+    return product
+
+
+def _deleted(request: ConsoleRequest) -> dict[str, Any]:
+    product = _find(request)
+    return {"product": product, "path": _path(request, product)}
+
+
+def _created(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
+    return _show_product(request, answer, "product_created")
+
+
+def _saved(request: ConsoleRequest, product: Record, answer: dict[str, Any]) -> HttpResponse:
+    return _show_product(request, {"product": product, **answer}, "product_saved")
+
+
+def _show_product(request: ConsoleRequest, answer: dict[str, Any], notice: str) -> HttpResponse:
+    """Redirect to a product, or show it with the images that could not be taken."""
+    product: Product = answer["product"]
+    if lost := image_warnings(answer):
+        return _form_page(request, product, State(notice=notice), lost)
+    return redirect(f"{_path(request, product)}?done={notice}")
+
+
+def _saved_in_list(request: ConsoleRequest, _: Record, __: dict[str, Any]) -> HttpResponse:
+    return redirect(f"{_list_path(request)}{request.query_with(done='product_saved')}")
+
+
+def _form_page(
+    request: ConsoleRequest,
+    product: Product | None,
+    state: State = STORED,
+    lost: Sequence[tuple[str, str]] = (),
+) -> HttpResponse:
+    """Show the form of a product, or of a new one."""
+    return request.page(
+        "product",
+        product=product,
+        path=_path(request, product) if product else None,
+        categories=_names(request).values(),
+        lost=lost,
+        **FORM.page_values(request, product, state),
+    )
+
+
+def _refused_in_list(request: ConsoleRequest, product: Product, state: State) -> HttpResponse:
+    """Show the whole form of a product, with what was typed in its row of the list."""
+    typed = FORM.page_values(request, product, STORED)["typed"]
+    seen = {"seen": FORM.seen(product)}
+    return _form_page(
+        request, product, state._replace(form_values={**typed, **(state.form_values or {}), **seen})
+    )
+
+
+def save(request: ConsoleRequest) -> HttpResponse:
+    """Save a product from its page, or its price and stock from a row of the list."""
+    return (_save_row if request.form_value("row") else _save)(request)
+
+
+new_product_page, create = FORM.creation("create_product", _form_page, _created)
+show, _save = FORM.editing(_find, "update_product", _form_page, _saved)
+_, _save_row = QUICK.editing(_find, "update_product", _refused_in_list, _saved_in_list)
+confirm_delete, delete = deletion(
+    "product_delete", _deleted, "delete_product", "product_deleted", id="product"
+)
+index = ListPage("products", "list_products", PAGE_SIZE, FILTERS, _list_values).index
