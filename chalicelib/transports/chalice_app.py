@@ -58,6 +58,7 @@ PAGES: Mapping[str, LazyHandler] = {
     "/api/docs/{section}": Lazy("chalicelib.transports.web.docs:section"),
     "/assets/{name}": Lazy("chalicelib.transports.web.assets:serve"),
     "/s/{site}": Lazy("chalicelib.transports.web.sites:page"),
+    "/form/{form}": Lazy("chalicelib.transports.web.form_page:show"),
     "/s/{site}/{page}": Lazy("chalicelib.transports.web.sites:page"),
 }
 """Pages by path, for GET and HEAD."""

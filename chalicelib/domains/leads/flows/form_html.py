@@ -81,19 +81,19 @@ _FORM_STYLE = _style_sheet("form")
 _PREVIEW_STYLE = "body{margin:1rem;font:1rem/1.5 system-ui,sans-serif}"
 
 
-def _style_source(style: str) -> str:
-    """Return the source of a style sheet for a Content-Security-Policy."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
+def _content_source(content: str) -> str:
+    """Return the source of a style sheet or a script for a Content-Security-Policy."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
 _EMBED_STYLE = f"\n{_FORM_STYLE}\n"
-PREVIEW_STYLES = f"{_style_source(_PREVIEW_STYLE)} {_style_source(_EMBED_STYLE)}"
+PREVIEW_STYLES = f"{_content_source(_PREVIEW_STYLE)} {_content_source(_EMBED_STYLE)}"
 """Sources of the styles in a preview, for a Content-Security-Policy."""
 _PAGE_STYLE = f"{_FORM_STYLE}\n{_style_sheet('page')}"
 PAGE_HEADERS = {
     # form-action also applies to redirects after a form (CSP 3, 6.4.1), so all of https is allowed.
     "Content-Security-Policy": (
-        f"default-src 'none'; style-src {_style_source(_PAGE_STYLE)}; base-uri 'none'; "
+        f"default-src 'none'; style-src {_content_source(_PAGE_STYLE)}; base-uri 'none'; "
         "form-action 'self' https:"
     ),
     "X-Content-Type-Options": "nosniff",
@@ -101,6 +101,13 @@ PAGE_HEADERS = {
     "Referrer-Policy": "strict-origin-when-cross-origin",
 }
 """Headers of every page of this module. The pages may be in a frame, because forms may be."""
+
+
+def form_page_headers(language: str) -> dict[str, str]:
+    """Return the headers of a form's own page, which runs the script of the embed code."""
+    policy = "Content-Security-Policy"
+    script = f"script-src {_content_source(_script(language))}; connect-src 'self'"
+    return {**PAGE_HEADERS, policy: f"{PAGE_HEADERS[policy]}; {script}"}
 
 
 class _Control(NamedTuple):
@@ -149,6 +156,21 @@ def preview_html(title: str, fields: Sequence[FieldSpec], language: str) -> str:
         submit_url="",
         style=_FORM_STYLE,
         script="",
+        **_form(fields, {}, {}, "send"),
+    )
+
+
+def form_page(
+    title: str, fields: Sequence[FieldSpec], language: str, *, submit_url: str, business: str
+) -> str:
+    """Return a page with a form, for links to it. ``business`` is the name of the workspace."""
+    return _page(
+        "form",
+        language,
+        title=title,
+        business=business,
+        submit_url=submit_url,
+        script=_script(language),
         **_form(fields, {}, {}, "send"),
     )
 

@@ -172,6 +172,24 @@ def public_form(form_id: str) -> PublicForm:
     workspace_id = FORMS.found_for_visitor(FORMS.workspace_of(form_id))
     form = FORMS.found_for_visitor(FORMS.find(workspace_id, form_id))
     _open_site(workspace_id, form, Rows())
+    return _public_form(form)
+
+
+def form_with_business(form_id: str) -> tuple[PublicForm, str]:
+    """Return the attributes of a form that visitors may see, and the name of its business.
+
+    Raises:
+        NotFoundError: the form does not exist, or its site is suspended.
+    """
+    workspace_id = FORMS.found_for_visitor(FORMS.workspace_of(form_id))
+    rows, key = Rows(), FORMS.key(workspace_id, form_id)
+    rows.read([key, workspaces.key(workspace_id)])
+    form = FORMS.found_for_visitor(rows.find(FormRow, key))
+    _open_site(workspace_id, form, rows)
+    return _public_form(form), str(workspaces.get(workspace_id, rows).name)
+
+
+def _public_form(form: FormRow) -> PublicForm:
     return PublicForm(form.title, form.specs, form.language, form.redirect_url, _message(form))
 
 

@@ -165,6 +165,7 @@ class FormOut(FormRef):
         description="Whether it accepts submissions; false on a suspended site."
     )
     submit_url: str = Field(description="URL to POST the values to, from any page, without a key.")
+    page_url: str = Field(description="URL of a page with the form, to share as a link.")
     embed_html: str = Field(description="HTML to paste into any page.")
     submissions: int = Field(description="Number of leads from the form.")
     created_at: Timestamp = Field(description="When it was created.")
@@ -180,6 +181,7 @@ class FormOut(FormRef):
             fields=[FormFieldOut.from_row(field) for field in form.fields],
             is_active=is_active,
             submit_url=url,
+            page_url=f"{settings().public_url}/form/{form.id}",
             embed_html=html,
             submissions=submissions,
         )

@@ -1,0 +1,75 @@
+"""The page of a form alone, over HTTP."""
+
+import base64
+import hashlib
+import re
+from typing import Any
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from tests.conftest import Api, Owner, call_console, call_operator
+from tests.factories.console import FORM
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def make(owner: Owner, **fields: Any) -> Any:
+    phone = {"name": "phone", "label": "Phone", "type": "phone", "required": True}
+    arguments = {"title": "Call me", "fields": [phone], **fields}
+    return call_console(owner.workspace.id, "create_form", **arguments)["form"]
+
+
+def path_of(form: Any) -> str:
+    return "/form/" + form["pageUrl"].rpartition("/form/")[2]
+
+
+@pytest.mark.parametrize(
+    ("title", "label", "lang", "button"),
+    [("Call me", "Phone", "en", "Send"), ("Перезвоните мне", "Телефон", "ru", "Отправить")],
+)
+def test_a_form_has_a_page_in_its_own_language(
+    owner: Owner, title: str, label: str, lang: str, button: str
+) -> None:
+    form = make(owner, title=title, fields=[{"name": "phone", "label": label, "type": "phone"}])
+    page = Api(None).call("GET", path_of(form), headers={"Accept-Language": "de"})
+    html = page.body.decode()
+    assert page.status == 200
+    assert f'<html lang="{lang}">' in html
+    assert f"<h1>{title}</h1>" in html
+    assert f"<button>{button}</button>" in html
+    assert f"<p>{owner.workspace.name}</p>" in html
+    assert f'action="{form["submitUrl"]}"' in html
+
+
+def test_the_page_runs_only_the_script_of_the_embed_code(owner: Owner) -> None:
+    page = Api(None).call("GET", path_of(make(owner, title=HOSTILE)))
+    html, policy = page.body.decode(), page.headers["Content-Security-Policy"]
+    (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert HOSTILE not in html
+
+
+def test_the_page_has_the_limits_of_embedded_forms(owner: Owner) -> None:
+    form = make(owner)
+    html = Api(None).call("GET", path_of(form)).body.decode()
+    assert 'name="_url" tabindex="-1"' in html
+    assert '"_elapsed"' in html
+    visitor, route = Api(None), form["submitUrl"].partition("/api/")[2]
+    headers = {"Content-Type": FORM, "Accept": "text/html"}
+    answer = visitor.call("POST", f"/api/{route}", b"phone=%2B74951234567", headers)
+    assert answer.status == 200
+    assert len(call_console(owner.workspace.id, "list_leads")["collections"]) == 1
+
+
+def test_a_form_that_takes_no_submissions_has_no_page(owner: Owner) -> None:
+    site = call_console(owner.workspace.id, "create_site", title="Bakery")["project"]
+    form = make(owner, projectId=site["id"])
+    call_operator("suspend_site", id=site["id"])
+    for path in (path_of(form), f"/form/{new_id()}", "/form/x"):
+        for language, text in (("ru", "Такой страницы нет"), ("en", "There is no such page")):
+            answer = Api(None).call("GET", path, headers={"Accept-Language": language})
+            assert answer.status == 404
+            assert text in answer.body.decode()
