@@ -133,6 +133,7 @@ _apps = partial(_page, "settings.apps")
 _sites = partial(_page, "sites.sites")
 _making = partial(_page, "sites.making")
 _page_editor = partial(_page, "sites.page_editor")
+_sections = partial(_page, "sites.sections", max_bytes=MAX_UPLOAD_BYTES)
 _bots = partial(_page, "bots.bots")
 _bot_settings = partial(_page, "bots.settings")
 _capabilities = partial(_page, "bots.capabilities")
@@ -187,6 +188,7 @@ _OF_WORKSPACES = {
     "/sites/{site}/pages/{page}/html": _page_editor(
         "show", "save", "save_page_html", max_bytes=LONG
     ),
+    "/sites/{site}/pages/{page}/sections": _sections("show", "save", "get_page", "update_page"),
     "/sites/{site}/pages/{page}/delete": _making(
         "confirm_delete_page", "delete_page", "delete_page"
     ),

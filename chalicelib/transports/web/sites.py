@@ -9,8 +9,10 @@ from urllib.parse import quote, urlencode
 from chalicelib.core.settings import settings
 from chalicelib.domains.sites.flows import site_pages
 from chalicelib.domains.sites.flows.site_pages import RenderedPage, State
+from chalicelib.domains.sites.rules import sections
 from chalicelib.transports import edge
 from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.transports.lazy import Lazy
 from chalicelib.transports.web import render
 
 SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
@@ -29,6 +31,8 @@ _NOTICES: dict[State, tuple[str, str, str]] = {
 """Icon, title and text of each notice shown in place of a page. All have status 404."""
 
 
+_FILL: Lazy[[str, str], str] = Lazy("chalicelib.transports.web.page_sections:fill")
+"""Fills in sections. Pages without sections need no services and bookings."""
 ROBOTS, SITEMAP = "robots.txt", "sitemap.xml"
 """Names of files next to a site's pages. A slug has no dot."""
 
@@ -98,7 +102,8 @@ def _is_own_host(name: str) -> bool:
 
 
 def _html(rendered: RenderedPage, *, sandboxed: bool) -> HttpResponse:
-    body = rendered.html.encode()
+    html = rendered.html
+    body = (_FILL(rendered.workspace_id, html) if sections.BEGIN in html else html).encode()
     headers = {"Content-Type": HTML_TYPE, "X-Content-Type-Options": "nosniff"}
     if sandboxed:
         headers["Content-Security-Policy"] = SANDBOX

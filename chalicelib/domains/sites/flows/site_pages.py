@@ -27,6 +27,8 @@ class RenderedPage(NamedTuple):
     """The site, if visitors may see it."""
     slug: str = ""
     """The page's present slug, in the state ``moved``."""
+    workspace_id: str = ""
+    """The workspace of a page that is shown."""
 
 
 def render(name: str, page_slug: str) -> RenderedPage:
@@ -81,7 +83,8 @@ def _render(name: str, page_slug: str) -> RenderedPage:
     html = _read_html(page)
     if not html.strip():
         return RenderedPage("empty", site=site)
-    return RenderedPage("shown", _complete_html(site, page, html), site)
+    complete_html = _complete_html(site, page, html)
+    return RenderedPage("shown", complete_html, site, workspace_id=found_site.workspace_id)
 
 
 def _not_found(found_site: FoundSite) -> RenderedPage:
@@ -91,7 +94,7 @@ def _not_found(found_site: FoundSite) -> RenderedPage:
     if page is None or not html.strip():
         return RenderedPage("no page", site=found_site.row)
     html = _complete_html(found_site.row, page, html, is_canonical=False)
-    return RenderedPage("no page", html, found_site.row)
+    return RenderedPage("no page", html, found_site.row, workspace_id=found_site.workspace_id)
 
 
 def _page(found_site: FoundSite, slug: str) -> PageRow | None:

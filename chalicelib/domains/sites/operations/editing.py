@@ -30,6 +30,7 @@ from chalicelib.domains.sites.operations.pages import (
     PageRef,
     existing_page,
 )
+from chalicelib.domains.sites.rules.sections import read_sections
 
 
 class Edit(Protocol):
@@ -168,7 +169,9 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
                 "To get the HTML, send returnHtml: true."
             )
     return PageSaved(
-        page=PageOut.from_record(page, html=html) if returns_html else PageRecord.from_record(page),
+        page=PageOut.from_record(page, html=html, sections=read_sections(html))
+        if returns_html
+        else PageRecord.from_record(page),
         undo=how_to_undo_save(page, version_id),
     )
 

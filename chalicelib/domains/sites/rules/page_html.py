@@ -19,6 +19,7 @@ _PROLOGUE = re.compile(
 """Content that may precede the first element in a head (HTML, section 13.1)."""
 _MAX_TOKENS = 2_000
 """Limit of tokens in the search for the end of the head, for a page without a body tag."""
+_MAIN_END = re.compile(r"</main\s*>", re.IGNORECASE)
 _BODY_END = re.compile(r"</body\s*>", re.IGNORECASE)
 
 _ROBOTS = frozenset({"robots", "googlebot", "yandex", "bingbot"})
@@ -101,6 +102,14 @@ def add_snippet(html: str, snippet: str, begins: str, ends: str) -> str:
     if closed:
         return head + snippet + tail
     return _before_body_end(html, f"{snippet}\n")
+
+
+def add_to_content(html: str, addition: str) -> str:
+    """Return a page with HTML at the end of its ``<main>``, or else of its body."""
+    *_, last = (None, *_MAIN_END.finditer(html))
+    if last is None:
+        return _before_body_end(html, addition)
+    return html[: last.start()] + addition + html[last.start() :]
 
 
 def starter(title: str, language: str) -> str:

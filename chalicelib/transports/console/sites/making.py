@@ -38,7 +38,7 @@ def new_page_page(request: ConsoleRequest) -> HttpResponse:
 
 
 def create_page(request: ConsoleRequest) -> HttpResponse:
-    """Create a page with a heading, and continue with its HTML."""
+    """Create a page with a heading, and continue with its sections."""
     title, site = request.form_value("title"), request.http.path["site"]
     try:
         page = request.call_once("create_page", projectId=site, title=title)["page"]
@@ -57,7 +57,7 @@ def create_page(request: ConsoleRequest) -> HttpResponse:
         return _new_page(request, error.status, Problem(request.translate("pages_full")))
     except AppError as error:
         return _new_page(request, error.status, request.problem(error))
-    return redirect(f"{site_path(request)}/pages/{page['id']}/html?done=page_created")
+    return redirect(f"{site_path(request)}/pages/{page['id']}/sections?done=page_created")
 
 
 def _restorable_until() -> str:

@@ -31,6 +31,7 @@ from tests.factories import console
 from tests.factories.console import World
 from tests.transports.console.forms.helpers import text
 
+SECTIONS = f"{SITE}/pages/{{page}}/sections"
 PRODUCT = f"{WORKSPACE}/products/{{product}}"
 Pairs = list[tuple[str, str]]
 
@@ -93,6 +94,17 @@ def unticked(name: str, value: str) -> Callable[[Pairs], Pairs]:
     return lambda fields: [pair for pair in fields if pair != (name, value)]
 
 
+def heading(title: str) -> dict[str, str | None]:
+    """Return a section with a heading."""
+    return {"type": "heading", "text": title, "fileId": None, "formId": None, "url": None}
+
+
+def with_heading(fields: Pairs) -> Pairs:
+    """Type a heading into a page without sections, or into its first section."""
+    others = [pair for pair in fields if pair[0] not in {"type", "text-0"}]
+    return [*others, ("type", "heading"), ("text-0", "Mine")]
+
+
 class Update(NamedTuple):
     """A form, and how another user changes the same record.
 
@@ -123,7 +135,7 @@ def call(world: World, operation: str, **arguments: Any) -> Any:
     return call_console(home.id, operation, account_id=home.owner_id, **json.loads(body))
 
 
-PLACES = ("BOT", "CLIENT", "FORM", "LEAD", "PRODUCT", "SERVICE", "SITE", "STAFF", "WEBHOOK")
+PLACES = ("BOT", "CLIENT", "FORM", "LEAD", "PAGE", "PRODUCT", "SERVICE", "SITE", "STAFF", "WEBHOOK")
 
 
 def reading(operation: str, path: str, *names: str, **ids: str) -> Callable[[World], Any]:
@@ -206,6 +218,11 @@ UPDATES = [
     Update(
         *(f"{BOT}/limits", "set_bot_limits", {"agentId": "BOT"}, type_value("daily", "5")),
         *({"daily": 700}, {"weekly": 900}, limits, 500),
+    ),
+    Update(
+        *(SECTIONS, "update_page", {"id": "PAGE"}, with_heading),
+        *({"sections": [heading("Theirs")]}, {"title": "Theirs"}),
+        *(reading("get_page", "page", "sections", "title", id="PAGE"), [heading("Mine")]),
     ),
     Update(
         *(SITE, "update_site", {"id": "SITE"}, type_value("title", "Mine")),

@@ -6,6 +6,7 @@ from typing import Any
 from chalicelib.transports.console.sites import page_editor
 from tests.conftest import Api, call_console, call_operator
 from tests.factories.console import HOSTILE, World
+from tests.factories.images import drawn, saved
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
 
@@ -58,7 +59,7 @@ class TestCreating:
         site = path.split("/")[-2]
         (page,) = pages(world, site)
         assert page["isHome"]
-        assert f"/pages/{page['id']}/html?done=page_created" in editor
+        assert f"/pages/{page['id']}/sections?done=page_created" in editor
         html = html_of(world, page["id"])
         assert html.startswith('<!doctype html>\n<html lang="en">')
         assert "<img" not in html
@@ -182,3 +183,64 @@ class TestDeleting:
         assert sites(world) == []
         console_owner.post(f"{world.here.path}/deleted-sites/{world.here.site}")
         assert [site["id"] for site in sites(world)] == [world.here.site]
+
+
+def sections_of(world: World) -> Any:
+    return call_console(world.here.workspace_id, "get_page", id=world.here.page)["page"]["sections"]
+
+
+def test_a_page_is_made_of_sections(world: World) -> None:
+    boss, path = world.person("boss"), f"{world.here.path}/sites/{world.here.site}/pages"
+    path = f"{path}/{world.here.page}/sections"
+    assert "Sections are added at its end" in text(boss.get(path))
+    form: list[tuple[str, str]] = []
+    for place, kind in enumerate(("heading", "photo", "form", "prices")):
+        page = text(boss.post(path, [*form, ("action", f"add:{kind}")]))
+        assert "not saved yet" in page
+        form.append(("type", kind))
+        assert page.count('name="type"') == place + 1
+    answer = boss.post(path, [*form, ("text-0", " ")])
+    assert answer.status == 400
+    assert "Type something" in error_beside(answer, "text-0")
+    form += [("text-0", "Rye"), ("form-2", world.here.form), ("text-1", "The hall")]
+    answer = boss.post(path, form)
+    assert "Choose a photo" in error_beside(answer, "photo-1")
+    photo = ("photo-1", "hall.jpg", saved(drawn(), "JPEG"))
+    page = text(boss.post(path, [*form, ("action", "up:1")], files=[photo]))
+    (file,) = re.findall(r'name="photo-0" value="(\w+)"', page)
+    answer = boss.post(path, [*form, ("photo-1", file)])
+    assert answer.headers["Location"] == f"{path}?done=page_saved"
+    kinds = [(each["type"], each["text"], each["fileId"]) for each in sections_of(world)]
+    assert kinds == [
+        ("heading", "Rye", None),
+        ("photo", "The hall", file),
+        ("form", None, None),
+        ("prices", None, None),
+    ]
+    page = text(boss.get(path))
+    assert "/thumbnail/hall.jpg" in page
+    assert f'<option value="{world.here.form}" selected>' in page
+
+
+def test_sections_that_somebody_else_saved_are_not_lost(world: World) -> None:
+    boss, home = world.person("boss"), world.here.workspace_id
+    path = f"{world.here.path}/sites/{world.here.site}/pages/{world.here.page}/sections"
+    seen = text(boss.get(path)).split('name="seen" value="')[1].split('"')[0]
+    theirs = [{"type": "heading", "text": "Theirs"}]
+    call_console(home, "update_page", id=world.here.page, sections=theirs)
+    form = [("type", "heading"), ("text-0", "Mine"), ("seen", seen)]
+    answer = boss.post(path, form)
+    assert answer.status == 409
+    assert "Heading Theirs" in text(answer)
+    assert sections_of(world)[0]["text"] == "Theirs"
+    boss.post(path, form[:2])
+    assert sections_of(world)[0]["text"] == "Mine"
+
+
+def test_a_photo_that_is_refused_is_named_beside_its_section(world: World) -> None:
+    boss = world.person("boss")
+    path = f"{world.here.path}/sites/{world.here.site}/pages/{world.here.page}/sections"
+    heic = ("photo-0", "a.heic", b"\x00\x00\x00\x18ftypheic" + bytes(40))
+    answer = boss.post(path, [("type", "photo")], files=[heic])
+    assert answer.status == 400
+    assert "JPEG, PNG or WebP" in error_beside(answer, "photo-0")

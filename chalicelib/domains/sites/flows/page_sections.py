@@ -1,0 +1,53 @@
+"""Convert the sections of a page to HTML."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chalicelib.application.context import Context
+from chalicelib.core.errors import ValidationError
+from chalicelib.core.wire import parsing
+from chalicelib.domains.files.flows import rehosting
+from chalicelib.domains.files.store.files import FILES, is_image
+from chalicelib.domains.sites.flows.page_objects import check_size, read_html
+from chalicelib.domains.sites.rules.sections import (
+    Photo,
+    Section,
+    SectionList,
+    replace_sections,
+)
+from chalicelib.domains.sites.store.pages import PageRow
+
+
+def with_sections(ctx: Context, page: PageRow, sent: Sequence[Mapping[str, Any]] | None) -> str:
+    """Return a page's HTML with the sent sections instead of its own. None removes them.
+
+    Raises:
+        ValidationError: a section is invalid, or its file is not an image of the workspace.
+        PayloadTooLargeError: the HTML would be too large.
+    """
+    sections = None
+    if sent is not None:
+        sections = parsing.parse(SectionList, {"sections": list(sent)}).sections
+    html = replace_sections(
+        read_html(ctx, page), page.title, sections, _photos(ctx, sections or ())
+    )
+    check_size("sections", html, "they would make the HTML")
+    return html
+
+
+def _photos(ctx: Context, sections: Sequence[Section]) -> dict[str, Photo]:
+    """Return the images of sections by file."""
+    ids = {section.file_id for section in sections if section.file_id}
+    files = {file.id: file for file in FILES.fetch(ctx.workspace_id, ids)} if ids else {}
+    photos = {}
+    for number, section in enumerate(sections):
+        if section.file_id is None:
+            continue
+        file = files.get(section.file_id)
+        if file is None or not is_image(file):
+            message = "expected the id of an image of the workspace"
+            field = f"sections.{number}.fileId"
+            raise ValidationError.of(field, message)
+        image = rehosting.to_image(file)
+        photos[section.file_id] = Photo(image.url, image.width, image.height)
+    return photos

@@ -1,0 +1,185 @@
+"""Sections of a page: their model, and the part of the page's HTML that shows them (ADR 82).
+
+The sections are in a comment before the HTML that is generated from them. A version of the page
+therefore has the sections that it was made of, and restoring it restores them.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Annotated, Any, Literal, NamedTuple, Self
+from urllib.parse import urlencode
+
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError, from_json, to_json
+
+from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.domains.sites.rules import page_html
+from chalicelib.lib.localized import language_of
+from chalicelib.lib.markup import markdown
+
+MAX_SECTIONS = 50
+SectionType = Literal["heading", "text", "photo", "prices", "booking", "form", "map", "hours"]
+_REQUIRED = {
+    "heading": "text",
+    "text": "text",
+    "map": "text",
+    "photo": "file_id",
+    "form": "form_id",
+}
+"""The field that a section of a type cannot do without."""
+_NAMES = {"text": "text", "file_id": "fileId", "form_id": "formId"}
+BEGIN = "<!--sections "
+"""The beginning of the comment with the sections."""
+_BLOCK = re.compile(BEGIN + r"(\[.*?\])-->.*?<!--/sections-->", re.DOTALL)
+_PLACE = re.compile(r"<!--section:([a-z]+)(?: ([0-9A-Z]{26}))?-->(.*?)<!--/section-->", re.DOTALL)
+_LANGUAGE = re.compile(r"""<html\b[^>]*?\blang=["']?(ru|en)\b""", re.IGNORECASE)
+_MAPS = {"ru": "https://yandex.ru/maps/?", "en": "https://www.google.com/maps/search/?api=1&"}
+_MAP_QUERIES = {"ru": "text", "en": "query"}
+_STYLE = (
+    ".svc-sections{display:grid;gap:1.25rem}.svc-sections>*{margin:0}"
+    ".svc-sections img{display:block;max-width:100%;height:auto;border-radius:.5rem}"
+    ".svc-sections table{width:100%;border-collapse:collapse}"
+    ".svc-sections :is(th,td){padding:.5rem 0;border-bottom:1px solid #8884;text-align:start;"
+    "font-weight:inherit}.svc-sections td{text-align:end}"
+    ".svc-button{display:inline-block;padding:.7rem 1.4rem;border-radius:.5rem;background:#3f3fbf;"
+    "color:#fff;font-weight:600;text-decoration:none}"
+)
+
+
+class Section(Wire):
+    """A section of a page: a heading, text or map with a text, a photo or a form with its id."""
+
+    type: SectionType = Field(
+        description="prices: of active services; booking: link to the booking page; hours: of the "
+        "staff."
+    )
+    text: Annotated[str, StringConstraints(strip_whitespace=True, max_length=20_000)] | None = (
+        optional(
+            "Heading; Markdown of a text; description of a photo; address of a map; label of the "
+            "booking link."
+        )
+    )
+    file_id: Id | None = optional("Image of a photo.")
+    form_id: Id | None = optional("Form of a form.")
+    url: str | None = optional("URL of a photo. Only in responses.")
+
+    @model_validator(mode="after")
+    def _check_content(self) -> Self:
+        name = _REQUIRED.get(self.type)
+        if name and not getattr(self, name):
+            field = _NAMES[name]
+            message = f"expected a value in a section of type {self.type}, received none"
+            raise PydanticCustomError(
+                "missing_content", "{message}", {"message": message, "field": field}
+            )
+        return self
+
+
+class SectionList(Wire):
+    """Sections of a page, in order."""
+
+    sections: Annotated[list[Section], Field(max_length=MAX_SECTIONS)] = Field(
+        description="In order."
+    )
+
+
+class Photo(NamedTuple):
+    """The image of a photo section."""
+
+    url: str
+    width: int
+    height: int
+
+
+def read_sections(html: str) -> list[Section] | None:
+    """Return the sections of a page's HTML, or None if the page has none."""
+    block = _BLOCK.search(html)
+    if block is None:
+        return None
+    try:
+        return [Section.model_validate(section) for section in from_json(block[1])]
+    except ValueError:  # Somebody has edited the comment.
+        return None
+
+
+def replace_sections(
+    html: str, title: str, sections: Sequence[Section] | None, photos: Mapping[str, Photo]
+) -> str:
+    """Return a page's HTML with other sections, or without any if ``sections`` is None.
+
+    Sections stand where the former ones stood, otherwise at the end of the content. The rest of the
+    HTML does not change. A page without HTML gets a heading and a layout. ``photos`` are the images
+    of photo sections, by file.
+    """
+    block = "" if sections is None else _block(sections, photos, language(html, title))
+    if _BLOCK.search(html):
+        return _BLOCK.sub(lambda _: block, html, count=1)
+    if not html.strip():
+        html = page_html.starter(title, language_of(title))
+    return page_html.add_to_content(html, f"{block}\n") if block else html
+
+
+def language(html: str, title: str) -> Literal["ru", "en"]:
+    """Return the language of a page: that of its HTML element, or else of its title."""
+    declared = _LANGUAGE.search(html)
+    if declared:
+        return "ru" if declared[1].lower() == "ru" else "en"
+    return language_of(title)
+
+
+def fill_places(html: str, content: Callable[[str, str, str], str]) -> str:
+    """Return a page's HTML for a visitor.
+
+    ``content`` returns the present HTML of a section, such as a table of prices, by its type, the
+    id of its form and its text as HTML. The comment with the sections is left out.
+    """
+    block = _BLOCK.search(html)
+    if block is None:
+        return html
+    shown = block[0].partition("-->")[2].removesuffix("<!--/sections-->")
+    shown = _PLACE.sub(lambda place: content(place[1], place[2] or "", place[3]), shown)
+    return html[: block.start()] + shown + html[block.end() :]
+
+
+def _block(
+    sections: Sequence[Section], photos: Mapping[str, Photo], language: Literal["ru", "en"]
+) -> str:
+    stored: list[dict[str, Any]] = []
+    parts: list[str] = []
+    for section in sections:
+        photo = photos.get(section.file_id or "")
+        shown = section.model_copy(update={"url": photo.url if photo else None})
+        stored.append(shown.model_dump(by_alias=True, exclude_none=True))
+        parts.append(_section_html(section, photo, language))
+    # The comment must not end early: JSON allows any character of a string to be escaped.
+    data = to_json(stored).decode()
+    for sign in "-<>":
+        data = data.replace(sign, f"\\u{ord(sign):04x}")
+    body = "\n".join(filter(None, parts))
+    return (
+        f'{BEGIN}{data}-->\n<div class="svc-sections">\n<style>{_STYLE}</style>\n{body}\n'
+        "</div>\n<!--/sections-->"
+    )
+
+
+def _section_html(section: Section, photo: Photo | None, language: Literal["ru", "en"]) -> str:
+    text = section.text or ""
+    match section.type:
+        case "heading":
+            return f"<h2>{escape(text)}</h2>"
+        case "text":
+            return f"<div>{markdown.to_html(text)}</div>"
+        case "photo":
+            if photo is None:
+                return ""
+            return (
+                f'<img src="{escape(photo.url)}" alt="{escape(text)}" width="{photo.width}"'
+                f' height="{photo.height}" loading="lazy">'
+            )
+        case "map":
+            url = _MAPS[language] + urlencode({_MAP_QUERIES[language]: text})
+            return f'<address><a href="{escape(url)}">{escape(text)}</a></address>'
+        case _:
+            name = f"{section.type} {section.form_id}" if section.form_id else section.type
+            return f"<!--section:{name}-->{escape(text)}<!--/section-->"

@@ -1,0 +1,165 @@
+"""The page that edits a site's page as sections.
+
+Sections are added, moved and removed by buttons, which return the page again with the typed values.
+Nothing is stored until the page is saved, so the page needs no script.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from chalicelib.core.errors import AppError, ValidationError
+from chalicelib.domains.sites.rules.sections import MAX_SECTIONS, SectionType
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Field, Record, Typed
+from chalicelib.transports.console.services.services import MAX_CHOICES
+from chalicelib.transports.console.sites import placing
+from chalicelib.transports.console.sites.sites import site_path
+from chalicelib.transports.console.uploads import store_files
+from chalicelib.transports.http import HttpResponse
+
+TYPES = get_args(SectionType)
+NAMES = ("text", "fileId", "formId")
+Sections = list[dict[str, Any]]
+
+_ACTION = re.compile(r"(up|down|remove):([0-9]{1,2})", re.ASCII)
+_SECTION = re.compile(r"sections\.([0-9]+)(?:\.(\w+))?", re.ASCII)
+"""Matches the path of an error in one of the sections."""
+_CONTROLS = {"fileId": "photo", "formId": "form"}
+"""Names of the controls of a section's fields, where they differ."""
+
+
+@dataclass(frozen=True)
+class SectionsField(Field):
+    """The sections of a page. The controls of a section have its place in their names."""
+
+    def read_form(self, request: ConsoleRequest) -> Typed:
+        """Return the sections as they were typed, with the photos that were sent."""
+        sections = []
+        for place, kind in enumerate(request.form.get("type", [])[:MAX_SECTIONS]):
+            uploads = store_files(request, f"photo-{place}")
+            sections.append(
+                {
+                    "type": kind,
+                    "text": request.form_value(f"text-{place}").replace("\r\n", "\n"),
+                    "fileId": uploads.ids[-1] if uploads.ids else "",
+                    "formId": request.form_value(f"form-{place}"),
+                    "url": "" if uploads.ids[1:] else request.form_value(f"url-{place}"),
+                    "problem": uploads.problem,
+                }
+            )
+        return {self.name: sections}
+
+    def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
+        """Return the sections of a page."""
+        sections = record.get(self.name) or []
+        return {self.name: [{name: text or "" for name, text in s.items()} for s in sections]}
+
+    def stored_value(self, record: Record) -> Sections:
+        """Return the sections of a page without what they lack."""
+        return [_content(section) for section in record.get(self.name) or []]
+
+    def value(self, form_values: Typed) -> Sections:
+        """Return the typed sections.
+
+        Raises:
+            ValidationError: a photo was refused.
+        """
+        for place, section in enumerate(form_values[self.name]):
+            if section["problem"]:
+                field = f"sections.{place}.fileId"
+                raise ValidationError.of(field, section["problem"])
+        return [_content(section) for section in form_values[self.name]]
+
+    def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
+        """Return the type and the text of each section."""
+        return ", ".join(
+            " ".join([request.translate(f"section_{section['type']}"), section["text"] or ""])
+            for section in form_values[self.name]
+            if section["type"] in TYPES
+        )
+
+
+def _content(section: Record) -> dict[str, Any]:
+    values = {"type": section["type"]}
+    for name in NAMES:
+        if text := str(section.get(name) or "").strip():
+            values[name] = text
+    return values
+
+
+def _problems(request: ConsoleRequest, error: AppError) -> Problem | None:
+    """Return the messages next to the controls of the sections."""
+    fields = {}
+    for wrong in error.errors:
+        if match := _SECTION.fullmatch(wrong.field):
+            name = match[2] or "text"
+            control = f"{_CONTROLS.get(name, name)}-{match[1]}"
+            # The message of a refused photo is a translation already.
+            known = "expected" not in wrong.message
+            fields[control] = wrong.message if known else request.translate(f"section_no_{name}")
+    if fields:
+        return Problem(request.translate("wrong_fields"), fields)
+    return placing.problem(request, error)
+
+
+FORM = Form(SectionsField("sections", "page_sections"), problems=_problems)
+
+
+def save(request: ConsoleRequest) -> HttpResponse:
+    """Save the sections, or return the page with a section added, moved or removed."""
+    action = request.form_value("action")
+    if action in {"", "save"}:
+        return _save(request)
+    form_values = FORM.read_form(request)
+    _act(form_values["sections"], action)
+    return _page(request, _find(request), State(form_values=form_values), is_unsaved=True)
+
+
+def _act(sections: Sections, action: str) -> None:
+    """Add, move or remove a section. An action that is not possible changes nothing."""
+    kind = action.removeprefix("add:")
+    if kind in TYPES and len(sections) < MAX_SECTIONS:
+        sections.append({"type": kind, "text": "", "fileId": "", "formId": "", "url": ""})
+    match = _ACTION.fullmatch(action)
+    place = int(match[2]) if match else len(sections)
+    if match is None or place >= len(sections):
+        return
+    if match[1] == "remove":
+        del sections[place]
+        return
+    other = place + (1 if match[1] == "down" else -1)
+    if 0 <= other < len(sections):
+        sections[place], sections[other] = sections[other], sections[place]
+
+
+def _find(request: ConsoleRequest) -> dict[str, Any]:
+    page: dict[str, Any] = request.call("get_page", id=request.http.path["page"])["page"]
+    return page
+
+
+def _page(
+    request: ConsoleRequest, page: Record, state: State = STORED, *, is_unsaved: bool = False
+) -> HttpResponse:
+    values = FORM.page_values(request, page, state)
+    sections = values["typed"]["sections"]
+    forms: list[dict[str, Any]] = []
+    if any(section["type"] == "form" for section in sections):
+        forms = request.call("list_forms", size=MAX_CHOICES)["forms"]
+    return request.page(
+        "page_sections",
+        page=page,
+        path=f"{site_path(request)}/pages/{page['id']}",
+        types=TYPES,
+        forms=[("", request.translate("choose_form"))]
+        + [(form["id"], form["title"]) for form in forms],
+        has_own_html=page["sections"] is None and bool(page["html"].strip()),
+        full=len(sections) >= MAX_SECTIONS,
+        most=MAX_SECTIONS,
+        is_unsaved=is_unsaved,
+        **values,
+    )
+
+
+show, _save = FORM.editing(_find, "update_page", _page, "page_saved")

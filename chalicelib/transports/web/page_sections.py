@@ -1,0 +1,93 @@
+"""Content of sections that changes with other records: prices, opening hours, booking and forms.
+
+It is read when a visitor opens the page, so a new price is shown at once.
+"""
+
+from functools import partial
+from html import unescape
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.settings import settings
+from chalicelib.domains.bookings.flows import booking_pages
+from chalicelib.domains.bookings.rules import schedule
+from chalicelib.domains.bookings.store import resources
+from chalicelib.domains.bookings.store.resources import RESOURCES
+from chalicelib.domains.bookings.store.services import SERVICES
+from chalicelib.domains.leads.flows.form_html import embed_html
+from chalicelib.domains.leads.store.forms import FORMS
+from chalicelib.domains.sites.rules import sections
+from chalicelib.lib import spans
+from chalicelib.transports.web import render, texts
+from chalicelib.transports.web.texts import Language
+
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+MAX_RECORDS = 50
+"""Services and resources that a section reads."""
+
+
+def fill(workspace_id: str, html: str) -> str:
+    """Return a page's HTML with the present content of its sections."""
+    language = sections.language(html, "")
+
+    def content(kind: str, form_id: str, label: str) -> str:
+        match kind:
+            case "prices":
+                return _prices(language, workspace_id)
+            case "hours":
+                return _hours(language, workspace_id)
+            case "booking":
+                return _booking(language, workspace_id, unescape(label))
+            case _:
+                return _form(workspace_id, form_id)
+
+    return sections.fill_places(html, content)
+
+
+def _prices(language: Language, workspace_id: str) -> str:
+    entries = SERVICES.entries(workspace_id, status="active")
+    ids = [entry.id for entry in entries][:MAX_RECORDS]
+    services = SERVICES.fetch(workspace_id, ids) if ids else []
+    services.sort(key=lambda service: (service.sort_order, service.id))
+    return render.document(
+        language,
+        "sites/section_prices.html",
+        services=services,
+        money=partial(texts.money, language),
+    )
+
+
+def _hours(language: Language, workspace_id: str) -> str:
+    """Return the hours of each weekday at which at least one resource is open."""
+    entries = RESOURCES.entries(workspace_id, status="active")
+    ids = [entry.id for entry in entries][:MAX_RECORDS]
+    schedules = [
+        resources.schedule_of(row) for _, row in resources.find_with_schedules(workspace_id, ids)
+    ]
+    days = [
+        schedule.intervals(
+            spans.merge((span for each in schedules for span in each.weekly[day]), touching=True)
+        )
+        for day in range(len(WEEKDAYS))
+    ]
+    if not any(days):
+        return ""
+    return render.document(
+        language, "sites/section_hours.html", days=list(zip(WEEKDAYS, days, strict=True))
+    )
+
+
+def _booking(language: Language, workspace_id: str, label: str) -> str:
+    try:
+        page = booking_pages.open_page(workspace_id)
+    except NotFoundError:  # The page is off.
+        return ""
+    url = f"{settings().public_url}{booking_pages.PATH}/{page.workspace.slug}"
+    return render.document(language, "sites/section_booking.html", url=url, label=label)
+
+
+def _form(workspace_id: str, form_id: str) -> str:
+    form = FORMS.find(workspace_id, form_id)
+    if form is None:
+        return ""
+    url = f"{settings().public_url}/api/public/forms/{form.id}/submit"
+    return embed_html(form.title, form.specs, url, form.language)
