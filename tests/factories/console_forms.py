@@ -40,6 +40,7 @@ FORMS: dict[str, dict[str, str]] = {
     f"{WORKSPACE}/leads/{{lead}}": {"notes": "Call back", "once": "1"},
     CLIENT: {"name": "Anna", "email": "", "phone": "", "tags": "", "notes": "", "ifVersion": ""},
     f"{CLIENT}/erase": {},
+    f"{SITE}/domain": {"domain": "www.bakery.example"},
     f"{SITE}/pages/{{page}}/sections": {"type": "heading", "text-0": "Rye"},
     f"{WORKSPACE}/products": {"name": "Bread", "price": "120", "once": "1"},
     f"{WORKSPACE}/products/{{product}}": {"name": "Rye", "price": "130", "row": ""},

@@ -33,8 +33,8 @@ def save(api: Api, page: Any, html: str, **fields: Any) -> Any:
 
 
 def record(page: Any) -> Any:
-    """Return a page without its HTML, as most responses show it."""
-    return {name: value for name, value in page.items() if name != "html"}
+    """Return a page without its HTML and sections, as most answers show it."""
+    return {name: value for name, value in page.items() if name not in {"html", "sections"}}
 
 
 def delete(api: Api, page: Any) -> Any:

@@ -181,6 +181,7 @@ _OF_WORKSPACES = {
     "/sites/new": _making("new_site_page", shows="create_site"),
     "/deleted-sites/{deleted_site}": _sites(post="restore_site", posts="restore_site"),
     "/sites/{site}": _sites("show", "save", "list_pages", "update_site"),
+    "/sites/{site}/domain": _sites(post="set_domain", posts="set_site_domain"),
     "/sites/{site}/delete": _making("confirm_delete_site", "delete_site", "delete_site"),
     "/sites/{site}/pages": _making("new_page_page", "create_page", "create_page"),
     "/sites/{site}/deleted-pages/{deleted_page}": _sites(post="restore_page", posts="restore_page"),

@@ -77,7 +77,7 @@ class TestSavePageHtml:
         page = create(api, site, "About", slug="about")
         time.pass_by(minutes=1)
         moment = time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z")
-        changes = {"html": "x", "htmlBytes": 1, "version": 2, "updatedAt": moment}
+        changes = {"html": "x", "htmlBytes": 1, "sections": None, "version": 2, "updatedAt": moment}
         assert save(api, page, "x") == page | changes
 
     def test_a_change_of_metadata_increments_the_version(self, api: Api, site: str) -> None:

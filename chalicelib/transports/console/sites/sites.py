@@ -129,8 +129,24 @@ def _site_page(request: ConsoleRequest, site: Record, state: State = STORED) -> 
         site=site,
         pages=request.call("list_pages", projectId=site["id"])["pages"],
         deleted=request.call("list_deleted_pages", projectId=site["id"])["deleted"],
+        typed_domain=request.form_value("domain"),
         **FORM.page_values(request, site, state),
     )
+
+
+def set_domain(request: ConsoleRequest) -> HttpResponse:
+    """Bind a domain to a site, check its records again, or unbind it."""
+    name = None if request.form_value("action") == "remove" else request.form_value("domain")
+    try:
+        request.call("set_site_domain", id=request.http.path["site"], domain=name)
+    except NotFoundError:
+        raise
+    except AppError as error:
+        typed = FORM.page_values(request, find_site(request), STORED)["typed"]
+        state = State(error.status, request.problem(error), form_values=typed)
+        return _site_page(request, find_site(request), state)
+    notice = "domain_removed" if name is None else "domain_checked"
+    return redirect(f"{site_path(request)}?done={notice}")
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem:

@@ -244,3 +244,20 @@ def test_a_photo_that_is_refused_is_named_beside_its_section(world: World) -> No
     answer = boss.post(path, [("type", "photo")], files=[heic])
     assert answer.status == 400
     assert "JPEG, PNG or WebP" in error_beside(answer, "photo-0")
+
+
+def test_a_domain_shows_its_state_its_records_and_the_next_step(world: World) -> None:
+    boss, path = world.person("boss"), site_of(world)
+    answer = boss.post(f"{path}/domain", {"domain": "https://bakery"})
+    assert answer.status == 400
+    assert "www.example.com" in error_beside(answer, "domain")
+    assert value_of(answer, "domain") == "https://bakery"
+    answer = boss.post(f"{path}/domain", {"domain": "www.bakery.example"})
+    assert answer.headers["Location"] == f"{path}?done=domain_checked"
+    page = text(boss.get(path))
+    (record,) = next(s for s in sites(world) if s["id"] == world.here.site)["domain"]["records"]
+    assert record["host"] in page
+    assert record["value"] in page
+    assert "Add the records below" in page
+    boss.post(f"{path}/domain", {"domain": "www.bakery.example", "action": "remove"})
+    assert "Connect the domain" in text(boss.get(path))
