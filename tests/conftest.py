@@ -429,8 +429,13 @@ def call_console(
     key: str | None = None,
     **arguments: Any,
 ) -> Any:
-    """Run an operation as a user of the console, and return the data inside the envelope."""
+    """Run an operation as a user of the console, and return the data inside the envelope.
+
+    Operations for ADMIN accounts are run as such an account.
+    """
+    scope = REGISTRY[operation].scope
     person = SessionPrincipal(
+        role="admin" if scope and scope.admin_only else "user",
         account_id=account_id,
         workspace_id=workspace_id,
         plan="business",

@@ -160,6 +160,9 @@ def authorize(operation: Operation, principal: Principal) -> None:
         raise ForbiddenError("This kind of caller cannot use this operation.")
     if isinstance(principal, SessionPrincipal):
         require_role(operation, principal.membership)
+        scope = operation.scope
+        if scope is not None and scope.admin_only and principal.role != "admin":
+            raise AdminRequiredError("This call is for ADMIN accounts; yours is not one.")
     if not isinstance(principal, ApiKeyPrincipal):
         return
     try:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib.application.invoke import authorize, invoke
-from chalicelib.core.errors import ForbiddenError
+from chalicelib.core.errors import AdminRequiredError, ForbiddenError
 from chalicelib.core.operations import REGISTRY, Declaration, Operation, Registry
 from chalicelib.core.principals import (
     ApiKeyPrincipal,
@@ -80,13 +80,21 @@ ROLES = [(operation, role) for operation in REGISTRY.select(Audience.SESSION) fo
 def test_a_person_may_call_exactly_the_operations_of_their_role_and_of_lower_ones(
     operation: Operation, role: Role
 ) -> None:
-    caller = SessionPrincipal(account_id="a", workspace_id="w", membership=role)
+    caller = SessionPrincipal(account_id="a", workspace_id="w", membership=role, role="admin")
     min_role = list(Role).index(operation.role) if operation.role else -1
     if list(Role).index(role) >= min_role:
         authorize(operation, caller)
         return
     with pytest.raises(ForbiddenError):
         invoke(operation, caller, dict, request_id="r")
+
+
+def test_operations_for_admin_accounts_refuse_the_sessions_of_others() -> None:
+    caller = SessionPrincipal(account_id="a", workspace_id="w", membership=Role.OWNER)
+    for operation in REGISTRY.select(Audience.SESSION):
+        if operation.scope and operation.scope.admin_only:
+            with pytest.raises(AdminRequiredError):
+                authorize(operation, caller)
 
 
 def test_each_operation_for_sessions_declares_a_role_and_no_other_does() -> None:

@@ -198,5 +198,7 @@ def session_operations(*, with_ids: bool | None = None) -> list[Operation]:
     return [
         operation
         for operation in operations
-        if operation.name not in ADMITTED_BY_TOKEN and uses_workspace_ids(operation) is with_ids
+        if operation.name not in ADMITTED_BY_TOKEN
+        and not (operation.scope and operation.scope.admin_only)  # The blog is the platform's.
+        and uses_workspace_ids(operation) is with_ids
     ]

@@ -18,13 +18,12 @@ from chalicelib.gateways import telegram
 from chalicelib.transports.api_docs import openapi
 from chalicelib.transports.api_docs.model import OperationDoc
 from chalicelib.transports.chalice_app import MCP_PATH, TELEGRAM_PATH
-from chalicelib.transports.console.routes import ROUTES
 from chalicelib.transports.web import docs
 from tests.conftest import Answer, Api
 from tests.contract.conftest import EACH, ExampleRunner
 from tests.factories.chat import ask, read_events
 from tests.factories.console import FORM, Person, World
-from tests.factories.console_forms import FORMS
+from tests.factories.console_forms import FORMS, OPEN
 from tests.factories.examples import fill
 from tests.fakes.telegram import update
 from tests.proof.observers import BrokenPromiseError
@@ -217,7 +216,7 @@ def _pages(runner: ExampleRunner) -> Iterator[ServiceRequest]:
 
 def _console_pages(world: World) -> Iterator[ServiceRequest]:
     boss = world.person("boss")
-    for route, page in ROUTES.items():
+    for route, page in OPEN.items():
         path = world.here.path_of(route)
         if page.get:
             show = partial(_open, boss, path)

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote_plus, urlencode, urlsplit
 
 from chalicelib.core.errors import (
+    AdminRequiredError,
     AppError,
     ForbiddenError,
     NotConfiguredError,
@@ -338,6 +339,8 @@ def _view_page(page: Page, view: View, request: ConsoleRequest) -> HttpResponse:
     http = request.http
     if http.method == "POST":
         check_form(http, request.form_value(CSRF_FIELD))
+    if page.admin and request.signed_in_account.role != "admin":
+        raise AdminRequiredError("This page is for ADMIN accounts.")
     if "workspace" in http.path:
         request.select_workspace(http.path["workspace"])
         request.require(page.posts if http.method == "POST" else page.shows)

@@ -18,8 +18,8 @@ class Page(NamedTuple):
 
     Visitors who are not signed in may open a ``guest`` page. Within a workspace, ``shows`` and
     ``posts`` are the operations that the page and its form are for: members who may not call them
-    are refused. A form that ``signs_out`` succeeds even if the session has already ended.
-    ``max_bytes`` is the size limit of a form.
+    are refused. An ``admin`` page is for ADMIN accounts. A form that ``signs_out`` succeeds even if
+    the session has already ended. ``max_bytes`` is the size limit of a form.
     """
 
     get: View | None = None
@@ -28,4 +28,5 @@ class Page(NamedTuple):
     posts: str = ""
     guest: bool = False
     signs_out: bool = False
+    admin: bool = False
     max_bytes: int = MAX_FORM_BYTES

@@ -126,6 +126,7 @@ _overview = partial(_page, "overview")
 _leads = partial(_page, "leads")
 _dialogs = partial(_page, "dialogs")
 _clients = partial(_page, "clients")
+_blog = partial(_page, "blog", admin=True, max_bytes=LONG)
 _keys = partial(_page, "settings.keys")
 _products = partial(_page, "products", max_bytes=MAX_UPLOAD_BYTES)
 _files = partial(_page, "files", max_bytes=MAX_UPLOAD_BYTES)
@@ -264,5 +265,9 @@ ROUTES = {
     f"{PREFIX}/account/password": _account(post="change_password"),
     f"{PREFIX}/account/sessions": _account(post="end_session"),
     f"{PREFIX}/account/sign-out": _account(post="sign_out_everywhere", signs_out=True),
+    f"{PREFIX}/blog": _blog("index", "create"),
+    f"{PREFIX}/blog/new": _blog("new_post_page"),
+    f"{PREFIX}/blog/{{post}}": _blog("show", "save"),
+    f"{PREFIX}/blog/{{post}}/delete": _blog("confirm_delete", "delete"),
     **{WORKSPACE + path: page for path, page in _OF_WORKSPACES.items()},
 }

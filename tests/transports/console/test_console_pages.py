@@ -75,7 +75,8 @@ class Markup(HTMLParser):
             self.bad.append("script")
         for name, value in attrs:
             link = name in {"href", "action", "src", "formaction"}
-            own_page = (value or "").startswith(f"{settings().public_url}/s/")
+            public = settings().public_url
+            own_page = (value or "").startswith((f"{public}/s/", f"{public}/form/"))
             local = (
                 own_page
                 or own_file

@@ -12,6 +12,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, SlugTakenError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.core.text import collapse_spaces
@@ -190,6 +191,7 @@ def url_of(post: PostRow) -> str:
     scope=Scope.BLOG_READ,
     platform=True,
     example={"status": "draft", "size": 5},
+    role=Role.ACCOUNT,
 )
 def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
     """List the blog's posts, drafts included, newest first."""
@@ -205,6 +207,7 @@ def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
     scope=Scope.BLOG_READ,
     platform=True,
     example={"slug": "POST_SLUG"},
+    role=Role.ACCOUNT,
 )
 def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:
     """Return a post with its Markdown by slug, drafts included."""
@@ -226,6 +229,7 @@ def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:
     platform=True,
     example={"title": "News", "content": "# Fresh bread", "tags": ["news"]},
     errors=(SlugTakenError,),
+    role=Role.ACCOUNT,
 )
 def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
     """Create a post. If its cover cannot be imported, the result has a warning."""
@@ -259,6 +263,7 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
     platform=True,
     example={"id": "POST_ID", "title": "How we bake rye", "status": "published"},
     errors=(SlugTakenError,),
+    role=Role.ACCOUNT,
 )
 def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
     """Change a post. Omitted fields stay unchanged."""
@@ -286,6 +291,7 @@ def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
     scope=Scope.BLOG_WRITE,
     platform=True,
     example={"id": "POST_ID"},
+    role=Role.ACCOUNT,
 )
 def delete_blog_post(ctx: Context, args: PostDelete) -> DeletedResult:
     """Delete a blog post permanently, with its cover."""
