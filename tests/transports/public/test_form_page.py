@@ -69,7 +69,7 @@ def test_a_form_that_takes_no_submissions_has_no_page(owner: Owner) -> None:
     form = make(owner, projectId=site["id"])
     call_operator("suspend_site", id=site["id"])
     for path in (path_of(form), f"/form/{new_id()}", "/form/x"):
-        for language, text in (("ru", "Такой страницы нет"), ("en", "There is no such page")):
+        for language, text in (("ru", "Такой страницы нет"), ("en", "Page not found")):
             answer = Api(None).call("GET", path, headers={"Accept-Language": language})
             assert answer.status == 404
             assert text in answer.body.decode()

@@ -18,19 +18,15 @@ from chalicelib.domains.sites.rules.sections import (
 from chalicelib.domains.sites.store.pages import PageRow
 
 
-def with_sections(ctx: Context, page: PageRow, sent: Sequence[Mapping[str, Any]] | None) -> str:
-    """Return a page's HTML with the sent sections instead of its own. None removes them.
+def set_sections(ctx: Context, page: PageRow, values: Sequence[Mapping[str, Any]]) -> str:
+    """Return a page's HTML with other sections instead of its own.
 
     Raises:
         ValidationError: a section is invalid, or its file is not an image of the workspace.
         PayloadTooLargeError: the HTML would be too large.
     """
-    sections = None
-    if sent is not None:
-        sections = parsing.parse(SectionList, {"sections": list(sent)}).sections
-    html = replace_sections(
-        read_html(ctx, page), page.title, sections, _photos(ctx, sections or ())
-    )
+    sections = parsing.parse(SectionList, {"sections": list(values)}).sections
+    html = replace_sections(read_html(ctx, page), page.title, sections, _photos(ctx, sections))
     check_size("sections", html, "they would make the HTML")
     return html
 

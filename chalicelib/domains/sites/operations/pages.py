@@ -163,14 +163,14 @@ class PagePatch(Patch, PageRef):
     }
 
     title: Title = optional("Title.")
-    slug: Slug = optional("Unique in the site; the old one redirects.")
+    slug: Slug = optional("The old one redirects.")
     description: Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION)] | None = optional(
         "Meta description; null clears."
     )
     design_system: dict[str, Any] | None = optional("Design tokens, up to 64 KB; null clears.")
     is_home: LiteralTrue = optional("Make it the home page. Only true.")
-    sort_order: SortOrder = optional("Position, ascending.")
-    sections: list[dict[str, Any]] | None = optional("Replaces all; as in svc_get_page.")
+    sort_order: SortOrder = optional("Position.")
+    sections: list[dict[str, Any]] = optional("As read.")
     if_version: IfVersion = IF_VERSION
 
     @model_validator(mode="before")
@@ -350,10 +350,7 @@ def check_room(site: SiteRow) -> SiteRow:
     role=Role.MANAGER,
 )
 def update_page(ctx: Context, args: PagePatch) -> PageWritten:
-    """Change a page's metadata or sections, or make it the site's home.
-
-    Sections become HTML. Other HTML stays.
-    """
+    """Change the metadata or sections of a page."""
     page, changes = existing_page(ctx, args.id, args.if_version), args.changes
     size = len(to_json(changes.get("design_system")))
     if size > MAX_DESIGN_SYSTEM_BYTES:
@@ -364,7 +361,7 @@ def update_page(ctx: Context, args: PagePatch) -> PageWritten:
         pages.set_design(ctx.unit, page, changes.pop("design_system"))
     pages.rename(page, changes.pop("slug", page.slug))
     if "sections" in changes:
-        html = page_sections.with_sections(ctx, page, changes.pop("sections"))
+        html = page_sections.set_sections(ctx, page, changes.pop("sections"))
         stage_html(ctx, page, html)
     for name, value in changes.items():
         setattr(page, name, value)

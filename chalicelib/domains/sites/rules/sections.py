@@ -104,15 +104,15 @@ def read_sections(html: str) -> list[Section] | None:
 
 
 def replace_sections(
-    html: str, title: str, sections: Sequence[Section] | None, photos: Mapping[str, Photo]
+    html: str, title: str, sections: Sequence[Section], photos: Mapping[str, Photo]
 ) -> str:
-    """Return a page's HTML with other sections, or without any if ``sections`` is None.
+    """Return a page's HTML with other sections, or without any if ``sections`` is empty.
 
     Sections stand where the former ones stood, otherwise at the end of the content. The rest of the
     HTML does not change. A page without HTML gets a heading and a layout. ``photos`` are the images
     of photo sections, by file.
     """
-    block = "" if sections is None else _block(sections, photos, language(html, title))
+    block = _block(sections, photos, language(html, title)) if sections else ""
     if _BLOCK.search(html):
         return _BLOCK.sub(lambda _: block, html, count=1)
     if not html.strip():
