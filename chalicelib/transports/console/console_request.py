@@ -205,8 +205,8 @@ class ConsoleRequest:
         key = self.form_value(IDEMPOTENCY_FIELD)
         content = base64.b64encode(file.content).decode()
         arguments = {"name": file.name, "content": content}
-        stored = self._call("upload_file", arguments, f"{key}-{part}" if key else None)
-        uploaded: dict[str, Any] = stored["file"]
+        response = self._call("upload_file", arguments, f"{key}-{part}" if key else None)
+        uploaded: dict[str, Any] = response["file"]
         return uploaded
 
     def call_if(

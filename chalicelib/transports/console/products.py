@@ -44,22 +44,22 @@ class CategoryField(Field):
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what was typed, and the id of the category that has this name."""
-        typed = " ".join(request.form_value(self.name).split())
-        names = _names(request) if typed else {}
-        ids = [key for key, name in names.items() if name.casefold() == typed.casefold()]
-        found = next(iter(ids), NewCategory(typed)) if typed else None
-        return {self.name: typed, f"{self.name}Found": found}
+        name = " ".join(request.form_value(self.name).split())
+        names = _names(request) if name else {}
+        ids = [key for key, known in names.items() if known.casefold() == name.casefold()]
+        category = next(iter(ids), NewCategory(name)) if name else None
+        return {self.name: name, f"{self.name}Found": category}
 
     def fill_controls(self, request: ConsoleRequest, record: Record, /) -> Typed:
         """Return the name of a record's category."""
-        found = self.stored_value(record)
-        typed = _names(request).get(found, "") if found else ""
-        return {self.name: typed, f"{self.name}Found": found}
+        category_id = self.stored_value(record)
+        name = _names(request).get(category_id, "") if category_id else ""
+        return {self.name: name, f"{self.name}Found": category_id}
 
     def value(self, form_values: Typed) -> str | None:
         """Return the id of the typed category, or the name of a new one."""
-        found: str | None = form_values[f"{self.name}Found"]
-        return found
+        category: str | None = form_values[f"{self.name}Found"]
+        return category
 
 
 def _create_category(request: ConsoleRequest, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -70,8 +70,8 @@ def _create_category(request: ConsoleRequest, arguments: dict[str, Any]) -> dict
     ids = {path: category_id for category_id, path in _names(request).items()}
     parent, _, last = name.rpartition(SEPARATOR)
     inside = {"name": last, "parentId": ids[parent]} if parent in ids else {"name": str(name)}
-    made = request.call_once("create_category", kind="product", **inside)
-    return {**arguments, "categoryId": made["category"]["id"]}
+    response = request.call_once("create_category", kind="product", **inside)
+    return {**arguments, "categoryId": response["category"]["id"]}
 
 
 def _problems(request: ConsoleRequest, error: AppError) -> Problem | None:

@@ -137,23 +137,25 @@ def fill_places(html: str, content: Callable[[str, str, str], str]) -> str:
     block = _BLOCK.search(html)
     if block is None:
         return html
-    shown = block[0].partition("-->")[2].removesuffix("<!--/sections-->")
-    shown = _PLACE.sub(lambda place: content(place[1], place[2] or "", place[3]), shown)
-    return html[: block.start()] + shown + html[block.end() :]
+    content_html = block[0].partition("-->")[2].removesuffix("<!--/sections-->")
+    content_html = _PLACE.sub(
+        lambda place: content(place[1], place[2] or "", place[3]), content_html
+    )
+    return html[: block.start()] + content_html + html[block.end() :]
 
 
 def _block(
     sections: Sequence[Section], photos: Mapping[str, Photo], language: Literal["ru", "en"]
 ) -> str:
-    stored: list[dict[str, Any]] = []
+    values: list[dict[str, Any]] = []
     parts: list[str] = []
     for section in sections:
         photo = photos.get(section.file_id or "")
-        shown = section.model_copy(update={"url": photo.url if photo else None})
-        stored.append(shown.model_dump(by_alias=True, exclude_none=True))
+        copy = section.model_copy(update={"url": photo.url if photo else None})
+        values.append(copy.model_dump(by_alias=True, exclude_none=True))
         parts.append(_section_html(section, photo, language))
     # The comment must not end early: JSON allows any character of a string to be escaped.
-    data = to_json(stored).decode()
+    data = to_json(values).decode()
     for sign in "-<>":
         data = data.replace(sign, f"\\u{ord(sign):04x}")
     body = "\n".join(filter(None, parts))
