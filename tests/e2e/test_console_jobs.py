@@ -1,4 +1,4 @@
-"""Jobs of an owner who has only a phone: taps and pages are counted, in both languages."""
+"""Count taps and pages of an owner who has only a phone, in both languages."""
 
 from base64 import b64encode
 from collections.abc import Callable
@@ -195,13 +195,13 @@ def test_a_page_of_sections_is_made_without_html(
         page.get_by_role("button", name="Map", exact=True).click()
         page.get_by_label("Address").fill("Arbat 1, Moscow")
         page.get_by_role("button", name="Move up: Map, 3").click()
-        page.get_by_role("button", name="Save the page").last.click()
-        expect(page.get_by_role("status")).to_contain_text("The page is saved.")
+        page.get_by_role("button", name="Save page").last.click()
+        expect(page.get_by_role("status")).to_contain_text("Page saved.")
         assert elements(page, OVERFLOW) == []
         if script:
             assert findings(page) == []
             save_screenshot(page, "sections-made")
-        url = page.get_by_role("link", name="View the page").get_attribute("href") or ""
+        url = page.get_by_role("link", name="View page").get_attribute("href") or ""
     with open_url(url, java_script_enabled=script) as visit:
         assert visit.locator("strong").inner_text() == "eight"
         assert visit.locator("img").evaluate("image => image.complete || true")

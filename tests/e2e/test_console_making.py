@@ -78,7 +78,7 @@ def make_site(page: Page) -> None:
     page.get_by_label("Title of the page").fill("Cakes to order")
     page.get_by_role("button", name="Create a page").click()
     expect(page.get_by_role("status")).to_contain_text("Visitors can see it already")
-    page.get_by_role("link", name="Edit the HTML").click()
+    page.get_by_role("link", name="Edit HTML").click()
     html = page.get_by_label("HTML", exact=True)
     text = html.input_value()
     html.fill(text.replace("</main>", "<p>Ready in two days.</p>\n</main>"))

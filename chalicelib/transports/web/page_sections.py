@@ -1,4 +1,4 @@
-"""Content of sections that changes with other records: prices, opening hours, booking and forms.
+"""Fill in the sections whose content other records determine.
 
 It is read when a visitor opens the page, so a new price is shown at once.
 """

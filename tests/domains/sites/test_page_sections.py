@@ -1,4 +1,4 @@
-"""Pages of sections: what is stored, and what visitors see."""
+"""Tests of pages of sections, as they are stored and as visitors see them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sections of a page: their model, and the part of the page's HTML that shows them (ADR 82).
+"""Model of the sections of a page, and the HTML that shows the sections (ADR 82).
 
 The sections are in a comment before the HTML that is generated from them. A version of the page
 therefore has the sections that it was made of, and restoring it restores them.
