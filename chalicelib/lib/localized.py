@@ -35,15 +35,17 @@ def language_of_country(country: str) -> Language:
 
 
 def money(language: Language, kopecks: int) -> str:
-    """Format an amount in rubles, such as ``1 234,50 ₽``."""
+    """Format an amount in rubles, such as ``1 234,50 ₽``, or ``1 500 ₽`` without kopecks."""
     from decimal import Decimal
 
     from babel.numbers import format_currency
 
     rubles = Decimal(kopecks) / 100
-    pattern = "#,##0.00 ¤"
+    pattern = "#,##0.00 ¤" if kopecks % 100 else "#,##0 ¤"
     # Babel writes the code of the currency in English, and its sign in Russian.
-    return format_currency(rubles, "RUB", pattern, locale=language).replace("RUB", "₽")
+    return format_currency(rubles, "RUB", pattern, locale=language, currency_digits=False).replace(
+        "RUB", "₽"
+    )
 
 
 def weekday_and_time(language: Language, local: datetime) -> str:

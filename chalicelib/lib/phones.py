@@ -8,6 +8,7 @@ of the workspace.
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -126,6 +127,22 @@ def _normal_form(number: object) -> str:
 _MIN_DIGITS_IN_TEXT = 7
 _MAY_CONTAIN_PHONE = lazy_pattern(rf"(?:[0-9][\s().-]*){{{_MIN_DIGITS_IN_TEXT}}}")
 """Matches enough digits for a phone number. The number plans are not loaded otherwise."""
+
+
+@lru_cache(maxsize=1024)
+def printed(phone: str) -> str:
+    """Return a number as it is printed, such as ``+7 914 700-12-34``.
+
+    An extension stays as it is. A string that is not a number is returned unchanged.
+    """
+    from phonenumbers import NumberParseException, PhoneNumberFormat, format_number, parse
+
+    number, separator, extension = phone.partition(";ext=")
+    try:
+        text = format_number(parse(number), PhoneNumberFormat.INTERNATIONAL)
+    except NumberParseException:
+        return phone
+    return text + separator + extension
 
 
 def may_contain_phone(text: str) -> bool:

@@ -350,7 +350,9 @@ class ConsoleRequest:
             "session_over": self.query_value("done") == SESSION_OVER,
             "money": lambda kopecks: texts.money(self.language, kopecks),
             "number": lambda n: texts.number(self.language, n),
-            "moment": lambda iso: texts.moment(self.language, datetime.fromisoformat(iso), zone),
+            "moment": lambda iso: texts.near_moment(
+                self.language, datetime.fromisoformat(iso), zone
+            ),
             "offset": lambda iso: texts.offset(datetime.fromisoformat(iso), zone),
             "zone": texts.zone,
             "zone_name": zone,

@@ -21,11 +21,15 @@ STYLE_SHEETS = {
     "plain": (*_SHARED, "notice"),
     "blog": (*_SHARED, "blog"),
     "booking": (*_SHARED, "booking"),
+    "calendar": ("calendar",),
     "console": (*_SHARED, "console"),
     "docs": (*_SHARED, "docs"),
     "home": (*_SHARED, "home"),
 }
-"""The parts of each style sheet. Each kind of page has one style sheet."""
+"""The parts of each style sheet. Each kind of page has one style sheet.
+
+Pages of opening hours and of the calendar have "calendar" as well, which other pages do not load.
+"""
 SCRIPTS = frozenset({"booking", "console", "docs"})
 """Scripts in ``static``. A page may name one (``render.page``)."""
 ICON = "product.svg"

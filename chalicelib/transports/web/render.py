@@ -18,6 +18,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import AppError, NotFoundError, log_fields
 from chalicelib.core.settings import settings
+from chalicelib.lib import phones
 from chalicelib.lib.markup import templates
 from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import assets, texts
@@ -64,6 +65,7 @@ def environment() -> "Environment":
     result.globals["script_url"] = assets.script_url
     result.globals["style"] = lambda name: Markup(_style(name))  # noqa: S704  the project's own style sheet
     result.filters["iso"] = iso
+    result.filters["phone"] = lambda phone: phones.printed(phone) if phone else ""
     result.filters["urlquote"] = partial(quote, safe="")
     return result
 

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
+from chalicelib.core import clock
 from chalicelib.lib import po_files
 from chalicelib.lib.localized import language_of, money
 from chalicelib.transports.web.languages import LANGUAGES, Language
@@ -58,6 +59,7 @@ __all__ = ["LANGUAGES", "Language", "language_of", "money"]
 
 LOCALE = Path(__file__).parent / "locale"
 """The folder of the PO files, one folder for each language."""
+_NEAR_DAYS = {-1: "moment_yesterday", 0: "moment_today", 1: "moment_tomorrow"}
 _RANGE = re.compile(r"\s*([A-Za-z]+)(?:-[^;,]*)?\s*(?:;\s*q\s*=\s*([0-9.]+))?\s*")
 
 
@@ -178,6 +180,19 @@ def moment(language: Language, when: datetime, timezone: str) -> str:
     from babel.dates import format_datetime
 
     return format_datetime(local(when, timezone), "d MMM y, HH:mm", locale=language)
+
+
+def near_moment(language: Language, when: datetime, timezone: str) -> str:
+    """Format a moment near now, such as ``today 14:05`` or ``22 Nov, 14:05``.
+
+    The year is left out in the current year.
+    """
+    shown, today = local(when, timezone), local(clock.now(), timezone)
+    days = (shown.date() - today.date()).days
+    if days in _NEAR_DAYS:
+        return translate(language, _NEAR_DAYS[days], time=f"{shown:%H:%M}")
+    is_near = shown.year == today.year
+    return local_moment(language, shown) if is_near else moment(language, when, timezone)
 
 
 def local_moment(language: Language, when: datetime) -> str:

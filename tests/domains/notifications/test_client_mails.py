@@ -48,7 +48,7 @@ def test_a_visitor_gets_a_confirmation_with_a_calendar_file(
     text = text_of(message)
     assert "Wednesday, 3 March 2027, 13:00 (Europe/Berlin, UTC+01:00)" in text
     assert "Staff: Grace" in text
-    assert "1,500.00" in text
+    assert "1,500 ₽" in text.replace("\u00a0", " ")
     assert "/booking/" in text
     assert "/booking/" in text_of(message, "html")
     event = calendar_event(message)

@@ -236,6 +236,8 @@ class TestAssets:
         limits = dict.fromkeys(assets.STYLE_SHEETS, 12_288) | {"console": 20_480}
         for name, limit in limits.items():
             assert len(assets.style_sheet(name)) - normalize_size <= limit, name
+        console = len(assets.style_sheet("console") + assets.style_sheet("calendar"))
+        assert console - normalize_size <= 20_480
         assert b"MIT" in vendored
         assert b"MIT" in assets.style_sheet("blog")
         for name in assets.STYLE_SHEETS:

@@ -1,7 +1,7 @@
 """Messages of pages in both languages, and formats of numbers, dates and money."""
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from chalicelib.lib import po_files
 from chalicelib.transports import console, oauth, unsubscribe
 from chalicelib.transports.web import assets, texts
 from chalicelib.transports.web.texts import LANGUAGES, Language
+from tests.conftest import Time
 
 PAGES = (
     assets._FOLDER,
@@ -113,10 +114,27 @@ def test_plurals_follow_the_rules_of_the_language(n: int, russian: str, english:
 
 def test_money_dates_and_times_have_the_local_format() -> None:
     assert texts.money("ru", 123_450) == "1\xa0234,50 ₽"
+    assert texts.money("en", 150_000) == "1,500 ₽"
     assert texts.money("en", -5) == "-0.05 ₽"
     assert texts.day("ru", date(2026, 11, 2)) == "2 ноября 2026"
     moment = datetime(2026, 11, 22, 22, 5, tzinfo=UTC)
     assert texts.moment("en", moment, "Europe/Moscow") == "23 Nov 2026, 01:05"
+
+
+@pytest.mark.parametrize(
+    ("hours", "shown"),
+    [
+        (-48, "13 янв., 15:00"),
+        (-24, "вчера 15:00"),
+        (0, "сегодня 15:00"),
+        (24, "завтра 15:00"),
+        (24 * 400, "19 февр. 2028, 15:00"),
+    ],
+)
+def test_moments_near_now_are_named_without_their_date(hours: int, shown: str, time: Time) -> None:
+    time.now = datetime(2027, 1, 15, 12, tzinfo=UTC)
+    moment = time.now + timedelta(hours=hours)
+    assert texts.near_moment("ru", moment, "Europe/Moscow") == shown
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,17 @@
 """The bookings of a workspace, as a calendar of the staff and as a list with filters."""
 
 from collections.abc import Mapping
-from datetime import date, timedelta
-from typing import Any
+from datetime import date, datetime, timedelta
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from chalicelib.core import clock
 from chalicelib.core.errors import AppError
 from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.http import HttpResponse
+from chalicelib.transports.web import texts
 
 VIEWS = ("day", "week", "list")
 STATUSES = ("pending_payment", "confirmed", "completed", "cancelled", "no_show")
@@ -23,6 +25,12 @@ FILTERS = {
 }
 ROWS = 20
 """Bookings of a page of the list."""
+COLOURS = 6
+"""Colours of staff members. The sheet "calendar" has a class for each."""
+MAX_LANES = 6
+"""Maximum bookings next to each other. Further bookings cover the last one."""
+MAX_SPLIT = 4
+"""Maximum staff members whose free time has a link for each hour, because of the page's size."""
 MAX_SERVICES = 50
 """Maximum services that the filter offers."""
 
@@ -49,7 +57,7 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
         problem, status = booking_times.problem(request, error), error.status
         view_options |= {"date": "", "staff": ""}
         calendar = request.call("get_staff_calendar", view=view)
-    days = [_shown_day(day) for day in calendar["days"]]
+    days, axis = calendar["days"], _axis(calendar)
     first = date.fromisoformat(days[0]["date"])
     step = timedelta(days=len(days))
     links = {
@@ -63,6 +71,8 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
         problem=problem,
         calendar=calendar,
         days=days,
+        axis=axis,
+        columns=_columns(calendar, axis, view),
         chosen=view_options,
         links=links,
         first=first,
@@ -82,15 +92,128 @@ def _link(request: ConsoleRequest, view_options: Mapping[str, str], day: date | 
     return f"{request.current_membership.path}/bookings?{urlencode(_drop_empty(parameters))}"
 
 
-def _shown_day(day: dict[str, Any]) -> dict[str, Any]:
-    """Return a day whose staff members have one list of what the day holds, by time."""
-    return {**day, "staff": [{**staff, "rows": _rows(staff)} for staff in day["staff"]]}
+class _Axis(NamedTuple):
+    """The hours that the calendar shows, of the workspace's local days."""
+
+    timezone: str
+    first: int
+    last: int
+
+    def quarter(self, moment: datetime, day: date) -> int:
+        """Return the quarter of an hour of a day that a moment is in, within the shown hours."""
+        local = texts.local(moment, self.timezone)
+        quarters = (local.date() - day).days * 96 + local.hour * 4 + local.minute // 15
+        return min(max(quarters, self.first * 4), self.last * 4)
+
+    def span(self, row: Mapping[str, Any], day: date) -> tuple[int, int]:
+        """Return the first quarter of a row and the quarter after its last one."""
+        start, end = (datetime.fromisoformat(row[name]) for name in ("startAt", "endAt"))
+        first = min(self.quarter(start, day), self.last * 4 - 1)
+        return first, max(self.quarter(end - timedelta(seconds=1), day) + 1, first + 1)
+
+    def style(self, first: int, last: int) -> str:
+        """Return the classes that place quarters on the axis. A style attribute is forbidden."""
+        hour, quarter = divmod(first - self.first * 4, 4)
+        hours, quarters = divmod(last - first, 4)
+        return f"t{hour} m{quarter} h{hours} q{quarters}"
 
 
-def _rows(staff: Mapping[str, Any]) -> list[dict[str, Any]]:
-    kinds = (("time_off", "timeOff"), ("booking", "bookings"), ("free", "free"))
-    rows = [{"kind": kind, **staff_row} for kind, name in kinds for staff_row in staff[name]]
-    return sorted(rows, key=lambda row: str(row["startAt"]))
+def _axis(calendar: Mapping[str, Any]) -> _Axis:
+    """Return the hours of all opening times and bookings, and 9 to 18 if no times are set."""
+    whole, hours = _Axis(calendar["timezone"], 0, 24), set[int]()
+    opened = False
+    for day in calendar["days"]:
+        for staff in day["staff"]:
+            opened = opened or bool(staff["opened"])
+            for row in staff["opened"] + staff["free"] + staff["bookings"]:
+                first, last = whole.span(row, date.fromisoformat(day["date"]))
+                hours |= {first // 4, -(-last // 4)}
+    hours |= set() if opened else {9, 18}
+    return _Axis(calendar["timezone"], min(hours), max(hours))
+
+
+def _columns(calendar: Mapping[str, Any], axis: _Axis, view: str) -> list[dict[str, Any]]:
+    """Return the columns: one of each staff member for a day, one of each day for a week."""
+    colours = {staff["id"]: f"c{n % COLOURS}" for n, staff in enumerate(calendar["staff"])}
+    columns = []
+    for day in calendar["days"]:
+        groups = [[staff] for staff in day["staff"]] if view == "day" else [day["staff"]]
+        for group in groups:
+            split = view == "day" and len(groups) <= MAX_SPLIT
+            rows = [row for staff in group for row in _rows(staff, split=split)]
+            bookings = sum(row["kind"] == "booking" for row in rows)
+            columns.append(
+                {
+                    "day": day["date"],
+                    "staff": group[0] if len(group) == 1 else None,
+                    "rows": _place(rows, axis, date.fromisoformat(day["date"]), colours),
+                    "more": day["total"] - bookings if view == "week" else 0,
+                    "now": _now(calendar, axis, day["date"]),
+                }
+            )
+    return columns
+
+
+def _now(calendar: Mapping[str, Any], axis: _Axis, day: str) -> str:
+    """Return the classes of the line of the current time, or "" on another day."""
+    if day != calendar["today"]:
+        return ""
+    quarter = axis.quarter(clock.now(), date.fromisoformat(day))
+    return axis.style(quarter, quarter) if axis.first * 4 < quarter < axis.last * 4 else ""
+
+
+def _place(
+    rows: list[dict[str, Any]], axis: _Axis, day: date, colours: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return the rows by time, with the classes of their places.
+
+    Bookings that overlap share the width of the column.
+    """
+    rows = sorted(rows, key=lambda row: str(row["startAt"]))
+    cluster: list[dict[str, Any]] = []
+    lanes: list[int] = []
+    for row in rows:
+        first, last = axis.span(row, day)
+        row["place"] = axis.style(first, last)
+        if row["kind"] != "booking":
+            continue
+        if first >= max(lanes, default=0):
+            cluster, lanes = [], []
+        lane = next((n for n, end in enumerate(lanes) if end <= first), len(lanes))
+        lanes[lane : lane + 1] = [last]
+        cluster.append(row)
+        row["lane"] = f"l{min(lane, MAX_LANES - 1)} {colours.get(row['resourceId'], 'c0')}"
+        for each in cluster:
+            each["width"] = f"w{min(len(lanes), MAX_LANES)}"
+    return rows
+
+
+def _rows(staff: Mapping[str, Any], *, split: bool) -> list[dict[str, Any]]:
+    kinds = (
+        ("open", "opened"),
+        ("time_off", "timeOff"),
+        ("free", "free"),
+        ("booking", "bookings"),
+    )
+    rows = [
+        {"kind": kind, "resourceId": staff["resourceId"], **row}
+        for kind, name in kinds
+        for row in staff[name]
+    ]
+    if not split:
+        return rows
+    return [part for row in rows for part in (_hours(row) if row["kind"] == "free" else [row])]
+
+
+def _hours(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Split free time at full hours, so that a tap chooses the hour."""
+    start, end = (datetime.fromisoformat(row[name]) for name in ("startAt", "endAt"))
+    parts = []
+    while start < end:
+        until = min(end, start.replace(minute=0, second=0) + timedelta(hours=1))
+        parts.append({**row, "startAt": clock.iso(start), "endAt": clock.iso(until)})
+        start = until
+    return parts
 
 
 def _list_values(request: ConsoleRequest, _: object) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class TestOffers:
             "/api/products/create", {"name": "Borodinsky", "price": 19500, "description": about}
         )
         answer = ask(bot, "How much is a Borodinsky?").text
-        assert answer == "Borodinsky: 195.00 ₽. Rye & wheat, 5 kg. • With coriander • No sugar"
+        assert answer == "Borodinsky: 195 ₽. Rye & wheat, 5 kg. • With coriander • No sugar"
 
     def test_opening_hours_are_those_of_active_resources(self, bot: Bot, api: Api) -> None:
         def make(name: str, start: str) -> str:

@@ -90,7 +90,7 @@ class TestBookings:
         self, visitor: Visitor, api: Api, haircut: str
     ) -> None:
         assert visitor.send("Is there time on Friday?").split("\n") == [
-            "Haircut: 1,500.00 ₽, 60 min.",
+            "Haircut: 1,500 ₽, 60 min.",
             "Free times:",
             "1. Friday, 27 November 2026, 10:00 (Анна)",
             "2. Friday, 27 November 2026, 11:00 (Анна)",
@@ -211,7 +211,7 @@ class TestOrders:
         assert visitor.cards == []
 
     def test_prices_are_answered_without_a_tool(self, visitor: Visitor) -> None:
-        assert "Хлеб пшеничный: 120,00 ₽." in visitor.send("Сколько стоит пшеничный хлеб?")
+        assert "Хлеб пшеничный: 120 ₽." in visitor.send("Сколько стоит пшеничный хлеб?")
         assert visitor.called == []
 
 

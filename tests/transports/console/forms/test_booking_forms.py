@@ -109,6 +109,21 @@ class TestCalendar:
         assert checked_radio[2].strip() == "11:00"
         assert checked_radio[1].endswith(desk.salon.resource)
 
+    def test_slots_are_placed_on_a_time_axis_with_a_line_at_the_current_time(
+        self, desk: Desk, time: Time
+    ) -> None:
+        time.now = datetime(2027, 1, 18, 1, 40, tzinfo=UTC)
+        desk.boss.token = desk.owner.start_session()
+        for resource in desk.salon.resources:
+            desk.salon.book(f"{DAY}T12:00", "Ada", resourceId=resource)
+        page = desk.page(f"?view=week&date={DAY}")
+        # The axis begins at 9:00. It is 11:40 in Vladivostok. Two bookings share the column.
+        assert 'class="slot now t2 m2 h0 q0"' in page
+        assert re.findall('class="slot booked ([^"]*)"', page) == [
+            "t3 m0 h1 q0 l0 c0 w2",
+            "t3 m0 h1 q0 l1 c1 w2",
+        ]
+
     def test_cancelled_bookings_and_no_shows_are_in_the_list_alone(self, desk: Desk) -> None:
         for hour, status in ((10, "cancelled"), (12, "no_show")):
             booking = desk.salon.book(f"{DAY}T{hour}:00", f"Was {status}")
@@ -187,7 +202,7 @@ class TestStatus:
         for part in ("Ada", "Haircut", "ada@example.com", "By the window", "through the API"):
             assert part in page
         assert "Monday, 18 January 2027" in page
-        assert "1,500.00" in page
+        assert "1,500" in page
 
     @pytest.mark.parametrize("status", ["completed", "no_show", "cancelled"])
     def test_a_status_is_set_once_however_often_it_is_sent(self, status: str, desk: Desk) -> None:
