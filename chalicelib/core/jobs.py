@@ -103,6 +103,12 @@ MAIL_BOOKING_LINK = "mail-booking-link"
 The payload has ``requestId``. The kind is declared here because a domain below its handler stages
 the job.
 """
+MAIL_REPLY = "mail-reply"
+"""The kind of job that mails a member's reply to the visitor of a dialog.
+
+The payload has ``dialogId`` and ``replyId``, and ``at`` in ISO 8601. The kind is declared here
+because a domain below its handler stages the job.
+"""
 
 
 class Queue(StrEnum):
@@ -130,6 +136,7 @@ EVENT_KINDS = frozenset(
         MAIL_PASSWORD_RESET,
         MAIL_PASSWORD_SET,
         MAIL_BOOKING_LINK,
+        MAIL_REPLY,
         MAIL_PROOF,
     }
 )

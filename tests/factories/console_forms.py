@@ -37,6 +37,7 @@ FORMS: dict[str, dict[str, str]] = {
     f"{PREFIX}/account/sessions": {"id": "0" * 26},
     f"{PREFIX}/account/sign-out": {},
     f"{WORKSPACE}/leads": {"status": "new"},
+    f"{WORKSPACE}/dialogs/{{dialog}}": {"text": "Hello"},
     f"{WORKSPACE}/leads/{{lead}}": {"notes": "Call back", "once": "1"},
     CLIENT: {"name": "Anna", "email": "", "phone": "", "tags": "", "notes": "", "ifVersion": ""},
     f"{CLIENT}/erase": {},

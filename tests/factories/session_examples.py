@@ -149,6 +149,7 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "list_unbookable_services": lambda _: {"ids": []},
     "list_webhook_deliveries": lambda h: {"webhookId": h.webhook},
     "list_webhooks": lambda _: {},
+    "reply_to_visitor": lambda h: {"id": h.things.dialog, "text": "Hello"},
     "remove_member": lambda h: {"email": h.member},
     "resend_webhook_delivery": lambda h: {"webhookId": h.webhook, "eventId": h.event},
     "revoke_invitation": lambda h: {"id": h.open_invitation},

@@ -18,6 +18,7 @@ from tests.support.patience import PATIENCE
 STREAM = "/api/agents/public/chat-stream"
 EVENTS = "/api/public/widget-event"
 AGENTS = "/api/public/agents/"
+REPLIES = "/api/agents/public/replies"
 ACTIONS = "/api/agents/public/actions/"
 CANCEL = "/api/public/bookings/cancel"
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -93,6 +94,8 @@ class FakeChat:
     """Answers to decisions on cards, and to cancelled bookings. ``CUT`` sends none."""
     decided: list[tuple[str, Any]] = field(default_factory=list)
     """Paths and bodies of these requests."""
+    replies: list[dict[str, str]] = field(default_factory=list)
+    """Replies of the business to the visitor."""
     events: list[Any] = field(default_factory=list)
     types: set[str] = field(default_factory=set)
     """The content types of received events."""
@@ -147,6 +150,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.chat.types.add(self.headers["Content-Type"])
             self.server.chat.events.append(json.loads(body))
             self._json(200, {"status": True})
+            return
+        if self.path == REPLIES:
+            self._json(200, {"status": True, "replies": self.server.chat.replies})
             return
         if self.path.startswith(ACTIONS) or self.path == CANCEL:
             self._decide(json.loads(body))

@@ -55,6 +55,13 @@ _EVENTS = {
     "ChatStart": _event(
         "start",
         "The first event.",
+        optional={
+            "lastReplyId": {
+                **_TEXT,
+                "description": "Id of the latest reply of a member of staff, if there is one. "
+                "POST /api/agents/public/replies returns the replies.",
+            }
+        },
         sessionId={**_TEXT, "description": "Continues the dialog with the next message."},
     ),
     "ChatChunk": _event(

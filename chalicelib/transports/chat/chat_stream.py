@@ -124,8 +124,9 @@ def encode(event: ChatEvent) -> bytes:
     """Encode an event as ``data:`` with one line of JSON, and a blank line."""
     data: dict[str, Any]
     match event:
-        case Start(session_id):
-            data = {"type": "start", "sessionId": session_id}
+        case Start(session_id, last_reply):
+            known = {"lastReplyId": last_reply} if last_reply else {}
+            data = {"type": "start", "sessionId": session_id, **known}
         case Chunk(content):
             data = {"type": "chunk", "content": content}
         case Shown(proposal):

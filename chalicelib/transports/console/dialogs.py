@@ -3,9 +3,10 @@
 from functools import partial
 from typing import Any
 
-from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.core.errors import AppError
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.list_page import ListPage
-from chalicelib.transports.http import HttpResponse
+from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 
 SIZE = 20
@@ -30,12 +31,26 @@ index = ListPage(
 ).index
 
 
-def show(request: ConsoleRequest) -> HttpResponse:
-    """Show the transcript of a dialog, with the bot's actions and the time of its handover."""
+def reply(request: ConsoleRequest) -> HttpResponse:
+    """Send the visitor a reply, or show the dialog again with the text and the problem."""
+    try:
+        request.call_once(
+            "reply_to_visitor", id=request.http.path["dialog"], text=request.form_value("text")
+        )
+    except AppError as error:
+        return show(request, error)
+    return redirect(f"{request.path}?done=reply_sent#replies")
+
+
+def show(request: ConsoleRequest, error: AppError | None = None) -> HttpResponse:
+    """Show the transcript of a dialog, with the bot's actions and the replies of members."""
     page = request.page_number
     details = request.call("get_dialog_details", id=request.http.path["dialog"], page=page)
     return request.page(
         "dialog",
+        error.status if error else 200,
+        problem=request.problem(error) if error else Problem(),
+        typed=request.form_value("text") if error else "",
         details=details,
         dialog=details["dialog"],
         entries=_entries(details, is_last=page * details["size"] >= details["total"]),

@@ -162,7 +162,7 @@ _OF_WORKSPACES = {
     "/leads": _leads("index", "export", "list_leads", "export_leads"),
     "/leads/{lead}": _leads("show", "save", "get_lead_details", "update_lead"),
     "/dialogs": _dialogs("index", shows="list_dialogs"),
-    "/dialogs/{dialog}": _dialogs("show", shows="get_dialog_details"),
+    "/dialogs/{dialog}": _dialogs("show", "reply", "get_dialog_details", "reply_to_visitor"),
     "/clients": _clients("index", shows="list_clients"),
     "/clients/{client}": _clients("show", "save", "get_client", "update_client", max_bytes=LONG),
     "/clients/{client}/erase": _clients("confirm_erase", "erase", "erase_client"),

@@ -416,7 +416,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
   // ---- State that is stored for the tab ----
 
   const loadMemory = (key) => {
-    const memory = { session: null, visit: randomId(), turns: [], stages: [], open: false, left: false };
+    const memory = { session: null, visit: randomId(), turns: [], stages: [], open: false, left: false, reply: "" };
     try {
       const kept = JSON.parse(sessionStorage.getItem(key)) || {};
       for (const name of Object.keys(memory)) {
@@ -628,6 +628,20 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       if (memory.turns.filter((each) => each.me).length > 1) report("engaged");
       answer({ message, contact });
     };
+    /** Show the replies of the business that are not on the page yet. They are read when the chat is opened, and after a message if there are new ones. */
+    const readReplies = async () => {
+      if (!memory.session) return;
+      const [code, data] = await send("api/agents/public/replies", { agentId, sessionId: memory.session });
+      for (const each of (code === 200 && data.replies) || []) {
+        if (each.id <= memory.reply) continue;
+        memory.reply = each.id;
+        const text = `**${each.author}:** ${each.text}`;
+        show(false, text);
+        remember({ text });
+        announce(`${each.author}: ${each.text}`);
+        if (panel.hidden) unread(true);
+      }
+    };
     const stop = () => {
       abort.stopped = true;
       abort.abort();
@@ -664,7 +678,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       const write = (turn.bubble.replaceChildren(dots), renderer(turn.bubble));
       turn.turn.querySelectorAll(".note,.sources").forEach((each) => each.remove());
       turn.bubble.hidden = false;
-      let text = "", sources, frame = 0, finished = false, failure = null, watch = 0, announced = 0, proposes = false;
+      let text = "", sources, frame = 0, finished = false, failure = null, watch = 0, announced = 0, proposes = false, lastReply = "";
       const draw = () => {
         frame = 0;
         const follow = atEnd();
@@ -696,6 +710,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
           // A retry returns another session, but its dialog is that of the first call.
           memory.session = call.session = call.session || event.sessionId;
           save();
+          lastReply = event.lastReplyId || "";
         } else if (event.type === "chunk") {
           text += event.content || "";
           frame = frame || requestAnimationFrame(draw);
@@ -799,6 +814,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       if (panel.hidden) unread(true);
       face();
       if (follow) toEnd();
+      if (lastReply > memory.reply) readReplies();
     };
 
     // -- Contacts: they are sent as a message, so the dialog shows them to the bot and the owner --
@@ -1045,6 +1061,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         report("opened");
         toEnd();
         fit();
+        readReplies();
       }
       // On touch screens, a focused field would open the keyboard over the panel, so the panel gets the focus.
       if (focus && changed) (open ? (matchMedia("(pointer:coarse)").matches ? panel : field) : launcher).focus();

@@ -38,7 +38,7 @@ from tests.domains.sites.test_site_domains import bind
 from tests.factories import files as uploads
 from tests.factories import products
 from tests.factories.booking_links import requested
-from tests.factories.chat import new_bot, transcript
+from tests.factories.chat import ask, new_bot, transcript
 from tests.factories.event_triggers import MEMBER
 from tests.factories.examples import submit
 from tests.factories.people import accept_as_new, request_reset
@@ -371,6 +371,14 @@ def mail_booking_link(stage: Stage) -> Steps:
     assert [mail["To"] for mail in stage.inbox.mails] == [ADA]
 
 
+def mail_reply(stage: Stage) -> Steps:
+    ask(stage.things.agent, f"I am Ada, {ADA}")
+    dialog = stage.api.get(f"/api/agents/dialogs?agentId={stage.things.agent}")["dialogs"][0]["id"]
+    in_console(stage.workspace_id, "reply_to_visitor", id=dialog, text="Hello")
+    yield
+    assert [mail["To"] for mail in stage.inbox.mails] == [ADA]
+
+
 def membership_ended(stage: Stage) -> Steps:
     stage.world.member("manager")
     account = accounts.require_by_email(MEMBER).id
@@ -545,6 +553,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "mail-password-reset": mail_password_reset,
     "mail-password-set": mail_password_set,
     "mail-booking-link": mail_booking_link,
+    "mail-reply": mail_reply,
     "mail-proof": mail_proof,
     "membership-ended": membership_ended,
     "notify-member": notify_member,

@@ -9,8 +9,8 @@ from chalicelib.transports import widget
 from tests.conftest import Api
 from tests.transports.conftest import LocalServer
 
-MAX_BYTES = 47_000
-MAX_GZIPPED_BYTES = 16_500
+MAX_BYTES = 50_000
+MAX_GZIPPED_BYTES = 17_500
 MAX_BOOK_BYTES = 2_000
 
 every_script = pytest.mark.parametrize("name", ["widget", "book"])

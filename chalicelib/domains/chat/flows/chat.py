@@ -183,6 +183,7 @@ class CheckedMessage:
             dialog_id=dialog_id,
             number=number,
             sources=_sources(self.prompt) if self.args.shows(SOURCES) else [],
+            last_reply=dialog.replies[-1]["id"] if dialog and dialog.replies else None,
             session_token=token,
             session_hash=tokens.digest(token),
             returns_session=session is None and not self.is_anonymous,

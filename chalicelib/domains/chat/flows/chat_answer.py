@@ -441,9 +441,13 @@ The reader ends soon, because cancelling the model closes its socket.
 
 
 class Start(NamedTuple):
-    """Start of the answer, with the session id for the next message."""
+    """Start of the answer, with the session id for the next message.
+
+    ``last_reply`` is the id of a member's latest reply, or None.
+    """
 
     session_id: str
+    last_reply: str | None = None
 
 
 class Chunk(NamedTuple):
@@ -518,7 +522,7 @@ class Answer:
         exchange = self._exchange
         stream = _ModelStream(exchange)
         try:
-            yield Start(exchange.session_token)
+            yield Start(exchange.session_token, exchange.last_reply)
             stream.begin()
             yield from stream.events()
         except BaseException as problem:

@@ -192,7 +192,7 @@ class Exchange:
     link to ``link_hosts`` and to sites. ``number`` is the answer's number in the dialog.
     ``idempotency_record`` is None for calls without an idempotency key. ``returns_session`` is
     whether a repeated call receives the session's token. ``sources`` are the pages that the facts
-    come from, if the client shows them.
+    come from, if the client shows them. ``last_reply`` is the id of a member's latest reply.
     """
 
     hold: Hold
@@ -211,6 +211,7 @@ class Exchange:
     returns_session: bool
     channel: Channel
     sources: list[dict[str, str]]
+    last_reply: str | None
     idempotency_record: IdempotencyRecord | None
     began: float
 

@@ -23,6 +23,7 @@ from chalicelib.domains.chat.operations.dialogs import (
     DialogSummary,
     read_messages,
 )
+from chalicelib.domains.chat.operations.replies import Reply
 from chalicelib.domains.chat.store import proposals
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.chat.store.proposals import ProposalRow, State
@@ -100,6 +101,7 @@ class DialogDetails(Wire):
     client_name: str | None = Field(description="Name of the client, or a contact; or null.")
     messages: list[DialogMessageOut] = Field(description="Messages of the page, oldest first.")
     actions: list[ActionDetails] = Field(description="What the bot proposed in these messages.")
+    replies: list[Reply] = Field(description="Latest replies of members, oldest first.")
     total: int = Field(description="Messages of all pages.")
     size: int = Field(description="Messages a page.")
     cost: int | None = Field(
@@ -178,6 +180,7 @@ def get_dialog_details(ctx: Context, args: DialogPageQuery) -> DialogDetails:
         client_name=_name(client),
         messages=messages,
         actions=_actions(proposed.result(), messages),
+        replies=[Reply.model_validate(reply) for reply in dialog.replies or []],
         total=int(dialog.last_number),
         size=MESSAGES_PER_PAGE,
         cost=_cost(dialog, agent) if ctx.principal.account_id == owner else None,

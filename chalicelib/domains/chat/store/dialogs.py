@@ -20,7 +20,7 @@ from chalicelib.domains.contacts.store.clients import NAMED, contact_lookup
 from chalicelib.engine.listing.declaration import is_new
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
-from chalicelib.engine.tables import ContentRow, Record
+from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork
 
 RETENTION = timedelta(days=365)
@@ -36,7 +36,8 @@ class DialogRow(Record):
     addresses and phone numbers that they contain. ``last_number`` is the number of the last
     message, from 1. ``last_message_at`` is the time of the visitor's last message. ``visit_id`` is
     the widget visit of the dialog. ``handover_at`` is when the bot last asked for an employee, and
-    ``handover_reason`` why. After an erasure only counts remain.
+    ``handover_reason`` why. ``replies`` are the latest replies of members, oldest first, each with
+    ``id``, ``text``, ``author`` and ``at``. After an erasure only counts remain.
     """
 
     agent_id = UnicodeAttribute()
@@ -49,6 +50,7 @@ class DialogRow(Record):
     session_hash = UnicodeAttribute(null=True)
     handover_at = UTCDateTimeAttribute(null=True)
     handover_reason = UnicodeAttribute(null=True)
+    replies: JsonAttribute = JsonAttribute(null=True)
     last_number = NumberAttribute()
     messages_count = NumberAttribute()
     input_tokens = NumberAttribute(default=0)
@@ -58,7 +60,7 @@ class DialogRow(Record):
     def wipe(self) -> None:
         """Remove personal data, and the values by which the dialog can be found."""
         self.words = self.page_url = self.visit_id = self.named_contacts = None
-        self.handover_reason = self.session_hash = None
+        self.handover_reason = self.session_hash = self.replies = None
 
     def record_message(self, text: str, at: datetime) -> int:
         """Record a message of the visitor, and return its number."""

@@ -1,0 +1,59 @@
+"""Mail the replies of members to visitors who have left an address in the chat."""
+
+from datetime import datetime
+
+from chalicelib.core.jobs import MAIL_REPLY, Job, job_handler
+from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.leads.store.leads import LEADS
+from chalicelib.domains.notifications.flows import mail_gate
+from chalicelib.domains.notifications.rules.messages import TEMPLATES, mailed_name
+from chalicelib.gateways import mail
+from chalicelib.gateways.mail import Mail
+from chalicelib.lib import emails, localized
+from chalicelib.lib.markup import mails
+
+
+@job_handler(MAIL_REPLY)
+def mail_reply(job: Job) -> None:
+    """Send a reply by e-mail, unless the visitor has left no address or was erased.
+
+    The e-mail has nothing that the visitor wrote, because anyone can enter any address in a chat.
+
+    Raises:
+        MailDelayedError: the e-mail may be sent later.
+        UnavailableError: the database is unavailable.
+    """
+    dialog = DIALOGS.find(job.workspace_id, job.payload["dialogId"])
+    replies = (dialog and dialog.replies) or []
+    reply = next((each for each in replies if each["id"] == job.payload["replyId"]), None)
+    if dialog is None or reply is None or not mail.is_on():
+        return
+    address = _address(job.workspace_id, dialog)
+    if address is None:
+        return
+    workspace = workspaces.get(job.workspace_id)
+    content = mails.render(
+        TEMPLATES,
+        "reply",
+        localized.language_of_message(reply["text"]),
+        workspace=mailed_name(workspace.name),
+        author=mailed_name(reply["author"]),
+        lines=reply["text"].splitlines(),
+    )
+    message = Mail(
+        id=f"reply-{job.payload['replyId']}",
+        recipient=address,
+        content=content,
+        sender_name=workspace.name,
+        workspace_id=workspace.id,
+    )
+    until = datetime.fromisoformat(job.payload["at"]) + mail_gate.LONGEST_WAIT
+    mail_gate.deliver(message, "business", until)
+
+
+def _address(workspace_id: str, dialog: DialogRow) -> str | None:
+    """Return the address of the dialog's lead, or else the first one that the visitor wrote."""
+    lead = LEADS.find(workspace_id, dialog.lead_id) if dialog.lead_id else None
+    contacts = [lead.email if lead else None, *(dialog.named_contacts or ())]
+    return next((found for text in contacts if (found := emails.find_email(text or ""))), None)
