@@ -7,7 +7,7 @@ can. Any site may show the page in a frame, also a sandboxed one, whose forms ha
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property, partial
 from http import HTTPStatus
 from secrets import token_urlsafe
@@ -153,6 +153,17 @@ class _Visit:
         """Return the link to a step of the service."""
         parameters = {name: value for name, value in query.items() if value}
         return f"{self.path}?{urlencode(parameters)}" if parameters else self.path
+
+    @property
+    def map_url(self) -> str:
+        """URL of a map with the address, of the service that most readers of the language use."""
+        maps = {"ru": "https://yandex.ru/maps/?text="}
+        base = maps.get(self.language, "https://www.google.com/maps/search/?api=1&query=")
+        return base + quote(self.page["address"] or "", safe="")
+
+    def weekday(self, number: int) -> str:
+        """Return the short name of a weekday, 0 for Monday."""
+        return texts.dated(self.language, date(2024, 1, 1 + number), "ccc")
 
     def show(self, template: str, status: int = 200, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
         """Return a page of the workspace."""

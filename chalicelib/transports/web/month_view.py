@@ -77,7 +77,12 @@ def month_view(language: Language, times: Mapping[str, Any], link: Link) -> Mont
         )
 
     days = [_MONDAY.replace(day=number) for number in range(1, 8)]
-    weeks = Calendar().monthdatescalendar(month.year, month.month)
+    # Weeks that have passed have no free times.
+    weeks = [
+        week
+        for week in Calendar().monthdatescalendar(month.year, month.month)
+        if week[-1].isoformat() >= times["today"]
+    ]
     return MonthView(
         title=texts.dated(language, month, "LLLL y"),
         weekdays=[

@@ -3,12 +3,13 @@
 A page that is off, an unknown page and a service that is not offered give the same error.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.domains.bookings.flows import binding
 from chalicelib.domains.bookings.flows.calendars import ACTIVE
-from chalicelib.domains.bookings.store import booking_pages
+from chalicelib.domains.bookings.store import booking_pages, resources
 from chalicelib.domains.bookings.store.booking_pages import BookingPageRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.identity.store import workspaces
@@ -16,6 +17,8 @@ from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, WorkspaceRo
 from chalicelib.domains.sites.store.sites import SUSPENDED, SiteRow
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.reading import Rows
+from chalicelib.lib import spans
+from chalicelib.lib.spans import Span
 
 PATH = "/book"
 
@@ -23,12 +26,15 @@ PATH = "/book"
 class OpenPage(NamedTuple):
     """A booking page that is on.
 
-    ``services`` are the offered services, in their order.
+    ``services`` are the offered services, in their order. ``hours`` are the weekly hours in which
+    any of the staff works, as minutes of the day, with the first and last weekday that have them.
+    They are read for a page with all services.
     """
 
     workspace: WorkspaceRow
     settings: BookingPageRow
     services: list[ServiceRow]
+    hours: list[tuple[int, int, tuple[Span, ...]]]
 
     def require_service(self, service_id: str) -> ServiceRow:
         """Return a service that the page offers.
@@ -71,22 +77,55 @@ def open_page(workspace_id: str, service_id: str | None = None) -> OpenPage:
     if not settings.is_on:
         raise not_found()
     ids = [offered_id for offered_id in settings.service_ids if service_id in {None, offered_id}]
-    services = _bookable(workspace_id, ids, rows)
-    page = OpenPage(workspaces.get(workspace_id, rows), settings, services)
+    services = _bookable(workspace_id, ids, rows, with_hours=service_id is None)
+    hours = _weekly_hours(workspace_id, services, rows) if service_id is None else []
+    page = OpenPage(workspaces.get(workspace_id, rows), settings, services, hours)
     if service_id is not None:
         page.require_service(service_id)
     return page
 
 
-def _bookable(workspace_id: str, ids: list[str], rows: Rows) -> list[ServiceRow]:
+def _bookable(
+    workspace_id: str, ids: list[str], rows: Rows, *, with_hours: bool
+) -> list[ServiceRow]:
     """Return the active services among these, except services of suspended sites."""
     read = rows.fetch(SERVICES.key(workspace_id, service_id) for service_id in ids)
     # The settings may still have the ids of deleted services.
     active_services = [row for row in read if isinstance(row, ServiceRow) and row.status == ACTIVE]
     site_ids = {row.site_id for row in active_services if row.site_id}
-    sites = rows.fetch(
-        key for site_id in site_ids for key in binding.site_keys(workspace_id, site_id)
-    )
+    keys = [key for site_id in site_ids for key in binding.site_keys(workspace_id, site_id)]
+    # Opening hours are read in the request that reads the sites.
+    ids = _staff_ids(active_services) if with_hours else []
+    rows.read([*keys, *resources.keys_with_schedules(workspace_id, ids)])
+    sites = rows.fetch(keys)
     suspended = {row.id for row in sites if isinstance(row, SiteRow) and row.status == SUSPENDED}
     listed_services = [row for row in active_services if row.site_id not in suspended]
     return sorted(listed_services, key=lambda row: (row.sort_order, row.id))
+
+
+def _staff_ids(services: Iterable[ServiceRow]) -> list[str]:
+    return list(dict.fromkeys(staff_id for row in services for staff_id in row.resource_ids))
+
+
+def _weekly_hours(
+    workspace_id: str, services: Iterable[ServiceRow], rows: Rows
+) -> list[tuple[int, int, tuple[Span, ...]]]:
+    """Return the weekly hours in which any of the staff works, by groups of equal weekdays."""
+    schedules = [
+        resources.schedule_of(hours)
+        for staff, hours in resources.find_with_schedules(workspace_id, _staff_ids(services), rows)
+        if staff.status == ACTIVE
+    ]
+    groups: list[tuple[int, int, tuple[Span, ...]]] = []
+    for weekday in range(7):
+        hours = tuple(
+            spans.merge(
+                (span for schedule in schedules for span in schedule.weekly[weekday]),
+                touching=True,
+            )
+        )
+        if groups and groups[-1][2] == hours:
+            groups[-1] = (groups[-1][0], weekday, hours)
+        else:
+            groups.append((weekday, weekday, hours))
+    return [group for group in groups if group[2]]

@@ -3,6 +3,7 @@
 The page is an HTML page of the service, so these operations have no REST route.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Self
 
@@ -37,6 +38,8 @@ from chalicelib.domains.bookings.operations.public import BOOKING_CHANGES
 from chalicelib.domains.bookings.rules.slots import NoSlotReason
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import ServiceRow
+from chalicelib.domains.files.store.files import ImageMap
+from chalicelib.lib.spans import Span
 
 PAGE_VIEWS = Limit(
     "booking-page", "views of booking pages per minute", 120, timedelta(minutes=1), fails_open=True
@@ -76,6 +79,7 @@ class PageService(Wire):
     duration_min: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in kopecks.")
     by_phone: bool = Field(description="Whether it is booked by phone only.")
+    photo_url: str | None = Field(description="URL of the main image, or null.")
 
     @classmethod
     def from_record(cls, service: ServiceRow) -> Self:
@@ -83,8 +87,29 @@ class PageService(Wire):
         text = service.description or ""
         cut = text if len(text) <= MAX_DESCRIPTION else f"{text[:MAX_DESCRIPTION].rstrip()} …"
         return cls.from_row(
-            service.values, description=cut or None, by_phone=service.require_payment
+            service.values,
+            description=cut or None,
+            by_phone=service.require_payment,
+            photo_url=_photo_url(service.images),
         )
+
+
+class PageStaff(SlotResource):
+    """A member of the staff, a room or a thing on a booking page."""
+
+    photo_url: str | None = Field(description="URL of the photo, or null.")
+
+
+class PageHours(Wire):
+    """Opening hours of consecutive weekdays."""
+
+    first: int = Field(description="First weekday, 0 for Monday.")
+    last: int = Field(description="Last weekday, 6 for Sunday.")
+    intervals: list[str] = Field(description="Hours as HH:MM, with a dash.")
+
+
+def _photo_url(images: Sequence[ImageMap]) -> str | None:
+    return images[0].url if images else None
 
 
 class PublicBookingPage(Wire):
@@ -92,10 +117,19 @@ class PublicBookingPage(Wire):
 
     name: str = Field(description="Name of the workspace.")
     phone: str | None = Field(description="Phone of the business, or null.")
+    logo_url: str | None = Field(description="URL of the workspace's logo, or null.")
+    address: str | None = Field(description="Address of the business, or null.")
+    hours: list[PageHours] = Field(
+        description="Weekly hours in which any of the staff works; empty for a named service."
+    )
     timezone: str = Field(description="IANA zone of the workspace.")
     is_indexed: bool = Field(description="Whether search engines may list the page.")
     services: list[PageService] = Field(description="The offered services, or only the named one.")
-    resources: list[SlotResource] = Field(description="Staff of the named service; else empty.")
+    resources: list[PageStaff] = Field(description="Staff of the named service; else empty.")
+
+
+def _hours_text(span: Span) -> str:
+    return "\u2013".join(f"{at // 60:02}:{at % 60:02}" for at in span)
 
 
 class PageTimesQuery(MonthQuery):
@@ -128,16 +162,24 @@ def _workspace(args: BookingPageRef | PageTimesQuery | PageBookingCreate) -> str
 def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
     """Return the services of a booking page. A page that is off does not exist for visitors."""
     page = booking_pages.open_page(ctx.workspace_id, args.service_id)
-    staff: list[SlotResource] = []
+    staff: list[PageStaff] = []
     if args.service_id is not None:
         search = Search.create(ctx.workspace_id, page.require_service(args.service_id), None)
         staff = [
-            SlotResource.from_row(candidate.resource.values)
+            PageStaff.from_row(
+                candidate.resource.values, photo_url=_photo_url(candidate.resource.images)
+            )
             for candidate in search.candidates.active
         ]
     return PublicBookingPage(
         name=page.workspace.name,
         phone=page.settings.phone,
+        logo_url=page.workspace.logo_url,
+        address=page.workspace.attribute_values.get("address"),
+        hours=[
+            PageHours(first=first, last=last, intervals=list(map(_hours_text, spans)))
+            for first, last, spans in page.hours
+        ],
         timezone=page.workspace.timezone,
         is_indexed=page.settings.is_indexed,
         services=list(map(PageService.from_record, page.services)),

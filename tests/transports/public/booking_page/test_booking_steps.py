@@ -1,13 +1,17 @@
 """The steps of the booking page, up to the form for contacts. Each is a GET."""
 
+import base64
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from chalicelib.core.ids import new_id
 from tests.conftest import Api, Owner, Time, all_rows, call_operator
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from tests.factories.console import HOSTILE
+from tests.factories.products import png
 from tests.factories.salon import Salon
 from tests.transports.public.booking_page.helpers import (
     FORM,
@@ -33,6 +37,32 @@ def test_the_page_lists_the_offered_services_with_length_and_price(page: Booking
     assert "1,500" in text(answer)
     assert "Secret" not in text(answer)
     assert page.path in links(answer)
+
+
+def test_the_page_shows_the_photos_logo_and_hours_and_describes_itself_to_messengers(
+    page: BookingPage,
+) -> None:
+    api, workspace = page.salon.api, page.owner.workspace
+    picture = {"name": "cut.png", "content": base64.b64encode(png()).decode()}
+    file = api.post("/api/files/upload", picture)["file"]
+    api.post("/api/services/update", {"id": page.salon.service, "images": [{"fileId": file["id"]}]})
+    api.post("/api/resources/update", {"id": page.salon.resource, "photo": {"fileId": file["id"]}})
+    workspace.update([WorkspaceRow.logo_url.set("https://salon.example/logo.png")])
+    page.set(isIndexed=True)
+    shown = text(page.get(page.home))
+    assert f'<img class="photo" src="{file["url"]}"' in shown
+    assert '<img class="logo" src="https://salon.example/logo.png"' in shown
+    assert "Mon–Sun 09:00–18:00" in shown
+    assert f'<meta property="og:image" content="{file["url"]}">' in shown
+    assert f'<meta property="og:title" content="Book online · {workspace.name}">' in shown
+    assert f'<img class="cover" src="{file["url"]}"' in text(page.get())
+
+
+def test_weeks_that_have_passed_are_left_out(page: BookingPage, time: Time) -> None:
+    time.now = datetime(2027, 3, 17, 6, tzinfo=UTC)
+    shown = text(page.get())
+    assert not re.search(r">(1|14)<span class=.unseen", shown)
+    assert re.search(r">15<span class=.unseen", shown)
 
 
 def test_a_service_shows_the_days_of_the_month_and_the_times_of_the_first_free_day(
