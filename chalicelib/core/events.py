@@ -71,7 +71,8 @@ class MessageKind(NamedTuple):
     No message follows an event whose unit of work also has an event of the type ``unless`` for the
     record. With a ``status``, the record must still have it when the message is sent. A kind that
     is ``owner_only`` concerns money or access, so other members cannot choose it. Managers get one
-    that is ``for_managers`` by mail, too, unless they choose otherwise.
+    that is ``for_managers`` by mail, too, unless they choose otherwise. So do members who are
+    linked to a member of the staff, if it is ``for_staff``; plain members get only their own.
     """
 
     type: str
@@ -79,14 +80,15 @@ class MessageKind(NamedTuple):
     status: str = ""
     owner_only: bool = False
     for_managers: bool = False
+    for_staff: bool = False
 
 
 MESSAGE_KINDS = {
     "lead": MessageKind("lead.created", unless="order.created"),
     "order": MessageKind("order.created"),
-    "booking": MessageKind("booking.created"),
+    "booking": MessageKind("booking.created", for_staff=True),
     "booking_cancelled": MessageKind(
-        "booking.status_changed", unless="booking.hold_expired", status="cancelled"
+        *("booking.status_changed", "booking.hold_expired", "cancelled"), for_staff=True
     ),
     "handover": MessageKind("dialog.handover_requested"),
     "limit": MessageKind("bot.limit_reached"),

@@ -133,6 +133,7 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "grant_access": lambda _: GRANT,
     "invite_member": lambda _: {"email": "new@example.com", "role": "manager"},
     "leave_workspace": lambda _: {},
+    "link_member": lambda h: {"accountId": h.member_id, "resourceId": h.things.resource},
     "link_telegram": lambda _: {},
     "list_audit_log": lambda _: {"area": "sites", "limit": 5},
     "list_bot_keys": lambda h: {"agentId": h.things.agent},

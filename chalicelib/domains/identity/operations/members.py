@@ -66,6 +66,7 @@ class MemberListed(Wire):
     email: str = Field(description="E-mail address.")
     role: str = Field(description="owner, manager or member.")
     joined_at: Timestamp = Field(description="When they joined.")
+    resource_id: Id | None = Field(description="Staff member that they are, or null.")
 
 
 class MemberListQuery(Wire):

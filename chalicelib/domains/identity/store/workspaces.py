@@ -65,9 +65,11 @@ class MembershipRow(IdentityRow):
 
     The role is ``owner``, ``manager`` or ``member``. ``term`` is another id for each time that the
     account joins or gets another role, so that what a lost right has made does not work again.
+    ``resource_id`` is the member of the staff that the account is, if a manager has linked it.
     """
 
     role = UnicodeAttribute()
+    resource_id = UnicodeAttribute(null=True)
     term = UnicodeAttribute(null=True)
     joined_at = UTCDateTimeAttribute()
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
-from chalicelib.core.errors import ForbiddenError
+from chalicelib.core.errors import ForbiddenError, NotFoundError
 from chalicelib.core.jobs import MEMBERSHIP_ENDED
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.identity.store import accounts, workspaces
-from chalicelib.domains.identity.store.workspaces import Member
+from chalicelib.domains.identity.store.workspaces import Member, MembershipRow
 from chalicelib.domains.notifications.store import choices
 from chalicelib.domains.notifications.store.choices import LOCK, Choices
 from chalicelib.engine import locks
@@ -19,7 +19,7 @@ def members(workspace_id: str) -> list[tuple[Member, Choices]]:
     country = workspaces.get(workspace_id).country
     rows = choices.read_all(workspace_id)
     return [
-        (member, Choices(member.membership.role, country, account.language, rows.get(account.id)))
+        (member, Choices(member.membership, country, account.language, rows.get(account.id)))
         for member in workspaces.members(workspace_id)
         if (account := member.account).disabled_at is None
     ]
@@ -35,7 +35,7 @@ def read_choices(workspace_id: str, account_id: str) -> Choices:
     if membership is None:
         raise ForbiddenError("You are not a member of this workspace.")
     country, language = workspaces.get(workspace_id).country, accounts.get(account_id).language
-    return Choices(membership.role, country, language, choices.find(workspace_id, account_id))
+    return Choices(membership, country, language, choices.find(workspace_id, account_id))
 
 
 def stage_change(
@@ -61,6 +61,35 @@ def stage_change(
     unit.save(own_choices.row(workspace_id, account_id))
     _stage_unwanted(unit, workspace_id, [own_choices, *others])
     return own_choices
+
+
+def stage_link(
+    unit: UnitOfWork, workspace_id: str, account_id: str, resource_id: str | None
+) -> None:
+    """Stage the link of a member to a member of the staff, and the messages that follow from it.
+
+    Raises:
+        NotFoundError: the account is not a member.
+    """
+    lock = locks.lock_row(workspace_id, LOCK)
+    everyone = members(workspace_id)
+    linked = next((member for member, _ in everyone if member.account.id == account_id), None)
+    if linked is None:
+        raise NotFoundError("The workspace has no member with this id.")
+    linked.membership.resource_id = resource_id
+    rows = choices.read_all(workspace_id)
+    country, language = workspaces.get(workspace_id).country, linked.account.language
+    own_choices = Choices(linked.membership, country, language, rows.get(account_id))
+    others = [each for member, each in everyone if member.account.id != account_id]
+    unit.save(lock)
+    action = (
+        MembershipRow.resource_id.set(resource_id)
+        if resource_id
+        else MembershipRow.resource_id.remove()
+    )
+    unit.update(linked.membership, [action])
+    unit.mention(f"account:{account_id}")
+    _stage_unwanted(unit, workspace_id, [own_choices, *others])
 
 
 def remove(workspace_id: str, account_id: str) -> None:

@@ -34,6 +34,7 @@ from chalicelib.core.jobs import (
     Postponed,
     job_handler,
 )
+from chalicelib.core.principals import Role
 from chalicelib.core.settings import settings
 from chalicelib.domains.billing.rules.spending import LOW_BALANCES
 from chalicelib.domains.billing.store import ledger
@@ -180,13 +181,17 @@ log = logging.getLogger(__name__)
 
 
 class _Recipient(NamedTuple):
-    """A member who still wants messages of a kind by a channel."""
+    """A member who still wants messages of a kind by a channel.
+
+    ``resource_id`` is set for a plain member who gets only messages about the own bookings.
+    """
 
     workspace: WorkspaceRow
     account: AccountRow
     kind: str
     channel: Channel
     language: Language
+    resource_id: str | None
 
     @property
     def console_url(self) -> str:
@@ -244,6 +249,8 @@ def _send_message(job: Job, recipient: _Recipient) -> None:
         return
     if messages.is_about_nobody(recipient.kind, record):
         return
+    if kind.for_staff and recipient.resource_id not in {None, record["resourceId"]}:
+        return
     # The window admits a message once, so a repeated job gets the same decision.
     if not windows.admit(recipient.window, at, job.job_id):
         windows.hold_back(recipient.window, at)
@@ -288,10 +295,11 @@ def _recipient(job: Job) -> _Recipient | None:
         return None
     workspace = workspaces.get(job.workspace_id)
     choices_row = choices.find(job.workspace_id, account_id)
-    member_choices = Choices(membership.role, workspace.country, account.language, choices_row)
+    member_choices = Choices(membership, workspace.country, account.language, choices_row)
     if not member_choices.wants(kind, channel):
         return None
-    return _Recipient(workspace, account, kind, channel, member_choices.language)
+    own = membership.resource_id if membership.role == Role.MEMBER else None
+    return _Recipient(workspace, account, kind, channel, member_choices.language, own)
 
 
 def _send(recipient: _Recipient, message: Message, message_id: str) -> None:

@@ -6,6 +6,7 @@ from typing import Literal, cast, get_args
 from pynamodb.attributes import UnicodeAttribute
 
 from chalicelib.core.events import MESSAGE_KINDS
+from chalicelib.domains.identity.store.workspaces import MembershipRow
 from chalicelib.engine.tables import ContentRow, JsonAttribute
 from chalicelib.lib.localized import Language, language_of_country
 
@@ -33,12 +34,13 @@ class Choices:
     """
 
     def __init__(
-        self, role: str, country: str, own_language: str | None, row: ChoicesRow | None
+        self, member: MembershipRow, country: str, own_language: str | None, row: ChoicesRow | None
     ) -> None:
         language_code = row.language if row else own_language or language_of_country(country)
         self.language = cast("Language", language_code)
         self._chosen: dict[str, bool] = dict(row.chosen) if row else {}
-        self._role = role
+        self._role = member.role
+        self._is_staff = member.resource_id is not None
 
     def may_get(self, kind: str) -> bool:
         """Whether messages of a kind are for members of this role."""
@@ -49,7 +51,8 @@ class Choices:
         if not self.may_get(kind):
             return False
         for_managers = self._role == "manager" and MESSAGE_KINDS[kind].for_managers
-        default = channel == "mail" and (self._role == "owner" or for_managers)
+        for_staff = self._is_staff and MESSAGE_KINDS[kind].for_staff
+        default = channel == "mail" and (self._role == "owner" or for_managers or for_staff)
         return self._chosen.get(f"{kind}.{channel}", default)
 
     def channels(self, kind: str) -> list[Channel]:

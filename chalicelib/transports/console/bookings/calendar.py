@@ -13,6 +13,8 @@ from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import texts
 
+EVERYONE = "all"
+"""Value of ``staff`` for all members of the staff, if the caller is one of them."""
 VIEWS = ("day", "week", "list")
 STATUSES = ("pending_payment", "confirmed", "completed", "cancelled", "no_show")
 FILTERS = {
@@ -48,14 +50,17 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
     """
     view = view if view in VIEWS else "day"
     view_options = {"view": view, "date": request.query_value("date").strip()}
-    view_options["staff"] = request.query_value("staff")
-    filters = {"date": view_options["date"], "resourceId": view_options["staff"]}
+    # A member of the staff sees the own calendar first.
+    own = request.current_membership.row.resource_id or ""
+    view_options["staff"] = request.query_value("staff") if "staff" in request.http.query else own
+    staff = "" if view_options["staff"] == EVERYONE else view_options["staff"]
+    filters = {"date": view_options["date"], "resourceId": staff}
     problem, status = None, 200
     try:
         calendar = request.call("get_staff_calendar", view=view, **_drop_empty(filters))
     except AppError as error:
         problem, status = booking_times.problem(request, error), error.status
-        view_options |= {"date": "", "staff": ""}
+        view_options |= {"date": "", "staff": EVERYONE if own else ""}
         calendar = request.call("get_staff_calendar", view=view)
     days, axis = calendar["days"], _axis(calendar)
     first = date.fromisoformat(days[0]["date"])
@@ -73,7 +78,8 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
         days=days,
         axis=axis,
         columns=_columns(calendar, axis, view),
-        chosen=view_options,
+        chosen={**view_options, "staff": staff if problem is None else ""},
+        everyone=EVERYONE if own else "",
         links=links,
         first=first,
         last=date.fromisoformat(days[-1]["date"]),

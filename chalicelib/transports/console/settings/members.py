@@ -13,6 +13,7 @@ from chalicelib.transports.console.console_request import (
     Problem,
     find_by_id,
 )
+from chalicelib.transports.console.form_controls import names_of
 from chalicelib.transports.http import HttpResponse, redirect
 
 SIZE = 50
@@ -55,6 +56,10 @@ def show(request: ConsoleRequest) -> HttpResponse:
     return request.page(
         "member",
         member=member,
+        staff=[
+            ("", request.translate("not_staff")),
+            *names_of("list_resources", "resources", size=100)(request).items(),
+        ],
         is_own=member["accountId"] == request.signed_in_account.id,
         new_role="member" if member["role"] == "manager" else "manager",
         may_change=request.current_membership.may("set_member_role") and member["role"] != "owner",
@@ -64,12 +69,16 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 
 def change(request: ConsoleRequest) -> HttpResponse:
-    """Change a member's role, or remove the member."""
+    """Change a member's role, link the member to the staff, or remove the member."""
     member = _member(request)
     try:
         if role := request.form_value("role"):
             request.call("set_member_role", email=member["email"], role=role)
             return redirect(f"{_path(request)}?done=role_changed")
+        if "resource" in request.form:
+            resource_id = request.form_value("resource") or None
+            request.call("link_member", accountId=member["accountId"], resourceId=resource_id)
+            return redirect(f"{_path(request)}?done=staff_linked")
         request.call("remove_member", email=member["email"])
     except NotFoundError:  # Another member has removed the member first.
         pass

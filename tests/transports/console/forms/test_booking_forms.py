@@ -109,6 +109,19 @@ class TestCalendar:
         assert checked_radio[2].strip() == "11:00"
         assert checked_radio[1].endswith(desk.salon.resource)
 
+    def test_a_member_of_the_staff_sees_the_own_calendar_first(self, desk: Desk) -> None:
+        for resource, name in zip(desk.salon.resources, ("Ada", "Zoe"), strict=True):
+            desk.salon.book(f"{DAY}T12:00", name, resourceId=resource)
+        account = desk.owner.workspace.owner_id
+        path = f"/console/w/{desk.owner.workspace.slug}/members/{account}"
+        assert desk.boss.post(path, {"resource": desk.salon.resources[0]}).status == 303
+        for query in (f"?date={DAY}", f"?view=week&date={DAY}"):
+            page = desk.page(query)
+            assert "Ada" in page
+            assert "Zoe" not in page
+        assert "Zoe" in desk.page(f"?date={DAY}&staff=all")
+        assert "?view=day&date=2027-01-19&staff=all" in desk.page(f"?date={DAY}&staff=all")
+
     def test_slots_are_placed_on_a_time_axis_with_a_line_at_the_current_time(
         self, desk: Desk, time: Time
     ) -> None:
