@@ -118,6 +118,54 @@ class TestContacts:
             expect(field(page)).to_be_focused()
         assert len(chat.questions) == 1
 
+    def test_a_refused_question_is_kept_with_a_contact(
+        self, chat: FakeChat, open_page: Opened
+    ) -> None:
+        chat.will(Refusal(503, "unavailable"))
+        with open_page() as page:
+            open_chat(page)
+            field(page).fill("Есть столик?")
+            field(page).press("Enter")
+            reach = page.get_by_label("Телефон или эл. почта")
+            expect(last(page)).to_contain_text("Оставьте контакты")
+            assert accessibility_errors(page) == []
+            save_screenshot(page, "widget-refused")
+            reach.fill("ada@example.com")
+            reach.press("Enter")
+            expect(page.get_by_role("log")).to_contain_text("Ваши контакты отправлены.")
+        (left,) = chat.contacts
+        assert (left["message"], left["contact"]) == ("Есть столик?", {"email": "ada@example.com"})
+
+
+class TestFirstQuestions:
+    def test_a_tap_sends_a_first_question(self, chat: FakeChat, open_page: Opened) -> None:
+        chat.agents[AGENT] |= {"offersTimes": True}
+        chat.will(saying("Завтра в 12:00"))
+        with open_page('data-questions="Сколько стоит?|Где вы?"') as page:
+            open_chat(page)
+            group = page.get_by_role("group", name="Первые вопросы")
+            expect(group.get_by_role("button")).to_have_count(3)
+            assert accessibility_errors(page) == []
+            save_screenshot(page, "widget-first-questions")
+            group.get_by_role("button", name="Когда есть свободное время?").click()
+            expect(last(page)).to_contain_text("Завтра в 12:00")
+            expect(group).to_be_hidden()
+        assert chat.questions[0].body["message"] == "Когда есть свободное время?"
+
+    def test_replies_of_the_business_are_shown_when_the_chat_is_opened(
+        self, chat: FakeChat, open_page: Opened
+    ) -> None:
+        chat.will(saying("Позову человека."))
+        with open_page() as page:
+            chatting(page)
+            chat.replies.append({"id": "1", "author": "Анна", "text": "Я здесь!", "at": "-"})
+            launcher(page).click()
+            launcher(page).click()
+            expect(page.get_by_role("log")).to_contain_text("Анна: Я здесь!")
+            launcher(page).click()
+            launcher(page).click()
+            expect(page.get_by_text("Я здесь!")).to_have_count(1)
+
 
 class TestKeyboard:
     def test_every_function_works_without_a_mouse(self, chat: FakeChat, open_page: Opened) -> None:

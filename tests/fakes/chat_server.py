@@ -19,6 +19,7 @@ STREAM = "/api/agents/public/chat-stream"
 EVENTS = "/api/public/widget-event"
 AGENTS = "/api/public/agents/"
 REPLIES = "/api/agents/public/replies"
+CONTACT = "/api/agents/public/contact"
 ACTIONS = "/api/agents/public/actions/"
 CANCEL = "/api/public/bookings/cancel"
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -96,6 +97,8 @@ class FakeChat:
     """Paths and bodies of these requests."""
     replies: list[dict[str, str]] = field(default_factory=list)
     """Replies of the business to the visitor."""
+    contacts: list[Any] = field(default_factory=list)
+    """Contacts that were left without an answer."""
     events: list[Any] = field(default_factory=list)
     types: set[str] = field(default_factory=set)
     """The content types of received events."""
@@ -153,6 +156,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if self.path == REPLIES:
             self._json(200, {"status": True, "replies": self.server.chat.replies})
+            return
+        if self.path == CONTACT:
+            self.server.chat.contacts.append(json.loads(body))
+            self._json(200, {"status": True, "dialogId": "0" * 26})
             return
         if self.path.startswith(ACTIONS) or self.path == CANCEL:
             self._decide(json.loads(body))

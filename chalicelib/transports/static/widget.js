@@ -29,6 +29,7 @@
       ended: "This card is no longer valid. Ask for a new one.", older: "A newer card has replaced this one.",
       expired: "The time to confirm is over. Ask for a new card.", calendar: "Add to calendar", next: "Continue",
       undo: "Cancel booking", sure: "Press again to cancel the booking", undone: "The booking is cancelled.",
+      times: "Which times are free?", ask: "Leave your contact details, and we will reply.", questions: "First questions",
     },
     ru: {
       title: "Чат", open: "Открыть чат", close: "Закрыть чат", news: "есть новый ответ",
@@ -54,6 +55,7 @@
       ended: "Эта карточка больше не действует. Попросите новую.", older: "Её заменила новая карточка.",
       expired: "Время на подтверждение вышло. Попросите новую карточку.", calendar: "Добавить в календарь",
       next: "Продолжить", undo: "Отменить запись", sure: "Нажмите ещё раз, чтобы отменить запись", undone: "Запись отменена.",
+      times: "Когда есть свободное время?", ask: "Оставьте контакты, и мы ответим.", questions: "Первые вопросы",
     },
   };
 
@@ -65,6 +67,7 @@
   const BUSY_TRIES = 4;
   const MAX_SOURCES = 5;
   const MAX_TIMES = 3;
+  const MAX_QUESTIONS = 4;
 
   const CSS = `
 :host{all:initial!important;position:static!important;font-size:medium!important}
@@ -142,6 +145,7 @@ input,select,.card textarea{min-height:46px;padding:8px 12px;border:1px solid va
 .small a{color:inherit}
 .bad{color:var(--bad)}
 .row{display:flex;gap:16px;align-items:center}
+.first{flex-wrap:wrap;gap:0 8px}
 .button{min-height:46px;padding:0 20px;border-radius:12px;background:var(--accent);color:var(--on);font-weight:600}
 .card{display:grid;gap:10px;padding:14px;border:1px solid var(--edge);border-radius:16px;overflow-wrap:anywhere}
 .card:focus-visible{outline-offset:-3px;box-shadow:none}
@@ -456,6 +460,16 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179;
   };
 
+  /** Whether the page is dark: by the background that it paints, or else by its colour scheme. */
+  const isDark = (prefersDark) => {
+    const scheme = getComputedStyle(document.documentElement).colorScheme;
+    for (const each of [document.body, document.documentElement]) {
+      const [r, g, b, a = 1] = ((each && getComputedStyle(each).backgroundColor.match(/[\d.]+/g)) || [0, 0, 0, 0]).map(Number);
+      if (a > 0.5) return 0.2126 * r + 0.7152 * g + 0.0722 * b < 96;
+    }
+    return /dark/.test(scheme) && (prefersDark || !/light/.test(scheme));
+  };
+
   const PHONE = /^\+?[\d\s().-]{7,25}$/;
   const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@.]{2,}$/;
 
@@ -526,7 +540,12 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     });
     const go = el("button", { class: "icon go", type: "button", click: () => (abort ? stop() : submit()) });
     const leave = el("button", { class: "chip", type: "button", click: () => showContact(true) }, words.leave);
-    const composer = el("div", null, leave, el("div", { class: "box" }, field, go));
+    // Chips with first questions, until the visitor has written something.
+    const asked = [...(agent.offersTimes ? [words.times] : []), ...(options.questions || "").split("|")];
+    const questions = el("div", { class: "row first", role: "group", "aria-label": words.questions }, ...asked
+      .map((each) => each.trim().slice(0, 80)).filter(Boolean).slice(0, MAX_QUESTIONS)
+      .map((each) => el("button", { class: "chip", type: "button", dir: "auto", click: () => abort || (field.focus(), post(each)) }, each)));
+    const composer = el("div", null, questions, leave, el("div", { class: "box" }, field, go));
     const nameField = el("input", { name: "name", autocomplete: "name", maxlength: 100 });
     const reachField = el("input", { name: "contact", maxlength: 200, required: "", "aria-describedby": "wrong", inputmode: "email" });
     const wrong = el("p", { id: "wrong", class: "tell bad small", role: "alert" });
@@ -565,7 +584,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       box.style.setProperty("--over", `${count * 72}px`);
     };
     const dark = matchMedia("(prefers-color-scheme:dark)");
-    const paint = () => box.classList.toggle("dark", options.theme ? options.theme === "dark" : dark.matches);
+    const paint = () => box.classList.toggle("dark", options.theme ? options.theme === "dark" : isDark(dark.matches));
     dark.addEventListener("change", paint);
     paint();
 
@@ -584,6 +603,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       go.setAttribute("aria-label", label);
       go.title = label;
       const answered = memory.turns.some((each) => !each.me);
+      questions.hidden = !questions.children.length || memory.turns.some((each) => each.me);
       leave.hidden = memory.left || !answered || Boolean(abort) || options.contacts === "off";
       fit();
     };
@@ -663,12 +683,12 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     const refusal = (status, code, wait) => {
       if (status === 429) {
         const many = code === "rate_limited";
-        return { text: (many ? words.many : words.limit) + later(wait), again: many };
+        return { text: (many ? words.many : words.limit) + later(wait), again: many, down: !many };
       }
       if (status === 409) return { text: words.busy, again: true, newKey: !/^(session_busy|in_progress)$/.test(code) };
       if (status === 400 || status === 413) return { text: code === "message_too_long" || status === 413 ? words.long : words.failed };
       if (status < 500) return { text: words.gone };
-      return { text: words.down + later(wait), again: true };
+      return { text: words.down + later(wait), again: true, down: true };
     };
 
     /** Request an answer and show it while it arrives. Failures are shown as texts. */
@@ -804,6 +824,12 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         if (failure.again) note.append(el("button", { class: "link", type: "button", click: () => abort || (field.focus(), answer(call, turn)) }, words.retry));
         turn.turn.append(note);
         announce(failure.text);
+        // The question would be lost, so the visitor is asked for a contact.
+        refused = failure.down && !memory.left && options.contacts !== "off" && options.preview === undefined ? call.message : null;
+        if (refused && !panel.hidden) {
+          showContact(true);
+          note.append(` ${words.ask}`);
+        }
       }
       if (call.contact && (!failure || failure.isNote)) {
         memory.left = true;
@@ -827,7 +853,9 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       (shown ? nameField : field).focus();
       toEnd();
     };
-    const sendContact = () => {
+    // The question that the service has refused. Contacts are then stored without an answer.
+    let refused = null;
+    const sendContact = async () => {
       const name = nameField.value.trim(), reach = reachField.value.trim();
       const email = EMAIL.test(reach), phone = PHONE.test(reach) && reach.replace(/\D/g, "").length > 6;
       if (abort) return;
@@ -837,8 +865,20 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         reachField.focus();
         return;
       }
-      showContact(false);
       const details = { name: name || undefined, [email ? "email" : "phone"]: reach };
+      if (refused) {
+        const body = { agentId, message: refused, contact: details, pageUrl: pageUrl() };
+        const [code] = await send("api/agents/public/contact", body);
+        if (code !== 200) return (wrong.textContent = words.failed);
+        refused = null;
+        memory.left = true;
+        save();
+        showContact(false);
+        log.append(el("p", { class: "tell note" }, words.taken));
+        face();
+        return toEnd();
+      }
+      showContact(false);
       post(words.contact(name, reach), details);
     };
 

@@ -30,6 +30,7 @@ class PublicAgent(Wire):
     is_private: bool = Field(description="Whether it requires a bot key. Then no widget shows it.")
     welcome_message: str | None = Field(description="First message in the widget, or null.")
     allowed_origins: list[str] = Field(description="Origins the widget works on; empty: all.")
+    offers_times: bool = Field(description="Whether it finds free times for bookings.")
 
 
 class PublicAgentResult(Wire):
@@ -55,8 +56,15 @@ def get_public_agent(ctx: Context, args: AgentRef) -> PublicAgentResult:
     agent, _ = bots.active_bot(ctx.workspace_id, args.id)
     if agent.is_private:
         public_agent = PublicAgent(
-            id=agent.id, name="", is_private=True, welcome_message=None, allowed_origins=[]
+            id=agent.id,
+            name="",
+            is_private=True,
+            welcome_message=None,
+            allowed_origins=[],
+            offers_times=False,
         )
     else:
-        public_agent = PublicAgent.from_row(agent.values)
+        public_agent = PublicAgent.from_row(
+            agent.values, offers_times=not {"slots", "booking"}.isdisjoint(agent.capabilities)
+        )
     return PublicAgentResult(agent=public_agent)

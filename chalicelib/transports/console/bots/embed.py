@@ -1,5 +1,7 @@
 """Page with the code that shows a bot on any web page, a preview, and the choice of a page."""
 
+import re
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +15,11 @@ from chalicelib.transports.console.sites import placing
 from chalicelib.transports.console.sites.placing import Snippet
 from chalicelib.transports.http import HttpResponse
 
+DEFAULT_COLOR = "#3257d6"
+"""The colour of a widget whose tag names none (``widget.js``)."""
+MAX_QUESTION = 80
+"""Maximum characters of a first question."""
+_VALID = {"color": "#[0-9a-fA-F]{6}", "position": "left|right", "theme": "light|dark"}
 BUILDERS = ("tilda", "wordpress", "wix", "html")
 """Site builders that the pages with embed code have instructions for."""
 
@@ -28,42 +35,62 @@ def show(request: ConsoleRequest) -> HttpResponse:
 def place(request: ConsoleRequest) -> HttpResponse:
     """Add the embed code to a page of one of the workspace's sites."""
     try:
-        return placing.place(request, _snippet(agent(request)))
+        return placing.place(request, _snippet(agent(request), _options(request)))
     except AppError as error:
         return _page(request, error.status, placing.problem(request, error))
 
 
-def _tag(bot: dict[str, Any], *attributes: str) -> str:
-    more = "".join(f" {attribute}" for attribute in attributes)
+def _options(request: ConsoleRequest) -> dict[str, str]:
+    """Return the look of the widget that the query chooses. Invalid values are left out."""
+    questions = [line.strip() for line in request.query_value("questions").splitlines()]
+    options = {
+        "color": request.query_value("color"),
+        "position": request.query_value("position"),
+        "theme": request.query_value("theme"),
+        "questions": "|".join(line[:MAX_QUESTION] for line in questions if line),
+    }
+    return {
+        name: value
+        for name, value in options.items()
+        if value and re.fullmatch(_VALID.get(name, ".*"), value) and value != DEFAULT_COLOR
+    }
+
+
+def _tag(bot: dict[str, Any], options: Mapping[str, str], *attributes: str) -> str:
+    named = (f'data-{name}="{escape(value)}"' for name, value in options.items())
+    more = "".join(f" {attribute}" for attribute in (*named, *attributes))
     url = f"{settings().public_url}/widget.js"
     return f'<script src="{url}" data-agent="{bot["id"]}"{more} async></script>'
 
 
-def _snippet(bot: dict[str, Any]) -> Snippet:
-    tag = _tag(bot)
-    return Snippet(tag, tag.partition(" async")[0], "</script>")
+def _snippet(bot: dict[str, Any], options: Mapping[str, str]) -> Snippet:
+    # Without options, the tag up to "async" is in every earlier tag of the bot.
+    return Snippet(_tag(bot, options), _tag(bot, {}).partition(" async")[0], "</script>")
 
 
 def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
-    bot = agent(request)
+    bot, options = agent(request), _options(request)
     shows_chat = bool(request.query_value("preview")) and bot["isActive"] and not bot["isPrivate"]
     response = bot_page(
         *(request, "bot_embed", "embed", status),
         problem=problem,
-        code_text=_tag(bot),
-        preview=_preview(request, bot) if shows_chat else "",
+        code_text=_tag(bot, options),
+        chosen={"color": DEFAULT_COLOR, "position": "", "theme": "", **options},
+        questions=options.get("questions", "").replace("|", "\n"),
+        query=request.query_with(preview=None, site=None),
+        preview=_preview(request, bot, options) if shows_chat else "",
         builders=BUILDERS,
         **placing.places(request),
     )
     return _allow_chat(response) if shows_chat and settings().chat_url else response
 
 
-def _preview(request: ConsoleRequest, bot: dict[str, Any]) -> str:
+def _preview(request: ConsoleRequest, bot: dict[str, Any], options: Mapping[str, str]) -> str:
     """Return a document with the chat.
 
     It is shown in a sandbox, without the console's cookies.
     """
-    tag = _tag(bot, "data-open", "data-preview")
+    tag = _tag(bot, options, "data-open", "data-preview")
     about = escape(request.translate("preview_page"))
     return (
         f'<!doctype html><html lang="{request.language}"><head><meta charset="utf-8">'

@@ -144,6 +144,18 @@ class TestEmbedding:
         assert answer.status == 404
         assert "no longer exists" in error_beside(answer, "page", "select")
 
+    def test_the_look_of_the_chat_is_part_of_the_code(self, world: World) -> None:
+        query = (
+            "?color=%23ff8800&position=left&theme=blue&questions=Prices%3F%0AHours+%26+%22map%22"
+        )
+        page = text(world.person("boss").get(embed_of(world) + query))
+        look = 'data-color="#ff8800" data-position="left" data-questions="Prices?|Hours &amp; '
+        assert f'data-agent="{world.here.bot}" {look}&quot;map&quot;" async></script>' in page
+        assert "data-theme" not in page
+        form = {"page": world.here.page, "once": "1"}
+        world.person("boss").post(embed_of(world) + query, form)
+        assert 'data-position="left"' in html_of(world)
+
     def test_the_preview_is_in_a_sandbox_without_the_consoles_cookies(self, world: World) -> None:
         console_owner = world.person("boss")
         assert "<iframe" not in text(console_owner.get(f"{embed_of(world)}?preview=1")), (

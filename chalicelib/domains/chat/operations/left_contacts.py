@@ -1,0 +1,80 @@
+"""Take a visitor's question and contact when the bot cannot answer."""
+
+from datetime import timedelta
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ValidationError
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import PUBLIC, operation
+from chalicelib.core.wire.schema import Id, Wire
+from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.bots.store import bot_keys, bot_metrics
+from chalicelib.domains.bots.store.agents import AGENTS
+from chalicelib.domains.chat.flows import chat_exchange
+from chalicelib.domains.chat.flows.chat_request import ChatRequest
+from chalicelib.domains.chat.flows.dialogs import expiry_job
+from chalicelib.domains.chat.store import messages
+from chalicelib.domains.chat.store.dialogs import DIALOGS
+from chalicelib.domains.chat.store.messages import USER
+from chalicelib.domains.contacts.store import clients
+from chalicelib.engine.metrics import Increments
+from chalicelib.lib.sources import drop_query
+
+CONTACTS = Limit("left-contacts", "contacts a minute", 5, timedelta(minutes=1))
+
+
+class ContactTaken(Wire):
+    """The dialog that holds the question."""
+
+    dialog_id: Id = Field(description="Dialog id.")
+
+
+@operation(
+    rest="POST /api/agents/public/contact",
+    title="Leave a contact without an answer",
+    audience=PUBLIC,
+    resolve=lambda args: AGENTS.found_for_visitor(AGENTS.workspace_of(args.agent_id)),
+    limit=CONTACTS,
+    idempotent=True,
+    example={"agentId": "AGENT_ID", "message": "Hello", "contact": {"email": "ada@example.com"}},
+)
+def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
+    """Store a question and a contact as a lead, without an answer, in a dialog of its own.
+
+    A widget calls it when the chat refuses the question, such as for lack of money.
+    """
+    agent, workspace = bots.switched_on(ctx.workspace_id, args.agent_id)
+    bots.require_active_owner(workspace)
+    if agent.is_private and not (args.api_key and bot_keys.is_key_of(agent.id, args.api_key)):
+        raise AGENTS.unavailable()
+    contact = chat_exchange.contact_of(args, workspace.country, "widget")
+    if contact is None:
+        raise ValidationError.of("contact", "expected an e-mail address or a phone number")
+    now, text = clock.now(), args.message
+    dialog = DIALOGS.new(
+        ctx.workspace_id,
+        agent_id=agent.id,
+        channel="widget",
+        page_url=drop_query(args.page_url),
+        named_contacts=clients.merge_contacts(
+            None, chat_exchange.contacts_in(args, workspace.country)
+        ),
+        last_number=0,
+        messages_count=0,
+    )
+    number = dialog.record_message(text, now)
+    subjects = ctx.principal.share_subjects
+    chat_exchange.stage_lead(ctx.unit, workspace, dialog, contact, text, now, subjects)
+    message = messages.row(ctx.workspace_id, dialog.id, number, created_at=now, role=USER)
+    message.content, message.status = text, "ok"
+    ctx.unit.create(message)
+    ctx.unit.create(dialog)
+    ctx.unit.create(expiry_job(ctx.workspace_id, dialog))
+    counts, today = Increments(ctx.workspace_id), clock.local_day(now, workspace.timezone)
+    measures = {bot_metrics.MESSAGES: 1, bot_metrics.DIALOGS: 1, bot_metrics.LEADS: 1}
+    bot_metrics.count(counts, agent.id, dialog.channel, today, measures)
+    counts.stage(ctx.unit)
+    return ContactTaken(dialog_id=dialog.id)
