@@ -104,7 +104,7 @@ The payload has ``requestId``. The kind is declared here because a domain below 
 the job.
 """
 MAIL_REPLY = "mail-reply"
-"""The kind of job that mails a member's reply to the visitor of a dialog.
+"""The kind of job that sends a member's reply to the visitor of a dialog by e-mail.
 
 The payload has ``dialogId`` and ``replyId``, and ``at`` in ISO 8601. The kind is declared here
 because a domain below its handler stages the job.

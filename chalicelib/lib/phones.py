@@ -133,7 +133,7 @@ _MAY_CONTAIN_PHONE = lazy_pattern(rf"(?:[0-9][\s().-]*){{{_MIN_DIGITS_IN_TEXT}}}
 def printed(phone: str) -> str:
     """Return a number as it is printed, such as ``+7 914 700-12-34``.
 
-    An extension stays as it is. A string that is not a number is returned unchanged.
+    An extension is kept. A string that is not a number is returned unchanged.
     """
     from phonenumbers import NumberParseException, PhoneNumberFormat, format_number, parse
 

@@ -65,7 +65,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("create_service", "delete_service", "set_booking_page", "update_service"),
         *("create_time_off", "delete_time_off"),
         *("add_knowledge", "create_agent", "delete_knowledge", "set_bot", "update_agent"),
-        *("create_bot_key", "delete_bot_key", "set_workspace"),
+        *("create_bot_key", "delete_bot_key", "set_workspace", "link_member", "reply_to_visitor"),
     ),
     "consent without an exchange of its code gives no access, and an end takes access away": (
         *("end_connection", "grant_access", "refresh_tokens", "revoke_token"),

@@ -216,7 +216,7 @@ class ConsoleTab:
         self.page.get_by_label(re.compile("E-mail|Эл. почта")).fill(email)
         self.page.get_by_label(re.compile("Password|Пароль")).fill(PASSWORD)
         self.page.keyboard.press("Enter")
-        expect(self.page.locator("header nav, .rows, h1").first).to_be_visible()
+        expect(self.page.locator("header nav a, .rows, h1").first).to_be_visible()
         assert "/sign-in" not in self.page.url
 
     @property

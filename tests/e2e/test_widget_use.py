@@ -133,8 +133,9 @@ class TestContacts:
             reach.fill("ada@example.com")
             reach.press("Enter")
             expect(page.get_by_role("log")).to_contain_text("Ваши контакты отправлены.")
-        (left,) = chat.contacts
-        assert (left["message"], left["contact"]) == ("Есть столик?", {"email": "ada@example.com"})
+        (contact,) = chat.contacts
+        assert contact["message"] == "Есть столик?"
+        assert contact["contact"] == {"email": "ada@example.com"}
 
 
 class TestFirstQuestions:

@@ -32,7 +32,7 @@ index = ListPage(
 
 
 def reply(request: ConsoleRequest) -> HttpResponse:
-    """Send the visitor a reply, or show the dialog again with the text and the problem."""
+    """Send the visitor a reply, or show the dialog again with the reply and the problem."""
     try:
         request.call_once(
             "reply_to_visitor", id=request.http.path["dialog"], text=request.form_value("text")

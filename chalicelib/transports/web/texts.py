@@ -187,12 +187,12 @@ def near_moment(language: Language, when: datetime, timezone: str) -> str:
 
     The year is left out in the current year.
     """
-    shown, today = local(when, timezone), local(clock.now(), timezone)
-    days = (shown.date() - today.date()).days
+    local_time, today = local(when, timezone), local(clock.now(), timezone)
+    days = (local_time.date() - today.date()).days
     if days in _NEAR_DAYS:
-        return translate(language, _NEAR_DAYS[days], time=f"{shown:%H:%M}")
-    is_near = shown.year == today.year
-    return local_moment(language, shown) if is_near else moment(language, when, timezone)
+        return translate(language, _NEAR_DAYS[days], time=f"{local_time:%H:%M}")
+    is_near = local_time.year == today.year
+    return local_moment(language, local_time) if is_near else moment(language, when, timezone)
 
 
 def local_moment(language: Language, when: datetime) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conftest import Api, Owner, in_console
+from tests.conftest import Api, Owner, call_console
 from tests.factories.chat import ask, new_bot, transcript
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -15,19 +15,22 @@ def test_a_question_to_a_bot_without_money_becomes_a_lead(api: Api, owner: Owner
     assert ask(bot, "Is a table free?").status == 429
     body = {"agentId": bot.id, "message": "Is a table free?", "contact": {"email": "a@example.com"}}
     dialog = visitor.post(LEAVE, body | {"pageUrl": "https://bakery.example/?a=1"})["dialogId"]
-    (lead,) = in_console(owner.workspace.id, "list_leads")["collections"]
+    (lead,) = call_console(owner.workspace.id, "list_leads")["collections"]
     assert (lead["email"], lead["source"]["name"]) == ("a@example.com", "chat")
-    assert [each["content"] for each in transcript(api, bot)] == ["Is a table free?"]
-    shown = api.get(f"/api/agents/dialog?id={dialog}")["dialog"]
-    assert (shown["leadId"], shown["pageUrl"]) == (lead["id"], "https://bakery.example/")
+    assert [message["content"] for message in transcript(api, bot)] == ["Is a table free?"]
+    stored_dialog = api.get(f"/api/agents/dialog?id={dialog}")["dialog"]
+    assert (stored_dialog["leadId"], stored_dialog["pageUrl"]) == (
+        lead["id"],
+        "https://bakery.example/",
+    )
 
 
 def test_a_message_without_a_contact_is_refused(owner: Owner) -> None:
-    answer = visitor.refused("POST", LEAVE, {"agentId": new_bot(owner).id, "message": "Hello"})
+    answer = visitor.call_refused("POST", LEAVE, {"agentId": new_bot(owner).id, "message": "Hello"})
     assert answer.status == 400
 
 
 def test_a_private_bot_takes_no_contact_without_its_key(owner: Owner) -> None:
     bot = new_bot(owner, is_private=True)
     body = {"agentId": bot.id, "message": "Hi", "contact": {"email": "a@example.com"}}
-    assert visitor.refused("POST", LEAVE, body).status == 404
+    assert visitor.call_refused("POST", LEAVE, body).status == 404

@@ -1,10 +1,10 @@
-"""Members of the workspace who are members of its staff: their messages."""
+"""Messages to members of the workspace who are linked to its staff."""
 
 from typing import Any
 
 import pytest
 
-from tests.conftest import Api, Owner, in_console
+from tests.conftest import Api, Owner, call_console
 from tests.domains.notifications.helpers import new_member
 from tests.domains.notifications.inbox import Inbox, choose
 from tests.factories.event_runs import run_until_idle
@@ -21,7 +21,7 @@ def salon(api: Api, inbox: Inbox) -> Salon:
 
 def link(owner: Owner, account_id: str, resource: str | None) -> Any:
     arguments = {"accountId": account_id, "resourceId": resource}
-    return in_console(owner.workspace.id, "link_member", **arguments)
+    return call_console(owner.workspace.id, "link_member", **arguments)
 
 
 def mails_to_bob(inbox: Inbox) -> int:

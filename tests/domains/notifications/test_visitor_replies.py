@@ -1,9 +1,9 @@
-"""Replies of members to visitors: in the console, in the widget's request, and by e-mail."""
+"""Replies of members to visitors, which the widget reads and which are sent by e-mail."""
 
 import pytest
 
 from chalicelib.domains.chat.store.dialogs import DIALOGS
-from tests.conftest import Api, Owner, as_operator, in_console
+from tests.conftest import Api, Owner, call_console, call_operator
 from tests.domains.notifications.clients import ADA, mails_to
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.chat import Bot, ask, new_bot
@@ -25,7 +25,7 @@ def dialog_of(api: Api, bot: Bot) -> str:
 
 
 def reply_to(bot: Bot, dialog: str, text: str) -> None:
-    in_console(
+    call_console(
         bot.workspace_id, "reply_to_visitor", account_id=bot.account_id, id=dialog, text=text
     )
 
@@ -38,7 +38,7 @@ def test_a_visitor_reads_the_replies_of_members_with_the_session(api: Api, bot: 
     for text in ("Yes, what is it?", "We open at nine."):
         reply_to(bot, dialog_of(api, bot), text)
     replies = visitor.post(READ, session)["replies"]
-    assert [each["text"] for each in replies] == ["Yes, what is it?", "We open at nine."]
+    assert [reply["text"] for reply in replies] == ["Yes, what is it?", "We open at nine."]
     assert replies[0]["author"]
     second = ask(bot, "Thanks", sessionId=first.session)
     assert second.events[0]["lastReplyId"] == replies[-1]["id"]
@@ -47,10 +47,10 @@ def test_a_visitor_reads_the_replies_of_members_with_the_session(api: Api, bot: 
 def test_a_session_reads_only_its_own_dialog(api: Api, bot: Bot, owner: Owner) -> None:
     ask(bot, "Hello")
     reply_to(bot, dialog_of(api, bot), "Only for the first visitor")
-    other = ask(bot, "Hi").session
-    assert visitor.post(READ, {"agentId": bot.id, "sessionId": other})["replies"] == []
-    for agent, session in ((bot.id, "x" * 43), (new_bot(owner).id, other)):
-        answer = visitor.refused("POST", READ, {"agentId": agent, "sessionId": session})
+    other_session = ask(bot, "Hi").session
+    assert visitor.post(READ, {"agentId": bot.id, "sessionId": other_session})["replies"] == []
+    for agent, session in ((bot.id, "x" * 43), (new_bot(owner).id, other_session)):
+        answer = visitor.call_refused("POST", READ, {"agentId": agent, "sessionId": session})
         assert answer.status == 404
 
 
@@ -59,9 +59,9 @@ def test_the_latest_ten_replies_are_kept_until_the_client_is_erased(api: Api, bo
     dialog = dialog_of(api, bot)
     for number in range(12):
         reply_to(bot, dialog, f"Reply {number}")
-    stored = DIALOGS.require(bot.workspace_id, dialog).replies
-    assert [each["text"] for each in stored] == [f"Reply {number}" for number in range(2, 12)]
-    as_operator("erase_client", workspaceId=bot.workspace_id, email=ADA)
+    replies = DIALOGS.require(bot.workspace_id, dialog).replies
+    assert [reply["text"] for reply in replies] == [f"Reply {number}" for number in range(2, 12)]
+    call_operator("erase_client", workspaceId=bot.workspace_id, email=ADA)
     assert not DIALOGS.require(bot.workspace_id, dialog).replies
 
 

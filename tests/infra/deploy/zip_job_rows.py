@@ -374,7 +374,7 @@ def mail_booking_link(stage: Stage) -> Steps:
 def mail_reply(stage: Stage) -> Steps:
     ask(stage.things.agent, f"I am Ada, {ADA}")
     dialog = stage.api.get(f"/api/agents/dialogs?agentId={stage.things.agent}")["dialogs"][0]["id"]
-    in_console(stage.workspace_id, "reply_to_visitor", id=dialog, text="Hello")
+    call_console(stage.workspace_id, "reply_to_visitor", id=dialog, text="Hello")
     yield
     assert [mail["To"] for mail in stage.inbox.mails] == [ADA]
 

@@ -122,7 +122,7 @@ def test_money_dates_and_times_have_the_local_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hours", "shown"),
+    ("hours", "expected"),
     [
         (-48, "13 янв., 15:00"),
         (-24, "вчера 15:00"),
@@ -131,10 +131,10 @@ def test_money_dates_and_times_have_the_local_format() -> None:
         (24 * 400, "19 февр. 2028, 15:00"),
     ],
 )
-def test_moments_near_now_are_named_without_their_date(hours: int, shown: str, time: Time) -> None:
+def test_near_moments_have_no_date(hours: int, expected: str, time: Time) -> None:
     time.now = datetime(2027, 1, 15, 12, tzinfo=UTC)
     moment = time.now + timedelta(hours=hours)
-    assert texts.near_moment("ru", moment, "Europe/Moscow") == shown
+    assert texts.near_moment("ru", moment, "Europe/Moscow") == expected
 
 
 @pytest.mark.parametrize(

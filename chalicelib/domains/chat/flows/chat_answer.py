@@ -8,8 +8,7 @@ Two threads assist the thread that sends events:
   not delay checkpoints, and a slow checkpoint does not delay the visitor.
 
 Output tokens are counted as they arrive, including reasoning. The provider's usage arrives last and
-replaces the count. Therefore the reader continues for some seconds after the visitor has
-disconnected.
+replaces the count, so the reader continues for some seconds after the visitor has disconnected.
 
 The calls to a model for one answer, and the tool calls between them.
 """
@@ -441,10 +440,7 @@ The reader ends soon, because cancelling the model closes its socket.
 
 
 class Start(NamedTuple):
-    """Start of the answer, with the session id for the next message.
-
-    ``last_reply`` is the id of a member's latest reply, or None.
-    """
+    """Start of the answer, with the session id, and the id of a member's latest reply."""
 
     session_id: str
     last_reply: str | None = None

@@ -66,7 +66,7 @@ def stage_change(
 def stage_link(
     unit: UnitOfWork, workspace_id: str, account_id: str, resource_id: str | None
 ) -> None:
-    """Stage the link of a member to a member of the staff, and the messages that follow from it.
+    """Stage the link of a member to a member of the staff, and the kinds of messages to send.
 
     Raises:
         NotFoundError: the account is not a member.
@@ -80,7 +80,9 @@ def stage_link(
     rows = choices.read_all(workspace_id)
     country, language = workspaces.get(workspace_id).country, linked.account.language
     own_choices = Choices(linked.membership, country, language, rows.get(account_id))
-    others = [each for member, each in everyone if member.account.id != account_id]
+    others = [
+        member_choices for member, member_choices in everyone if member.account.id != account_id
+    ]
     unit.save(lock)
     action = (
         MembershipRow.resource_id.set(resource_id)

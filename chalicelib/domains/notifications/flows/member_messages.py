@@ -298,8 +298,8 @@ def _recipient(job: Job) -> _Recipient | None:
     member_choices = Choices(membership, workspace.country, account.language, choices_row)
     if not member_choices.wants(kind, channel):
         return None
-    own = membership.resource_id if membership.role == Role.MEMBER else None
-    return _Recipient(workspace, account, kind, channel, member_choices.language, own)
+    resource_id = membership.resource_id if membership.role == Role.MEMBER else None
+    return _Recipient(workspace, account, kind, channel, member_choices.language, resource_id)
 
 
 def _send(recipient: _Recipient, message: Message, message_id: str) -> None:

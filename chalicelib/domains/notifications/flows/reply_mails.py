@@ -26,7 +26,7 @@ def mail_reply(job: Job) -> None:
     """
     dialog = DIALOGS.find(job.workspace_id, job.payload["dialogId"])
     replies = (dialog and dialog.replies) or []
-    reply = next((each for each in replies if each["id"] == job.payload["replyId"]), None)
+    reply = next((row for row in replies if row["id"] == job.payload["replyId"]), None)
     if dialog is None or reply is None or not mail.is_on():
         return
     address = _address(job.workspace_id, dialog)
@@ -56,4 +56,5 @@ def _address(workspace_id: str, dialog: DialogRow) -> str | None:
     """Return the address of the dialog's lead, or else the first one that the visitor wrote."""
     lead = LEADS.find(workspace_id, dialog.lead_id) if dialog.lead_id else None
     contacts = [lead.email if lead else None, *(dialog.named_contacts or ())]
-    return next((found for text in contacts if (found := emails.find_email(text or ""))), None)
+    addresses = (emails.find_email(contact or "") for contact in contacts)
+    return next(filter(None, addresses), None)

@@ -14,7 +14,7 @@ from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import texts
 
 EVERYONE = "all"
-"""Value of ``staff`` for all members of the staff, if the caller is one of them."""
+"""Value of ``staff`` for all members of the staff, if the caller is a member."""
 VIEWS = ("day", "week", "list")
 STATUSES = ("pending_payment", "confirmed", "completed", "cancelled", "no_show")
 FILTERS = {
@@ -51,8 +51,9 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
     view = view if view in VIEWS else "day"
     view_options = {"view": view, "date": request.query_value("date").strip()}
     # A member of the staff sees the own calendar first.
-    own = request.current_membership.row.resource_id or ""
-    view_options["staff"] = request.query_value("staff") if "staff" in request.http.query else own
+    own_id = request.current_membership.row.resource_id or ""
+    has_choice = "staff" in request.http.query
+    view_options["staff"] = request.query_value("staff") if has_choice else own_id
     staff = "" if view_options["staff"] == EVERYONE else view_options["staff"]
     filters = {"date": view_options["date"], "resourceId": staff}
     problem, status = None, 200
@@ -60,7 +61,7 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
         calendar = request.call("get_staff_calendar", view=view, **_drop_empty(filters))
     except AppError as error:
         problem, status = booking_times.problem(request, error), error.status
-        view_options |= {"date": "", "staff": EVERYONE if own else ""}
+        view_options |= {"date": "", "staff": EVERYONE if own_id else ""}
         calendar = request.call("get_staff_calendar", view=view)
     days, axis = calendar["days"], _axis(calendar)
     first = date.fromisoformat(days[0]["date"])
@@ -79,7 +80,7 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
         axis=axis,
         columns=_columns(calendar, axis, view),
         chosen={**view_options, "staff": staff if problem is None else ""},
-        everyone=EVERYONE if own else "",
+        everyone=EVERYONE if own_id else "",
         links=links,
         first=first,
         last=date.fromisoformat(days[-1]["date"]),
@@ -118,7 +119,7 @@ class _Axis(NamedTuple):
         return first, max(self.quarter(end - timedelta(seconds=1), day) + 1, first + 1)
 
     def style(self, first: int, last: int) -> str:
-        """Return the classes that place quarters on the axis. A style attribute is forbidden."""
+        """Return classes that place quarters, because the CSP forbids style attributes."""
         hour, quarter = divmod(first - self.first * 4, 4)
         hours, quarters = divmod(last - first, 4)
         return f"t{hour} m{quarter} h{hours} q{quarters}"
@@ -126,20 +127,20 @@ class _Axis(NamedTuple):
 
 def _axis(calendar: Mapping[str, Any]) -> _Axis:
     """Return the hours of all opening times and bookings, and 9 to 18 if no times are set."""
-    whole, hours = _Axis(calendar["timezone"], 0, 24), set[int]()
+    full_axis, hours = _Axis(calendar["timezone"], 0, 24), set[int]()
     opened = False
     for day in calendar["days"]:
         for staff in day["staff"]:
             opened = opened or bool(staff["opened"])
             for row in staff["opened"] + staff["free"] + staff["bookings"]:
-                first, last = whole.span(row, date.fromisoformat(day["date"]))
+                first, last = full_axis.span(row, date.fromisoformat(day["date"]))
                 hours |= {first // 4, -(-last // 4)}
     hours |= set() if opened else {9, 18}
     return _Axis(calendar["timezone"], min(hours), max(hours))
 
 
 def _columns(calendar: Mapping[str, Any], axis: _Axis, view: str) -> list[dict[str, Any]]:
-    """Return the columns: one of each staff member for a day, one of each day for a week."""
+    """Return a column of each staff member for a day, or of each day for a week."""
     colours = {staff["id"]: f"c{n % COLOURS}" for n, staff in enumerate(calendar["staff"])}
     columns = []
     for day in calendar["days"]:
@@ -189,8 +190,8 @@ def _place(
         lanes[lane : lane + 1] = [last]
         cluster.append(row)
         row["lane"] = f"l{min(lane, MAX_LANES - 1)} {colours.get(row['resourceId'], 'c0')}"
-        for each in cluster:
-            each["width"] = f"w{min(len(lanes), MAX_LANES)}"
+        for booking in cluster:
+            booking["width"] = f"w{min(len(lanes), MAX_LANES)}"
     return rows
 
 

@@ -41,7 +41,7 @@ def place(request: ConsoleRequest) -> HttpResponse:
 
 
 def _options(request: ConsoleRequest) -> dict[str, str]:
-    """Return the look of the widget that the query chooses. Invalid values are left out."""
+    """Return the valid options of the widget in the query."""
     questions = [line.strip() for line in request.query_value("questions").splitlines()]
     options = {
         "color": request.query_value("color"),
@@ -50,15 +50,15 @@ def _options(request: ConsoleRequest) -> dict[str, str]:
         "questions": "|".join(line[:MAX_QUESTION] for line in questions if line),
     }
     return {
-        name: value
-        for name, value in options.items()
-        if value and re.fullmatch(_VALID.get(name, ".*"), value) and value != DEFAULT_COLOR
+        name: option
+        for name, option in options.items()
+        if option and re.fullmatch(_VALID.get(name, ".*"), option) and option != DEFAULT_COLOR
     }
 
 
 def _tag(bot: dict[str, Any], options: Mapping[str, str], *attributes: str) -> str:
-    named = (f'data-{name}="{escape(value)}"' for name, value in options.items())
-    more = "".join(f" {attribute}" for attribute in (*named, *attributes))
+    tag_options = (f'data-{name}="{escape(option)}"' for name, option in options.items())
+    more = "".join(f" {attribute}" for attribute in (*tag_options, *attributes))
     url = f"{settings().public_url}/widget.js"
     return f'<script src="{url}" data-agent="{bot["id"]}"{more} async></script>'
 

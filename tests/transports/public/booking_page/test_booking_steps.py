@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from chalicelib.core.ids import new_id
-from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.factories.console import HOSTILE
 from tests.factories.products import png
 from tests.factories.salon import Salon
@@ -49,20 +49,20 @@ def test_the_page_shows_the_photos_logo_and_hours_and_describes_itself_to_messen
     api.post("/api/resources/update", {"id": page.salon.resource, "photo": {"fileId": file["id"]}})
     workspace.update([WorkspaceRow.logo_url.set("https://salon.example/logo.png")])
     page.set(isIndexed=True)
-    shown = text(page.get(page.home))
-    assert f'<img class="photo" src="{file["url"]}"' in shown
-    assert '<img class="logo" src="https://salon.example/logo.png"' in shown
-    assert "Mon–Sun 09:00–18:00" in shown
-    assert f'<meta property="og:image" content="{file["url"]}">' in shown
-    assert f'<meta property="og:title" content="Book online · {workspace.name}">' in shown
+    html = text(page.get(page.home))
+    assert f'<img class="photo" src="{file["url"]}"' in html
+    assert '<img class="logo" src="https://salon.example/logo.png"' in html
+    assert "Mon–Sun 09:00–18:00" in html
+    assert f'<meta property="og:image" content="{file["url"]}">' in html
+    assert f'<meta property="og:title" content="Book online · {workspace.name}">' in html
     assert f'<img class="cover" src="{file["url"]}"' in text(page.get())
 
 
 def test_weeks_that_have_passed_are_left_out(page: BookingPage, time: Time) -> None:
     time.now = datetime(2027, 3, 17, 6, tzinfo=UTC)
-    shown = text(page.get())
-    assert not re.search(r">(1|14)<span class=.unseen", shown)
-    assert re.search(r">15<span class=.unseen", shown)
+    html = text(page.get())
+    assert not re.search(r">(1|14)<span class=.unseen", html)
+    assert re.search(r">15<span class=.unseen", html)
 
 
 def test_a_service_shows_the_days_of_the_month_and_the_times_of_the_first_free_day(
