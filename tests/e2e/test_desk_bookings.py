@@ -157,7 +157,7 @@ def test_a_receptionist_works_through_the_day(  # noqa: PLR0915  the steps of a 
         expect(page.get_by_role("status")).to_have_text(say["moved"])
 
         tab.open(desk.path)
-        page.get_by_role("link", name=re.compile("12:00–13:00")).click()
+        page.get_by_role("link", name=re.compile("12:00–13:00")).first.click()
         check_part("new")
         page.get_by_label(say["name"], exact=True).fill("Walk-in")
         book = page.get_by_role("button", name=say["book"], exact=True)

@@ -98,7 +98,7 @@ class FakeChat:
     replies: list[dict[str, str]] = field(default_factory=list)
     """Replies of the business to the visitor."""
     contacts: list[Any] = field(default_factory=list)
-    """Contacts that were left without an answer."""
+    """Contacts that visitors left after a refusal."""
     events: list[Any] = field(default_factory=list)
     types: set[str] = field(default_factory=set)
     """The content types of received events."""

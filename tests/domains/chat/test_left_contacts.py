@@ -1,4 +1,4 @@
-"""Contacts that visitors leave when a bot cannot answer."""
+"""Contacts that visitors leave when the chat refuses their message."""
 
 import pytest
 

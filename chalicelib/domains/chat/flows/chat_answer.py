@@ -440,7 +440,7 @@ The reader ends soon, because cancelling the model closes its socket.
 
 
 class Start(NamedTuple):
-    """Start of the answer, with the session id, and the id of a member's latest reply."""
+    """First event, with the session id, and the id of a member's latest reply."""
 
     session_id: str
     last_reply: str | None = None

@@ -1,4 +1,4 @@
-"""Take a visitor's question and contact when the bot cannot answer."""
+"""Store the question and the contact of a visitor whose message the chat has refused."""
 
 from datetime import timedelta
 
@@ -34,7 +34,7 @@ class ContactTaken(Wire):
 
 @operation(
     rest="POST /api/agents/public/contact",
-    title="Leave a contact without an answer",
+    title="Leave a contact",
     audience=PUBLIC,
     resolve=lambda args: AGENTS.found_for_visitor(AGENTS.workspace_of(args.agent_id)),
     limit=CONTACTS,
@@ -42,7 +42,7 @@ class ContactTaken(Wire):
     example={"agentId": "AGENT_ID", "message": "Hello", "contact": {"email": "ada@example.com"}},
 )
 def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
-    """Store a question and a contact as a lead, without an answer, in a dialog of its own.
+    """Store a question and a contact as a lead, in a dialog without messages of the bot.
 
     A widget calls it when the chat refuses the question, such as for lack of money.
     """
