@@ -71,6 +71,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("end_connection", "grant_access", "refresh_tokens", "revoke_token"),
     ),
     "a copy for a person, who changes nothing": ("export_leads",),
+    "a read by a secret, which must not stand in a URL": ("list_replies",),
     "a draft, which it stores nowhere": ("ai_fill_product", "ai_fill_service"),
     "an event only if a stock becomes low, as tests/engine/test_events.py shows": (
         *("bulk_products", "update_product", "upsert_products", "upsert_products_by_id"),

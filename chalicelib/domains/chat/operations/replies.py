@@ -87,7 +87,6 @@ def reply_to_visitor(ctx: Context, args: ReplyCreate) -> ReplyList:
     rest="POST /api/agents/public/replies",
     title="Read the replies to a visitor",
     audience=PUBLIC,
-    reads=True,
     resolve=lambda args: AGENTS.found_for_visitor(AGENTS.workspace_of(args.agent_id)),
     limit=READS,
     audit=False,

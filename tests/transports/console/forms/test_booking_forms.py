@@ -114,7 +114,7 @@ class TestCalendar:
             desk.salon.book(f"{DAY}T12:00", name, resourceId=resource)
         account = desk.owner.workspace.owner_id
         path = f"/console/w/{desk.owner.workspace.slug}/members/{account}"
-        assert desk.boss.post(path, {"resource": desk.salon.resources[0]}).status == 303
+        assert desk.console_owner.post(path, {"resource": desk.salon.resources[0]}).status == 303
         for query in (f"?date={DAY}", f"?view=week&date={DAY}"):
             page = desk.page(query)
             assert "Ada" in page
@@ -126,7 +126,7 @@ class TestCalendar:
         self, desk: Desk, time: Time
     ) -> None:
         time.now = datetime(2027, 1, 18, 1, 40, tzinfo=UTC)
-        desk.boss.token = desk.owner.start_session()
+        desk.console_owner.token = desk.owner.start_session()
         for resource in desk.salon.resources:
             desk.salon.book(f"{DAY}T12:00", "Ada", resourceId=resource)
         page = desk.page(f"?view=week&date={DAY}")

@@ -149,4 +149,4 @@ def test_a_long_list_has_a_search_and_pages(console_owner: Person, path: str, ow
 def test_a_workspace_without_services_learns_what_they_are(
     console_owner: Person, path: str
 ) -> None:
-    assert "/api/services/create" in text(console_owner.get(path))
+    assert "/services/new" in text(console_owner.get(path))

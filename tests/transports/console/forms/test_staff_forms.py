@@ -132,7 +132,7 @@ class TestStaff:
         confirmation = text(console_owner.get(f"{path}/{staff}/delete"))
         assert "1 upcoming booking is kept" in confirmation
         assert "No one else provides these services" in confirmation
-        assert "20 Jan 2027, 12:00" in confirmation
+        assert "20 Jan, 12:00" in confirmation
         for _ in range(2):
             answer = console_owner.post(f"{path}/{staff}/delete")
             assert answer.headers["Location"] == f"{path}?done=staff_deleted"
