@@ -29,7 +29,7 @@ ROWS = 20
 """Bookings of a page of the list."""
 COLOURS = 6
 """Colours of staff members. The sheet "calendar" has a class for each."""
-MAX_LANES = 6
+MAX_LANES = 4
 """Maximum bookings next to each other. Further bookings cover the last one."""
 MAX_SPLIT = 4
 """Maximum staff members whose free time has a link for each hour, because of the page's size."""
