@@ -72,7 +72,8 @@ class MessageKind(NamedTuple):
     record. With a ``status``, the record must still have it when the message is sent. A kind that
     is ``owner_only`` concerns money or access, so other members cannot choose it. Managers get one
     that is ``for_managers`` by mail, too, unless they choose otherwise. So do members who are
-    linked to a member of the staff, if it is ``for_staff``; plain members get only their own.
+    linked to a member of the staff, if it is ``for_staff``; plain members get only their own. A
+    kind that is ``for_others`` is not sent to the member who made the change in the console.
     """
 
     type: str
@@ -81,14 +82,17 @@ class MessageKind(NamedTuple):
     owner_only: bool = False
     for_managers: bool = False
     for_staff: bool = False
+    for_others: bool = False
 
 
 MESSAGE_KINDS = {
-    "lead": MessageKind("lead.created", unless="order.created"),
-    "order": MessageKind("order.created"),
-    "booking": MessageKind("booking.created", for_staff=True),
+    "lead": MessageKind("lead.created", unless="order.created", for_others=True),
+    "order": MessageKind("order.created", for_others=True),
+    "booking": MessageKind("booking.created", for_staff=True, for_others=True),
     "booking_cancelled": MessageKind(
-        *("booking.status_changed", "booking.hold_expired", "cancelled"), for_staff=True
+        *("booking.status_changed", "booking.hold_expired", "cancelled"),
+        for_staff=True,
+        for_others=True,
     ),
     "handover": MessageKind("dialog.handover_requested"),
     "limit": MessageKind("bot.limit_reached"),

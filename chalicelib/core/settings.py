@@ -11,6 +11,8 @@ from functools import cache
 from typing import Literal, TypedDict, cast, get_args
 from urllib.parse import unquote, urlsplit
 
+from chalicelib import SERVICE
+
 Provider = Literal["bedrock", "openai", "demo"]
 MIN_MASTER_KEY = 32
 """Characters of a master key."""
@@ -46,6 +48,8 @@ class Settings:
     """The prefix of table names, before the stage."""
     object_store: str
     """``s3://<bucket>`` on AWS, ``file://<folder>`` elsewhere."""
+    product_name: str
+    """The name of the product on pages and in e-mails."""
     public_url: str
     """The base URL that visitors see, without a trailing slash."""
     sites_domain: str
@@ -211,6 +215,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         stage=stage,
         table_prefix=env("TABLE_PREFIX", "workspace"),
         object_store=env("OBJECT_STORE", "file://.local/objects"),
+        product_name=(env("PRODUCT_NAME") or "").strip() or SERVICE,
         public_url=env("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/"),
         sites_domain=env("SITES_DOMAIN", "").strip().strip(".").lower(),
         site_hosts=_site_hosts(env("SITE_HOSTS", "").strip()),

@@ -307,7 +307,7 @@ class UnitOfWork:
             UnavailableError: DynamoDB failed.
         """
         transaction = self._transaction
-        for job in self.outbox.jobs(event.actor if event else ""):
+        for job in self.outbox.jobs(event):
             self.create(job)
             # A runner that wakes before the commit finds no jobs.
             self.after_commit(wake.wake)

@@ -5,10 +5,12 @@ a local time that a clock change skips or repeats. For the bounds of a range, ``
 chooses a moment instead.
 """
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import NamedTuple
+from unicodedata import combining, normalize
 
 from chalicelib.core import clock
 from chalicelib.lib.spans import Span
@@ -64,6 +66,62 @@ def zones_of_countries() -> tuple[str, ...]:
     table = resources.files("tzdata").joinpath("zoneinfo", "zone.tab").read_text("utf-8")
     rows = (line.split("\t") for line in table.splitlines() if not line.startswith("#"))
     return tuple(sorted(row[2] for row in rows))
+
+
+_CITIES = {
+    "Europe/Moscow": "Санкт-Петербург, Saint Petersburg, Petersburg, Питер, Казань, Kazan, Сочи, "
+    "Sochi, Краснодар, Krasnodar, Нижний Новгород, Nizhny Novgorod, Ростов-на-Дону, Rostov, "
+    "Воронеж, Voronezh, Тула, Ярославль, Крым, Севастополь",
+    "Asia/Yekaterinburg": "Уфа, Ufa, Пермь, Perm, Челябинск, Chelyabinsk, Тюмень, Tyumen",
+    "Asia/Vladivostok": "Хабаровск, Khabarovsk",
+    "Asia/Almaty": "Астана, Astana, Алма-Ата, Шымкент",
+    "Asia/Kolkata": "Калькутта, Mumbai, Delhi, Дели, Мумбаи",
+    "Europe/Kyiv": "Kiev, Киев, Київ, Одесса, Odesa, Львов, Lviv",
+    "Asia/Shanghai": "Beijing, Пекин",
+    "Europe/Berlin": "Munich, Мюнхен, Hamburg, Гамбург, Germany, Германия",
+    "Asia/Jerusalem": "Tel Aviv, Тель-Авив",
+    "America/Los_Angeles": "San Francisco, Сан-Франциско",
+}
+"""Large cities that are not the names of zones, as users type them."""
+_SEPARATORS = re.compile(r"[\W_]+")
+
+
+def find_zone(text: str) -> str | None:
+    """Return the IANA name of a zone, or None if the input matches no zone.
+
+    The input is the name in any case, its last part, or a city in English or Russian: ``Berlin``,
+    ``asia/yekaterinburg``, ``Нью-Йорк``.
+    """
+    name = text.strip()
+    return name if name in zones() else _zones_by_spelling().get(_spelling(name))
+
+
+def _spelling(text: str) -> str:
+    """Return a name without case, accents, punctuation and the Russian abbreviation of city."""
+    letters = "".join(c for c in normalize("NFKD", text.casefold()) if not combining(c))
+    return _SEPARATORS.sub(" ", letters).strip().removeprefix("г ")  # noqa: RUF001  Russian
+
+
+@cache
+def _zones_by_spelling() -> dict[str, str]:
+    from babel import Locale
+
+    # Names of offsets, such as GMT+3, differ by a sign only, and its meaning is often mistaken.
+    places = sorted(name for name in zones() if not name.startswith(("Etc/", "GMT")))
+    preferred = zones_of_countries()
+    names = {
+        _spelling(spelling): zone
+        # Later entries win, so that a city leads to its zone of today.
+        for zone in (*places, *preferred)
+        for spelling in (zone.rpartition("/")[2], zone)
+    }
+    for language in ("en", "ru"):
+        for zone, zone_names in Locale(language).time_zones.items():
+            if zone in zones() and "city" in zone_names:
+                names.setdefault(_spelling(zone_names["city"]), zone)
+    for zone, cities in _CITIES.items():
+        names |= {_spelling(city): zone for city in cities.split(", ")}
+    return names
 
 
 def resolve_timezone(

@@ -252,7 +252,9 @@ _TYPES: Mapping[str, click.ParamType[Any]] = {
 def _type(schema: Mapping[str, Any]) -> click.ParamType[Any]:
     """Return the type of an option from the JSON Schema of its input."""
     if "enum" in schema:
-        return click.Choice(schema["enum"])
+        return click.Choice([choice for choice in schema["enum"] if choice is not None])
     if schema["type"] == ["integer", "null"]:
         return _IntegerOrNull()
+    if isinstance(schema["type"], list):
+        return _TYPES[next(name for name in schema["type"] if name != "null")]
     return _TYPES[schema["type"]]

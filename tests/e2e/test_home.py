@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 from tests.e2e.conftest import markup_errors, save_screenshot
 
@@ -23,5 +24,8 @@ def test_the_start_page_is_small_and_accessible(
         ] == []
         assert markup_errors(page) == []
         save_screenshot(page, f"home-{width}-{scheme}")
-        page.get_by_role("link", name="Справка по API").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Запись")
+        page.get_by_role("link", name="English").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Bookings")
+        page.get_by_role("link", name="API reference").click()
         assert page.url == f"{service}/api/docs"

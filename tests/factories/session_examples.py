@@ -124,6 +124,7 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "get_lead_details": lambda h: {"id": h.things.lead},
     "get_invitation": lambda h: {"token": h.invitation_token},
     "get_notifications": lambda _: {},
+    "get_first_steps": lambda _: {},
     "get_overview": lambda _: {},
     "get_staff_calendar": lambda _: {"view": "week", "date": "2027-01-18"},
     "get_spending": lambda _: {},

@@ -20,7 +20,7 @@ Hello {{ name }},
 """
 HTML = """\
 {% extends "base.html" %}
-{% from "parts.html" import heading, button, facts as facts_table %}
+{% from "parts.html" import heading, button, facts as facts_table with context %}
 {% block content %}
 {{ heading(name) }}
 {{ facts_table(facts) }}

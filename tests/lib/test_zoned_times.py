@@ -11,6 +11,7 @@ from chalicelib.lib.zoned_times import (
     NonexistentTimeError,
     count_of_days,
     exact_moment,
+    find_zone,
     local_time,
     resolve_timezone,
     span_of_days,
@@ -24,6 +25,35 @@ def at(text: str) -> datetime:
 
 
 class TestZones:
+    @pytest.mark.parametrize(
+        ("text", "zone"),
+        [
+            ("Europe/Moscow", "Europe/Moscow"),
+            (" Berlin ", "Europe/Berlin"),
+            ("Kyiv", "Europe/Kyiv"),
+            ("Киев", "Europe/Kyiv"),
+            ("asia/yekaterinburg", "Asia/Yekaterinburg"),
+            ("г. Москва", "Europe/Moscow"),
+            ("орёл", None),
+            ("санкт петербург", "Europe/Moscow"),
+            ("São Paulo", "America/Sao_Paulo"),
+            ("Нью-Йорк", "America/New_York"),
+            ("america/argentina/buenos aires", "America/Argentina/Buenos_Aires"),
+            ("utc", "UTC"),
+            ("etc/gmt-3", None),
+            ("Etc/GMT-3", "Etc/GMT-3"),
+            ("GMT+3", None),
+            ("Mars/Base", None),
+            ("", None),
+            ("/", None),
+        ],
+    )
+    def test_a_zone_is_found_by_its_city_in_any_spelling(self, text: str, zone: str | None) -> None:
+        assert find_zone(text) == zone
+
+    def test_every_zone_of_a_country_is_found_without_case(self) -> None:
+        assert all(find_zone(name.lower()) == name for name in zones_of_countries())
+
     def test_zones_are_names_of_places(self) -> None:
         assert {"Europe/Moscow", "Australia/Lord_Howe", "UTC"} <= zones()
         assert not {"localtime", "Factory", "posixrules", "", "europe/moscow"} & zones()

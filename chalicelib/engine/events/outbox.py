@@ -10,6 +10,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.core.jobs import PEOPLE_EVENTS, VISITOR_EVENTS, WEBHOOK_EVENTS
+from chalicelib.core.unit import AuditEvent
 from chalicelib.engine import jobs
 from chalicelib.engine.events import subscriptions
 from chalicelib.engine.jobs import JobRow
@@ -47,12 +48,12 @@ class Outbox:
         if listing and listing.events and isinstance(row, Record):
             self._changed[row.id] = (listing, row)
 
-    def jobs(self, actor: str) -> list[JobRow]:
+    def jobs(self, change: AuditEvent | None) -> list[JobRow]:
         """Return the jobs for the events to which the workspace subscribes.
 
-        Each kind of receiver has its own job, so that none waits for another. ``actor`` is the
-        actor in the audit log. The jobs do not distinguish visitors, and do not contain a visitor's
-        hash.
+        Each kind of receiver has its own job, so that none waits for another. ``change`` is the
+        unit's entry in the audit log. The jobs do not distinguish visitors, and do not contain a
+        visitor's hash. ``byKey`` is set if a program made the change with a key.
         """
         events = [*self._emitted]
         for listing, record in self._changed.values():
@@ -69,8 +70,11 @@ class Outbox:
             ],
             VISITOR_EVENTS: [event for event in events if event.type in subscribed.by_visitors],
         }
+        actor = change.actor if change else ""
         who = "visitor" if actor.startswith("visitor:") else actor
-        common = {"actor": who, "at": iso(clock.now())}
+        common: dict[str, Any] = {"actor": who, "at": iso(clock.now())}
+        if change and change.key_id:
+            common["byKey"] = True
         return [
             jobs.row(
                 kind, self._workspace_id, {"events": [list(event) for event in some], **common}

@@ -12,8 +12,8 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from typing import Any, NamedTuple
 
-from chalicelib import SERVICE
 from chalicelib.core import clock
+from chalicelib.core.settings import settings
 from chalicelib.core.text import one_line, unlinked
 from chalicelib.gateways.mail import Attachment, Mail, MailRefusedError
 from chalicelib.lib import emails
@@ -74,8 +74,9 @@ def build(mail: Mail, sender: str) -> RawMail:
     recipient = _address(mail.recipient)
     # Mail programs turn host names into links. A name of a workspace must not become one.
     name = unlinked(_line(mail.sender_name, MAX_NAME))
+    product = unlinked(_line(settings().product_name, MAX_NAME))
     message = EmailMessage(_POLICY)
-    message["From"] = f"{_phrase(f'{name} via {SERVICE}' if name else SERVICE)} <{sender}>"
+    message["From"] = f"{_phrase(f'{name} via {product}' if name else product)} <{sender}>"
     message["To"] = recipient
     if mail.reply_to is not None:
         message["Reply-To"] = _address(mail.reply_to)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chalicelib.core.text import CONTROL, collapse_spaces
+from chalicelib.lib import accents
 from chalicelib.lib.localized import Language
 from chalicelib.lib.markup import templates
 
@@ -32,12 +33,14 @@ def render(folder: Path, kind: str, language: Language, /, **values: object) -> 
     """Render a kind of e-mail in a language.
 
     In the HTML part every value is escaped. In the plain-text part a value is one line, so it
-    cannot look like a paragraph of the template. A template writes lists with a loop.
+    cannot look like a paragraph of the template. A template writes lists with a loop. The layout
+    shows the image ``logo_url``, and buttons in the colours ``accent`` (``accents.colours``).
 
     Raises:
         jinja2.TemplateNotFound: the folder has no such kind or language.
         jinja2.UndefinedError: a template needs a value that is missing.
     """
+    values = {"accent": accents.colours(None), "logo_url": None, **values}
     message = _texts(folder).get_template(f"{kind}/{language}.txt").render(values)
     subject, _, text = message.partition("\n")
     html = _pages(folder).get_template(f"{kind}/{language}.html")

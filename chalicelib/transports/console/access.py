@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from secrets import token_urlsafe
@@ -32,7 +33,7 @@ from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
 from chalicelib.gateways import mail
 from chalicelib.lib import tokens
-from chalicelib.transports.console import kept_forms
+from chalicelib.transports.console import form_labels, kept_forms
 from chalicelib.transports.console.console_request import SESSION_OVER, ConsoleRequest, Problem
 from chalicelib.transports.console.kept_forms import KeptForm
 from chalicelib.transports.console.page import Page, View
@@ -316,8 +317,19 @@ def _respond(page: Page, view: View, http: HttpRequest) -> HttpResponse:
         return _keep_form(http) or _redirect_to_sign_in(page, http)
     if request is None:
         return respond_to_guest(http, lambda guest: _view_page(page, view, guest))
+
+    def respond(_: HttpRequest) -> HttpResponse:
+        try:
+            return _view_page(page, view, request)
+        except StaleFormError:
+            # The user has signed in again in another tab, so the page's token is out of date.
+            kept_form = kept_forms.from_request(http) if _is_own_page(http) else None
+            if kept_form is None:
+                raise
+            return render_kept_form(request, kept_form, 403)
+
     # Here, and not only in ``protect``, so that failures are in the account's language.
-    answer = render.failures_as_pages(lambda _: _view_page(page, view, request), link=TO_CONSOLE)
+    answer = render.failures_as_pages(respond, link=TO_CONSOLE)
     return answer(request.http)
 
 
@@ -359,8 +371,42 @@ def _keep_form(http: HttpRequest) -> HttpResponse | None:
     try:
         check_form(http, request.form_value(CSRF_FIELD))
     except StaleFormError:
-        return None
+        # A sign-in page in another tab has replaced the cookie.
+        if not _is_own_page(http):
+            return None
     return render_sign_in(request, 403, PREFIX, kept_form=kept_form)
+
+
+def render_kept_form(
+    request: ConsoleRequest, kept_form: KeptForm, status: int = 200
+) -> HttpResponse:
+    """Return a page with the values of a kept form and a button that sends them again.
+
+    The user decides, because the token of the form could not be checked.
+    """
+    # A form for a new record is on a page of its own, and is sent to the path of the list.
+    pages = [_html_of(request, path) for path in (kept_form.path, f"{kept_form.path}/new")]
+    labelled = max((form_labels.label_values(page, kept_form.fields) for page in pages), key=len)
+    http = replace(request.http, route=PREFIX, path={})
+    return ConsoleRequest(http, request.csrf).page(
+        "kept_form", status, kept=kept_form, labelled=labelled
+    )
+
+
+def _html_of(request: ConsoleRequest, path: str) -> str:
+    """Return the HTML of a page of a workspace, or "" if there is none or it cannot be shown."""
+    for route, page in ROUTES.items():
+        pattern = _VARIABLE.sub(lambda name: f"(?P<{name[0][1:-1]}>{_SEGMENT})", route)
+        match = re.fullmatch(pattern, path)
+        if match is not None and page.get is not None:
+            http = replace(
+                request.http, method="GET", route=route, path=match.groupdict(), query={}, body=b""
+            )
+            opened = ConsoleRequest(http, request.csrf, request.account, request.session_id)
+            with suppress(AppError):
+                body = _view_page(page, page.get, opened).body
+                return body.decode() if isinstance(body, bytes) else ""
+    return ""
 
 
 def render_sign_in(
@@ -395,6 +441,13 @@ def _redirect_to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
         path = ConsoleRequest(request, "").path
         parameters |= {NEXT: path} if safe_redirect_path(path) == path else {}
     return redirect(f"{SIGN_IN}?{urlencode(parameters)}" if parameters else SIGN_IN)
+
+
+def _is_own_page(request: HttpRequest) -> bool:
+    """Whether the browser states that a page of this host sent the form."""
+    headers = request.headers
+    is_stated = "origin" in headers or headers.get("sec-fetch-site") == "same-origin"
+    return is_stated and _same_site(request)
 
 
 def _same_site(request: HttpRequest) -> bool:

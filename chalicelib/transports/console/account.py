@@ -1,6 +1,7 @@
 """Signing in, signing out, and the account page."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
 from chalicelib.domains.identity.operations.sessions import MAX_DEVICE
@@ -46,6 +47,7 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
             password=request.form_value("password"),
             browser=request.http.headers.get("user-agent", ""),
             language=chosen_language(request),
+            pageLanguage=request.language,
             device=request.http.cookies.get(access.DEVICE_COOKIE, "")[:MAX_DEVICE],
         )
     except ValidationError as error:
@@ -61,8 +63,11 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
     cookies = access.start_cookies(request, session)
     if kept_form is None:
         return redirect(access.safe_redirect_path(next_path), cookies)
-    page = request.page("kept_form", kept=kept_form, csrf=access.csrf_token(session["token"]))
-    return page._replace(cookies=cookies)
+    headers = {**request.http.headers, "cookie": f"{access.COOKIE}={session['token']}"}
+    signed_in = access.signed_in_request(replace(request.http, headers=headers))
+    if signed_in is None:  # The session has been ended at this moment.
+        return redirect(access.SIGN_IN)
+    return access.render_kept_form(signed_in, kept_form)._replace(cookies=cookies)
 
 
 def sign_out(request: ConsoleRequest) -> HttpResponse:

@@ -1,5 +1,10 @@
 """The overview of a workspace."""
 
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from chalicelib.core.settings import settings
+from chalicelib.domains.bookings.flows import booking_pages
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpResponse
 
@@ -12,9 +17,49 @@ PAGES = {
 """The pages that list what a measure counts since a day."""
 
 
+class Step(NamedTuple):
+    """A step to the first booking: its catalogue key, its page, and whether it is done."""
+
+    key: str
+    path: str
+    operation: str
+    is_done: bool
+
+
 def show(request: ConsoleRequest) -> HttpResponse:
-    """Show the counts first, then the latest records behind them."""
+    """Show what needs an answer first, then the counts.
+
+    A workspace without any activity gets the steps to its first booking.
+    """
     overview = request.call("get_overview")
     days = [{"date": day["date"], **day["activity"]} for day in overview["days"]]
     pages = {name: path.format(day=days[0]["date"]) for name, path in PAGES.items()}
-    return request.page("overview", overview=overview, days=days, measures=MEASURES, pages=pages)
+    is_empty = not any(overview[name] for name in ("latestLeads", "nextBookings", "latestDialogs"))
+    first_steps = request.call("get_first_steps") if is_empty else None
+    steps = _steps(first_steps) if first_steps else []
+    return request.page(
+        "overview",
+        overview=overview,
+        days=days,
+        measures=MEASURES,
+        pages=pages,
+        steps=[] if all(step.is_done for step in steps) else steps,
+        booking_url=f"{settings().public_url}{booking_pages.PATH}/{first_steps['slug']}"
+        if first_steps and first_steps["hasBookingPage"]
+        else "",
+    )
+
+
+def _steps(state: Mapping[str, Any]) -> list[Step]:
+    service, staff = state["serviceId"], state["resourceId"]
+    service_page = f"services/{service}" if service else "services/new"
+    new_staff = f"staff/new?service={service}" if service else "staff/new"
+    hours = f"staff/{staff}/hours" if staff else new_staff
+    return [
+        Step("service", service_page, "create_service", state["hasService"]),
+        Step("hours", hours, "set_availability", state["hasHours"]),
+        Step("photo", f"{service_page}#images", "update_service", state["hasPhoto"]),
+        Step("details", "settings", "set_workspace", state["hasDetails"]),
+        Step("page", "booking-page", "set_booking_page", state["hasBookingPage"]),
+        Step("share", "booking-page#link", "get_booking_page", state["isShared"]),
+    ]

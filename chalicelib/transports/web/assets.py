@@ -6,11 +6,13 @@ script contains a hash of its content, so browsers cache it indefinitely. Icons 
 """
 
 import hashlib
+import json
 import re
 from functools import cache
 from pathlib import Path
 
 from chalicelib.core.errors import NotFoundError
+from chalicelib.core.settings import settings
 from chalicelib.lib.markup import templates
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 
@@ -34,6 +36,8 @@ SCRIPTS = frozenset({"booking", "console", "docs"})
 """Scripts in ``static``. A page may name one (``render.page``)."""
 ICON = "product.svg"
 """The icon that AI clients show next to the tool server."""
+MANIFEST = "product.webmanifest"
+"""The manifest by which a phone adds the console to its home screen (W3C Web App Manifest)."""
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 _CACHED = {
     True: "public, max-age=31536000, immutable",
@@ -97,7 +101,9 @@ def serve(request: HttpRequest) -> HttpResponse:
         NotFoundError: no file has this name.
     """
     if request.path["name"] == ICON:
-        return _icon_file()
+        return _file((_FOLDER / "static" / ICON).read_bytes(), "image/svg+xml")
+    if request.path["name"] == MANIFEST:
+        return _file(_manifest(), "application/manifest+json")
     match = _NAME.fullmatch(request.path["name"])
     if match is None or match[1] not in {"css": STYLE_SHEETS, "js": SCRIPTS}[match[3]]:
         msg = "This file does not exist. Reload the page that uses it."
@@ -113,10 +119,27 @@ def serve(request: HttpRequest) -> HttpResponse:
     return HttpResponse(200, body, headers)
 
 
-def _icon_file() -> HttpResponse:
-    body = (_FOLDER / "static" / ICON).read_bytes()
+def _manifest() -> bytes:
+    base, name = settings().base_path, settings().product_name
+    icon = {"src": f"{base}{PATH.replace('{name}', ICON)}", "sizes": "any", "type": "image/svg+xml"}
+    start = f"{base}/console"
+    return json.dumps(
+        {
+            "name": name,
+            "short_name": name,
+            "start_url": start,
+            "scope": start,
+            "display": "standalone",
+            "background_color": "#fdfcfa",
+            "theme_color": "#3f3fbf",
+            "icons": [icon],
+        }
+    ).encode()
+
+
+def _file(body: bytes, media_type: str) -> HttpResponse:
     headers = {
-        "Content-Type": "image/svg+xml",
+        "Content-Type": media_type,
         "ETag": etag(body),
         "Cache-Control": "public, max-age=86400",
         "Content-Security-Policy": "default-src 'none'",

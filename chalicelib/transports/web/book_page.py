@@ -316,6 +316,7 @@ def _create_booking(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, 
         "resourceId": None if staff == ANYONE else staff,
         "client": {"name": form_values.get("name", ""), **client},
         "notes": form_values.get("notes", "").strip() or None,
+        "language": visit.language,
     }
     return call(visit.request, "book_on_page", arguments, form_values.get("once", "")[:MAX_KEY])
 

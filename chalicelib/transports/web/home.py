@@ -1,4 +1,6 @@
-"""The start page of the service, with links to the console, the reference and the blog."""
+"""The start page of the service: what an owner can do with it, and links for programs."""
+
+from dataclasses import replace
 
 from chalicelib.transports import chalice_app
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, prefers_html
@@ -13,5 +15,6 @@ def page(request: HttpRequest) -> HttpResponse:
     """
     if not prefers_html(request):
         return failure(chalice_app.unknown_path(), request.request_id, Vary="Accept")
-    response = render.page(request, "home.html")
+    language = (list(request.query.get("lang", ())) or [""])[-1]
+    response = render.page(replace(request, language=language), "home.html")
     return response._replace(headers={**response.headers, "Vary": "Accept, Accept-Language"})

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from chalicelib import SERVICE
 from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import AppError, NotFoundError, log_fields
@@ -41,7 +40,7 @@ _POLICY = (
     "default-src 'none'; style-src {style}; img-src 'self' https: data:; base-uri 'none'; "
     f"{_FORM_ACTION}{_NOT_FRAMED}"
 )
-_WITH_SCRIPT = "; script-src 'self'; connect-src 'self'"
+_WITH_SCRIPT = "; script-src 'self'; connect-src 'self'; manifest-src 'self'"
 
 _ROOTED = re.compile(r'((?:href|src|action|formaction|data-chat)=")/(?!/)')
 """Matches the beginning of a path in an attribute."""
@@ -86,7 +85,7 @@ def document(language: Language, template: str, /, **values: object) -> str:
         "translate": partial(texts.translate, language),
         "day": lambda when: texts.day(language, clock.local_day(when, ZONE)),
         "base_url": settings().public_url,
-        "name": SERVICE,
+        "name": settings().product_name,
         "script": None,
     }
     html = environment().get_template(template).render({**shared, **values})

@@ -1,10 +1,13 @@
 """Tests that every type of event is emitted and reaches its recipients."""
 
+import re
+
 import pytest
 
 from chalicelib.core.events import EVENT_TYPES, INTERNAL_TYPES, MESSAGE_KINDS
-from tests.domains.notifications.inbox import Inbox
+from tests.domains.notifications.inbox import Inbox, text_of
 from tests.domains.webhooks.conftest import AddWebhook
+from tests.factories.console import person
 from tests.factories.event_runs import run_until_idle
 from tests.factories.event_triggers import TRIGGERS, World
 from tests.fakes.receiver import Receiver
@@ -29,10 +32,14 @@ def test_a_webhook_receives_every_type_with_its_record(
 
 
 @pytest.mark.parametrize("kind", MESSAGE_KINDS)
-def test_the_owner_gets_every_kind_of_messages(kind: str, inbox: Inbox, world: World) -> None:
+def test_the_owner_gets_every_kind_of_messages_with_a_link_to_its_page(
+    kind: str, inbox: Inbox, world: World
+) -> None:
     TRIGGERS[MESSAGE_KINDS[kind].type](world)
     run_until_idle()
-    assert inbox.kinds.count(kind) == 1
+    (message,) = (mail for mail in inbox.mails if f".{kind}." in str(mail["List-Unsubscribe"]))
+    (link,) = re.findall(r'class="button" href="[^"/]+//[^"/]+([^"]+)"', text_of(message, "html"))
+    assert person(world.owner).get(link).status == 200
 
 
 @pytest.mark.parametrize("name", INTERNAL_TYPES)

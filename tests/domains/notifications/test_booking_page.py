@@ -13,6 +13,7 @@ from tests.domains.notifications.clients import ADA, book, mails_to, visitor
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.event_runs import run_until_idle
 from tests.factories.salon import Salon
+from tests.transports.public.booking_page.helpers import GRACE, BookingPage
 
 NOON = "2027-03-03T12:00:00Z"
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "null"}
@@ -130,3 +131,16 @@ def test_the_token_is_not_logged(path: str, caplog: pytest.LogCaptureFixture) ->
     token = path.removeprefix("/booking/")
     assert caplog.records
     assert all(token not in str(vars(record)) for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("language", "subject"), [("en", "Booking confirmed"), ("ru", "Запись подтверждена")]
+)
+def test_a_client_gets_mails_in_the_language_of_the_booking_page(
+    language: str, subject: str, owner: Owner, salon: Salon, inbox: Inbox
+) -> None:
+    shown = BookingPage.opened(owner, salon)
+    shown.send(NOON, headers={"Accept-Language": language})
+    run_until_idle()
+    (mail,) = mails_to(inbox, GRACE["email"])
+    assert str(mail["Subject"]).startswith(subject)

@@ -11,8 +11,9 @@ from chalicelib.domains.notifications.rules.messages import MAX_FACT, MAX_TITLE
 
 CONSOLE = "https://console.example/w/bakery"
 LEAD = {
+    "id": "l1",
     "name": "Ada",
-    "phone": "+7 495",
+    "phone": "+74951234567",
     "email": "ada@example.com",
     "form": "Contact",
     "data": {"who": "Ada", "text": "Rye bread?", "blank": " ", "size": 2, "day": "Friday"},
@@ -23,25 +24,31 @@ ITEMS = [
 ]
 ORDER = {**LEAD, "data": {"items": ITEMS, "text": "Soon"}}
 BOOKING = {
+    "id": "k1",
     "startLocal": "2027-01-20T14:30:00",
     "client": {"name": "Ada", "phone": None, "email": "ada@example.com"},
     "serviceName": "Haircut",
     "resourceName": "Eve",
     "notes": "Short",
 }
-HANDOVER = {"agentId": "b1", "handoverReason": "A cake", "pageUrl": "https://shop.example"}
+HANDOVER = {
+    "id": "d1",
+    "agentId": "b1",
+    "handoverReason": "A cake",
+    "pageUrl": "https://shop.example",
+}
 WEBHOOK = {"id": "w1", "url": "https://receiver.example", "offBecause": "gone"}
 APP = {"name": "Claude", "host": "claude.ai", "scopes": 3, "email": "bob@example.com"}
 KEY = {"name": "Laptop", "masked": "svc_live_…abcd", "scopes": 2, "email": "bob@example.com"}
 MEMBER = {"name": "Bob", "email": "bob@example.com", "role": "manager"}
 
-CONTACT = ("contact", "Contact", "+7 495, ada@example.com")
+CONTACTS = [("phone", "Phone", "+74951234567"), ("email", "E-mail", "ada@example.com")]
 BOOKED = [
     ("service", "Service", "Haircut"),
     ("time", "Time", "Wednesday, 20 January 2027, 14:30"),
     ("resource", "Staff", "Eve"),
     ("name", "Name", "Ada"),
-    ("contact", "Contact", "ada@example.com"),
+    ("email", "E-mail", "ada@example.com"),
     ("message", "Message", "Short"),
 ]
 KEY_FACTS = [
@@ -61,11 +68,11 @@ MANAGER = [("account", "Account", "bob@example.com"), ("role", "Role", "manager"
             "New lead: Ada",
             [
                 ("name", "Name", "Ada"),
-                CONTACT,
+                *CONTACTS,
                 ("form", "Form", "Contact"),
                 ("message", "Message", "Rye bread?; Friday"),
             ],
-            None,
+            "leads/l1",
         ),
         (
             "order",
@@ -75,20 +82,26 @@ MANAGER = [("account", "Account", "bob@example.com"), ("role", "Role", "manager"
                 ("items", "Items", "Bread: 2; Cake: 1"),
                 ("total", "Total", "1,140 ₽"),
                 ("name", "Name", "Ada"),
-                CONTACT,
+                *CONTACTS,
                 ("form", "Form", "Contact"),
                 ("message", "Message", "Soon"),
             ],
-            None,
+            "leads/l1",
         ),
-        ("booking", BOOKING, "New booking: Haircut, 20.01 14:30", BOOKED, None),
-        ("booking_cancelled", BOOKING, "Booking cancelled: Haircut, 20.01 14:30", BOOKED, None),
+        ("booking", BOOKING, "New booking: Haircut, 20.01 14:30, Ada", BOOKED, "bookings/k1"),
+        (
+            "booking_cancelled",
+            BOOKING,
+            "Booking cancelled: Haircut, 20.01 14:30, Ada",
+            BOOKED,
+            "bookings/k1",
+        ),
         (
             "handover",
             HANDOVER,
             "A visitor asks for a person",
             [("message", "Message", "A cake"), ("page", "Page", "https://shop.example")],
-            "bots/b1",
+            "dialogs/d1",
         ),
         (
             "limit",
@@ -134,9 +147,9 @@ MANAGER = [("account", "Account", "bob@example.com"), ("role", "Role", "manager"
         ),
         ("key_created", KEY, "API key created: Laptop", KEY_FACTS, "keys"),
         ("key_revoked", KEY, "API key revoked: Laptop", KEY_FACTS, "keys"),
-        ("member_added", MEMBER, "Member added: Bob", MANAGER, None),
-        ("member_removed", {**MEMBER, "role": None}, "Member removed: Bob", MANAGER[:1], None),
-        ("member_role", MEMBER, "Member role changed: Bob", MANAGER, None),
+        ("member_added", MEMBER, "Member added: Bob", MANAGER, "members"),
+        ("member_removed", {**MEMBER, "role": None}, "Member removed: Bob", MANAGER[:1], "members"),
+        ("member_role", MEMBER, "Member role changed: Bob", MANAGER, "members"),
     ],
 )
 def test_a_message_has_the_facts_of_its_record(
@@ -163,11 +176,15 @@ def test_long_and_blank_values_are_shortened_and_left_out() -> None:
     message = messages.message("en", "lead", lead)
     assert message.title.startswith("New lead: A")
     assert len(message.title) == len("New lead: ") + MAX_TITLE
-    assert {key: len(value) for key, _, value in message.facts if key != "contact"} == {
+    assert {
+        key: len(value) for key, _, value in message.facts if key not in {"phone", "email"}
+    } == {
         "name": MAX_FACT,
         "message": MAX_FACT,
     }
     assert messages.message("en", "lead", {**lead, "name": "\n"}).title == "New lead"
+    unnamed = {**lead, "name": None}
+    assert messages.message("en", "lead", unnamed).title == "New lead: +74951234567"
 
 
 @pytest.mark.parametrize("kind", ["lead", "order"])
@@ -190,7 +207,9 @@ def test_many_messages_are_summarized_by_kind_and_number() -> None:
     messages._catalogue.cache_clear()  # The file is read again here.
     digest = messages.digest("en", "booking_cancelled", 3)
     assert (digest.kind, digest.title) == ("booking_cancelled", "Cancelled bookings: 3 more")
-    assert messages.to_text(digest, "Bakery", CONSOLE) == "Cancelled bookings: 3 more\nBakery"
+    assert messages.to_text(digest, "Bakery", CONSOLE) == (
+        f"Cancelled bookings: 3 more\n{CONSOLE}/bookings\nBakery"
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,7 +218,7 @@ def test_many_messages_are_summarized_by_kind_and_number() -> None:
         ("lead", LEAD, ["New lead", "Form: Contact"]),
         ("order", ORDER, ["New order", "Items: Bread: 2; Cake: 1", "Total: 1,140 ₽"]),
         ("booking", BOOKING, ["New booking: Haircut, 20.01 14:30", "Service: Haircut"]),
-        ("handover", HANDOVER, ["A visitor asks for a person", f"{CONSOLE}/bots/b1"]),
+        ("handover", HANDOVER, ["A visitor asks for a person", f"{CONSOLE}/dialogs/d1"]),
         ("app_connected", APP, ["App connected", "App's site: claude.ai"]),
         ("member_added", MEMBER, ["Member added", "Role: manager"]),
     ],
@@ -274,4 +293,13 @@ def test_email_has_all_facts_and_a_link_to_the_console() -> None:
         assert part in mail.text
     lead = messages.message("en", "lead", LEAD)
     mail = messages.mail("en", lead, workspace="B", unsubscribe_url="u", console_url=CONSOLE)
-    assert "Open the console" not in mail.text
+    assert f"Open the lead: {CONSOLE}/leads/l1\n" in mail.text
+    for link in ("tel:+74951234567", "mailto:ada@example.com"):
+        assert f'<a href="{link}">' in mail.html
+
+
+@pytest.mark.parametrize("phone", ["call me", "javascript:alert(1)", "12"])
+def test_only_a_phone_number_becomes_a_link_to_call(phone: str) -> None:
+    lead = messages.message("en", "lead", {**LEAD, "phone": phone, "email": phone})
+    mail = messages.mail("en", lead, workspace="B", unsubscribe_url="u", console_url=CONSOLE)
+    assert mail.html.count("<a ") == 3  # the button and the links of the footer

@@ -8,9 +8,10 @@ from chalicelib.domains.webhooks.flows import turns
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError, MailRefusedError
-from tests.conftest import Api, Owner, Time, call_operator
+from tests.conftest import PASSWORD, Api, Owner, Time, call_console, call_operator
 from tests.domains.notifications.helpers import link, new_member
 from tests.domains.notifications.inbox import Inbox, choose, text_of
+from tests.factories.console import Person
 from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
 from tests.fakes.telegram import FakeTelegram
@@ -176,7 +177,9 @@ class TestTelegram:
         submit(things.form, name=name, email="ada@example.com", message="Call me: +79161234567")
         run_until_idle()
         (text,) = telegram.texts
-        assert text == f"New lead\nForm: Contact us\n{owner.workspace.name}"
+        *lines, link_line, workspace = text.split("\n")
+        assert [*lines, workspace] == ["New lead", "Form: Contact us", owner.workspace.name]
+        assert f"/console/w/{owner.workspace.slug}/leads/" in link_line
         assert inbox.mails == []
 
 
@@ -207,3 +210,37 @@ class TestKinds:
         submit(form, name="Ada", items=[item])
         run_until_idle()
         assert inbox.subjects == ["New order: Ada"]
+
+
+class TestOwnChanges:
+    @pytest.mark.parametrize("in_the_console", [True, False])
+    def test_a_member_gets_no_mail_about_their_own_cancellation(
+        self, in_the_console: bool, inbox: Inbox, owner: Owner, things: Things, api: Api
+    ) -> None:
+        member = new_member(owner, "bob@example.com")
+        choose(owner, member, "member", "en", booking_cancelled=["mail"])
+        run_until_idle()
+        inbox.clear()
+        change = {"id": things.booking, "status": "cancelled"}
+        if in_the_console:
+            call_console(owner.workspace.id, "set_booking_status", account_id=member, **change)
+        else:
+            api.post("/api/bookings/set-status", change)
+        run_until_idle()
+        own = accounts.get(owner.workspace.owner_id).email
+        others = set() if in_the_console else {"bob@example.com"}
+        to_members = {str(mail["To"]) for mail in inbox.mails if mail["List-Unsubscribe"]}
+        assert to_members == {own, *others}
+
+
+def test_messages_are_in_the_language_of_the_page_that_the_member_signed_in_on(
+    inbox: Inbox, owner: Owner, things: Things
+) -> None:
+    boss = Person(accounts.get(owner.workspace.owner_id).email)
+    page = boss.get("/console/sign-in", accept_language="en")
+    assert page.status == 200
+    fields = {"email": boss.email, "password": PASSWORD}
+    boss.post("/console/sign-in", fields, accept_language="en")
+    submit(things.form, name="Ada", email="ada@example.com")
+    run_until_idle()
+    assert inbox.subjects == ["New lead: Ada"]

@@ -21,6 +21,7 @@ from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import (
     BLOCKING,
     BOOKINGS,
+    CHAT,
     BookingRow,
     BookingStatus,
     EventRow,
@@ -38,6 +39,7 @@ from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.lib import phones
+from chalicelib.lib.localized import Language
 
 HOLD = timedelta(minutes=30)
 """Time for which an unpaid booking is held."""
@@ -58,6 +60,7 @@ class BookingRequest(NamedTuple):
     the contact may also complete the record of an existing client. Contacts from visitors may not,
     because they are not verified. ``actor`` appears in the history. ``token_secret`` signs the
     visitor's tokens. ``is_proved`` says that an e-mail's link has proved the visitor's address.
+    ``language`` is the language of the client's e-mails, if known.
     """
 
     service_id: str
@@ -71,6 +74,7 @@ class BookingRequest(NamedTuple):
     status: BookingStatus | None = None
     token_secret: str | None = None
     is_proved: bool | None = None
+    language: Language | None = None
 
 
 class BookingChange(NamedTuple):
@@ -157,6 +161,7 @@ def book(
         hold_expires_at=expires,
         token_secret=request.token_secret,
         is_proved=request.is_proved,
+        language=request.language,
         **_resource_fields(candidate.resource),
     )
     placement.stage(booking)
@@ -303,7 +308,10 @@ def _end_hold(unit: UnitOfWork, booking: BookingRow) -> None:
 def _match_client(unit: UnitOfWork, request: BookingRequest, rows: Rows) -> Match | None:
     if request.client is not None:
         return Match(request.client, is_new=False, is_filled=False)
-    fills = request.contact if request.fills_client else contacts.NOTHING
+    name = request.contact.name if request.source == CHAT else None
+    # A visitor who confirms a card confirms the name on it. It names a client who has none.
+    named = contacts.Contact(name, None, None)
+    fills = request.contact if request.fills_client else named
     return contacts.match(unit.workspace_id, request.contact, fills=fills, rows=rows)
 
 

@@ -7,7 +7,7 @@ bookings wait for the link in an e-mail (ADR 74).
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self, cast
 
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
@@ -47,6 +47,7 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import mail
 from chalicelib.lib import zoned_times
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
+from chalicelib.lib.localized import Language
 
 UNPROVED = Limit("unproved", "bookings per hour without e-mail confirmation", 3, timedelta(hours=1))
 """Bookings of one visitor whose address is not proved. Refused ones do not count."""
@@ -232,7 +233,8 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
     """
     awaited = require_awaited(ctx.workspace_id, token)
     request = parsing.parse(PublicBookingCreate, awaited.request)
-    new_booking = book(ctx, request, awaited.source, is_proved=True)
+    language = cast("Language | None", awaited.language)
+    new_booking = book(ctx, request, awaited.source, is_proved=True, language=language)
     response = PublicBookingOut.from_record(new_booking.row).model_dump(mode="json", by_alias=True)
     # The visitor agreed to the details in the e-mail, which may be thirty minutes old.
     if isinstance(new_booking, AwaitedBooking) or any(
@@ -256,13 +258,14 @@ def require_awaited(workspace_id: str, token: str) -> AwaitedBookingRow:
     return BOOKINGS.found_for_visitor(bookings.find_awaited(workspace_id, token))
 
 
-def book(
+def book(  # noqa: PLR0913  what a booking may come with
     ctx: Context,
     args: PublicBookingCreate,
     source: str = PUBLIC,
     *,
     is_proved: bool = False,
     proposal: str | None = None,
+    language: Language | None = None,
 ) -> MadeBooking | AwaitedBooking:
     """Stage a visitor's booking, or the e-mail with a link that books.
 
@@ -324,6 +327,7 @@ def book(
             notes=args.notes,
             token_secret=secret,
             is_proved=is_proved or None,
+            language=language,
         ),
         reads,
     )
@@ -357,6 +361,7 @@ def _await_mail(
         ctx.workspace_id, token, [booking_row.client_email, booking_row.client_phone, *contacts]
     )
     row.request_id, row.source, row.proposal = request_id, source, proposal
+    row.language = booking_row.language
     fields = set(PublicBookingCreate.model_fields)
     request = args.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
     row.request = request | {"startAt": clock.iso(booking_row.starts_at)}

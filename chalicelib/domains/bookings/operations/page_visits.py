@@ -39,6 +39,7 @@ from chalicelib.domains.bookings.rules.slots import NoSlotReason
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import ServiceRow
 from chalicelib.domains.files.store.files import ImageMap
+from chalicelib.lib.localized import Language
 from chalicelib.lib.spans import Span
 
 PAGE_VIEWS = Limit(
@@ -119,6 +120,7 @@ class PublicBookingPage(Wire):
     phone: str | None = Field(description="Phone of the business, or null.")
     logo_url: str | None = Field(description="URL of the workspace's logo, or null.")
     address: str | None = Field(description="Address of the business, or null.")
+    accent: str | None = Field(description="Name of the colour of the page, or null.")
     hours: list[PageHours] = Field(
         description="Weekly hours in which any of the staff works; empty for a named service."
     )
@@ -144,6 +146,7 @@ class PageBookingCreate(PublicBookingCreate):
     """A visitor's request for a booking on a booking page."""
 
     workspace: Slug = Field(description="Slug of the workspace.")
+    language: Language | None = optional("Language of the page and of the e-mails: ru or en.")
 
 
 class PageBookingMade(Wire):
@@ -173,9 +176,10 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
         ]
     return PublicBookingPage(
         name=page.workspace.name,
-        phone=page.settings.phone,
+        phone=page.settings.phone or page.workspace.phone,
         logo_url=page.workspace.logo_url,
-        address=page.workspace.attribute_values.get("address"),
+        address=page.workspace.address,
+        accent=page.workspace.accent,
         hours=[
             PageHours(first=first, last=last, intervals=list(map(_hours_text, spans)))
             for first, last, spans in page.hours
@@ -218,7 +222,7 @@ def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade | Boo
     if service.require_payment:
         raise ByPhoneOnlyError("This service can only be booked by phone. Contact the business.")
     _require_future(ctx, service, args)
-    new_booking = visitor_bookings.book(ctx, args)
+    new_booking = visitor_bookings.book(ctx, args, language=args.language)
     if not isinstance(new_booking, MadeBooking):
         return new_booking.out(ctx.workspace_id)
     return PageBookingMade(

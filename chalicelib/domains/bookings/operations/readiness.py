@@ -1,4 +1,4 @@
-"""List the services that cannot be booked, and what each one lacks."""
+"""List the services that cannot be booked, and what each one lacks, and staff without hours."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -24,6 +24,9 @@ class UnbookableQuery(Wire):
     """Services to check."""
 
     ids: Annotated[list[Id], Field(max_length=MAX_SERVICES)] = Field(description="Service ids.")
+    resource_ids: Annotated[list[Id], Field(max_length=MAX_SERVICES)] = Field(
+        default=[], description="Resources whose opening hours are checked."
+    )
 
 
 class UnbookableService(Wire):
@@ -43,6 +46,7 @@ class UnbookableServices(Wire):
     """Services that cannot be booked."""
 
     services: list[UnbookableService] = Field(description="In the order of the ids.")
+    resources_without_hours: list[Id] = Field(description="Resources without opening hours.")
 
 
 @operation(title="List services that cannot be booked", role=Role.MEMBER)
@@ -61,7 +65,13 @@ def list_unbookable_services(ctx: Context, args: UnbookableQuery) -> UnbookableS
         )
         for service in services
     ]
-    return UnbookableServices(services=[service for service in unbookable if service is not None])
+    checked = resources.find_with_schedules(ctx.workspace_id, args.resource_ids)
+    return UnbookableServices(
+        services=[service for service in unbookable if service is not None],
+        resources_without_hours=[
+            resource.id for resource, hours in checked if not resources.schedule_of(hours).has_hours
+        ],
+    )
 
 
 def _lack(

@@ -65,7 +65,8 @@ class BookingRow(Record):
     the phone number in national format, for search. ``hold_expires_at`` is when an unpaid hold
     expires. ``named_contacts`` are contacts found in the notes. ``sequence`` increases with changes
     that a calendar shows. ``visitor_moves`` counts how often the client has moved it. ``is_proved``
-    is set if the link in an e-mail to the client's address has booked. When the client is erased,
+    is set if the link in an e-mail to the client's address has booked. ``language`` is the language
+    of the page on which the client has booked. When the client is erased,
     all contacts are removed.
     """
 
@@ -95,6 +96,7 @@ class BookingRow(Record):
     visitor_moves = NumberAttribute(default=0)
     token_secret = UnicodeAttribute(null=True)
     is_proved = BooleanAttribute(null=True)
+    language = UnicodeAttribute(null=True)
 
     @property
     def is_unproved(self) -> bool:
@@ -401,6 +403,7 @@ class AwaitedBookingRow(ControlRow):
     contacts: ListAttribute[str] = ListAttribute(default=list)
     source = UnicodeAttribute()
     proposal = UnicodeAttribute(null=True)
+    language = UnicodeAttribute(null=True)
     link_ends_at = UTCDateTimeAttribute()
 
     @property

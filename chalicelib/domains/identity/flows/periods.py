@@ -14,9 +14,10 @@ from chalicelib.lib import zoned_times
 
 
 def _check_zone(timezone: str) -> str:
-    if timezone not in zoned_times.zones():
+    zone = zoned_times.find_zone(timezone)
+    if zone is None:
         raise PydanticCustomError("timezone", "expected an IANA name such as Europe/Moscow")
-    return timezone
+    return zone
 
 
 Timezone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_check_zone)]

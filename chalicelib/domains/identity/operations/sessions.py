@@ -42,6 +42,9 @@ class SignIn(Wire):
     language: Language | None = optional(
         "Language that the person chose on the page: ru or en. An account that has one keeps it."
     )
+    page_language: Language | None = optional(
+        "Language of the page: ru or en. Messages use it while the account has no language."
+    )
     device: Annotated[str, StringConstraints(max_length=MAX_DEVICE)] = Field(
         default="", description="The browser's device cookie."
     )
@@ -140,6 +143,8 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
         changes.append(AccountRow.password_hash.set(renewed))
     if args.language is not None and account.language is None:
         changes.append(AccountRow.language.set(args.language))
+    if args.page_language not in {None, account.page_language}:
+        changes.append(AccountRow.page_language.set(args.page_language))
     same = AccountRow.password_hash == account.password_hash
     if changes:
         ctx.unit.update(account, changes, condition=same)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application import new_slugs
@@ -12,6 +12,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import MANAGED, OPERATOR, operation
 from chalicelib.core.plans import Plan
 from chalicelib.core.principals import Role
+from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import (
     Id,
     MailedTitle,
@@ -21,6 +22,7 @@ from chalicelib.core.wire.schema import (
     Timestamp,
     Wire,
     optional,
+    printable,
 )
 from chalicelib.domains.identity.flows.periods import Timezone
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
@@ -29,8 +31,9 @@ from chalicelib.domains.identity.store.connections import ConnectionRow
 from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, MembershipRow, WorkspaceRow
 from chalicelib.engine import locks
 from chalicelib.engine.claims import ClaimRow
-from chalicelib.lib import phones, slugs, zoned_times
-from chalicelib.lib.contact_fields import Email
+from chalicelib.lib import phones, public_urls, slugs, zoned_times
+from chalicelib.lib.accents import Accent
+from chalicelib.lib.contact_fields import Email, PhoneText
 
 
 def _check_country(code: str) -> str:
@@ -41,6 +44,23 @@ def _check_country(code: str) -> str:
 
 Country = Annotated[
     str, Pattern("[A-Z]{2}", "two capital letters, such as RU"), AfterValidator(_check_country)
+]
+
+
+def _check_logo(url: str) -> str:
+    if url.startswith(f"{settings().public_url}/"):
+        return url
+    try:
+        return str(public_urls.parse(url))
+    except ValueError as error:
+        raise PydanticCustomError("url", "{reason}", {"reason": str(error)}) from None
+
+
+LogoUrl = Annotated[str, StringConstraints(max_length=1_000), AfterValidator(_check_logo)]
+Address = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=300),
+    AfterValidator(printable),
 ]
 
 
@@ -144,6 +164,10 @@ class WorkspacePatch(Patch):
     name: MailedTitle = optional("Display name.")
     timezone: Timezone = optional("IANA name of its time zone.")
     country: Country = optional("ISO 3166 code of the country for parsing phone numbers.")
+    address: Address | None = optional("Postal address for clients; null: none.")
+    phone: PhoneText | None = optional("Phone for clients; null: none.")
+    logo_url: LogoUrl | None = optional("HTTPS URL of the logo; null: none.")
+    accent: Accent | None = optional("Colour of the booking page and of e-mails; null: indigo.")
 
 
 class WorkspaceSettings(Wire):
@@ -153,6 +177,10 @@ class WorkspaceSettings(Wire):
     name: str = Field(description="Display name.")
     timezone: str = Field(description="IANA name of its time zone.")
     country: str = Field(description="ISO 3166 code of the country for parsing phone numbers.")
+    address: str | None = Field(description="Postal address for clients, or null.")
+    phone: str | None = Field(description="Phone for clients, or null.")
+    logo_url: str | None = Field(description="URL of the logo, or null.")
+    accent: str | None = Field(description="Colour of the booking page and of e-mails, or null.")
 
 
 class PlanSet(Wire):
@@ -244,7 +272,7 @@ def _workspace(args: PlanSet | WorkspacePatch) -> str:
     idempotent=True,
 )
 def set_workspace(ctx: Context, args: WorkspacePatch) -> WorkspaceSettings:
-    """Change a workspace's name, its time zone, or the country for its phone numbers.
+    """Change a workspace's name, time zone, country for phone numbers, and what clients see of it.
 
     Existing counts and phone numbers do not change. Neither do the slug and the time zones of
     resources.

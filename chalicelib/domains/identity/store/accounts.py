@@ -29,7 +29,8 @@ class AccountRow(IdentityRow):
 
     ``role`` is ``user`` or ``admin``. The password is stored only as an argon2id hash. A session is
     valid only while its epoch equals ``session_epoch``. ``language`` applies to the console and to
-    messages; without one, the browser and the workspace's country decide. ``awaits_proof`` is set
+    messages; without one, the browser and the workspace's country decide. ``page_language`` is the
+    language of the last sign-in page. ``awaits_proof`` is set
     for an account whose address nobody has proved: one that was made by a link which the inviter
     has seen. Earlier releases set neither it nor ``email_verified_at``. ``proof_mailed_at`` is when
     the account got the one e-mail by which it proves its address.
@@ -43,6 +44,7 @@ class AccountRow(IdentityRow):
     session_epoch = NumberAttribute(default=0)
     disabled_at = UTCDateTimeAttribute(null=True)
     language = UnicodeAttribute(null=True)
+    page_language = UnicodeAttribute(null=True)
     created_at = UTCDateTimeAttribute()
     email_verified_at = UTCDateTimeAttribute(null=True)
     awaits_proof = BooleanAttribute(null=True)
@@ -55,6 +57,11 @@ class AccountRow(IdentityRow):
         An account of an earlier release counts as proved.
         """
         return not self.awaits_proof
+
+    @property
+    def mail_language(self) -> str | None:
+        """The language of messages: the chosen one, or else that of the last sign-in page."""
+        return self.language or self.page_language
 
     @property
     def id(self) -> str:

@@ -27,6 +27,7 @@ class WorkspaceRow(IdentityRow):
     """A workspace. Its owner pays for its bots.
 
     ``timezone`` is an IANA name. ``country`` (ISO 3166-1 alpha-2) is the default for phone numbers.
+    ``address``, ``phone``, ``logo_url`` and ``accent`` (``lib.accents``) are shown to clients.
     ``webhook_events`` are the types of events that its webhooks receive, and ``unwanted_messages``
     the kinds of messages that no member wants.
     """
@@ -35,6 +36,9 @@ class WorkspaceRow(IdentityRow):
     name = UnicodeAttribute()
     slug = UnicodeAttribute()
     logo_url = UnicodeAttribute(null=True)
+    address = UnicodeAttribute(null=True)
+    phone = UnicodeAttribute(null=True)
+    accent = UnicodeAttribute(null=True)
     owner_id = UnicodeAttribute()
     plan = UnicodeAttribute()
     timezone = UnicodeAttribute()

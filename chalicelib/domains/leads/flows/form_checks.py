@@ -7,8 +7,11 @@ from typing import Any
 from chalicelib.core.errors import RateLimitedError
 from chalicelib.domains.leads.flows import form_html
 
-MINIMUM_FILL_MS = 2_000
-"""Shortest time, in milliseconds, in which a visitor can fill in a form."""
+MINIMUM_FILL_MS = 1_000
+"""Shortest time, in milliseconds, in which a visitor can send a form that a browser fills in.
+
+The scripts of the service wait for this time before they send a form.
+"""
 
 
 class TooFastError(RateLimitedError):

@@ -66,7 +66,7 @@ def mail_invitation(job: Job) -> None:
 
 def _invitation_mail(invitation: OpenInvitation, mail_id: str) -> Mail:
     row, workspace, inviter = invitation.row, invitation.workspace, invitation.inviter
-    language_code = inviter.language or localized.language_of_country(workspace.country)
+    language_code = inviter.mail_language or localized.language_of_country(workspace.country)
     language = cast("Language", language_code)
     local = row.expires_at.astimezone(ZoneInfo(workspace.timezone))
     message = mails.render(
@@ -103,7 +103,7 @@ def mail_password_reset(job: Job) -> None:
     if reset is None or not mail.is_on():
         return
     row, account = reset
-    language = cast("Language", account.language or row.language)
+    language = cast("Language", account.mail_language or row.language)
     url = password_resets.page_url(token)
     message = _password_mail(f"password-reset-{reset_id}", "password_reset", account, language, url)
     mail_gate.deliver(message, "account", row.expires_at, account=account)
@@ -121,7 +121,7 @@ def mail_password_set(job: Job) -> None:
     if account.disabled_at is not None or not mail.is_on():
         return
     homes = [workspace.country for workspace, _ in workspaces.read_by_account(account.id)]
-    language = account.language or localized.language_of_country(homes[0] if homes else "")
+    language = account.mail_language or localized.language_of_country(homes[0] if homes else "")
     url = settings().public_url + password_resets.REQUEST_PAGE
     mail_id = f"password-set-{job.job_id}"
     message = _password_mail(mail_id, "password_set", account, cast("Language", language), url)
@@ -151,7 +151,7 @@ def mail_proof(job: Job) -> None:
     account = accounts.get(job.payload["accountId"])
     if account.is_proved or account.disabled_at or account.proof_mailed_at or not mail.is_on():
         return
-    language = cast("Language", account.language or "en")
+    language = cast("Language", account.mail_language or "en")
     page_url = emails.proof_page_url(account)
     content = mails.render(TEMPLATES, "proof", language, email=account.email, page_url=page_url)
     message = Mail(

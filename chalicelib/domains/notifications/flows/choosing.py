@@ -19,7 +19,7 @@ def members(workspace_id: str) -> list[tuple[Member, Choices]]:
     country = workspaces.get(workspace_id).country
     rows = choices.read_all(workspace_id)
     return [
-        (member, Choices(member.membership, country, account.language, rows.get(account.id)))
+        (member, Choices(member.membership, country, account.mail_language, rows.get(account.id)))
         for member in workspaces.members(workspace_id)
         if (account := member.account).disabled_at is None
     ]
@@ -34,7 +34,7 @@ def read_choices(workspace_id: str, account_id: str) -> Choices:
     membership = workspaces.membership(account_id, workspace_id)
     if membership is None:
         raise ForbiddenError("You are not a member of this workspace.")
-    country, language = workspaces.get(workspace_id).country, accounts.get(account_id).language
+    country, language = workspaces.get(workspace_id).country, accounts.get(account_id).mail_language
     return Choices(membership, country, language, choices.find(workspace_id, account_id))
 
 

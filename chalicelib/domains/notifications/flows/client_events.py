@@ -7,7 +7,7 @@ twice is one job, and a job of an earlier start does nothing.
 """
 
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from zoneinfo import ZoneInfo
 
 from chalicelib import SERVICE
@@ -32,7 +32,7 @@ from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.domains.notifications.flows.mail_gate import Verdict
 from chalicelib.domains.notifications.rules import client_mails as texts
-from chalicelib.domains.notifications.rules.client_mails import BookingFacts, Kind
+from chalicelib.domains.notifications.rules.client_mails import BookingFacts, Business, Kind
 from chalicelib.domains.notifications.rules.mail_budgets import MailClass
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
@@ -41,6 +41,7 @@ from chalicelib.engine.unit import run_unit
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Attachment, Mail
 from chalicelib.lib import emails, localized
+from chalicelib.lib.localized import Language
 
 
 class MailOptions(NamedTuple):
@@ -103,7 +104,7 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
     """
     workspace, booking = workspaces.get(job.workspace_id), requested.booking
     content = texts.mail(
-        localized.language_of_country(workspace.country),
+        _language(workspace, requested.language),
         "link",
         BookingFacts(
             workspace=workspace.name,
@@ -113,6 +114,7 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
             timezone=booking["timezone"],
             price=booking["price"],
             page_url=settings().public_url + booking_links.BOOK_PAGE.format(token=token),
+            business=_business(workspace),
         ),
     )
     message = Mail(
@@ -127,7 +129,7 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
 
 def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str) -> Mail:
     message = texts.mail(
-        localized.language_of_country(workspace.country), kind, booking_facts(workspace, booking)
+        _language(workspace, booking.language), kind, booking_facts(workspace, booking)
     )
     # The file has the address of the page on which the client moves or cancels the booking.
     event = booking_links.client_calendar_event(workspace.id, workspace.name, booking)
@@ -147,6 +149,15 @@ def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str
     )
 
 
+def _business(workspace: WorkspaceRow) -> Business:
+    return Business(workspace.address, workspace.phone, workspace.logo_url, workspace.accent)
+
+
+def _language(workspace: WorkspaceRow, page_language: str | None) -> Language:
+    """Return the language of the client's page, or else of the workspace's country."""
+    return cast("Language", page_language or localized.language_of_country(workspace.country))
+
+
 def booking_facts(workspace: WorkspaceRow, booking: BookingRow) -> BookingFacts:
     """Return what e-mails and the client's page show of a booking."""
     local: datetime = booking.starts_at.astimezone(ZoneInfo(booking.timezone))
@@ -158,6 +169,7 @@ def booking_facts(workspace: WorkspaceRow, booking: BookingRow) -> BookingFacts:
         timezone=booking.timezone,
         price=int(booking.price),
         page_url=booking_links.page_url(workspace.id, booking),
+        business=_business(workspace),
     )
 
 

@@ -75,11 +75,17 @@ def make_messages(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     members = choosing.members(job.workspace_id)
+    # A key acts under its owner's account, but the owner has not seen what the program did.
+    actor = "" if job.payload.get("byKey") else job.payload["actor"]
     job_rows: list[JobRow] = []
     for number, values in enumerate(job.payload["events"]):
         event = Event(*values)
-        for name in (name for name, kind in MESSAGE_KINDS.items() if kind.type == event.type):
+        for name, kind in MESSAGE_KINDS.items():
+            if kind.type != event.type:
+                continue
             for member, member_choices in members:
+                if kind.for_others and member.account.id == actor:
+                    continue
                 for channel in member_choices.channels(name):
                     message = {
                         "kind": name,
@@ -295,7 +301,7 @@ def _recipient(job: Job) -> _Recipient | None:
         return None
     workspace = workspaces.get(job.workspace_id)
     choices_row = choices.find(job.workspace_id, account_id)
-    member_choices = Choices(membership, workspace.country, account.language, choices_row)
+    member_choices = Choices(membership, workspace.country, account.mail_language, choices_row)
     if not member_choices.wants(kind, channel):
         return None
     resource_id = membership.resource_id if membership.role == Role.MEMBER else None

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from chalicelib.domains.notifications.rules.messages import LOCALE, TEMPLATES, mailed_name
-from chalicelib.lib import localized, po_files
+from chalicelib.lib import accents, localized, po_files
 from chalicelib.lib.localized import Language
 from chalicelib.lib.markup import mails
 from chalicelib.lib.markup.mails import RenderedMail
@@ -18,6 +18,15 @@ from chalicelib.lib.markup.mails import RenderedMail
 Kind = Literal["confirmed", "pending", "moved", "cancelled", "reminder", "link"]
 """Kinds of e-mails. ``link`` has the link that books what a visitor has requested."""
 _BEFORE_CONFIRMATION = {"pending_payment", "cancelled"}
+
+
+class Business(NamedTuple):
+    """What e-mails show of the business, besides its name."""
+
+    address: str | None = None
+    phone: str | None = None
+    logo_url: str | None = None
+    accent: str | None = None
 
 
 class BookingFacts(NamedTuple):
@@ -33,6 +42,7 @@ class BookingFacts(NamedTuple):
     timezone: str
     price: int
     page_url: str | None
+    business: Business = Business()
 
 
 def kind_of(events: Collection[str], previous_status: str | None, status: str) -> Kind | None:
@@ -67,6 +77,11 @@ def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
         facts=fact_pairs(language, facts),
         workspace=workspace,
         page_url=facts.page_url,
+        reach=[
+            mailed_name(text) for text in (facts.business.address, facts.business.phone) if text
+        ],
+        logo_url=facts.business.logo_url,
+        accent=accents.colours(facts.business.accent),
         action=str(texts["client_link_action" if kind == "link" else "client_action"]),
     )
 

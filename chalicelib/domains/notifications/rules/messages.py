@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chalicelib.core.text import one_line, unlinked
-from chalicelib.lib import localized, po_files
+from chalicelib.lib import emails, localized, phones, po_files
 from chalicelib.lib.localized import Language
 from chalicelib.lib.markup import mails
 from chalicelib.lib.markup.mails import RenderedMail
@@ -30,7 +30,7 @@ SHAREABLE_SUBJECTS = frozenset(
 )
 """Kinds whose subject is not the name of a client, a visitor or an app."""
 
-LINKED = frozenset({"account", "contact", "host", "message", "page", "url"})
+LINKED = frozenset({"account", "email", "host", "message", "page", "url"})
 """Facts that may be or contain an address. The others are names and numbers."""
 
 Record = Mapping[str, Any]
@@ -40,15 +40,15 @@ Pairs = list[tuple[str, str | None]]
 class Message(NamedTuple):
     """A message: its title, and facts, each with its name in the catalogue, its label and value.
 
-    ``shareable_title`` is the title for external services. ``page`` is the path of the page to
-    look at, below the workspace's path in the console.
+    ``shareable_title`` is the title for external services. ``page`` is the path of the record's
+    page, below the workspace's path in the console.
     """
 
     kind: str
     title: str
     shareable_title: str
     facts: list[tuple[str, str, str]]
-    page: str | None = None
+    page: str
 
 
 def message(language: Language, kind: str, record: Record) -> Message:
@@ -61,9 +61,12 @@ def message(language: Language, kind: str, record: Record) -> Message:
     ]
     title = shareable = _text(language, f"title_{kind}")
     if subject and (subject_line := mailed_name(subject)):
+        if kind in SHAREABLE_SUBJECTS:
+            shareable = f"{title}: {subject_line}"
         title = f"{title}: {subject_line}"
-        shareable = title if kind in SHAREABLE_SUBJECTS else shareable
-    page = _PAGES[kind].format_map(record) if kind in _PAGES else None
+    if kind in _CLIENT_SUBJECTS and (client := mailed_name(record["client"]["name"] or "")):
+        title = f"{title}, {client}"
+    page = _PAGES[kind].format_map(record)
     return Message(kind, title, shareable, [fact for fact in fact_lines if fact[2]], page)
 
 
@@ -99,7 +102,8 @@ def digest(language: Language, kind: str, count: int) -> Message:
     what = kind_name(language, kind)
     title = _text(language, "digest").format(kind=what, count=count)
     title = title[0].upper() + title[1:]
-    return Message(kind, title, title, [])
+    # Several records have no page of their own, so the link leads to their list.
+    return Message(kind, title, title, [], _PAGES[kind].partition("/{")[0])
 
 
 def kind_name(language: Language, kind: str) -> str:
@@ -110,8 +114,7 @@ def kind_name(language: Language, kind: str) -> str:
 def to_text(message: Message, workspace: str, console_url: str) -> str:
     """Return a message as a few lines that may be sent to third-party services."""
     lines = [f"{label}: {value}" for key, label, value in message.facts if key in SHAREABLE]
-    if message.page is not None:
-        lines.append(f"{console_url}/{message.page}")
+    lines.append(f"{console_url}/{message.page}")
     return "\n".join([message.shareable_title, *lines, one_line(workspace, MAX_TITLE)])
 
 
@@ -132,11 +135,12 @@ def mail(
         "member",
         language,
         title=message.title,
-        facts=[(label, value) for _, label, value in message.facts],
+        facts=[(label, value, _address(key, value)) for key, label, value in message.facts],
         kind=kind_name(language, message.kind),
         workspace=mailed_name(workspace),
         unsubscribe_url=unsubscribe_url,
-        page_url=f"{console_url}/{message.page}" if message.page is not None else None,
+        page_url=f"{console_url}/{message.page}",
+        action=_text(language, _ACTIONS.get(message.page.partition("/")[0], "open_console")),
         settings_url=f"{console_url}/notifications",
     )
 
@@ -148,9 +152,9 @@ def _lead(_: Language, lead: Record) -> tuple[str | None, Pairs]:
         for value in lead["data"].values()
         if isinstance(value, str) and value.strip() and value not in contact_values
     ]
-    return lead["name"], [
+    return lead["name"] or lead["phone"] or lead["email"], [
         ("name", lead["name"]),
-        ("contact", _joined(lead["phone"], lead["email"])),
+        *_contacts(lead),
         ("form", lead["form"]),
         ("message", "; ".join(texts)),
     ]
@@ -175,7 +179,7 @@ def _booking(language: Language, booking: Record) -> tuple[str | None, Pairs]:
         ("time", localized.weekday_and_time(language, start)),
         ("resource", booking["resourceName"]),
         ("name", client["name"]),
-        ("contact", _joined(client["phone"], client["email"])),
+        *_contacts(client),
         ("message", booking["notes"]),
     ]
 
@@ -241,7 +245,11 @@ _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
 }
 """Functions that return the subject of a record and its facts, by kind."""
 _PAGES = {
-    "handover": "bots/{agentId}",
+    "lead": "leads/{id}",
+    "order": "leads/{id}",
+    "booking": "bookings/{id}",
+    "booking_cancelled": "bookings/{id}",
+    "handover": "dialogs/{id}",
     "limit": "bots/{id}/limits",
     "limit_half": "bots/{id}/limits",
     "webhook_off": "webhooks/{id}",
@@ -249,16 +257,30 @@ _PAGES = {
     "app_connected": "apps",
     "key_created": "keys",
     "key_revoked": "keys",
+    "member_added": "members",
+    "member_removed": "members",
+    "member_role": "members",
 }
-"""Pages of the console by kind. Leads, bookings, dialogs and members have none."""
+"""Pages of the console by kind."""
+_ACTIONS = {"leads": "open_lead", "bookings": "open_booking", "dialogs": "open_dialog"}
+"""Catalogue keys of the button in an e-mail, by the first part of the page's path."""
+_CLIENT_SUBJECTS = frozenset({"booking", "booking_cancelled"})
+"""Kinds whose e-mail names the client in its subject, after the facts that may be shared."""
 
 
 def _short(start: datetime) -> str:
     return f"{start:%d.%m %H:%M}"
 
 
-def _joined(*values: str | None) -> str:
-    return ", ".join(filter(None, values))
+def _contacts(person: Record) -> Pairs:
+    return [("phone", person["phone"]), ("email", person["email"])]
+
+
+def _address(key: str, value: str) -> str | None:
+    """Return the URL that calls a number or writes to an address, or None for other facts."""
+    if key == "phone":
+        return f"tel:{value}" if phones.is_number(value) else None
+    return f"mailto:{value}" if key == "email" and emails.find_email(value) else None
 
 
 def _text(language: Language, key: str) -> str:

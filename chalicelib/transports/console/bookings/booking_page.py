@@ -8,9 +8,11 @@ from typing import Any
 from chalicelib.core.errors import AppError, ConflictError, NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.flows import booking_pages
+from chalicelib.transports.console import record_states
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, Save, State
 from chalicelib.transports.console.form_controls import KEPT, Field, Record, Switch, Typed
+from chalicelib.transports.console.services.services import add_states
 from chalicelib.transports.http import HttpResponse
 
 _PAGE = re.compile("[1-9][0-9]{0,4}", re.ASCII)
@@ -100,6 +102,9 @@ def _page(request: ConsoleRequest, booking_page: Record, state: State = STORED) 
     return request.page(
         "booking_page",
         shown=booking_page,
+        page_state=record_states.of_booking_page(
+            booking_page, add_states(request, booking_page["services"])
+        ),
         query=query,
         searchable=total > SEARCH_THRESHOLD,
         number_of_page=page,

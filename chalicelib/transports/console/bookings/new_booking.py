@@ -15,7 +15,7 @@ BOOK, FIND = "book", "find"
 MAX_SERVICES = 50
 MAX_CLIENTS = 8
 """Maximum clients of one search that are offered."""
-TYPED = ("service", "staff", "date", "start", "exact", "outside", "hold", "client", "q")
+TYPED = ("service", "staff", "date", "start", "time", "exact", "outside", "hold", "client", "q")
 CONTACTS = ("name", "phone", "email", "notes")
 
 
@@ -26,7 +26,7 @@ def new(request: ConsoleRequest) -> HttpResponse:
     """
     form_values = {name: request.query_value(name).strip() for name in TYPED}
     form_values |= dict.fromkeys(CONTACTS, "")
-    return _form(request, form_values, wanted_time=request.query_value("time"))
+    return _form(request, form_values)
 
 
 def create(request: ConsoleRequest) -> HttpResponse:
@@ -96,7 +96,6 @@ def _form(  # noqa: PLR0913  the parts of the form
     status: int = 200,
     problem: Problem | None = None,
     *,
-    wanted_time: str = "",
     finds: bool = False,
     alternatives: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
@@ -117,8 +116,8 @@ def _form(  # noqa: PLR0913  the parts of the form
         except AppError as error:
             problem = problem or booking_times.problem(request, error)
             status = max(status, error.status)
-    if wanted_time and not form_values["start"]:
-        _choose_time(form_values, times, wanted_time)
+    if form_values["time"] and not form_values["start"]:
+        _choose_time(form_values, times)
     return request.page(
         "booking_new",
         status,
@@ -137,9 +136,9 @@ def _form(  # noqa: PLR0913  the parts of the form
     )
 
 
-def _choose_time(form_values: dict[str, str], times: FreeTimes, earliest: str) -> None:
+def _choose_time(form_values: dict[str, str], times: FreeTimes) -> None:
     """Choose the first slot from a clock time on, as a link of the calendar requests."""
-    later = [slot for slot in times.slots if slot["time"] >= earliest]
+    later = [slot for slot in times.slots if slot["time"] >= form_values["time"]]
     if later:
         form_values["start"] = later[0]["value"]
 

@@ -12,6 +12,7 @@ from chalicelib.core.settings import settings
 from chalicelib.core.text import matches_search
 from chalicelib.domains.billing.rules.spending import WINDOWS
 from chalicelib.transports.chat import chat_route
+from chalicelib.transports.console import record_states
 from chalicelib.transports.console.console_request import (
     SEARCH_THRESHOLD,
     ConsoleRequest,
@@ -146,7 +147,7 @@ def find_bot(request: ConsoleRequest) -> dict[str, Any]:
     Raises:
         NotFoundError: the workspace has no bot with the id in the path.
     """
-    return {**_add_states(request, [agent(request)])[0], "noMoney": has_no_money(request)}
+    return _add_states(request, [agent(request)])[0]
 
 
 def has_no_money(request: ConsoleRequest) -> bool:
@@ -157,14 +158,15 @@ def has_no_money(request: ConsoleRequest) -> bool:
     )
 
 
-def _add_states(request: ConsoleRequest, bots: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Return bots with their ``state``, such as active or limit_reached."""
+def _add_states(request: ConsoleRequest, bots: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return bots with their states."""
     held_bots = request.call("list_held_back_bots")["bots"]
     reasons = {held_bot["agentId"]: held_bot["reason"] for held_bot in held_bots}
-    return [
-        {**bot, "state": reasons.get(bot["id"], "active") if bot["isActive"] else "inactive"}
-        for bot in bots
-    ]
+    has_money = not has_no_money(request)
+    return record_states.with_states(
+        bots,
+        lambda bot: record_states.of_bot(bot, is_held=reasons.get(bot["id"]), has_money=has_money),
+    )
 
 
 def bot_page(

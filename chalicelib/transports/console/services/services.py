@@ -7,7 +7,7 @@ from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.clock import iso
-from chalicelib.transports.console import typed_values
+from chalicelib.transports.console import record_states, typed_values
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
@@ -23,6 +23,7 @@ from chalicelib.transports.console.form_controls import (
     tags,
 )
 from chalicelib.transports.console.list_page import ListPage, deletion
+from chalicelib.transports.console.record_states import with_states
 from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
@@ -34,12 +35,13 @@ _BOOKING = re.compile(re.escape(f"{WORKSPACE}/bookings/") + r"{\w+}")
 _NOT_IMPORTED = re.compile(r"The image (.+) was not imported: (.+)\.", re.DOTALL)
 
 
-def add_lacks(request: ConsoleRequest, services: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return services with their ``lack``, the reason why they cannot be booked, or None."""
+def add_states(request: ConsoleRequest, services: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return services with their state and their ``lack``, the reason why visitors cannot book."""
     ids = [service["id"] for service in services]
     unbookable = request.call("list_unbookable_services", ids=ids)["services"] if ids else []
     lacks = {lack["serviceId"]: lack for lack in unbookable}
-    return [{**service, "lack": lacks.get(service["id"])} for service in services]
+    with_lacks = [{**service, "lack": lacks.get(service["id"])} for service in services]
+    return with_states(with_lacks, record_states.of_service)
 
 
 def upcoming_bookings(request: ConsoleRequest, **of: str) -> list[dict[str, Any]]:
@@ -128,7 +130,7 @@ Service = dict[str, Any]
 
 def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
     return {
-        "services": add_lacks(request, response["services"]),
+        "services": add_states(request, response["services"]),
         "categories": category_names(request),
         "length": lambda count: typed_values.length(request.language, count),
     }
@@ -192,7 +194,7 @@ def _form_page(
             "bots": request.call("list_agents")["agents"],
         }
     if service:
-        (service_with_lack,) = add_lacks(request, [service])
+        (service_with_lack,) = add_states(request, [service])
         page_values |= {"service": service_with_lack, "path": _path(request, service)}
         if not service_with_lack["lack"]:
             page_values["times"] = request.call(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from chalicelib.transports.console import record_states
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
@@ -16,7 +17,7 @@ from chalicelib.transports.console.form_controls import (
 from chalicelib.transports.console.list_page import ListPage, deletion
 from chalicelib.transports.console.services.services import (
     MAX_CHOICES,
-    add_lacks,
+    add_states,
     booking_path,
     image_warnings,
     upcoming_bookings,
@@ -77,7 +78,16 @@ def find_resource(request: ConsoleRequest) -> Resource:
         NotFoundError: the workspace has no resource with the id in the path.
     """
     resource: Resource = request.call("get_resource", id=request.http.path["staff"])["resource"]
-    return resource
+    return add_staff_states(request, [resource])[0]
+
+
+def add_staff_states(request: ConsoleRequest, resources: list[Resource]) -> list[Resource]:
+    """Return members of the staff with their states."""
+    ids = [resource["id"] for resource in resources]
+    hours = request.call("list_unbookable_services", ids=[], resourceIds=ids) if ids else {}
+    return record_states.with_states(
+        resources, lambda one: record_states.of_staff(one, hours["resourcesWithoutHours"])
+    )
 
 
 def staff_path(request: ConsoleRequest, resource: Resource) -> str:
@@ -86,8 +96,8 @@ def staff_path(request: ConsoleRequest, resource: Resource) -> str:
 
 
 def services_of(request: ConsoleRequest, resource: Resource) -> list[dict[str, Any]]:
-    """Return the services of a resource, each with what it lacks."""
-    return add_lacks(request, _services_of(request, resource))
+    """Return the services of a resource, each with its state."""
+    return add_states(request, _services_of(request, resource))
 
 
 def _services_of(request: ConsoleRequest, resource: Resource) -> list[dict[str, Any]]:
@@ -149,4 +159,7 @@ show, save = FORM.editing(find_resource, "update_resource", _form_page, _saved)
 confirm_delete, delete = deletion(
     *("staff_delete", _deleted, "delete_resource", "staff_deleted"), id="staff", force=True
 )
-index = ListPage("staff", "list_resources", PAGE_SIZE, FILTERS).index
+index = ListPage(
+    *("staff", "list_resources", PAGE_SIZE, FILTERS),
+    lambda request, found: {"resources": add_staff_states(request, found["resources"])},
+).index

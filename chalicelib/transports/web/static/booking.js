@@ -33,7 +33,13 @@
       if (form.dataset.sent) return event.preventDefault();
       form.dataset.sent = "1";
       const elapsed = form.elements.namedItem("_elapsed");
-      if (elapsed) elapsed.value = Date.now() - shown;
+      if (!elapsed) return;
+      // A browser fills the form in at once. The server refuses such a form, so it is sent a moment later.
+      const wait = shown + 1000 - Date.now();
+      elapsed.value = Math.max(1000, Date.now() - shown);
+      if (wait <= 0) return;
+      event.preventDefault();
+      setTimeout(() => form.submit(), wait);
     });
   }
   addEventListener("pageshow", () => {

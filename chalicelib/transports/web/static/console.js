@@ -17,6 +17,41 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
+// What was typed is kept until the next page arrives, so that it survives a lost connection and the way back. Hidden fields are
+// those of the new page.
+const KEPT = "kept-form";
+const offline = document.getElementById("offline");
+const typedControls = (form) => [...form.elements].filter((each) => each.name && !/hidden|password|file|submit|button/.test(each.type));
+const keep = (form) => sessionStorage.setItem(KEPT, JSON.stringify({
+  path: location.pathname + location.search,
+  form: [...document.forms].indexOf(form),
+  values: typedControls(form).map((each) => [each.name, each.value, each.checked]),
+}));
+if (offline) {
+  const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
+  sessionStorage.removeItem(KEPT);
+  const isBack = performance.getEntriesByType("navigation")[0]?.type !== "navigate";
+  const form = kept?.path === location.pathname + location.search && isBack ? document.forms[kept.form] : null;
+  const controls = form ? typedControls(form) : [];
+  if (controls.length === kept?.values.length) {
+    controls.forEach((each, index) => {
+      const [name, value, checked] = kept.values[index];
+      if (each.name === name && /checkbox|radio/.test(each.type)) each.checked = checked;
+      else if (each.name === name) each.value = value;
+    });
+  }
+  for (const each of document.querySelectorAll("form[method=post]")) {
+    each.addEventListener("submit", (event) => {
+      if (typedControls(each).length) keep(each);
+      offline.hidden = navigator.onLine;
+      if (navigator.onLine) return;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      offline.scrollIntoView({ block: "center" });
+    });
+  }
+}
+
 // A second click would cancel the first request, and with it the only page that shows a new token.
 // A form that downloads a file leaves its page open, so its button must work again.
 for (const form of document.querySelectorAll("form[method=post]:not([data-download])")) {
@@ -88,6 +123,17 @@ const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 for (const note of document.querySelectorAll("[data-zone]")) {
   note.hidden = note.dataset.name === ownZone;
   note.textContent = `${note.dataset.zone} ${ownZone}.`;
+}
+for (const button of document.querySelectorAll("[data-zone-field]")) {
+  const input = document.getElementById(button.dataset.zoneField);
+  if (!input.value) input.value = ownZone;
+  button.hidden = input.value === ownZone;
+  button.textContent = `${button.dataset.text} ${ownZone}`;
+  button.addEventListener("click", () => {
+    input.value = ownZone;
+    button.hidden = true;
+    input.focus();
+  });
 }
 for (const note of document.querySelectorAll("[data-own]")) {
   const start = new Date(note.dataset.own);

@@ -137,6 +137,18 @@ class TestCalendar:
             "t3 m0 h1 q0 l1 c1 w2",
         ]
 
+    def test_a_chosen_time_is_kept_until_the_service_is_chosen(self, desk: Desk) -> None:
+        desk.salon.api.post("/api/services/create", {"name": "Tea", "durationMin": 10, "price": 0})
+        page = desk.page(f"?date={DAY}&staff={desk.salon.resource}")
+        (link,) = re.findall(r'href="([^"]*time=09:00)"', page)
+        answer = desk.console_owner.get(link.replace("09:00", "11:00"))
+        assert "You chose 11:00 in the calendar." in text(answer)
+        (kept,) = re.findall('name="time" value="([^"]*)"', text(answer))
+        fields = {"action": "times", "service": desk.salon.service, "date": DAY, "time": kept}
+        shown = desk.console_owner.post(f"{desk.path}/new", fields)
+        (chosen,) = re.findall(r'name="start" value="[^"]*" checked><span>([^<]*)', text(shown))
+        assert chosen.strip() == "11:00"
+
     def test_cancelled_bookings_and_no_shows_are_in_the_list_alone(self, desk: Desk) -> None:
         for hour, status in ((10, "cancelled"), (12, "no_show")):
             booking = desk.salon.book(f"{DAY}T{hour}:00", f"Was {status}")

@@ -1,8 +1,13 @@
 """Pages of members, of the workspace's settings and of one's own account."""
 
+import re
+from typing import ClassVar
+
 import pytest
 
 from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.lib.accents import COLOURS, DEFAULT
+from chalicelib.transports.web import assets
 from tests.conftest import PASSWORD, call_operator
 from tests.factories.console import Person, World
 from tests.factories.people import read_rows
@@ -124,6 +129,14 @@ class TestSettings:
         assert "Business plan" in page
 
     @pytest.mark.parametrize(
+        ("city", "zone"), [("Kyiv", "Europe/Kyiv"), ("Екатеринбург", "Asia/Yekaterinburg")]
+    )
+    def test_a_city_becomes_its_zone(self, world: World, city: str, zone: str) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/settings"
+        assert boss.post(path, SETTINGS | {"timezone": city}).status == 303
+        assert workspaces.get(world.here.workspace_id).timezone == zone
+
+    @pytest.mark.parametrize(
         ("field", "value"), [("name", "x" * 201), ("name", " "), ("timezone", "Mars/Base")]
     )
     def test_a_refused_form_keeps_what_was_typed(
@@ -188,3 +201,39 @@ class TestLanguage:
         assert answer.status == 200
         failed = Person("boss@example.com").start_session("wrong", lang=code)
         assert '<html lang="en">' in text(failed)
+
+
+class TestWhatClientsSee:
+    SEEN_BY_CLIENTS: ClassVar[dict[str, str]] = {
+        "address": "1 Main Street",
+        "phone": "+7 900 000-00-00",
+        "logoUrl": "https://cdn.example/logo.png",
+        "accent": "teal",
+    }
+
+    def test_the_booking_page_has_logo_and_colour_of_the_settings(self, world: World) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/settings"
+        assert boss.post(path, SETTINGS | self.SEEN_BY_CLIENTS).status == 303
+        page = boss.get(f"/book/{world.here.slug}").body.decode()
+        assert 'class="booking accent-teal"' in page
+        assert '<img src="https://cdn.example/logo.png"' in page
+        boss.post(path, SETTINGS | dict.fromkeys(self.SEEN_BY_CLIENTS, ""))
+        assert 'class="booking"' in boss.get(f"/book/{world.here.slug}").body.decode()
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [("logoUrl", "javascript:alert(1)"), ("logoUrl", "logo.png"), ("address", "x" * 301)],
+    )
+    def test_a_wrong_value_is_reported_beside_its_field(
+        self, world: World, field: str, value: str
+    ) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/settings"
+        answer = boss.post(path, SETTINGS | {field: value})
+        assert answer.status == 400
+        assert error_beside(answer, field)
+
+    def test_every_accent_has_its_colours_in_the_style_sheet(self) -> None:
+        sheet = assets.style_sheet("booking").decode()
+        for name, pair in COLOURS.items():
+            shown = re.findall(rf"\.accent-{name}\{{--accent:(#\w+)}}", sheet.replace(" ", ""))
+            assert name == DEFAULT or [colour.rstrip(";") for colour in shown] == list(pair)

@@ -172,6 +172,9 @@ def test_a_service_says_what_it_lacks_with_a_link_that_fixes_it(
     make(owner, "set_availability", resourceId=staff, rules=[rule | {"end": "18:00"}])
     assert "It can be booked" in service_page()
     assert ", 09:00" in service_page()
+    make(owner, "update_service", id=service, requirePayment=True)
+    assert "It can be booked" not in service_page()
+    assert "by phone only" in text(console_owner.get(path))
     make(owner, "update_resource", id=staff, status="inactive")
     assert "its staff is off" in service_page()
     make(owner, "update_service", id=service, status="inactive")
@@ -218,3 +221,29 @@ def test_a_list_is_searched_filtered_and_paged(
     assert text(console_owner.get(f"{path}?status=inactive")).count('<a class="row"') == 1
     assert text(console_owner.get(f"{path}?q=other")).count('<a class="row"') == 1
     assert "Nothing found" in text(console_owner.get(f"{path}?q=zzz"))
+
+
+def test_staff_and_a_booking_page_say_what_they_lack(
+    owner: Owner, console_owner: Person, path: str
+) -> None:
+    here = path.removesuffix("/services")
+    staff = make(owner, "create_resource", name="Anna")["resource"]["id"]
+    make(owner, "set_booking_page", isOn=True)
+
+    def pages() -> list[str]:
+        paths = (f"{here}/staff", f"{here}/staff/{staff}", f"{here}/booking-page")
+        return [text(console_owner.get(page)) for page in paths]
+
+    def reasons(*words: str) -> None:
+        for page, word in zip(pages(), (words[0], words[0], words[1]), strict=True):
+            assert word in page
+            assert '<span class="tag good">' not in page
+
+    reasons("no services yet", f'href="{here}/services/new"')
+    service = make(owner, "create_service", name="Haircut", durationMin=60, resourceIds=[staff])
+    reasons("no opening hours", f'href="{here}/booking-page#offered"')
+    make(owner, "set_booking_page", offer=[service["service"]["id"]])
+    reasons("no opening hours", f'href="{here}/staff/{staff}/hours"')
+    rule = {"weekdays": ["mon"], "start": "09:00", "end": "18:00"}
+    make(owner, "set_availability", resourceId=staff, rules=[rule])
+    assert all('<span class="tag good">' in page for page in pages())

@@ -271,7 +271,7 @@ class TestRefusals:
         assert len(trapped.data["id"]) == len(real.data["id"])
         assert all_rows() == rows_before
 
-    @pytest.mark.parametrize("elapsed", [0, "0", "1999", 1999])
+    @pytest.mark.parametrize("elapsed", [0, "0", "999", 999])
     def test_a_form_submitted_too_fast_is_accepted_a_little_later(
         self, form: Any, api: Api, elapsed: Any
     ) -> None:
@@ -280,7 +280,7 @@ class TestRefusals:
         assert answer.data["message"].startswith("Слишком быстро")
         assert answer.headers["Retry-After"] in {"1", "2"}
         assert leads(api) == []
-        assert post(form, ANNA | {"_elapsed": "2000"}).status == 200
+        assert post(form, ANNA | {"_elapsed": "1000"}).status == 200
         assert len(leads(api)) == 1
 
     @pytest.mark.parametrize("elapsed", [None, "", "soon", "-1", "1e3", True, [1], "9" * 400, 1.5])

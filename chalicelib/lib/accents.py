@@ -1,0 +1,27 @@
+"""Colours of a business for its booking page and its e-mails.
+
+Each colour has enough contrast (WCAG AA) as a button and as text, on light and on dark pages.
+``booking.css`` has the same colours as classes, because the pages allow no inline styles.
+"""
+
+from typing import Literal, get_args
+
+Accent = Literal["indigo", "blue", "teal", "green", "amber", "red", "pink", "graphite"]
+ACCENTS = get_args(Accent)
+DEFAULT: Accent = "indigo"
+COLOURS = {
+    "indigo": ("#3f3fbf", "#adb4ff"),
+    "blue": ("#0b57d0", "#8ab4f8"),
+    "teal": ("#0b6b70", "#7bd3d6"),
+    "green": ("#17693a", "#7fd69c"),
+    "amber": ("#8a4b00", "#f0b866"),
+    "red": ("#ad1f2d", "#ff9c9c"),
+    "pink": ("#a8266b", "#ff9fcb"),
+    "graphite": ("#3d3a36", "#d3cec5"),
+}
+"""The colour of buttons on light pages, and on dark pages."""
+
+
+def colours(accent: str | None) -> tuple[str, str]:
+    """Return the light and the dark colour of an accent. An unknown one has the default colours."""
+    return COLOURS.get(accent or DEFAULT, COLOURS[DEFAULT])

@@ -1,0 +1,107 @@
+"""The one state of a record that every page shows, with its reason and the next step.
+
+A record that is switched on may still not work, for example a service without staff. Pages do not
+show the switch beside such a state, because the two would contradict each other.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Record = Mapping[str, Any]
+
+
+class Step(NamedTuple):
+    """A link to the page that changes a state: its path in the workspace, operation and text."""
+
+    path: str
+    operation: str
+    text: str
+
+
+class RecordState(NamedTuple):
+    """A state. ``text`` and ``about`` are catalogue keys of its tag and its reason.
+
+    ``tone`` is ``good``, ``warn`` or "".
+    """
+
+    text: str
+    tone: str
+    about: str = ""
+    step: Step | None = None
+
+
+def of_service(service: Record) -> RecordState:
+    """Return whether visitors can book a service, with its ``lack``."""
+    lack, page = service["lack"], f"services/{service['id']}"
+    if lack is not None:
+        reason, staff = lack["reason"], f"staff/{lack['resourceId'] or ''}"
+        path, operation = {
+            "inactive": (f"{page}#active", "update_service"),
+            "no_resource": (f"staff/new?service={service['id']}", "create_resource"),
+            "inactive_resource": (f"{staff}#active", "update_resource"),
+        }.get(reason, (f"{staff}/hours", "set_availability"))
+        tone = "" if reason == "inactive" else "warn"
+        text = "booking_inactive" if reason == "inactive" else f"lack_{reason}"
+        return RecordState(text, tone, f"lack_{reason}", Step(path, operation, f"fix_{reason}"))
+    if service["requirePayment"]:
+        step = Step(f"{page}#requirePayment", "update_service", "fix_by_phone")
+        return RecordState("service_by_phone", "warn", "service_by_phone_about", step)
+    return RecordState("booking_active", "good")
+
+
+def of_staff(resource: Record, without_hours: Sequence[str]) -> RecordState:
+    """Return whether a member of the staff can be booked.
+
+    ``without_hours`` are ids of resources that have no opening hours.
+    """
+    page = f"staff/{resource['id']}"
+    if resource["status"] != "active":
+        step = Step(f"{page}#active", "update_resource", "fix_inactive_resource")
+        return RecordState("booking_inactive", "", "staff_off_about", step)
+    if not resource["serviceIds"]:
+        step = Step(f"{page}#serviceIds", "update_resource", "fix_no_service")
+        return RecordState("lack_no_service", "warn", "lack_no_service", step)
+    if resource["id"] in without_hours:
+        step = Step(f"{page}/hours", "set_availability", "fix_no_hours")
+        return RecordState("lack_no_hours", "warn", "lack_no_hours", step)
+    return RecordState("booking_active", "good")
+
+
+def of_bot(bot: Record, *, is_held: str | None, has_money: bool) -> RecordState:
+    """Return whether a bot answers visitors. ``is_held`` is the reason why it does not."""
+    page = f"bots/{bot['id']}"
+    if not bot["isActive"]:
+        step = Step(f"{page}/settings#isActive", "update_agent", "bot_settings")
+        return RecordState("inactive", "", "bot_is_inactive", step)
+    if is_held:
+        step = Step(f"{page}/limits", "set_bot_limits", "limits")
+        about = {"stopped": "bot_is_stopped", "limit_reached": "bot_is_limit_reached"}[is_held]
+        return RecordState(is_held, "warn", about, step)
+    if not has_money:
+        step = Step("balance", "get_balance", "balance")
+        return RecordState("bot_no_money", "warn", "balance_is_empty", step)
+    return RecordState("active", "good")
+
+
+def of_booking_page(page: Record, services: Sequence[Record]) -> RecordState:
+    """Return whether visitors can book on the booking page. ``services`` are with their lack."""
+    if not page["isOn"]:
+        return RecordState("booking_page_off", "")
+    if not page["offered"]:
+        step = Step("booking-page#offered", "set_booking_page", "fix_no_offer")
+        if not services:
+            step = Step("services/new", "create_service", "add_service")
+        return RecordState("booking_page_empty", "warn", "booking_page_offers_nothing", step)
+    offered = [service for service in services if service["isOffered"]]
+    if len(offered) == page["offered"] and all(service["lack"] for service in offered):
+        return of_service(offered[0])._replace(
+            text="booking_page_empty", about="booking_page_none_bookable"
+        )
+    return RecordState("booking_page_on", "good")
+
+
+def with_states(
+    records: Sequence[Record], state_of: Callable[[Record], RecordState]
+) -> list[dict[str, Any]]:
+    """Return records with their ``shownState``."""
+    return [{**record, "shownState": state_of(record)} for record in records]
