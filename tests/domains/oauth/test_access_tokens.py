@@ -1,5 +1,6 @@
 """Acceptance, cost and refusal of access tokens."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ class TestWhereTheyWork:
         from chalicelib.transports.auth import authenticate_tool_call
 
         principal = authenticate_tool_call({"authorization": f"Bearer {app.access}"}, "192.0.2.1")
-        assert principal == OAuthPrincipal(
+        expected = OAuthPrincipal(
             workspace_id=owner.workspace.id,
             account_id=owner.workspace.owner_id,
             role="admin",
@@ -75,6 +76,8 @@ class TestWhereTheyWork:
             client_name="Claude",
             client_ip="192.0.2.1",
         )
+        assert type(principal) is OAuthPrincipal
+        assert asdict(principal) == asdict(expected)
 
     def test_callers_of_an_unknown_class_are_refused(self) -> None:
         class Stranger(ApiKeyPrincipal):
