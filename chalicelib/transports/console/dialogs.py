@@ -38,12 +38,16 @@ def reply(request: ConsoleRequest) -> HttpResponse:
             "reply_to_visitor", id=request.http.path["dialog"], text=request.form_value("text")
         )
     except AppError as error:
-        return show(request, error)
+        return _show(request, error)
     return redirect(f"{request.path}?done=reply_sent#replies")
 
 
-def show(request: ConsoleRequest, error: AppError | None = None) -> HttpResponse:
+def show(request: ConsoleRequest) -> HttpResponse:
     """Show the transcript of a dialog, with the bot's actions and the replies of members."""
+    return _show(request)
+
+
+def _show(request: ConsoleRequest, error: AppError | None = None) -> HttpResponse:
     page = request.page_number
     details = request.call("get_dialog_details", id=request.http.path["dialog"], page=page)
     return request.page(

@@ -356,5 +356,5 @@ def test_every_step_weighs_at_most_sixty_kilobytes_with_its_style_and_script(
         page.get(staff="any", at=NOON),
     ):
         parts = re.findall(r'(?:href|src)="(/assets/[^"]+)"', text(answer))
-        assert len(parts) == 2
+        assert len(parts) == 3
         assert len(answer.body) + sum(len(visitor.call("GET", p).body) for p in parts) <= 60_000

@@ -1,0 +1,1 @@
+"""Pages of what the owner offers and publishes, such as products, files and posts."""
