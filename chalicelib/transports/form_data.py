@@ -168,8 +168,8 @@ def _parts(request: HttpRequest) -> list[_Part]:
     header, is_complete = (bytearray(), bytearray()), False
 
     def end_header() -> None:
-        name, value = (bytes(text) for text in header)
-        parts[-1].headers[name.lower()] = value.strip(b" \t")
+        name, content = (bytes(text) for text in header)
+        parts[-1].headers[name.lower()] = content.strip(b" \t")
         for text in header:
             text.clear()
 

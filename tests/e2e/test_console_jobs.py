@@ -102,8 +102,8 @@ class Walk:
 def empty(service: str) -> dict[str, Any]:
     """A workspace without any record."""
     call_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
-    made: dict[str, Any] = call_operator("create_workspace", owner=EMAIL, name="Bakery")
-    return made
+    workspace: dict[str, Any] = call_operator("create_workspace", owner=EMAIL, name="Bakery")
+    return workspace
 
 
 @pytest.mark.parametrize("language", WORDS)
@@ -115,8 +115,8 @@ def test_a_form_is_in_use_after_six_taps(
 ) -> None:
     words = WORDS[language]
     phone = {"viewport": {"width": 390, "height": 844}, "locale": language, "has_touch": True}
-    granted = {"permissions": ["clipboard-read", "clipboard-write"]}
-    with open_console(**phone, **granted) as tab:
+    grants = {"permissions": ["clipboard-read", "clipboard-write"]}
+    with open_console(**phone, **grants) as tab:
         tab.start_session()
         walk = Walk(tab.page)
         walk.section(words["forms"])
@@ -137,8 +137,10 @@ def test_a_form_is_in_use_after_six_taps(
     with open_url(link, **phone) as page:
         for control in page.locator("input:visible, textarea:visible").all():
             kind = control.get_attribute("type")
-            typed = {"tel": "+74951234567", "email": "ada@example.com"}.get(kind or "", "Ada")
-            control.check() if kind == "checkbox" else control.fill(typed)
+            entered_text = {"tel": "+74951234567", "email": "ada@example.com"}.get(
+                kind or "", "Ada"
+            )
+            control.check() if kind == "checkbox" else control.fill(entered_text)
         page.clock.run_for(3_000)
         page.get_by_role("button").click()
         expect(page.locator("[role=status]")).not_to_be_empty()
@@ -218,9 +220,9 @@ def test_pages_of_jobs_have_no_finding(
     options = SCREENS.get(screen, {"viewport": {"width": 320, "height": 640}, "locale": "ru-RU"})
     image = {"name": "hall.jpg", "content": b64encode(PHOTO["buffer"]).decode()}
     file = call_console(workspace.workspace_id, "upload_file", **image)["file"]["id"]
-    shown = {"images": [{"fileId": file}]}
-    call_console(workspace.workspace_id, "update_product", id=workspace.product, stock=7, **shown)
-    call_console(workspace.workspace_id, "update_service", id=workspace.service, **shown)
+    photos = {"images": [{"fileId": file}]}
+    call_console(workspace.workspace_id, "update_product", id=workspace.product, stock=7, **photos)
+    call_console(workspace.workspace_id, "update_service", id=workspace.service, **photos)
     kinds = ("prices", "booking", "hours")
     sections = [
         {"type": "heading", "text": "Hello"},

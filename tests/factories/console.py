@@ -109,14 +109,16 @@ class Person:
             return self.request("POST", path, body, **{"Content_Type": FORM} | headers)
         parts = [(f'name="{name}"', text.encode()) for name, text in pairs if text[:1] != "@"]
         parts += [(f'name="{name}"; filename="{file}"', body) for name, file, body in files]
-        sent = b"".join(
+        body_of_parts = b"".join(
             f"--{BOUNDARY}\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode()
             + body
             + b"\r\n"
             for head, body in parts
         )
         kind = {"Content_Type": f"multipart/form-data; boundary={BOUNDARY}"}
-        return self.request("POST", path, sent + f"--{BOUNDARY}--\r\n".encode(), **kind | headers)
+        return self.request(
+            "POST", path, body_of_parts + f"--{BOUNDARY}--\r\n".encode(), **kind | headers
+        )
 
     def marked(self, path: str, fields: Fields | None) -> list[tuple[str, str]]:
         """Return the fields as a browser sends them: with the marks of the page."""

@@ -222,8 +222,8 @@ class Photo(FileField):
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""
         is_removed = bool(request.form_value("removePhoto"))
-        typed = {self.name: request.form_value(self.name), "removePhoto": is_removed}
-        return super().read_form(request) | typed
+        form_values = {self.name: request.form_value(self.name), "removePhoto": is_removed}
+        return super().read_form(request) | form_values
 
     def fill_controls(self, _: ConsoleRequest, __: Record, /) -> Typed:
         """Return the values of the controls for a record."""

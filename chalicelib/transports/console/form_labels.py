@@ -36,7 +36,7 @@ class _Controls(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Remember the control or the label that begins."""
-        values = {name: value or "" for name, value in attrs}
+        values = {attribute: text or "" for attribute, text in attrs}
         name = values.get("name", "")
         match tag:
             case "label":
@@ -83,11 +83,11 @@ def label_values(page: str, fields: Iterable[tuple[str, str]]) -> list[LabelledV
     controls = _Controls()
     controls.feed(page)
     values = []
-    for name, value in fields:
-        choice = collapse_spaces(controls.choices.get((name, value), "")).strip()
-        if name in controls.id_by_name and value.strip():
+    for name, typed_value in fields:
+        choice = collapse_spaces(controls.choices.get((name, typed_value), "")).strip()
+        if name in controls.id_by_name and typed_value.strip():
             label = controls.label_by_id.get(controls.id_by_name[name]) or controls.own_label[name]
-            values.append(LabelledValue(collapse_spaces(label).strip(), choice or value))
+            values.append(LabelledValue(collapse_spaces(label).strip(), choice or typed_value))
         elif choice:
             values.append(LabelledValue(choice, ""))
     return values

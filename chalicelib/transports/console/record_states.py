@@ -30,7 +30,7 @@ class RecordState(NamedTuple):
     step: Step | None = None
 
 
-def of_service(service: Record) -> RecordState:
+def compute_service_state(service: Record) -> RecordState:
     """Return whether visitors can book a service, with its ``lack``."""
     lack, page = service["lack"], f"services/{service['id']}"
     if lack is not None:
@@ -49,7 +49,7 @@ def of_service(service: Record) -> RecordState:
     return RecordState("booking_active", "good")
 
 
-def of_staff(resource: Record, without_hours: Sequence[str]) -> RecordState:
+def compute_staff_state(resource: Record, without_hours: Sequence[str]) -> RecordState:
     """Return whether a member of the staff can be booked.
 
     ``without_hours`` are ids of resources that have no opening hours.
@@ -67,7 +67,7 @@ def of_staff(resource: Record, without_hours: Sequence[str]) -> RecordState:
     return RecordState("booking_active", "good")
 
 
-def of_bot(bot: Record, *, is_held: str | None, has_money: bool) -> RecordState:
+def compute_bot_state(bot: Record, *, is_held: str | None, has_money: bool) -> RecordState:
     """Return whether a bot answers visitors. ``is_held`` is the reason why it does not."""
     page = f"bots/{bot['id']}"
     if not bot["isActive"]:
@@ -83,7 +83,7 @@ def of_bot(bot: Record, *, is_held: str | None, has_money: bool) -> RecordState:
     return RecordState("active", "good")
 
 
-def of_booking_page(page: Record, services: Sequence[Record]) -> RecordState:
+def compute_booking_page_state(page: Record, services: Sequence[Record]) -> RecordState:
     """Return whether visitors can book on the booking page. ``services`` are with their lack."""
     if not page["isOn"]:
         return RecordState("booking_page_off", "")
@@ -92,15 +92,17 @@ def of_booking_page(page: Record, services: Sequence[Record]) -> RecordState:
         if not services:
             step = Step("services/new", "create_service", "add_service")
         return RecordState("booking_page_empty", "warn", "booking_page_offers_nothing", step)
-    offered = [service for service in services if service["isOffered"]]
-    if len(offered) == page["offered"] and all(service["lack"] for service in offered):
-        return of_service(offered[0])._replace(
+    offered_services = [service for service in services if service["isOffered"]]
+    if len(offered_services) == page["offered"] and all(
+        service["lack"] for service in offered_services
+    ):
+        return compute_service_state(offered_services[0])._replace(
             text="booking_page_empty", about="booking_page_none_bookable"
         )
     return RecordState("booking_page_on", "good")
 
 
-def with_states(
+def add_states(
     records: Sequence[Record], state_of: Callable[[Record], RecordState]
 ) -> list[dict[str, Any]]:
     """Return records with their ``shownState``."""

@@ -44,8 +44,8 @@ def fill(workspace_id: str, html: str) -> str:
 
 
 def _prices(language: Language, workspace_id: str) -> str:
-    entries = SERVICES.entries(workspace_id, status="active")
-    ids = [entry.id for entry in entries][:MAX_RECORDS]
+    active_services = SERVICES.entries(workspace_id, status="active")
+    ids = [service.id for service in active_services][:MAX_RECORDS]
     services = SERVICES.fetch(workspace_id, ids) if ids else []
     services.sort(key=lambda service: (service.sort_order, service.id))
     return render.document(
@@ -58,14 +58,14 @@ def _prices(language: Language, workspace_id: str) -> str:
 
 def _hours(language: Language, workspace_id: str) -> str:
     """Return the hours of each weekday at which at least one resource is open."""
-    entries = RESOURCES.entries(workspace_id, status="active")
-    ids = [entry.id for entry in entries][:MAX_RECORDS]
+    active_resources = RESOURCES.entries(workspace_id, status="active")
+    ids = [resource.id for resource in active_resources][:MAX_RECORDS]
     schedules = [
         resources.schedule_of(row) for _, row in resources.find_with_schedules(workspace_id, ids)
     ]
     days = [
         schedule.intervals(
-            spans.merge((span for each in schedules for span in each.weekly[day]), touching=True)
+            spans.merge((span for hours in schedules for span in hours.weekly[day]), touching=True)
         )
         for day in range(len(WEEKDAYS))
     ]

@@ -139,8 +139,8 @@ def test_the_token_is_not_logged(path: str, caplog: pytest.LogCaptureFixture) ->
 def test_a_client_gets_mails_in_the_language_of_the_booking_page(
     language: str, subject: str, owner: Owner, salon: Salon, inbox: Inbox
 ) -> None:
-    shown = BookingPage.opened(owner, salon)
-    shown.send(NOON, headers={"Accept-Language": language})
+    booking_page = BookingPage.opened(owner, salon)
+    booking_page.send(NOON, headers={"Accept-Language": language})
     run_until_idle()
     (mail,) = mails_to(inbox, GRACE["email"])
     assert str(mail["Subject"]).startswith(subject)

@@ -227,10 +227,10 @@ class TestOwnChanges:
         else:
             api.post("/api/bookings/set-status", change)
         run_until_idle()
-        own = accounts.get(owner.workspace.owner_id).email
+        owner_email = accounts.get(owner.workspace.owner_id).email
         others = set() if in_the_console else {"bob@example.com"}
         to_members = {str(mail["To"]) for mail in inbox.mails if mail["List-Unsubscribe"]}
-        assert to_members == {own, *others}
+        assert to_members == {owner_email, *others}
 
 
 def test_messages_are_in_the_language_of_the_page_that_the_member_signed_in_on(

@@ -24,7 +24,7 @@ ALL = [
 ]
 
 
-def shown(page: Any) -> str:
+def visit(page: Any) -> str:
     answer = Api(None).call("GET", "/s/" + page["url"].partition("/s/")[2] + "/")
     if answer.status == 301:
         answer = Api(None).call("GET", answer.headers["Location"])
@@ -36,28 +36,30 @@ def test_sections_become_html_and_are_read_back(api: Api, site: str) -> None:
     page = create(api, site)
     update(api, page, sections=ALL)
     answer = read(api, page)["page"]
-    sent = [{name: text for name, text in each.items() if text} for each in answer["sections"]]
-    assert sent == ALL
+    stored = [
+        {name: text for name, text in section.items() if text} for section in answer["sections"]
+    ]
+    assert stored == ALL
     assert "<h2>Nails &amp; hair</h2>" in answer["html"]
     assert "<strong>open</strong>" in answer["html"]
     update(api, page, sections=[{"type": "heading", "text": "Hair"}])
-    again = read(api, page)["page"]
-    assert "Nails" not in again["html"]
-    assert again["html"].count("<h1>") == 1
+    answer = read(api, page)["page"]
+    assert "Nails" not in answer["html"]
+    assert answer["html"].count("<h1>") == 1
 
 
 def test_the_rest_of_a_page_stays_and_an_empty_list_removes_the_sections(
     api: Api, site: str
 ) -> None:
-    page, own = create(api, site), "<body><p>Own</p></body>"
-    save(api, page, own)
+    page, html = create(api, site), "<body><p>Own</p></body>"
+    save(api, page, html)
     assert read(api, page)["page"]["sections"] is None
     update(api, page, sections=[{"type": "heading", "text": "Hair"}])
     assert "<p>Own</p>" in read(api, page)["page"]["html"]
     update(api, page, title="Other")
     assert len(read(api, page)["page"]["sections"]) == 1
     update(api, page, sections=[])
-    assert read(api, page)["page"]["html"].replace("\n", "") == own
+    assert read(api, page)["page"]["html"].replace("\n", "") == html
 
 
 def test_an_earlier_version_has_the_sections_that_it_was_made_of(api: Api, site: str) -> None:
@@ -83,8 +85,8 @@ def test_an_earlier_version_has_the_sections_that_it_was_made_of(api: Api, site:
 )
 def test_a_wrong_section_is_named(api: Api, site: str, section: Any, field: str) -> None:
     page = create(api, site)
-    sent = {"id": page["id"], "sections": [{"type": "prices"}, section]}
-    assert refused_field(api, "/api/pages/update", sent)["field"] == field
+    body = {"id": page["id"], "sections": [{"type": "prices"}, section]}
+    assert refused_field(api, "/api/pages/update", body)["field"] == field
     assert read(api, page)["page"]["html"] == ""
 
 
@@ -99,15 +101,15 @@ def test_visitors_see_present_prices_hours_booking_and_form(owner: Owner, site: 
     form = call("create_form", title="Call me", fields=[field])["form"]["id"]
     page = create(api, site)
     update(api, page, sections=[*ALL, {"type": "form", "formId": form}])
-    html = shown(page)
+    html = visit(page)
     assert sections.BEGIN not in html
     assert "/book/" not in html
     staff = call("create_resource", name="Ada")["resource"]["id"]
     rules = [{"weekday": "mon", "start": "10:00", "end": "19:00"}]
     call("set_availability", resourceId=staff, rules=rules)
-    made = call("create_service", name="Cut", durationMin=30, price=150_000, resourceIds=[staff])
-    call("set_booking_page", isOn=True, offer=[made["service"]["id"]])
-    html = shown(page)
+    service = call("create_service", name="Cut", durationMin=30, price=150_000, resourceIds=[staff])
+    call("set_booking_page", isOn=True, offer=[service["service"]["id"]])
+    html = visit(page)
     assert '<th scope="row">Cut</th>' in html
     assert "1,500" in html
     assert "Monday</th><td>10:00–19:00" in html
@@ -115,38 +117,40 @@ def test_visitors_see_present_prices_hours_booking_and_form(owner: Owner, site: 
     assert f'/book/{owner.workspace.slug}" target="_blank" rel="noopener">Book &lt;now&gt;' in html
     assert f"/api/public/forms/{form}/submit" in html
     call("delete_form", id=form)
-    assert f"/api/public/forms/{form}/submit" not in shown(page)
+    assert f"/api/public/forms/{form}/submit" not in visit(page)
 
 
 def test_a_photo_shows_a_file_of_the_workspace(api: Api, site: str) -> None:
     file = upload(api, "hall.jpg", saved(drawn(), "JPEG"))
     page = create(api, site)
     update(api, page, sections=[{"type": "photo", "fileId": file["id"], "text": 'The "hall"'}])
-    assert f'<img src="{file["url"]}" alt="The &quot;hall&quot;"' in shown(page)
+    assert f'<img src="{file["url"]}" alt="The &quot;hall&quot;"' in visit(page)
     assert api.get(f"/api/files/{file['id']}")["usedBy"][0]["id"] == page["id"]
     note = upload(api, "a.txt")["id"]
-    sent = {"id": page["id"], "sections": [{"type": "photo", "fileId": note}]}
-    assert refused_field(api, "/api/pages/update", sent)["field"] == "sections.0.fileId"
+    body = {"id": page["id"], "sections": [{"type": "photo", "fileId": note}]}
+    assert refused_field(api, "/api/pages/update", body)["field"] == "sections.0.fileId"
 
 
 HOSTILE = st.text(st.sampled_from("<>!-/sections:\\\"'&{}x *#[]()\n"), min_size=1).filter(str.strip)
 
 
 @given(st.lists(HOSTILE, min_size=1, max_size=4), HOSTILE)
-def test_no_text_ends_the_comment_or_stays_after_the_next_save(texts: list[str], own: str) -> None:
-    html = f"<body>{own.replace('<', '')}</body>"
+def test_no_text_ends_the_comment_or_stays_after_the_next_save(
+    texts: list[str], content: str
+) -> None:
+    html = f"<body>{content.replace('<', '')}</body>"
     given_sections = [
         Section(type=kind, text=text) for text in texts for kind in ("heading", "text", "booking")
     ]
-    made = replace_sections(html, "x", given_sections, {})
-    read_back = read_sections(made)
+    page_html = replace_sections(html, "x", given_sections, {})
+    read_back = read_sections(page_html)
     assert read_back is not None
-    assert [each.text for each in read_back] == [each.text for each in given_sections]
-    assert replace_sections(made, "x", [], {}).replace("\n", "") == html.replace("\n", "")
-    assert "<script" not in made
+    assert [section.text for section in read_back] == [section.text for section in given_sections]
+    assert replace_sections(page_html, "x", [], {}).replace("\n", "") == html.replace("\n", "")
+    assert "<script" not in page_html
 
 
 def test_a_form_of_another_workspace_is_not_shown(api: Api, site: str) -> None:
     page = create(api, site)
     update(api, page, sections=[{"type": "form", "formId": new_id()}])
-    assert "<form" not in shown(page)
+    assert "<form" not in visit(page)

@@ -111,26 +111,28 @@ def test_only_forms_of_a_workspace_are_offered_after_signing_in(path: str, world
     assert (answer.status, answer.headers["Location"]) == (303, "/console")
 
 
-@pytest.mark.parametrize("again", [True, False], ids=["signed in again", "another guest"])
-def test_a_form_with_the_token_of_a_former_session_is_kept(again: bool, world: World) -> None:
+@pytest.mark.parametrize("is_same_user", [True, False], ids=["signed in again", "another guest"])
+def test_a_form_with_the_token_of_a_former_session_is_kept(
+    is_same_user: bool, world: World
+) -> None:
     boss, path = world.person("boss"), f"{world.here.path}/services"
     former = boss.csrf
     boss.post("/console/sign-out")
-    if again:
+    if is_same_user:
         boss.start_session()
     else:
         boss.token = ""
         boss.get("/console/sign-in")
     fields = {"name": "Pedicure", "durationMin": "60", "requirePayment": "yes", "seen": "x"}
-    shown = boss.post(path, fields, former, sec_fetch_site="same-origin")
-    assert shown.status == 403
-    if not again:
-        shown = sign_in_again(boss, shown)
-    page = unescape(shown.body.decode())
+    answer = boss.post(path, fields, former, sec_fetch_site="same-origin")
+    assert answer.status == 403
+    if not is_same_user:
+        answer = sign_in_again(boss, answer)
+    page = unescape(answer.body.decode())
     rows = re.findall("<dt>([^<]*)</dt><dd>(?:<svg.*?</svg>)?([^<]*)</dd>", page)
     assert rows[:2] == [("Name", "Pedicure"), ("Duration", "60")]
     assert ("Require payment", "") in rows
-    assert dict(fields_of(shown)) | fields == dict(fields_of(shown))
+    assert dict(fields_of(answer)) | fields == dict(fields_of(answer))
 
 
 def test_a_form_whose_sender_is_not_stated_is_refused(world: World) -> None:

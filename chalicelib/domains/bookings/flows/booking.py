@@ -310,8 +310,8 @@ def _match_client(unit: UnitOfWork, request: BookingRequest, rows: Rows) -> Matc
         return Match(request.client, is_new=False, is_filled=False)
     name = request.contact.name if request.source == CHAT else None
     # A visitor who confirms a card confirms the name on it. It names a client who has none.
-    named = contacts.Contact(name, None, None)
-    fills = request.contact if request.fills_client else named
+    name_only = contacts.Contact(name, None, None)
+    fills = request.contact if request.fills_client else name_only
     return contacts.match(unit.workspace_id, request.contact, fills=fills, rows=rows)
 
 

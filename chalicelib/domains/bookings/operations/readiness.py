@@ -65,11 +65,13 @@ def list_unbookable_services(ctx: Context, args: UnbookableQuery) -> UnbookableS
         )
         for service in services
     ]
-    checked = resources.find_with_schedules(ctx.workspace_id, args.resource_ids)
+    resource_hours = resources.find_with_schedules(ctx.workspace_id, args.resource_ids)
     return UnbookableServices(
         services=[service for service in unbookable if service is not None],
         resources_without_hours=[
-            resource.id for resource, hours in checked if not resources.schedule_of(hours).has_hours
+            resource.id
+            for resource, hours in resource_hours
+            if not resources.schedule_of(hours).has_hours
         ],
     )
 

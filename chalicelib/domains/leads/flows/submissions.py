@@ -342,8 +342,8 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
     """Stage the lead of a submission with its client, and count it in the statistics."""
     now, data, contact = clock.now(), submitted.data, submitted.contact
     # A visitor who confirms a card in a dialog confirms the name on it.
-    named = contacts.Contact(contact.name if dialog_id else None, None, None)
-    match = contacts.match(ctx.workspace_id, contact, fills=named, rows=submitted.rows)
+    name_only = contacts.Contact(contact.name if dialog_id else None, None, None)
+    match = contacts.match(ctx.workspace_id, contact, fills=name_only, rows=submitted.rows)
     if match is not None:
         match.count(ctx.unit, now, leads=1)
     source = sources.source_of(

@@ -155,12 +155,12 @@ def _block(
         values.append(copy.model_dump(by_alias=True, exclude_none=True))
         parts.append(_section_html(section, photo, language))
     # The comment must not end early: JSON allows any character of a string to be escaped.
-    data = to_json(values).decode()
+    sections_json = to_json(values).decode()
     for sign in "-<>":
-        data = data.replace(sign, f"\\u{ord(sign):04x}")
+        sections_json = sections_json.replace(sign, f"\\u{ord(sign):04x}")
     body = "\n".join(filter(None, parts))
     return (
-        f'{BEGIN}{data}-->\n<div class="svc-sections">\n<style>{_STYLE}</style>\n{body}\n'
+        f'{BEGIN}{sections_json}-->\n<div class="svc-sections">\n<style>{_STYLE}</style>\n{body}\n'
         "</div>\n<!--/sections-->"
     )
 

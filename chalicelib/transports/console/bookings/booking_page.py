@@ -102,7 +102,7 @@ def _page(request: ConsoleRequest, booking_page: Record, state: State = STORED) 
     return request.page(
         "booking_page",
         shown=booking_page,
-        page_state=record_states.of_booking_page(
+        page_state=record_states.compute_booking_page_state(
             booking_page, add_states(request, booking_page["services"])
         ),
         query=query,

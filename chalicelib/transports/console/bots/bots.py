@@ -163,9 +163,11 @@ def _add_states(request: ConsoleRequest, bots: list[dict[str, Any]]) -> list[dic
     held_bots = request.call("list_held_back_bots")["bots"]
     reasons = {held_bot["agentId"]: held_bot["reason"] for held_bot in held_bots}
     has_money = not has_no_money(request)
-    return record_states.with_states(
+    return record_states.add_states(
         bots,
-        lambda bot: record_states.of_bot(bot, is_held=reasons.get(bot["id"]), has_money=has_money),
+        lambda bot: record_states.compute_bot_state(
+            bot, is_held=reasons.get(bot["id"]), has_money=has_money
+        ),
     )
 
 

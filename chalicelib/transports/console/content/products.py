@@ -168,10 +168,12 @@ def _form_page(
 
 def _refused_in_list(request: ConsoleRequest, product: Product, state: State) -> HttpResponse:
     """Show the whole form of a product, with what was typed in its row of the list."""
-    typed = FORM.page_values(request, product, STORED)["typed"]
+    form_values = FORM.page_values(request, product, STORED)["typed"]
     seen = {"seen": FORM.seen(product)}
     return _form_page(
-        request, product, state._replace(form_values={**typed, **(state.form_values or {}), **seen})
+        request,
+        product,
+        state._replace(form_values={**form_values, **(state.form_values or {}), **seen}),
     )
 
 

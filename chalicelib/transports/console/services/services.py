@@ -23,7 +23,6 @@ from chalicelib.transports.console.form_controls import (
     tags,
 )
 from chalicelib.transports.console.list_page import ListPage, deletion
-from chalicelib.transports.console.record_states import with_states
 from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
@@ -41,7 +40,7 @@ def add_states(request: ConsoleRequest, services: list[dict[str, Any]]) -> list[
     unbookable = request.call("list_unbookable_services", ids=ids)["services"] if ids else []
     lacks = {lack["serviceId"]: lack for lack in unbookable}
     with_lacks = [{**service, "lack": lacks.get(service["id"])} for service in services]
-    return with_states(with_lacks, record_states.of_service)
+    return record_states.add_states(with_lacks, record_states.compute_service_state)
 
 
 def upcoming_bookings(request: ConsoleRequest, **of: str) -> list[dict[str, Any]]:

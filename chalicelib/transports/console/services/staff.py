@@ -85,8 +85,11 @@ def add_staff_states(request: ConsoleRequest, resources: list[Resource]) -> list
     """Return members of the staff with their states."""
     ids = [resource["id"] for resource in resources]
     hours = request.call("list_unbookable_services", ids=[], resourceIds=ids) if ids else {}
-    return record_states.with_states(
-        resources, lambda one: record_states.of_staff(one, hours["resourcesWithoutHours"])
+    return record_states.add_states(
+        resources,
+        lambda resource: record_states.compute_staff_state(
+            resource, hours["resourcesWithoutHours"]
+        ),
     )
 
 
@@ -161,5 +164,5 @@ confirm_delete, delete = deletion(
 )
 index = ListPage(
     *("staff", "list_resources", PAGE_SIZE, FILTERS),
-    lambda request, found: {"resources": add_staff_states(request, found["resources"])},
+    lambda request, response: {"resources": add_staff_states(request, response["resources"])},
 ).index

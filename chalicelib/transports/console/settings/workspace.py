@@ -16,7 +16,7 @@ def _countries(request: ConsoleRequest) -> dict[str, str]:
 def _accents(request: ConsoleRequest) -> dict[str, str]:
     # The default is stored as null.
     values = {name: "" if name == DEFAULT else name for name in ACCENTS}
-    return {value: request.translate(f"accent_{name}") for name, value in values.items()}
+    return {choice: request.translate(f"accent_{name}") for name, choice in values.items()}
 
 
 FORM = Form(

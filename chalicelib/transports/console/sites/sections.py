@@ -129,9 +129,9 @@ def _act(sections: Sections, action: str) -> None:
     if match[1] == "remove":
         del sections[place]
         return
-    other = place + (1 if match[1] == "down" else -1)
-    if 0 <= other < len(sections):
-        sections[place], sections[other] = sections[other], sections[place]
+    neighbour = place + (1 if match[1] == "down" else -1)
+    if 0 <= neighbour < len(sections):
+        sections[place], sections[neighbour] = sections[neighbour], sections[place]
 
 
 def _find(request: ConsoleRequest) -> dict[str, Any]:

@@ -142,8 +142,8 @@ def set_domain(request: ConsoleRequest) -> HttpResponse:
     except NotFoundError:
         raise
     except AppError as error:
-        typed = FORM.page_values(request, find_site(request), STORED)["typed"]
-        state = State(error.status, request.problem(error), form_values=typed)
+        form_values = FORM.page_values(request, find_site(request), STORED)["typed"]
+        state = State(error.status, request.problem(error), form_values=form_values)
         return _site_page(request, find_site(request), state)
     notice = "domain_removed" if name is None else "domain_checked"
     return redirect(f"{site_path(request)}?done={notice}")

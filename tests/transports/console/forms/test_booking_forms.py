@@ -143,11 +143,13 @@ class TestCalendar:
         (link,) = re.findall(r'href="([^"]*time=09:00)"', page)
         answer = desk.console_owner.get(link.replace("09:00", "11:00"))
         assert "You chose 11:00 in the calendar." in text(answer)
-        (kept,) = re.findall('name="time" value="([^"]*)"', text(answer))
-        fields = {"action": "times", "service": desk.salon.service, "date": DAY, "time": kept}
-        shown = desk.console_owner.post(f"{desk.path}/new", fields)
-        (chosen,) = re.findall(r'name="start" value="[^"]*" checked><span>([^<]*)', text(shown))
-        assert chosen.strip() == "11:00"
+        (start_time,) = re.findall('name="time" value="([^"]*)"', text(answer))
+        fields = {"action": "times", "service": desk.salon.service, "date": DAY, "time": start_time}
+        times_page = desk.console_owner.post(f"{desk.path}/new", fields)
+        (time_label,) = re.findall(
+            r'name="start" value="[^"]*" checked><span>([^<]*)', text(times_page)
+        )
+        assert time_label.strip() == "11:00"
 
     def test_cancelled_bookings_and_no_shows_are_in_the_list_alone(self, desk: Desk) -> None:
         for hour, status in ((10, "cancelled"), (12, "no_show")):

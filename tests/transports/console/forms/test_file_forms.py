@@ -92,13 +92,13 @@ def test_a_file_that_is_no_photo_is_refused_beside_its_control(
 
 
 def test_a_photo_is_replaced_and_removed(boss: Person, path: str, owner: Owner) -> None:
-    made = call_console(owner.workspace.id, "create_resource", name="Ada")["resource"]["id"]
+    resource = call_console(owner.workspace.id, "create_resource", name="Ada")["resource"]["id"]
     seen = []
     for fields in ({}, {}, {"removePhoto": "yes"}):
         files = [] if fields else [("photoFile", "ada.jpg", JPEG)]
         form = {"name": "Ada", "type": "master", "active": "yes", "timezone": "UTC"} | fields
-        assert boss.post(f"{path}/staff/{made}", form, files=files).status == 303
-        photo = call_console(owner.workspace.id, "get_resource", id=made)["resource"]["photo"]
+        assert boss.post(f"{path}/staff/{resource}", form, files=files).status == 303
+        photo = call_console(owner.workspace.id, "get_resource", id=resource)["resource"]["photo"]
         seen.append(photo and photo["fileId"])
     assert seen[0] != seen[1]
     assert seen[2] is None
@@ -113,8 +113,8 @@ def test_a_source_of_a_bot_is_uploaded_with_its_form(world: World) -> None:
     sources = call_console(world.here.workspace_id, "list_knowledge", id=world.here.bot)["sources"]
     assert ("Prices", "file", "ready") in [(s["title"], s["kind"], s["status"]) for s in sources]
     image = [("uploadedFile", "a.jpg", JPEG)]
-    refused = boss.post(path, {"kind": "file", "title": "Photo"}, files=image)
-    assert "pdf" in error_beside(refused, "uploadedFile")
+    answer = boss.post(path, {"kind": "file", "title": "Photo"}, files=image)
+    assert "pdf" in error_beside(answer, "uploadedFile")
 
 
 def test_a_form_of_an_ended_session_keeps_its_fields_without_its_files(

@@ -99,7 +99,7 @@ def heading(title: str) -> dict[str, str | None]:
     return {"type": "heading", "text": title, "fileId": None, "formId": None, "url": None}
 
 
-def with_heading(fields: Pairs) -> Pairs:
+def type_heading(fields: Pairs) -> Pairs:
     """Type a heading into a page without sections, or into its first section."""
     others = [pair for pair in fields if pair[0] not in {"type", "text-0"}]
     return [*others, ("type", "heading"), ("text-0", "Mine")]
@@ -220,7 +220,7 @@ UPDATES = [
         *({"daily": 700}, {"weekly": 900}, limits, 500),
     ),
     Update(
-        *(SECTIONS, "update_page", {"id": "PAGE"}, with_heading),
+        *(SECTIONS, "update_page", {"id": "PAGE"}, type_heading),
         *({"sections": [heading("Theirs")]}, {"title": "Theirs"}),
         *(reading("get_page", "page", "sections", "title", id="PAGE"), [heading("Mine")]),
     ),

@@ -235,5 +235,7 @@ class TestWhatClientsSee:
     def test_every_accent_has_its_colours_in_the_style_sheet(self) -> None:
         sheet = assets.style_sheet("booking").decode()
         for name, pair in COLOURS.items():
-            shown = re.findall(rf"\.accent-{name}\{{--accent:(#\w+)}}", sheet.replace(" ", ""))
-            assert name == DEFAULT or [colour.rstrip(";") for colour in shown] == list(pair)
+            sheet_colours = re.findall(
+                rf"\.accent-{name}\{{--accent:(#\w+)}}", sheet.replace(" ", "")
+            )
+            assert name == DEFAULT or [colour.rstrip(";") for colour in sheet_colours] == list(pair)

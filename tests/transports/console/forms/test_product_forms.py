@@ -23,20 +23,20 @@ def path(owner: Owner) -> str:
 
 
 def products(owner: Owner) -> list[Any]:
-    found: list[Any] = call_console(owner.workspace.id, "list_products")["products"]
-    return found
+    records: list[Any] = call_console(owner.workspace.id, "list_products")["products"]
+    return records
 
 
 def categories(owner: Owner) -> dict[str, str]:
-    found = call_console(owner.workspace.id, "list_categories", kind="product")["categories"]
-    return {each["id"]: each["name"] for each in found}
+    records = call_console(owner.workspace.id, "list_categories", kind="product")["categories"]
+    return {category["id"]: category["name"] for category in records}
 
 
 def make(owner: Owner, **fields: Any) -> str:
-    made = call_console(
+    response = call_console(
         owner.workspace.id, "create_product", **{"name": "Rye", "price": 100} | fields
     )
-    return str(made["product"]["id"])
+    return str(response["product"]["id"])
 
 
 def test_a_product_with_a_photo_and_a_new_category_is_created_once(
@@ -57,7 +57,7 @@ def test_a_product_with_a_photo_and_a_new_category_is_created_once(
 
 
 @pytest.mark.parametrize(
-    ("typed", "names"),
+    ("category", "names"),
     [
         ("bread", {"Bread"}),
         ("Bread / Rye", {"Bread", "Rye"}),
@@ -65,27 +65,27 @@ def test_a_product_with_a_photo_and_a_new_category_is_created_once(
     ],
 )
 def test_a_category_is_chosen_by_its_name_or_created(
-    boss: Person, path: str, owner: Owner, typed: str, names: set[str]
+    boss: Person, path: str, owner: Owner, category: str, names: set[str]
 ) -> None:
     call_console(owner.workspace.id, "create_category", kind="product", name="Bread")
-    made = make(owner)
-    form = {"name": "Rye", "price": "1", "categoryId": typed, "active": "yes"}
-    assert boss.post(f"{path}/{made}", form).status == 303
+    product_id = make(owner)
+    form = {"name": "Rye", "price": "1", "categoryId": category, "active": "yes"}
+    assert boss.post(f"{path}/{product_id}", form).status == 303
     assert set(categories(owner).values()) == names
     assert products(owner)[0]["categoryId"]
 
 
 def test_price_and_stock_are_changed_in_the_list(boss: Person, path: str, owner: Owner) -> None:
-    made = make(owner, stock=3, description="Sour.")
+    product_id = make(owner, stock=3, description="Sour.")
     page = text(boss.get(f"{path}?status=active"))
     seen = page.split('name="seen" value="')[1].split('"')[0]
     form = {"row": "yes", "seen": seen, "price": "much", "stock": ""}
-    answer = boss.post(f"{path}/{made}", form)
+    answer = boss.post(f"{path}/{product_id}", form)
     assert answer.status == 400
     assert "amount" in error_beside(answer, "price")
     assert value_of(answer, "price") == "much"
     assert value_of(answer, "name") == "Rye"
-    answer = boss.post(f"{path}/{made}?status=active", {**form, "price": "1.50"})
+    answer = boss.post(f"{path}/{product_id}?status=active", {**form, "price": "1.50"})
     assert answer.headers["Location"] == f"{path}?status=active&done=product_saved"
     (product,) = products(owner)
     assert (product["price"], product["stock"], product["description"]) == (150, None, "Sour.")
@@ -94,10 +94,12 @@ def test_price_and_stock_are_changed_in_the_list(boss: Person, path: str, owner:
 def test_an_order_meanwhile_is_not_overwritten_by_a_row_of_the_list(
     boss: Person, path: str, owner: Owner
 ) -> None:
-    made = make(owner, stock=3)
+    product_id = make(owner, stock=3)
     seen = text(boss.get(path)).split('name="seen" value="')[1].split('"')[0]
-    call_console(owner.workspace.id, "update_product", id=made, stockDelta=-1)
-    answer = boss.post(f"{path}/{made}", {"row": "yes", "seen": seen, "price": "1", "stock": "9"})
+    call_console(owner.workspace.id, "update_product", id=product_id, stockDelta=-1)
+    answer = boss.post(
+        f"{path}/{product_id}", {"row": "yes", "seen": seen, "price": "1", "stock": "9"}
+    )
     assert answer.status == 409
     assert "Now: 2" in text(answer)
     assert products(owner)[0]["stock"] == 2
@@ -115,10 +117,12 @@ def test_a_taken_article_and_a_wrong_barcode_are_reported_beside_their_fields(
 
 
 def test_an_order_is_named_so_among_the_leads(boss: Person, path: str, owner: Owner) -> None:
-    made = make(owner)
+    product_id = make(owner)
     field = {"name": "phone", "type": "phone"}
     form = call_console(owner.workspace.id, "create_form", title="Order", fields=[field])["form"]
-    sent = {"phone": "+74951234567", "items": [{"productId": made, "quantity": 2}]}
-    assert owner.api().call("POST", f"/api/public/forms/{form['id']}/submit", sent).status == 200
+    submission = {"phone": "+74951234567", "items": [{"productId": product_id, "quantity": 2}]}
+    assert (
+        owner.api().call("POST", f"/api/public/forms/{form['id']}/submit", submission).status == 200
+    )
     assert '<span class="tag">Order</span>' in text(boss.get(path.replace("products", "leads")))
     assert f'<a href="{path.replace("products", "leads")}">Leads</a>' in text(boss.get(path))

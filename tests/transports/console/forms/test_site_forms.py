@@ -210,7 +210,9 @@ def test_a_page_is_made_of_sections(world: World) -> None:
     (file,) = re.findall(r'name="photo-0" value="(\w+)"', page)
     answer = boss.post(path, [*form, ("photo-1", file)])
     assert answer.headers["Location"] == f"{path}?done=page_saved"
-    kinds = [(each["type"], each["text"], each["fileId"]) for each in sections_of(world)]
+    kinds = [
+        (section["type"], section["text"], section["fileId"]) for section in sections_of(world)
+    ]
     assert kinds == [
         ("heading", "Rye", None),
         ("photo", "The hall", file),
