@@ -13,11 +13,14 @@ from pathlib import Path
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
+from chalicelib.core.text import lazy_pattern
 from chalicelib.lib.markup import templates
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 
 PATH = "/assets/{name}"
 _FOLDER = Path(__file__).parent
+_UNREAD = lazy_pattern(rb"(?m)^[ \t]*(?://[^\n]*)?\n|^[ \t]+")
+"""Empty lines, lines of comments, and indentation, which are a fifth of the console's script."""
 _SHARED = ("normalize", "tokens", "base")
 STYLE_SHEETS = {
     "plain": (*_SHARED, "notice"),
@@ -61,8 +64,11 @@ def minified(*names: str) -> bytes:
 
 @cache
 def script(name: str) -> bytes:
-    """Return a script unchanged."""
-    return (_FOLDER / "static" / f"{name}.js").read_bytes()
+    """Return a script without its indentation and without the lines of comments.
+
+    A script has no template literal of several lines, whose content would change.
+    """
+    return _UNREAD.sub(b"", (_FOLDER / "static" / f"{name}.js").read_bytes())
 
 
 @cache
