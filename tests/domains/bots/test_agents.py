@@ -247,8 +247,16 @@ class TestPublicSettings:
         public_fields = {"welcomeMessage": "Hello!", "allowedOrigins": ["https://bakery.example"]}
         agent = create(api, **public_fields)
         answer = Api(None).call("GET", f"/api/public/agents/{agent['id']}")
-        expected = {"id": agent["id"], "name": agent["name"], "isPrivate": False, **public_fields}
-        assert (answer.status, answer.data["agent"]) == (200, expected)
+        assert (answer.status, answer.data["agent"]) == (
+            200,
+            {
+                "id": agent["id"],
+                "name": agent["name"],
+                "isPrivate": False,
+                "offersTimes": False,
+                **public_fields,
+            },
+        )
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
     def test_settings_of_a_private_bot_only_show_that_it_is_private(self, api: Api) -> None:

@@ -68,7 +68,8 @@ class Words:
             case "object" if value:
                 return {name: self._text(text, f"{at}.{name}") for name, text in value.items()}
             case "array" if schema["items"].get("type") == "string":
-                return [self.fill(schema["items"], None, at, definitions)]
+                text = self.fill(schema["items"], None, at, definitions)
+                return value if text is None else [text]
             case "string" if not {"enum", "const", "pattern", "format"} & set(schema):
                 return self._text(value, at)
             case _:
@@ -109,6 +110,7 @@ class Person:
     world: World
     words: Words = field(default_factory=Words)
     cards: list[ChatReply] = field(default_factory=list)
+    bot_id: str = ""
 
     def arguments(self) -> dict[str, Callable[[], dict[str, Any]]]:
         """Return valid arguments of each call with text fields that writes a visitor's record."""
@@ -150,6 +152,7 @@ class Person:
             "update_lead": lambda: {"id": lead()["id"], "data": {"message": ""}},
             "update_client": lambda: {"id": lead()["clientId"]},
             "decide_on_action": order,
+            "leave_contact": lambda: {"agentId": self.bot_id, "contact": {"email": ""}},
         }
 
     def call_all(self) -> set[str]:
@@ -195,6 +198,7 @@ class Person:
         script = [step for tool_call in calls for step in (tool_call, END)]
         bot = world.priced_bot(*script, f"Noted, {self.words._text('', 'answer')}.", END)
         bot.change(order_form_id=things.form)
+        self.bot_id = bot.id
         request = self.words.fill(json_schema(ChatRequest), {"contact": {}}, "chat")
         message = f"{request.pop('message')}, {EMAIL}"
         request |= {"channel": "widget", "features": ["actions"]}

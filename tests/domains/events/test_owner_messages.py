@@ -280,4 +280,5 @@ class TestHandover:
         assert receiver.types == ["dialog.handover_requested"]
         assert receiver.events[0]["data"]["object"]["handoverReason"] == "A wedding cake"
         assert inbox.kinds == ["handover"]  # The visitor's contact is a lead, too.
-        assert links(world, inbox) == [f"bots/{bot.id}"]
+        dialog_id = receiver.events[0]["data"]["object"]["id"]
+        assert links(world, inbox) == [f"dialogs/{dialog_id}"]

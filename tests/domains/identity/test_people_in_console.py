@@ -116,6 +116,7 @@ class TestListMembers:
                 "email": f"{email}@example.com",
                 "role": role,
                 "joinedAt": f"2027-01-{day}T12:00:00.000Z",
+                "resourceId": None,
             }
             for account, name, email, role, day in (
                 (owner, "Ada", "ada", "owner", 15),

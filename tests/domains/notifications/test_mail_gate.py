@@ -31,6 +31,7 @@ SENDERS = {
     "domains/notifications/flows/client_events.py": {"deliver"},
     "domains/notifications/flows/account_mails.py": {"deliver"},
     "domains/notifications/flows/member_messages.py": {"deliver"},
+    "domains/notifications/flows/reply_mails.py": {"deliver"},
 }
 """Modules that send emails, with the function of the gate that they call."""
 

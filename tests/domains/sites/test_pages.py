@@ -141,6 +141,7 @@ class TestGetPage:
                 "title": "Главная",
                 "slug": "main",
                 "html": "<p>Ёж</p>",
+                "sections": None,
                 "designSystem": None,
                 "designSystemTruncated": False,
                 "description": None,
