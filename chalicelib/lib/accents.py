@@ -1,6 +1,6 @@
 """Colours of a business for its booking page and its e-mails.
 
-Each colour has enough contrast (WCAG AA) as a button and as text, on light and on dark pages.
+Each colour has enough contrast (WCAG AA) of buttons and of words, on light and on dark pages.
 ``booking.css`` has the same colours as classes, because the pages allow no inline styles.
 """
 
@@ -23,5 +23,8 @@ COLOURS = {
 
 
 def colours(accent: str | None) -> tuple[str, str]:
-    """Return the light and the dark colour of an accent. An unknown one has the default colours."""
+    """Return the colours of an accent on light and on dark pages.
+
+    An unknown accent has the default colours.
+    """
     return COLOURS.get(accent or DEFAULT, COLOURS[DEFAULT])

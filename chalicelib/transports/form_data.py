@@ -25,7 +25,7 @@ Fields = list[tuple[str, str]]
 
 
 class SentFile(NamedTuple):
-    """A file of a form: the field, the file's name, and the content."""
+    """A file of a form, with the field that has it."""
 
     field: str
     name: str

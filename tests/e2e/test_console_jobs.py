@@ -86,7 +86,7 @@ class Walk:
         target.click()
 
     def fill(self, target: Locator, text: str) -> None:
-        """Tap a field, and type a text."""
+        """Tap a field, and type a string."""
         self.taps += 1
         target.fill(text)
 

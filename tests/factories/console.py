@@ -97,7 +97,7 @@ class Person:
     ) -> Answer:
         """Send a form with the user's own CSRF token, or with another one.
 
-        Without ``seen``, the form is that of a page which the user opens just before. ``files`` are
+        Without ``seen``, the form is from a page which the user opens just before. ``files`` are
         the names of controls, and of the files, with their content. A value such as ``@note.txt``
         stands for a file of this name, as in curl.
         """

@@ -33,7 +33,7 @@ def save(api: Api, page: Any, html: str, **fields: Any) -> Any:
 
 
 def record(page: Any) -> Any:
-    """Return a page without its HTML and sections, as most answers show it."""
+    """Return a page without its HTML and sections, as most responses show it."""
     return {name: value for name, value in page.items() if name not in {"html", "sections"}}
 
 

@@ -394,7 +394,7 @@ def render_kept_form(
 
 
 def _html_of(request: ConsoleRequest, path: str) -> str:
-    """Return the HTML of a page of a workspace, or "" if there is none or it cannot be shown."""
+    """Return the HTML of a page of a workspace, or "" if it does not exist or cannot be shown."""
     for route, page in ROUTES.items():
         pattern = _VARIABLE.sub(lambda name: f"(?P<{name[0][1:-1]}>{_SEGMENT})", route)
         match = re.fullmatch(pattern, path)

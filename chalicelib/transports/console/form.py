@@ -94,8 +94,8 @@ class Save(NamedTuple):
 class Form:
     """The fields of a form.
 
-    ``problems`` returns the messages of failures that are its own. ``prepare`` returns the
-    arguments of the operation after it has created the records that they name.
+    ``problems`` returns the messages of failures that are its own. ``prepare`` creates
+    the records that the arguments of the operation name, and returns the arguments.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Labels of the values of a form, read from the page that shows the form.
 
-A form that was kept has the names of its fields only. Its page has the label of each control and
-the text of each choice.
+A form that was kept has the names of its fields only. Its page has the labels of its controls and
+choices.
 """
 
 from collections.abc import Iterable
@@ -14,14 +14,17 @@ _CHOICES = frozenset({"checkbox", "radio"})
 
 
 class LabelledValue(NamedTuple):
-    """A value of a form with its label. A tick has a label only."""
+    """A value of a form with its label.
+
+    A tick has a label only.
+    """
 
     label: str
-    value: str
+    content: str
 
 
 class _Controls(HTMLParser):
-    """Collect the labels of controls by name, and the texts of choices by name and value."""
+    """Collect the labels of controls by name, and the labels of choices by name and value."""
 
     def __init__(self) -> None:
         super().__init__()

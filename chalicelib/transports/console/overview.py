@@ -18,7 +18,10 @@ PAGES = {
 
 
 class Step(NamedTuple):
-    """A step to the first booking: its catalogue key, its page, and whether it is done."""
+    """A step to the first booking.
+
+    ``key`` is a catalogue key, and ``path`` the page of the step.
+    """
 
     key: str
     path: str
@@ -27,7 +30,7 @@ class Step(NamedTuple):
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
-    """Show what needs an answer first, then the counts.
+    """Show what needs a response first, then the counts.
 
     A workspace without any activity gets the steps to its first booking.
     """

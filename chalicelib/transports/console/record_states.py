@@ -1,7 +1,7 @@
 """The one state of a record that every page shows, with its reason and the next step.
 
 A record that is switched on may still not work, for example a service without staff. Pages do not
-show the switch beside such a state, because the two would contradict each other.
+show the switch next to such a state, because the two would contradict each other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,10 @@ Record = Mapping[str, Any]
 
 
 class Step(NamedTuple):
-    """A link to the page that changes a state: its path in the workspace, operation and text."""
+    """A link to the page that changes a state.
+
+    ``path`` is relative to the workspace. ``text`` is a catalogue key.
+    """
 
     path: str
     operation: str
@@ -68,7 +71,10 @@ def compute_staff_state(resource: Record, without_hours: Sequence[str]) -> Recor
 
 
 def compute_bot_state(bot: Record, *, is_held: str | None, has_money: bool) -> RecordState:
-    """Return whether a bot answers visitors. ``is_held`` is the reason why it does not."""
+    """Return whether a bot responds to visitors.
+
+    ``is_held`` is the reason why it does not.
+    """
     page = f"bots/{bot['id']}"
     if not bot["isActive"]:
         step = Step(f"{page}/settings#isActive", "update_agent", "bot_settings")
@@ -84,7 +90,10 @@ def compute_bot_state(bot: Record, *, is_held: str | None, has_money: bool) -> R
 
 
 def compute_booking_page_state(page: Record, services: Sequence[Record]) -> RecordState:
-    """Return whether visitors can book on the booking page. ``services`` are with their lack."""
+    """Return whether visitors can book on the booking page.
+
+    ``services`` have their ``lack``.
+    """
     if not page["isOn"]:
         return RecordState("booking_page_off", "")
     if not page["offered"]:

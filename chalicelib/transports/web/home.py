@@ -1,4 +1,4 @@
-"""The start page of the service: what an owner can do with it, and links for programs."""
+"""The start page, which shows owners the uses of the service and has links for programs."""
 
 from dataclasses import replace
 

@@ -1,6 +1,6 @@
 """Fill in the sections whose content other records determine.
 
-It is read when a visitor opens the page, so a new price is shown at once.
+It is read when a visitor opens the page, so a new price is shown without delay.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ from chalicelib.transports.web.texts import Language
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MAX_RECORDS = 50
-"""Services and resources that a section reads."""
+"""Maximum number of services or resources that a section reads."""
 
 
 def fill(workspace_id: str, html: str) -> str:

@@ -36,10 +36,10 @@ def test_sections_become_html_and_are_read_back(api: Api, site: str) -> None:
     page = create(api, site)
     update(api, page, sections=ALL)
     answer = read(api, page)["page"]
-    stored = [
+    contents = [
         {name: text for name, text in section.items() if text} for section in answer["sections"]
     ]
-    assert stored == ALL
+    assert contents == ALL
     assert "<h2>Nails &amp; hair</h2>" in answer["html"]
     assert "<strong>open</strong>" in answer["html"]
     update(api, page, sections=[{"type": "heading", "text": "Hair"}])

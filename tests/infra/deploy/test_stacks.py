@@ -283,7 +283,7 @@ class TestMainDistribution:
     def test_pages_of_the_service_may_be_cached(self) -> None:
         caches = dict.fromkeys(("/blog", "/s/", "/api/docs"), "PagesCache")
         # The start page varies by what its client accepts, which no cache's key has. The page of a
-        # form shows changes of the form at once.
+        # form shows changes of the form immediately.
         scripts = [chalice_app.WIDGET_PATH, chalice_app.BOOK_SCRIPT_PATH]
         for path in [*(chalice_app.PAGES.keys() - {"/", "/form/{form}"}), *scripts]:
             rules = behaviour("Distribution", re.sub(r"\{\w+\}", "x", path))

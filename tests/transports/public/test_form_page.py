@@ -1,4 +1,4 @@
-"""The page of a form alone, over HTTP."""
+"""The page of a form without a site, over HTTP."""
 
 import base64
 import hashlib

@@ -272,7 +272,7 @@ def _workspace(args: PlanSet | WorkspacePatch) -> str:
     idempotent=True,
 )
 def set_workspace(ctx: Context, args: WorkspacePatch) -> WorkspaceSettings:
-    """Change a workspace's name, time zone, country for phone numbers, and what clients see of it.
+    """Change a workspace's name, time zone, country for phone numbers, and what its clients see.
 
     Existing counts and phone numbers do not change. Neither do the slug and the time zones of
     resources.

@@ -60,7 +60,7 @@ class AccountRow(IdentityRow):
 
     @property
     def mail_language(self) -> str | None:
-        """The language of messages: the chosen one, or else that of the last sign-in page."""
+        """The chosen language of messages, or else the language of the last sign-in page."""
         return self.language or self.page_language
 
     @property

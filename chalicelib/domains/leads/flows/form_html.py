@@ -163,7 +163,10 @@ def preview_html(title: str, fields: Sequence[FieldSpec], language: str) -> str:
 def form_page(
     title: str, fields: Sequence[FieldSpec], language: str, *, submit_url: str, business: str
 ) -> str:
-    """Return a page with a form, for links to it. ``business`` is the name of the workspace."""
+    """Return a page with a form, which links can open.
+
+    ``business`` is the name of the workspace.
+    """
     return _page(
         "form",
         language,

@@ -14,7 +14,7 @@ from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.domains.identity.store import workspaces
 
 MAX_ROWS = 20
-"""Newest services, members of the staff and bookings that are considered."""
+"""Maximum number of newest services, members of the staff and bookings that are considered."""
 
 
 class FirstSteps(Wire):

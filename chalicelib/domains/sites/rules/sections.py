@@ -1,7 +1,7 @@
 """Model of the sections of a page, and the HTML that shows the sections (ADR 82).
 
-The sections are in a comment before the HTML that is generated from them. A version of the page
-therefore has the sections that it was made of, and restoring it restores them.
+The sections are in a comment before the generated HTML. A version of the page therefore has the
+sections that it was made of, and restoring the version restores the sections.
 """
 
 import re
@@ -121,7 +121,7 @@ def replace_sections(
 
 
 def language(html: str, title: str) -> Literal["ru", "en"]:
-    """Return the language of a page: that of its HTML element, or else of its title."""
+    """Return the language of a page's HTML element, or else of its title."""
     declared = _LANGUAGE.search(html)
     if declared:
         return "ru" if declared[1].lower() == "ru" else "en"

@@ -1,4 +1,7 @@
-"""Pages of products. Orders of products are leads."""
+"""Pages of products.
+
+Orders of products are leads.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +43,10 @@ def _names(request: ConsoleRequest) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class CategoryField(Field):
-    """A category by its name. A name that no category has is a ``NewCategory``."""
+    """A category by its name.
+
+    A name that no category has is a ``NewCategory``.
+    """
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what was typed, and the id of the category that has this name."""

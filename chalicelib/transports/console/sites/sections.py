@@ -32,7 +32,10 @@ _CONTROLS = {"fileId": "photo", "formId": "form"}
 
 @dataclass(frozen=True)
 class SectionsField(Field):
-    """The sections of a page. The controls of a section have its place in their names."""
+    """The sections of a page.
+
+    The controls of a section have its place in their names.
+    """
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return the sections as they were typed, with the photos that were sent."""
@@ -73,7 +76,7 @@ class SectionsField(Field):
         return [_content(section) for section in form_values[self.name]]
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return the type and the text of each section."""
+        """Return the type and content of each section."""
         return ", ".join(
             " ".join([request.translate(f"section_{section['type']}"), section["text"] or ""])
             for section in form_values[self.name]
@@ -118,7 +121,10 @@ def save(request: ConsoleRequest) -> HttpResponse:
 
 
 def _act(sections: Sections, action: str) -> None:
-    """Add, move or remove a section. An action that is not possible changes nothing."""
+    """Add, move or remove a section.
+
+    An action that is not possible changes nothing.
+    """
     kind = action.removeprefix("add:")
     if kind in TYPES and len(sections) < MAX_SECTIONS:
         sections.append({"type": kind, "text": "", "fileId": "", "formId": "", "url": ""})
