@@ -48,7 +48,7 @@ _STYLE = (
 
 
 class Section(Wire):
-    """A section of a page: a heading, text or map with a text, a photo or a form with its id."""
+    """A section of a page, such as a heading, a photo, a map or a form."""
 
     type: SectionType = Field(
         description="prices: of active services; booking: link to the booking page; hours: of the "
