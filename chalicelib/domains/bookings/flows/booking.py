@@ -21,7 +21,6 @@ from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import (
     BLOCKING,
     BOOKINGS,
-    CHAT,
     BookingRow,
     BookingStatus,
     EventRow,
@@ -308,10 +307,8 @@ def _end_hold(unit: UnitOfWork, booking: BookingRow) -> None:
 def _match_client(unit: UnitOfWork, request: BookingRequest, rows: Rows) -> Match | None:
     if request.client is not None:
         return Match(request.client, is_new=False, is_filled=False)
-    name = request.contact.name if request.source == CHAT else None
-    # A visitor who confirms a card confirms the name on it. It names a client who has none.
-    name_only = contacts.Contact(name, None, None)
-    fills = request.contact if request.fills_client else name_only
+    # A visitor's contact is not proved, so it must not change the record of another client.
+    fills = request.contact if request.fills_client else contacts.NOTHING
     return contacts.match(unit.workspace_id, request.contact, fills=fills, rows=rows)
 
 

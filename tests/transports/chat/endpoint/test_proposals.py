@@ -68,9 +68,9 @@ class TestBookings:
         assert (booking["source"], booking["client"]["name"]) == ("chat", "Ada Lovelace")
         assert booking["client"]["phone"] == "+74951234567"
         assert [action["state"] for action in actions(api, bot)] == ["done"]
-        # The number in the message has made a client without a name.
+        # The number is not proved, so the name on the card must not change the client's record.
         (client,) = api.get("/api/clients/list")["clients"]
-        assert (client["name"], client["phone"]) == ("Ada Lovelace", "+74951234567")
+        assert (client["name"], client["phone"]) == (None, "+74951234567")
         stats = api.get(f"/api/agents/stats?agentId={bot.id}")["actions"]
         assert stats == {"toolCalls": 2, "confirmed": 1, "handovers": 0}
         calls = transcript(api, bot)[-1]["toolCalls"]
