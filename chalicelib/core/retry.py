@@ -74,8 +74,8 @@ def retry_on_conflict(
             # Python removes the name ``error`` at the end of the block.
             conflict = error
         policy, now = retry_policy(), deadline.monotonic()
-        seconds_left = deadline.remaining(started + policy.seconds - now)
-        if seconds_left <= 0 or number + 1 == policy.attempts:
+        seconds_left = started + policy.seconds - now
+        if deadline.passed() or seconds_left <= 0 or number + 1 == policy.attempts:
             break
         # The exponent is limited because a policy may allow any number of attempts.
         longest = FIRST_PAUSE * 2 ** min(number, 16)
