@@ -37,6 +37,8 @@ WIDGET_PATH = "/widget.js"
 BOOK_SCRIPT_PATH = "/book.js"
 FILE_PATHS = {"file": "/files/{folder}/{name}", "thumbnail": "/files/{folder}/thumbnail/{name}"}
 PUBLIC_PREFIX = "/api/public/"
+NEW = "new"
+"""Last part of the path of a page for a new record, in place of an id."""
 REFUSING = "refuse_"
 """Prefix of views that respond with 405, unlike API Gateway for methods without a route."""
 
@@ -141,6 +143,8 @@ class App(Chalice):
         super().__init__(*args, **options)
         self.views: dict[tuple[str, str], Callable[[dict[str, Any]], Response]] = {}
         """The functions of routes, by method and path."""
+        self.folded: dict[str, dict[str, Any]] = {}
+        """Routes of pages such as ``/forms/new``, which arrive as ``/forms/{form}``."""
 
     @property
     def current_request(self) -> Request | None:
@@ -158,7 +162,10 @@ class App(Chalice):
         request_context["requestId"] = request_context.get("requestId") or str(uuid4())
         event["headers"] = headers = _lower_case(event.get("headers") or {})
         route = request_context.get("resourcePath", "")
-        methods = self.routes.get(route, {})
+        parent, _, parameter = route.rpartition("/")
+        if (event.get("pathParameters") or {}).get(parameter.strip("{}")) == NEW:
+            route = f"{parent}/{NEW}"
+        methods = self.folded.get(route) or self.routes.get(route, {})
         method = request_context.get("httpMethod", "")
         error = _refusal(headers, method, methods)
         if error is None:
@@ -288,6 +295,19 @@ def mount(app: App) -> None:
     _shared_route(app, "book_js", "GET", BOOK_SCRIPT_PATH, _BOOK_SCRIPT, cors.PUBLIC)
     for view, path in FILE_PATHS.items():
         _shared_route(app, view, "GET", path, _FILE, cors.PUBLIC)
+    _fold(app)
+
+
+def _fold(app: App) -> None:
+    """Take the pages for new records out of the routes where a page for a record is beside them.
+
+    Each part of a path is a resource of API Gateway, and a REST API may have 300 resources. No id
+    is ``new``, so such a page needs no resource of its own.
+    """
+    parents = {path.rpartition("/")[0] for path in app.routes if path.endswith("}")}
+    for path in [path for path in app.routes if path.endswith(f"/{NEW}")]:
+        if path.rpartition("/")[0] in parents:
+            app.folded[path] = app.routes.pop(path)
 
 
 def _mount_oauth(app: App) -> None:
@@ -345,7 +365,8 @@ def _operation_handler(
 
 def _console_refusal_handler(app: App) -> Handler:
     def refuse(request: HttpRequest) -> HttpResponse:
-        error = method_not_allowed(request.method, app.routes[request.route])
+        methods = app.folded.get(request.route) or app.routes[request.route]
+        error = method_not_allowed(request.method, methods)
         return _failure_handler(request.route, error)(request)
 
     return refuse

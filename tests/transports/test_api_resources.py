@@ -4,7 +4,7 @@ from app import app
 
 MAX_RESOURCES = 300
 """Maximum resources of a REST API. AWS raises this quota of API Gateway on request only."""
-RESERVE = 10
+RESERVE = 20
 """Resources that are kept free, so that a release never fails for one route."""
 
 
