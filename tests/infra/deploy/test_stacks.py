@@ -282,8 +282,11 @@ class TestMainDistribution:
 
     def test_pages_of_the_service_may_be_cached(self) -> None:
         caches = dict.fromkeys(("/blog", "/s/", "/api/docs"), "PagesCache")
-        # The start page varies by what its client accepts, which no cache's key has. The page of a
-        # form shows changes of the form immediately.
+        # The page of a form shows changes of the form immediately.
+        form_rules = behaviour("Distribution", "/form/x")
+        assert form_rules["CachePolicyId"] == CACHE_NOTHING
+        assert set(form_rules["AllowedMethods"]) == ALL_METHODS
+        # The start page varies by what its client accepts, which no cache's key has.
         scripts = [chalice_app.WIDGET_PATH, chalice_app.BOOK_SCRIPT_PATH]
         for path in [*(chalice_app.PAGES.keys() - {"/", "/form/{form}"}), *scripts]:
             rules = behaviour("Distribution", re.sub(r"\{\w+\}", "x", path))

@@ -24,6 +24,7 @@ from chalicelib.domains.knowledge.flows import search
 from chalicelib.domains.knowledge.store import sources
 from chalicelib.domains.knowledge.store.sources import SOURCES
 from chalicelib.domains.notifications.store import choices, windows
+from chalicelib.domains.sites.operations import deletion as site_deletion
 from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.domains.webhooks.store import deliveries as stored_deliveries
@@ -459,7 +460,9 @@ def form_ids(stage: Stage) -> list[str]:
 
 
 def site_cascade(stage: Stage) -> Steps:
+    stage.patch(site_deletion, "RECORDS_PER_TRANSACTION", 1)  # as if there were more than fit
     stage.api.post("/api/projects/delete", {"id": stage.things.site})
+    assert stage.things.form in form_ids(stage)  # The pages are deleted first.
     yield
     assert stage.things.form not in form_ids(stage)
 
