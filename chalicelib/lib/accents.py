@@ -1,7 +1,7 @@
 """Colours of a business for its booking page and its e-mails.
 
 Each colour has enough contrast (WCAG AA) of buttons and of words, on light and on dark pages.
-``booking.css`` has the same colours as classes, because the pages allow no inline styles.
+Each has a style sheet of booking pages, because the pages allow no inline styles.
 """
 
 from typing import Literal, get_args

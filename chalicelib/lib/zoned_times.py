@@ -59,13 +59,13 @@ def zones() -> frozenset[str]:
 def zones_of_countries() -> tuple[str, ...]:
     """Return the zones that some country uses today, sorted, without their former names.
 
-    They are two thirds of ``zones``, and enough for a user's choice.
+    They are two thirds of ``zones``, and enough for a user's choice. Antarctica has no country.
     """
     from importlib import resources
 
     table = resources.files("tzdata").joinpath("zoneinfo", "zone.tab").read_text("utf-8")
     rows = (line.split("\t") for line in table.splitlines() if not line.startswith("#"))
-    return tuple(sorted(row[2] for row in rows))
+    return tuple(sorted(row[2] for row in rows if row[0] != "AQ"))
 
 
 _CITIES = {

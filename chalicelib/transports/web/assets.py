@@ -14,6 +14,7 @@ from pathlib import Path
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.core.text import lazy_pattern
+from chalicelib.lib.accents import ACCENTS, colours
 from chalicelib.lib.markup import templates
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 
@@ -30,10 +31,12 @@ STYLE_SHEETS = {
     "console": (*_SHARED, "console"),
     "docs": (*_SHARED, "docs"),
     "home": (*_SHARED, "home"),
+    **{f"booking-{accent}": (*_SHARED, "booking", f"accent-{accent}") for accent in ACCENTS},
 }
 """The parts of each style sheet. Each kind of page has one style sheet.
 
 Pages of opening hours and of the calendar have "calendar" as well, which other pages do not load.
+A business with an accent has a style sheet of booking pages that ends with the accent's colours.
 """
 SCRIPTS = frozenset({"booking", "console", "docs"})
 """Scripts in ``static``. A page may name one (``render.page``)."""
@@ -46,7 +49,7 @@ _CACHED = {
     True: "public, max-age=31536000, immutable",
     False: "public, max-age=60",
 }
-_NAME = re.compile(r"([a-z]+)\.([0-9a-f]{12})\.(css|js)")
+_NAME = re.compile(r"([a-z-]+)\.([0-9a-f]{12})\.(css|js)")
 _SPACE = re.compile(r"\s+")
 
 
@@ -58,8 +61,20 @@ def style_sheet(name: str) -> bytes:
 
 def minified(*names: str) -> bytes:
     """Join parts of style sheets, without comments and superfluous white space."""
-    parts = [(_FOLDER / "static" / f"{name}.css").read_text() for name in names]
-    return templates.minify_css("\n".join(parts)).encode()
+    return templates.minify_css("\n".join(map(_part, names))).encode()
+
+
+def _part(name: str) -> str:
+    if not name.startswith("accent-"):
+        return (_FOLDER / "static" / f"{name}.css").read_text()
+    light, dark = colours(name.removeprefix("accent-"))
+    return f"""\
+:root {{ --accent: {light}; --accent-strong: color-mix(in srgb, {light} 85%, #000);
+  --accent-soft: color-mix(in srgb, {light} 12%, #fff); }}
+@media (prefers-color-scheme: dark) {{ :root {{ --accent: {dark}; --on-accent: #17161a;
+  --accent-strong: color-mix(in srgb, {dark} 85%, #fff);
+  --accent-soft: color-mix(in srgb, {dark} 22%, #000); }} }}
+"""
 
 
 @cache
@@ -97,7 +112,9 @@ def icon(name: str) -> str:
     svg = _SPACE.sub(" ", (_FOLDER / "icons" / f"{name}.svg").read_text())
     shape = svg.partition(">")[2] if svg.startswith("<!--") else svg
     shape = shape[shape.index("<svg") :].replace("> <", "><")
-    return re.sub(r'class="[^"]*"', 'class="icon" aria-hidden="true"', shape, count=1).strip()
+    # A page has some thirty icons, so their common attributes are in the style sheet.
+    head = '<svg class="icon" aria-hidden="true" viewBox="0 0 24 24">'
+    return head + shape.partition(">")[2].replace(" />", "/>").strip()
 
 
 def serve(request: HttpRequest) -> HttpResponse:

@@ -233,7 +233,7 @@ class TestAssets:
         normalize_size = len(assets.style_sheet("plain")) - len(
             assets.minified("tokens", "base", "notice")
         )
-        limits = dict.fromkeys(assets.STYLE_SHEETS, 12_288) | {"console": 20_480, "booking": 14_336}
+        limits = dict.fromkeys(assets.STYLE_SHEETS, 12_288) | {"console": 20_480}
         for name, limit in limits.items():
             assert len(assets.style_sheet(name)) - normalize_size <= limit, name
         console = len(assets.style_sheet("console") + assets.style_sheet("calendar"))
