@@ -14,9 +14,9 @@ class _LazyPattern:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  an attribute of a pattern
         """Return an attribute of the compiled pattern, and keep it for the next use."""
-        value = getattr(self._compile(), name)
-        setattr(self, name, value)
-        return value
+        attribute = getattr(self._compile(), name)
+        setattr(self, name, attribute)
+        return attribute
 
 
 def lazy_pattern(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:

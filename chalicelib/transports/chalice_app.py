@@ -299,7 +299,7 @@ def mount(app: App) -> None:
 
 
 def _fold(app: App) -> None:
-    """Take the pages for new records out of the routes where a page for a record is beside them.
+    """Take the pages for new records out of the routes where the same path has a page for a record.
 
     Each part of a path is a resource of API Gateway, and a REST API may have 300 resources. No id
     is ``new``, so such a page needs no resource of its own.

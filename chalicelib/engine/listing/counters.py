@@ -121,10 +121,10 @@ Shards = dict[str, int]
 def read_shards(workspace_id: str, noun: str, facet: str, value: str) -> Shards:
     """Return the rows of the counter of one value of a facet."""
     shards = ContentRow.sk.startswith(f"{facet}#{value}#")
-    items = Partition(_partition(workspace_id, noun), Cost()).items(
+    rows = Partition(_partition(workspace_id, noun), Cost()).items(
         range_key_condition=shards, consistent_read=True
     )
-    return {item["sk"]["S"]: int(item[_COUNT]["N"]) for item in items}
+    return {row["sk"]["S"]: int(row[_COUNT]["N"]) for row in rows}
 
 
 def is_unchanged(row: CounterRow, shards: Shards) -> Condition:

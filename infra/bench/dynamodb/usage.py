@@ -120,10 +120,10 @@ class _Hooks:
         read = partial(connection().client.get_item, TableName=table, Key=key, ConsistentRead=True)
         self.thread.is_measuring = True
         try:
-            item: Item | None = Context().run(read).get("Item")
+            row: Item | None = Context().run(read).get("Item")
         finally:
             self.thread.is_measuring = False
-        return item
+        return row
 
 
 @contextmanager

@@ -23,7 +23,7 @@ _NESTED_BYTES = 3
 
 def size_of(item: Item) -> int:
     """Return the bytes of an item as DynamoDB counts them, names included."""
-    return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
+    return sum(len(name.encode()) + _value_size(content) for name, content in item.items())
 
 
 def _value_size(value: Mapping[str, Any]) -> int:
@@ -52,7 +52,7 @@ class Index(NamedTuple):
         """Return the entry of an item, if it has one."""
         if item is None or self.key not in item:
             return None
-        return {name: value for name, value in item.items() if name in self.projected}
+        return {name: item[name] for name in item.keys() & self.projected}
 
     def writes(self, old: Item | None, new: Item | None) -> list[int]:
         """Return the sizes of the entries that a change of a row writes."""
@@ -61,7 +61,7 @@ class Index(NamedTuple):
             return []
         if old_entry and new_entry and old_entry[self.key] == new_entry[self.key]:
             return [max(size_of(old_entry), size_of(new_entry))]
-        return [size_of(entry) for entry in (old_entry, new_entry) if entry]
+        return [*map(size_of, filter(None, (old_entry, new_entry)))]
 
 
 def _declared_indexes() -> list[Index]:
@@ -125,7 +125,7 @@ class WriteMeter:
         factor = 2 if operation == "TransactWriteItems" else 1
         for action, table, key, old in targets:
             new = old if action == "ConditionCheck" else self.read(table, key)
-            size = max(size_of(item or key) for item in (old, new))
+            size = max(size_of(row or key) for row in (old, new))
             indexes = self._indexes if table == ContentRow.Meta.table_name else ()
             writes = {index.name: index.writes(old, new) for index in indexes}
             sizes = [
@@ -140,7 +140,7 @@ class WriteMeter:
 
 def _targets(operation: str, params: Mapping[str, Any]) -> list[tuple[str, str, Item]]:
     if operation == "TransactWriteItems":
-        writes = [pair for item in params["TransactItems"] for pair in item.items()]
+        writes = [pair for write in params["TransactItems"] for pair in write.items()]
     elif operation in _SINGLE:
         writes = [(_SINGLE[operation], params)]
     else:

@@ -260,9 +260,9 @@ def _items_in(workspace_id: str, category: CategoryRow) -> tuple[counters.Shards
     shards = counters.read_shards(workspace_id, listing.noun, "category_id", category.id)
     if not 0 < sum(shards.values()) <= MOVES_PER_TRANSACTION:
         return shards, []
-    rows = listing.entries(workspace_id, category_id=category.id)[:MOVES_PER_TRANSACTION]
-    items = listing.fetch(workspace_id, [row.id for row in rows])
-    return shards, [item for item in items if item.category_id == category.id]
+    entries = listing.entries(workspace_id, category_id=category.id)[:MOVES_PER_TRANSACTION]
+    rows = listing.fetch(workspace_id, [index_entry.id for index_entry in entries])
+    return shards, [row for row in rows if row.category_id == category.id]
 
 
 @job_handler(CASCADE)

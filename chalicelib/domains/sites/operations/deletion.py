@@ -116,7 +116,7 @@ def _delete_some(
     workspace_id, together_with = unit.workspace_id, str(site.deletion_id)
     page_entries, forms = contents
     keys = [
-        *(PAGES.key(workspace_id, entry.id) for entry in page_entries),
+        *(PAGES.key(workspace_id, page_entry.id) for page_entry in page_entries),
         *(listing_of(FORM).key(workspace_id, form_id) for form_id in forms),
     ]
     rows = [row for row in fetch(keys[:RECORDS_PER_TRANSACTION]) if isinstance(row, Record)]
