@@ -289,6 +289,7 @@ class TestLook:
             assert accessibility_errors(page) == []
             save_screenshot(page, f"widget-{size}-{scheme}")
             expect(page.get_by_label("Телефон или эл. почта")).to_be_visible()
+            assert accessibility_errors(page) == []
             save_screenshot(page, f"widget-contacts-{size}-{scheme}")
 
     @pytest.mark.parametrize("colour", ["#e88c00", "#d92d20", "#767676", "#fff", "#0a7d4b"])
