@@ -1,8 +1,11 @@
 """Contacts that visitors leave when the chat refuses their message."""
 
+from dataclasses import replace
+
 import pytest
 
-from tests.conftest import Api, Owner, call_console
+from chalicelib.engine import limits
+from tests.conftest import Api, Owner, Time, call_console
 from tests.factories.chat import ask, new_bot, transcript
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -34,3 +37,20 @@ def test_a_private_bot_takes_no_contact_without_its_key(owner: Owner) -> None:
     bot = new_bot(owner, is_private=True)
     body = {"agentId": bot.id, "message": "Hi", "contact": {"email": "a@example.com"}}
     assert visitor.call_refused("POST", LEAVE, body).status == 404
+
+
+def test_a_visitor_leaves_twenty_contacts_a_day(
+    owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(limits.settings(), rate_limit_scale=1)
+    monkeypatch.setattr(limits, "settings", lambda: config)
+    body = {"agentId": new_bot(owner).id, "message": "Hi", "contact": {"email": "a@example.com"}}
+    for _ in range(20):
+        time.pass_by(minutes=1)
+        visitor.post(LEAVE, body)
+    time.pass_by(minutes=1)
+    response = visitor.call_refused("POST", LEAVE, body)
+    assert (response.status, response.data["code"]) == (429, "rate_limited")
+    visitor.post(LEAVE, body | {"agentId": new_bot(owner).id})
+    time.pass_by(hours=24)
+    visitor.post(LEAVE, body)

@@ -1,6 +1,8 @@
 """Store the question and the contact of a visitor whose message the chat has refused."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 from pydantic import Field
 
@@ -20,10 +22,13 @@ from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.chat.store.messages import USER
 from chalicelib.domains.contacts.store import clients
+from chalicelib.engine import limits
 from chalicelib.engine.metrics import Increments
 from chalicelib.lib.sources import drop_query
 
 CONTACTS = Limit("left-contacts", "contacts a minute", 5, timedelta(minutes=1))
+CONTACTS_PER_DAY = Limit("left-contacts-day", "contacts a day", 20, timedelta(days=1))
+"""Contacts of one visitor for one bot. They cost no money, which limits messages of a chat."""
 
 
 class ContactTaken(Wire):
@@ -53,6 +58,9 @@ def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
     contact = chat_exchange.contact_of(args, workspace.country, "widget")
     if contact is None:
         raise ValidationError.of("contact", "expected an e-mail address or a phone number")
+    subjects = ctx.principal.share_subjects
+    # A retry of the unit must not count the contact a second time.
+    ctx.unit.run_side_effect_once("contacts", partial(_count, subjects, agent.id))
     now, text = clock.now(), args.message
     dialog = DIALOGS.new(
         ctx.workspace_id,
@@ -66,7 +74,6 @@ def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
         messages_count=0,
     )
     number = dialog.record_message(text, now)
-    subjects = ctx.principal.share_subjects
     chat_exchange.stage_lead(ctx.unit, workspace, dialog, contact, text, now, subjects)
     message = messages.row(ctx.workspace_id, dialog.id, number, created_at=now, role=USER)
     message.content, message.status = text, "ok"
@@ -78,3 +85,9 @@ def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
     bot_metrics.count(counts, agent.id, dialog.channel, today, measures)
     counts.stage(ctx.unit)
     return ContactTaken(dialog_id=dialog.id)
+
+
+def _count(subjects: Sequence[str], agent_id: str) -> None:
+    own_subjects = [f"{subject}#{agent_id}" for subject in subjects]
+    for counter in limits.visitor_limits(CONTACTS_PER_DAY, own_subjects):
+        limits.take(*counter)
