@@ -306,7 +306,7 @@ class OpenaiAgents:
     """openai-agents, with strict schemas for tools whose schemas can be converted."""
 
     package = "openai-agents"
-    failure = "the text; `is_error` is set for the application"
+    failure = "the message; `is_error` is set for the application"
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -314,7 +314,7 @@ class OpenaiAgents:
     def tools(self) -> list[Tool]:
         model = ScriptedModel("svc_list_workspaces", {})
         asyncio.run(self._run(model))
-        return model.tool_names
+        return model.offered
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
         items = asyncio.run(self._run(ScriptedModel(tool, arguments)))

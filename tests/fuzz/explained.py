@@ -23,16 +23,14 @@ BEYOND_A_SCHEMA = {
     "Phone numbers follow the number plans of countries.": (r"expected a phone number such as",),
     "Days exist, come in order, and stay within bounds that depend on today.": (
         r"expected a (date|time) such as",
-        r"expected a day (up to|from)",
         r"expected at most \d+ (days|dates)",
         r"expected a time from",
-        r"expected \S+ or (a later|an earlier) (date|time)",
+        r"expected \S+ or (a later|an earlier) (date|day|time)",
     ),
     "Time zones, countries, languages and models are names of a list that grows.": (
         r"expected the ISO 3166 code",
         r"expected the name of a model",
         r"expected an IANA name",
-        r"expected a language",
     ),
     "Barcodes end in a check digit.": (r"expected (8, 12, 13 or 14 digits|the check digit)",),
     "Addresses, domains and origins have a grammar of their own.": (
@@ -51,13 +49,13 @@ BEYOND_A_SCHEMA = {
         r"[Ee]xpected (exactly|at least) one of",
         r"[Ee]xpected (startAt, resourceId|phone, email) or both",
         r"expected either \w+ or",
-        r"(only a select has|a select needs) options",
+        r"expected (no options, which only|options for a field of type) ",
         r"expected intervals, such as",
-        r"^value: is required",  # for some actions of a bulk change
         r"[Nn]othing to change",
-        r"[Nn]ame a client, an e-mail address or a phone",
-        r"[Ss]end (at least one of|email or phone|stock or stockDelta)",
-        r"is above max",
+        r"^value: is required",  # for some actions of a bulk change
+        r"[Ee]xpected \w+ up to \w+, received the larger",
+        r"[Ss]end at least one of",
+        r"[Ee]xpected (email, phone or both|stock or stockDelta), received",
         r"Repeat with confirm",
     ),
     "Names are shown in mails, where a web address in them would look like ours.": (

@@ -204,7 +204,7 @@ def require_ordered_bounds(model: Wire, lower: str, upper: str) -> None:
     low, high = getattr(model, lower), getattr(model, upper)
     if low is not None and high is not None and low > high:
         low, high = (wire_name(type(model), name) for name in (lower, upper))
-        message = "{low} is above {high}; swap them"
+        message = "expected {low} up to {high}, received the larger one first; swap them"
         raise PydanticCustomError("bounds", message, {"low": low, "high": high})
 
 

@@ -355,7 +355,7 @@ class TestList:
 
     def test_reversed_bounds_are_400(self, api: Api) -> None:
         answer = api.call_refused("GET", f"{LIST}?minPrice=2&maxPrice=1")
-        assert answer.data["message"].startswith("MinPrice is above maxPrice")
+        assert answer.data["message"].startswith("Expected minPrice up to maxPrice")
 
     def test_long_descriptions_are_cut_except_for_one_service(self, api: Api) -> None:
         service = make_service(api, description="x" * 501)
