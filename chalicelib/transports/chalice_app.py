@@ -30,6 +30,7 @@ from chalicelib.transports.console import routes
 from chalicelib.transports.console.page import Page, View
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 from chalicelib.transports.lazy import Lazy
+from chalicelib.transports.shared_routes import SharedRoutes
 
 MCP_PATH = "/api/mcp"
 TELEGRAM_PATH = "/api/telegram/webhook"
@@ -37,8 +38,6 @@ WIDGET_PATH = "/widget.js"
 BOOK_SCRIPT_PATH = "/book.js"
 FILE_PATHS = {"file": "/files/{folder}/{name}", "thumbnail": "/files/{folder}/thumbnail/{name}"}
 PUBLIC_PREFIX = "/api/public/"
-NEW = "new"
-"""Last part of the path of a page for a new record, in place of an id."""
 REFUSING = "refuse_"
 """Prefix of views that respond with 405, unlike API Gateway for methods without a route."""
 
@@ -143,8 +142,9 @@ class App(Chalice):
         super().__init__(*args, **options)
         self.views: dict[tuple[str, str], Callable[[dict[str, Any]], Response]] = {}
         """The functions of routes, by method and path."""
-        self.folded: dict[str, dict[str, Any]] = {}
-        """Routes of pages such as ``/forms/new``, which arrive as ``/forms/{form}``."""
+        self.workspace_pages = SharedRoutes(routes.WORKSPACE)
+        self.page_routes: dict[str, dict[str, Any]] = {}
+        """Routes of the pages of a workspace, which arrive through shared routes."""
 
     @property
     def current_request(self) -> Request | None:
@@ -162,10 +162,10 @@ class App(Chalice):
         request_context["requestId"] = request_context.get("requestId") or str(uuid4())
         event["headers"] = headers = _lower_case(event.get("headers") or {})
         route = request_context.get("resourcePath", "")
-        parent, _, parameter = route.rpartition("/")
-        if (event.get("pathParameters") or {}).get(parameter.strip("{}")) == NEW:
-            route = f"{parent}/{NEW}"
-        methods = self.folded.get(route) or self.routes.get(route, {})
+        page = self.workspace_pages.match(event.get("pathParameters") or {})
+        if page:
+            route, event["pathParameters"] = page
+        methods = self.methods(route)
         method = request_context.get("httpMethod", "")
         error = _refusal(headers, method, methods)
         if error is None:
@@ -185,6 +185,15 @@ class App(Chalice):
         # A page of another origin can read the error only with CORS headers.
         run = cors.PUBLIC.handle if path.startswith(PUBLIC_PREFIX) else handle
         return _to_chalice(run(request, _failure_handler(path, error))).to_dict()
+
+    def methods(self, route: str) -> dict[str, Any]:
+        """Return the entries of a route by method.
+
+        An unknown route has none, and a shared route has none of its own.
+        """
+        if self.workspace_pages.is_shared(route):
+            return {}
+        return self.page_routes.get(route) or self.routes.get(route, {})
 
 
 def _failure_handler(path: str, error: AppError) -> Handler:
@@ -295,19 +304,20 @@ def mount(app: App) -> None:
     _shared_route(app, "book_js", "GET", BOOK_SCRIPT_PATH, _BOOK_SCRIPT, cors.PUBLIC)
     for view, path in FILE_PATHS.items():
         _shared_route(app, view, "GET", path, _FILE, cors.PUBLIC)
-    _fold(app)
+    _share_routes(app)
 
 
-def _fold(app: App) -> None:
-    """Take the pages for new records out of the routes where the same path has a page for a record.
-
-    Each part of a path is a resource of API Gateway, and a REST API may have 300 resources. No id
-    is ``new``, so such a page needs no resource of its own.
-    """
-    parents = {path.rpartition("/")[0] for path in app.routes if path.endswith("}")}
-    for path in [path for path in app.routes if path.endswith(f"/{NEW}")]:
-        if path.rpartition("/")[0] in parents:
-            app.folded[path] = app.routes.pop(path)
+def _share_routes(app: App) -> None:
+    """Replace the routes of a workspace's pages by the routes that they share."""
+    shared_paths = set()
+    for path in list(app.routes):
+        if shared_path := app.workspace_pages.add(path):
+            app.page_routes[path] = app.routes.pop(path)
+            shared_paths.add(shared_path)
+    for number, shared_path in enumerate(sorted(shared_paths)):
+        for method in ("GET", "POST"):
+            view = f"console_{number}_{method.lower()}"
+            _route(app, view, method, shared_path, _failure_handler(shared_path, unknown_path()))
 
 
 def _mount_oauth(app: App) -> None:
@@ -351,7 +361,7 @@ def _shared_route(  # noqa: PLR0913, PLR0917  as ``_route``, and the policy
 
 def _refusal_handler(app: App) -> Handler:
     def refuse(request: HttpRequest) -> HttpResponse:
-        raise method_not_allowed(request.method, app.routes[request.route])
+        raise method_not_allowed(request.method, app.methods(request.route))
 
     return refuse
 
@@ -365,8 +375,7 @@ def _operation_handler(
 
 def _console_refusal_handler(app: App) -> Handler:
     def refuse(request: HttpRequest) -> HttpResponse:
-        methods = app.folded.get(request.route) or app.routes[request.route]
-        error = method_not_allowed(request.method, methods)
+        error = method_not_allowed(request.method, app.methods(request.route))
         return _failure_handler(request.route, error)(request)
 
     return refuse

@@ -69,7 +69,7 @@ def test_declaring_an_operation_twice_is_refused() -> None:
 def test_path_variables_on_one_level_have_the_same_name() -> None:
     """API Gateway refuses two names for a variable at the same position."""
     variables: dict[str, set[str]] = defaultdict(set)
-    for path in application.app.routes:
+    for path in application.app.routes | application.app.page_routes:
         parts = path.split("/")
         for i, part in enumerate(parts):
             if part.startswith("{"):

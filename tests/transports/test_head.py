@@ -26,7 +26,7 @@ def headers(reply: WireReply) -> dict[str, str]:
 def test_every_route_for_get_has_one_for_head() -> None:
     missing = [
         path
-        for path, methods in application.app.routes.items()
+        for path, methods in (application.app.routes | application.app.page_routes).items()
         if "GET" in methods and "HEAD" not in methods
     ]
     assert missing == []
