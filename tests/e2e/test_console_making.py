@@ -59,7 +59,7 @@ def make_form(page: Page) -> None:
     page.get_by_role("link", name="Create a form").click()
     page.get_by_label("Book a visit").check()
     page.get_by_role("button", name="Create a form").click()
-    expect(page.get_by_role("status")).to_contain_text("Form created.")
+    expect(page.get_by_role("status")).to_contain_text("The form is created.")
     page.get_by_role("button", name="Add a field").click()
     expect(page.get_by_role("status")).to_have_text("The changes are not saved yet.")
     page.get_by_label("Label").last.fill("Allergies")

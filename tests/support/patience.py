@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-PATIENCE = 300.0
+PATIENCE = 100.0
 """Seconds to wait for an expected event.
 
 Lower than pytest's limit, so that the test fails with an assertion instead of a timeout.
