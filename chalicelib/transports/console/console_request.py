@@ -22,7 +22,7 @@ from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
 from chalicelib.engine import audit
 from chalicelib.transports import auth, form_data
-from chalicelib.transports.console import routes
+from chalicelib.transports.console import routes, typed_values
 from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.form_data import SentFile
 from chalicelib.transports.http import HttpRequest, HttpResponse, media_type
@@ -349,6 +349,7 @@ class ConsoleRequest:
             "done": self._confirmation(),
             "session_over": self.query_value("done") == SESSION_OVER,
             "money": lambda kopecks: texts.money(self.language, kopecks),
+            "length": lambda minutes: typed_values.length(self.language, minutes),
             "number": lambda n: texts.number(self.language, n),
             "moment": lambda iso: texts.near_moment(
                 self.language, datetime.fromisoformat(iso), zone

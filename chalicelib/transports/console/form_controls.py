@@ -151,7 +151,7 @@ class Ticks(Field):
 class FileField(Field):
     """A field with a file control. Uploaded files are new images.
 
-    The macro ``photo_control`` of ``console/parts.html`` shows the control.
+    The macro ``file_control`` of ``console/parts.html`` shows the control.
     """
 
     @property

@@ -61,7 +61,7 @@ def _steps(state: Mapping[str, Any]) -> list[Step]:
     return [
         Step("service", service_page, "create_service", state["hasService"]),
         Step("hours", hours, "set_availability", state["hasHours"]),
-        Step("photo", f"{service_page}#images", "update_service", state["hasPhoto"]),
+        Step("photo", f"{service_page}#imagesFile", "update_service", state["hasPhoto"]),
         Step("details", "settings", "set_workspace", state["hasDetails"]),
         Step("page", "booking-page", "set_booking_page", state["hasBookingPage"]),
         Step("share", "booking-page#link", "get_booking_page", state["isShared"]),

@@ -99,6 +99,11 @@ def _page(request: ConsoleRequest, booking_page: Record, state: State = STORED) 
     page = booking_page["pagination"]["page"]
     total, size = booking_page["pagination"]["total"], booking_page["pagination"]["size"]
     url = f"{settings().public_url}{booking_pages.PATH}/{booking_page['slug']}"
+    values = form.page_values(request, booking_page, state)
+    is_new = state is STORED and not booking_page["isOn"] and not booking_page["offered"]
+    if is_new and request.current_membership.may("set_booking_page"):
+        # Most owners offer all services, so only the others have to be unticked.
+        values["typed"] |= {service["id"]: True for service in booking_page["services"]}
     return request.page(
         "booking_page",
         shown=booking_page,
@@ -113,7 +118,7 @@ def _page(request: ConsoleRequest, booking_page: Record, state: State = STORED) 
         path=_path(request),
         action=_path(request) + (request.query_with() if page > 1 or query else ""),
         embed=_embed(booking_page["slug"]),
-        **form.page_values(request, booking_page, state),
+        **values,
     )
 
 

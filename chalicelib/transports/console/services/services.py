@@ -7,7 +7,7 @@ from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.clock import iso
-from chalicelib.transports.console import record_states, typed_values
+from chalicelib.transports.console import record_states
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
@@ -131,7 +131,6 @@ def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str,
     return {
         "services": add_states(request, response["services"]),
         "categories": category_names(request),
-        "length": lambda count: typed_values.length(request.language, count),
     }
 
 
@@ -213,7 +212,6 @@ def _form_page(
             for category_id, text in category_names(request).items()
         ],
         lost=lost,
-        length=lambda count: typed_values.length(request.language, count),
         slot_text=lambda slot: slot_text(request, slot),
         **form,
         **page_values,

@@ -42,7 +42,7 @@ def _type_names(request: ConsoleRequest) -> dict[str, str]:
 
 
 FORM = Form(
-    Field("name", empty=""),
+    Field("name", "staff_name", empty=""),
     Field("type", "staff_type", empty=TYPES[0], new=TYPES[0], names=_type_names),
     Ticks("serviceIds", "staff_services", names=names_of("list_services", "services", size=100)),
     Field("description"),

@@ -67,13 +67,15 @@ def _restorable_until() -> str:
 
 def _new_page(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
     site = request.call("list_deleted_pages", projectId=request.http.path["site"])["project"]
+    is_first = request.query_value("done") == "site_created"
     return request.page(
         "page_new",
         status,
         problem=problem,
         site=site,
         path=site_path(request),
-        typed_title=request.form_value("title"),
+        # The first page of a new site usually has the site's title.
+        typed_title=request.form_value("title") or (site["title"] if is_first else ""),
     )
 
 

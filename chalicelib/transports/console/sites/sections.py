@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from chalicelib.core.errors import AppError, ValidationError
+from chalicelib.domains.sites.rules import page_html
 from chalicelib.domains.sites.rules.sections import MAX_SECTIONS, SectionType
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
@@ -18,6 +19,7 @@ from chalicelib.transports.console.sites import placing
 from chalicelib.transports.console.sites.sites import site_path
 from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.http import HttpResponse
+from chalicelib.transports.web import texts
 
 TYPES = get_args(SectionType)
 NAMES = ("text", "fileId", "formId")
@@ -153,14 +155,16 @@ def _page(
     forms: list[dict[str, Any]] = []
     if any(section["type"] == "form" for section in sections):
         forms = request.call("list_forms", size=MAX_CHOICES)["forms"]
+    # An only form needs no choice.
+    choices = [] if len(forms) == 1 else [("", request.translate("choose_form"))]
+    starters = {page_html.starter(page["title"], language).strip() for language in texts.LANGUAGES}
     return request.page(
         "page_sections",
         page=page,
         path=f"{site_path(request)}/pages/{page['id']}",
         types=TYPES,
-        forms=[("", request.translate("choose_form"))]
-        + [(form["id"], form["title"]) for form in forms],
-        has_own_html=page["sections"] is None and bool(page["html"].strip()),
+        forms=choices + [(form["id"], form["title"]) for form in forms],
+        has_own_html=page["sections"] is None and page["html"].strip() not in {"", *starters},
         full=len(sections) >= MAX_SECTIONS,
         most=MAX_SECTIONS,
         is_unsaved=is_unsaved,

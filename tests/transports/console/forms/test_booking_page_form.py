@@ -1,5 +1,6 @@
 """The settings of the booking page in the console."""
 
+import re
 from typing import Any
 
 import pytest
@@ -50,7 +51,20 @@ def test_the_page_is_off_at_first_and_its_link_says_so(
     settings_page = text(console_owner.get(path))
     assert "The link works when the page is on." in settings_page
     assert "Open page" not in settings_page
-    assert "checked" not in settings_page
+    assert 'name="isOn" value="1" checked' not in settings_page
+
+
+def test_a_page_that_was_never_used_proposes_all_services(
+    console_owner: Person, path: str, services: list[str], owner: Owner
+) -> None:
+    settings_page = text(console_owner.get(path))
+    ticked_services = re.findall(r'name="offered" value="(\w+)" checked', settings_page)
+    assert sorted(ticked_services) == services
+    console_owner.post(path, fields(services, ticked_services, isOn="1"))
+    assert offered_ids(owner) == services
+    console_owner.post(path, fields(services, [], isOn="1"))
+    assert 'name="offered" checked' not in text(console_owner.get(path))
+    assert offered_ids(owner) == []
 
 
 def test_a_manager_switches_the_page_on_and_visitors_see_the_chosen_services(

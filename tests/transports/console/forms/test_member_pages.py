@@ -4,11 +4,13 @@ from typing import ClassVar
 
 import pytest
 
+from chalicelib.core.errors import ValidationError
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.lib.accents import COLOURS
 from chalicelib.transports.web import assets
-from tests.conftest import PASSWORD, call_operator
+from tests.conftest import PASSWORD, call_console, call_operator
 from tests.factories.console import Person, World
+from tests.factories.images import drawn, saved
 from tests.factories.people import read_rows
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
@@ -206,31 +208,43 @@ class TestWhatClientsSee:
     SEEN_BY_CLIENTS: ClassVar[dict[str, str]] = {
         "address": "1 Main Street",
         "phone": "+7 900 000-00-00",
-        "logoUrl": "https://cdn.example/logo.png",
         "accent": "teal",
     }
 
     def test_the_booking_page_has_logo_and_colour_of_the_settings(self, world: World) -> None:
         boss, path = world.person("boss"), f"{world.here.path}/settings"
-        assert boss.post(path, SETTINGS | self.SEEN_BY_CLIENTS).status == 303
+        logo = [("logoUrlFile", "logo.jpg", saved(drawn(), "JPEG"))]
+        assert boss.post(path, SETTINGS | self.SEEN_BY_CLIENTS, files=logo).status == 303
         page = boss.get(f"/book/{world.here.slug}").body.decode()
         assert assets.style_url("booking-teal") in page
-        assert 'src="https://cdn.example/logo.png"' in page
-        boss.post(path, SETTINGS | dict.fromkeys(self.SEEN_BY_CLIENTS, ""))
+        url = workspaces.get(world.here.workspace_id).logo_url
+        assert url.endswith("/logo.jpg")
+        assert f'src="{url}"' in page
+        assert f'src="{url}"' in text(boss.get(path))
+        boss.post(path, SETTINGS | self.SEEN_BY_CLIENTS)
+        assert workspaces.get(world.here.workspace_id).logo_url == url
+        cleared = dict.fromkeys(self.SEEN_BY_CLIENTS, "") | {"removePhoto": "yes"}
+        boss.post(path, SETTINGS | cleared)
         plain_page = boss.get(f"/book/{world.here.slug}").body.decode()
         assert assets.style_url("booking") in plain_page
+        assert url not in plain_page
 
-    @pytest.mark.parametrize(
-        ("field", "value"),
-        [("logoUrl", "javascript:alert(1)"), ("logoUrl", "logo.png"), ("address", "x" * 301)],
-    )
-    def test_a_wrong_value_is_reported_beside_its_field(
-        self, world: World, field: str, value: str
-    ) -> None:
+    def test_a_wrong_value_is_reported_beside_its_field(self, world: World) -> None:
         boss, path = world.person("boss"), f"{world.here.path}/settings"
-        answer = boss.post(path, SETTINGS | {field: value})
+        answer = boss.post(path, SETTINGS | {"address": "x" * 301})
         assert answer.status == 400
-        assert error_beside(answer, field)
+        assert error_beside(answer, "address")
+
+    def test_a_file_that_is_no_image_is_refused_as_a_logo(self, world: World) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/settings"
+        answer = boss.post(path, SETTINGS, files=[("logoUrlFile", "prices.txt", b"rye 120")])
+        assert answer.status == 400
+        assert "Choose a photo" in error_beside(answer, "logoUrlFile")
+
+    @pytest.mark.parametrize("url", ["javascript:alert(1)", "logo.png", "http://127.0.0.1/a.png"])
+    def test_an_unsafe_url_is_refused_as_a_logo(self, world: World, url: str) -> None:
+        with pytest.raises(ValidationError, match="logoUrl"):
+            call_console(world.here.workspace_id, "set_workspace", logoUrl=url)
 
     def test_every_accent_has_its_colours_in_the_style_sheet(self) -> None:
         for name, (light, dark) in COLOURS.items():

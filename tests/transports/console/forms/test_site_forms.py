@@ -52,7 +52,9 @@ class TestCreating:
         ]
         (next_page,) = {response.headers["Location"] for response in responses}
         assert [site["title"] for site in sites(world)].count("Bakery") == 1
-        assert "Now create its first page" in text(console_owner.get(next_page))
+        first_page = console_owner.get(next_page)
+        assert "Now create its first page" in text(first_page)
+        assert value_of(first_page, "title") == "Bakery"
         path = next_page.partition("?")[0]
         responses = [console_owner.post(path, {"title": HOSTILE, "once": "2"}) for _ in range(2)]
         (editor,) = {response.headers["Location"] for response in responses}
@@ -222,6 +224,22 @@ def test_a_page_is_made_of_sections(world: World) -> None:
     page = text(boss.get(path))
     assert "/thumbnail/hall.jpg" in page
     assert f'<option value="{world.here.form}" selected>' in page
+
+
+def test_only_html_of_the_author_is_said_to_precede_the_sections(world: World) -> None:
+    boss, path = world.person("boss"), f"{site_of(world)}/pages"
+    editor = boss.post(path, {"title": "Prices", "once": "1"}).headers["Location"]
+    assert "HTML of its own" not in text(boss.get(editor))
+    assert "HTML of its own" in text(boss.get(f"{path}/{world.here.page}/sections"))
+
+
+def test_the_only_form_of_a_workspace_is_chosen_for_a_section(world: World) -> None:
+    boss, path = world.person("boss"), f"{page_of(world)}/sections"
+    editor = text(boss.post(path, {"action": "add:form"}))
+    assert "Choose a form" not in editor
+    assert f'<option value="{world.here.form}"' in editor
+    boss.post(f"{world.here.path}/forms", {"template": "order", "once": "1"})
+    assert "Choose a form" in text(boss.post(path, {"action": "add:form"}))
 
 
 def test_sections_that_somebody_else_saved_are_not_lost(world: World) -> None:
