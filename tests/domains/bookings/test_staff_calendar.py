@@ -82,7 +82,7 @@ class TestDay:
         (staff,) = calendar(owner, date="2027-01-17")["days"][0]["staff"]
         assert staff["free"] == []
 
-    def test_a_seat_is_free_until_all_seats_are_taken(
+    def test_free_time_of_a_group_is_split_where_its_free_places_change(
         self, api: Api, owner: Owner, time: Time
     ) -> None:
         salon = Salon.opened(api, [{"capacity": 2}])
@@ -90,7 +90,13 @@ class TestDay:
         salon.book(f"{DAY}T10:00", "Bob")
         salon.book(f"{DAY}T11:00", "Eve")
         (staff,) = calendar(owner, date=DAY)["days"][0]["staff"]
-        assert clock_times(staff["free"]) == ["06:00-07:00", "08:00-15:00"]
+        assert staff["capacity"] == 2
+        free_places = [free_period["places"] for free_period in staff["free"]]
+        assert list(zip(clock_times(staff["free"]), free_places, strict=True)) == [
+            ("06:00-07:00", 2),
+            ("08:00-09:00", 1),
+            ("09:00-15:00", 2),
+        ]
 
     def test_an_expired_hold_is_not_shown(self, api: Api, owner: Owner, time: Time) -> None:
         salon = Salon.opened(api, requirePayment=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 from chalicelib.core import clock, deadline
@@ -26,13 +27,13 @@ _DAY = timedelta(days=1)
 class StaffDayPlan(NamedTuple):
     """The day of one staff member.
 
-    Time off comes with its reason.
+    Time off comes with its reason, and free time with the number of its free places.
     """
 
     resource: ResourceRow
     opened: list[Span]
     time_off: list[tuple[Span, str | None]]
-    free: list[Span]
+    free: list[tuple[Span, int]]
 
 
 def all_staff(workspace_id: str) -> list[ResourceRow]:
@@ -111,7 +112,7 @@ class StaffPlan(NamedTuple):
         resource: ResourceRow,
         opened: Sequence[Span],
         off: Sequence[tuple[Span, str | None]],
-    ) -> list[Span]:
+    ) -> list[tuple[Span, int]]:
         if resource.status != "active":
             return []
         # Free time that begins in the past could not be booked, so it begins at the next step.
@@ -122,5 +123,18 @@ class StaffPlan(NamedTuple):
             if calendar_entry.resource_id == resource.id
         ]
         closed = [Span(0, now), *(span for span, _ in off)]
-        free_spans = slots.gaps(opened, busy, int(resource.capacity), closed)
-        return [span for span in free_spans if span.end - span.start >= MIN_GAP]
+        capacity = int(resource.capacity)
+        free_spans = slots.gaps(opened, busy, capacity, closed)
+        return [
+            (part, capacity - taken_places)
+            for span in free_spans
+            if span.end - span.start >= MIN_GAP
+            for part, taken_places in _split(span, busy)
+        ]
+
+
+def _split(span: Span, busy: Sequence[Span]) -> Iterator[tuple[Span, int]]:
+    """Yield the parts of a span between which the number of bookings changes, with the number."""
+    inside = {moment for booking in busy for moment in booking if span.start < moment < span.end}
+    for start, end in pairwise(sorted({*span, *inside})):
+        yield Span(start, end), sum(booking.start <= start < booking.end for booking in busy)

@@ -55,6 +55,12 @@ class ClosedPeriod(Period):
     reason: str | None = Field(description="Reason, or null.")
 
 
+class FreePeriod(Period):
+    """A period in which the number of free places does not change."""
+
+    places: int = Field(description="Free places.")
+
+
 class StaffMember(Wire):
     """A person, room or thing that is booked."""
 
@@ -73,9 +79,10 @@ class StaffDay(Wire):
     resource_id: Id = Field(description="Resource id.")
     resource_name: str = Field(description="Name of the resource.")
     timezone: str = Field(description="IANA zone of its opening hours.")
+    capacity: int = Field(description="Maximum number of bookings at the same time.")
     opened: list[Period] = Field(description="Opening hours of the day.")
     time_off: list[ClosedPeriod] = Field(description="Time off on the day.")
-    free: list[Period] = Field(description="Free time from now on, of 15 minutes or more.")
+    free: list[FreePeriod] = Field(description="Free time from now on, of 15 minutes or more.")
     bookings: list[BookingOut] = Field(description="Bookings that are shown, by start.")
 
 
@@ -221,12 +228,16 @@ def _planned_day(day: StaffDayPlan, rows: Iterable[BookingRow]) -> StaffDay:
         resource_id=day.resource.id,
         resource_name=day.resource.name,
         timezone=day.resource.timezone,
+        capacity=int(day.resource.capacity),
         opened=list(map(Period.from_span, day.opened)),
         time_off=[
             ClosedPeriod(**Period.from_span(span).model_dump(), reason=reason)
             for span, reason in day.time_off
         ],
-        free=list(map(Period.from_span, day.free)),
+        free=[
+            FreePeriod(**Period.from_span(span).model_dump(), places=places)
+            for span, places in day.free
+        ],
         bookings=list(map(BookingOut.from_record, rows)),
     )
 
@@ -237,6 +248,7 @@ def _other_day(resource_id: str, rows: Sequence[BookingRow]) -> StaffDay:
         resource_id=resource_id,
         resource_name=rows[0].resource_name,
         timezone=rows[0].timezone,
+        capacity=1,
         opened=[],
         time_off=[],
         free=[],

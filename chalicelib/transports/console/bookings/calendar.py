@@ -63,6 +63,14 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
         problem, status = booking_times.problem(request, error), error.status
         view_options |= {"date": "", "staff": EVERYONE if own_id else ""}
         calendar = request.call("get_staff_calendar", view=view)
+    if own_id and all(member["id"] != own_id for member in calendar["staff"]):
+        # The member's record among the staff is deleted, so everyone is shown.
+        own_id = ""
+        if not has_choice and staff:
+            view_options["staff"] = staff = ""
+            calendar = request.call(
+                "get_staff_calendar", view=view, **_drop_empty({"date": view_options["date"]})
+            )
     days, axis = calendar["days"], _axis(calendar)
     first = date.fromisoformat(days[0]["date"])
     step = timedelta(days=len(days))
@@ -174,15 +182,16 @@ def _place(
 ) -> list[dict[str, Any]]:
     """Return the rows by time, with the classes of their places.
 
-    Bookings that overlap share the width of the column.
+    Bookings that overlap share the width of the column. So does the free time of a group next to
+    its bookings.
     """
-    rows = sorted(rows, key=lambda row: str(row["startAt"]))
+    rows = sorted(rows, key=lambda row: (str(row["startAt"]), row["kind"] == "free"))
     cluster: list[dict[str, Any]] = []
     lanes: list[int] = []
     for row in rows:
         first, last = axis.span(row, day)
-        row["place"] = axis.style(first, last)
-        if row["kind"] != "booking":
+        row |= {"place": axis.style(first, last), "lane": "", "width": ""}
+        if row["kind"] != "booking" and row.get("places", row["capacity"]) == row["capacity"]:
             continue
         if first >= max(lanes, default=0):
             cluster, lanes = [], []
@@ -203,7 +212,7 @@ def _rows(staff: Mapping[str, Any], *, split: bool) -> list[dict[str, Any]]:
         ("booking", "bookings"),
     )
     rows = [
-        {"kind": kind, "resourceId": staff["resourceId"], **row}
+        {"kind": kind, "resourceId": staff["resourceId"], "capacity": staff["capacity"], **row}
         for kind, name in kinds
         for row in staff[name]
     ]

@@ -122,6 +122,33 @@ class TestCalendar:
         assert "Zoe" in desk.page(f"?date={DAY}&staff=all")
         assert "?view=day&date=2027-01-19&staff=all" in desk.page(f"?date={DAY}&staff=all")
 
+    @pytest.mark.parametrize("view", ["day", "week"])
+    def test_a_member_whose_staff_record_is_deleted_sees_everyone(
+        self, view: str, desk: Desk
+    ) -> None:
+        linked_id, other_id = desk.salon.resources[:2]
+        account = desk.owner.workspace.owner_id
+        path = f"/console/w/{desk.owner.workspace.slug}/members/{account}"
+        desk.console_owner.post(path, {"resource": linked_id})
+        desk.salon.book(f"{DAY}T12:00", "Zoe", resourceId=other_id)
+        assert "Zoe" not in desk.page(f"?view={view}&date={DAY}")
+        desk.salon.api.post("/api/resources/delete", {"id": linked_id})
+        page = desk.page(f"?view={view}&date={DAY}")
+        assert "Zoe" in page
+        assert "staff=all" not in page
+
+    def test_a_group_shows_its_free_places_next_to_its_bookings(self, desk: Desk) -> None:
+        group = desk.salon.resource
+        desk.salon.api.post("/api/resources/update", {"id": group, "capacity": 2})
+        desk.salon.book(f"{DAY}T12:00", "Ada", resourceId=group)
+        page = desk.page(f"?date={DAY}&staff={group}")
+        places = dict(re.findall(r"(\d\d:00)–\d\d:00 (\d) of 2 free", page))
+        assert (places["11:00"], places["12:00"], places["13:00"]) == ("2", "1", "2")
+        lanes = re.findall(r'<li class="slot [^"]*? (l\d c\d w\d)">.*?>(\d\d:\d\d)', page)
+        assert lanes == [("l0 c0 w2", "12:00"), ("l1 c0 w2", "12:00")]
+        desk.salon.book(f"{DAY}T12:00", "Zoe", resourceId=group)
+        assert "12:00–13:00 1 of 2 free" not in desk.page(f"?date={DAY}&staff={group}")
+
     def test_slots_are_placed_on_a_time_axis_with_a_line_at_the_current_time(
         self, desk: Desk, time: Time
     ) -> None:
