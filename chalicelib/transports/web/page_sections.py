@@ -16,11 +16,10 @@ from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.domains.leads.flows.form_html import embed_html
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.domains.sites.rules import sections
-from chalicelib.lib import spans
+from chalicelib.lib.zoned_times import WEEKDAYS
 from chalicelib.transports.web import render, texts
 from chalicelib.transports.web.texts import Language
 
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MAX_RECORDS = 50
 """Maximum number of services or resources that a section reads."""
 
@@ -63,12 +62,7 @@ def _hours(language: Language, workspace_id: str) -> str:
     schedules = [
         resources.schedule_of(row) for _, row in resources.find_with_schedules(workspace_id, ids)
     ]
-    days = [
-        schedule.intervals(
-            spans.merge((span for hours in schedules for span in hours.weekly[day]), touching=True)
-        )
-        for day in range(len(WEEKDAYS))
-    ]
+    days = list(map(schedule.intervals, schedule.merge_weeks(schedules)))
     if not any(days):
         return ""
     return render.document(

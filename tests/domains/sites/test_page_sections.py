@@ -1,5 +1,6 @@
 """Tests of pages of sections, as they are stored and as visitors see them."""
 
+import time
 from typing import Any
 
 import pytest
@@ -148,6 +149,22 @@ def test_no_text_ends_the_comment_or_stays_after_the_next_save(
     assert [section.text for section in read_back] == [section.text for section in given_sections]
     assert replace_sections(page_html, "x", [], {}).replace("\n", "") == html.replace("\n", "")
     assert "<script" not in page_html
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<!--sections []-->" * 50_000,
+        "<html " * 150_000,
+        f"<!--sections []-->{'<!--section:hours-->' * 40_000}<!--/sections-->",
+    ],
+)
+def test_the_time_to_find_sections_grows_linearly_with_the_html(html: str) -> None:
+    began = time.thread_time()
+    sections.fill_places(html, lambda *_: "")
+    replace_sections(html, "x", read_sections(html) or [], {})
+    sections.language(html, "x")
+    assert time.thread_time() - began < 20  # CPU seconds of this thread; 0.1 at most
 
 
 def test_a_form_of_another_workspace_is_not_shown(api: Api, site: str) -> None:

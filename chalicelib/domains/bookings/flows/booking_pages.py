@@ -9,6 +9,7 @@ from typing import NamedTuple
 from chalicelib.core.errors import NotFoundError
 from chalicelib.domains.bookings.flows import binding
 from chalicelib.domains.bookings.flows.calendars import ACTIVE
+from chalicelib.domains.bookings.rules import schedule
 from chalicelib.domains.bookings.store import booking_pages, resources
 from chalicelib.domains.bookings.store.booking_pages import BookingPageRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
@@ -17,7 +18,6 @@ from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, WorkspaceRo
 from chalicelib.domains.sites.store.sites import SUSPENDED, SiteRow
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.reading import Rows
-from chalicelib.lib import spans
 from chalicelib.lib.spans import Span
 
 PATH = "/book"
@@ -117,13 +117,7 @@ def _weekly_hours(
         if staff.status == ACTIVE
     ]
     groups: list[tuple[int, int, tuple[Span, ...]]] = []
-    for weekday in range(7):
-        hours = tuple(
-            spans.merge(
-                (span for schedule in schedules for span in schedule.weekly[weekday]),
-                touching=True,
-            )
-        )
+    for weekday, hours in enumerate(schedule.merge_weeks(schedules)):
         if groups and groups[-1][2] == hours:
             groups[-1] = (groups[-1][0], weekday, hours)
         else:

@@ -113,6 +113,14 @@ def parse(rules: Sequence[Rule]) -> Schedule:
     return Schedule(tuple(weekly), dates)
 
 
+def merge_weeks(schedules: Sequence[Schedule]) -> list[tuple[Span, ...]]:
+    """Return the hours of each weekday in which at least one of the schedules is open."""
+    return [
+        tuple(merge((span for hours in schedules for span in hours.weekly[day]), touching=True))
+        for day in range(len(WEEKDAYS))
+    ]
+
+
 def canonical(schedule: Schedule) -> list[Rule]:
     """Return the canonical rules of a schedule: one per weekday, Monday first, then one per date.
 

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError, from_json, to_json
 
+from chalicelib.core.text import lazy_pattern
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.sites.rules import page_html
 from chalicelib.lib.localized import language_of
@@ -31,9 +32,10 @@ _REQUIRED = {
 _NAMES = {"text": "text", "file_id": "fileId", "form_id": "formId"}
 BEGIN = "<!--sections "
 """The beginning of the comment with the sections."""
-_BLOCK = re.compile(BEGIN + r"(\[.*?\])-->.*?<!--/sections-->", re.DOTALL)
-_PLACE = re.compile(r"<!--section:([a-z]+)(?: ([0-9A-Z]{26}))?-->(.*?)<!--/section-->", re.DOTALL)
-_LANGUAGE = re.compile(r"""<html\b[^>]*?\blang=["']?(ru|en)\b""", re.IGNORECASE)
+END = "<!--/sections-->"
+_PLACE = lazy_pattern("<!--section:([a-z]+)(?: ([0-9A-Z]{26}))?-->([^<]*+)<!--/section-->")
+# The author's HTML may repeat a tag without its end, so the search in a tag is limited.
+_LANGUAGE = lazy_pattern(r"""<html\b[^<>]{0,500}?\blang=["']?(ru|en)\b""", re.IGNORECASE)
 _MAPS = {"ru": "https://yandex.ru/maps/?", "en": "https://www.google.com/maps/search/?api=1&"}
 _MAP_QUERIES = {"ru": "text", "en": "query"}
 _STYLE = (
@@ -84,6 +86,18 @@ class SectionList(Wire):
     )
 
 
+class Block(NamedTuple):
+    """The sections in a page's HTML, from ``start`` to ``end``.
+
+    ``html`` does not include the comments.
+    """
+
+    start: int
+    end: int
+    sections_json: str
+    html: str
+
+
 class Photo(NamedTuple):
     """The image of a photo section."""
 
@@ -92,13 +106,32 @@ class Photo(NamedTuple):
     height: int
 
 
+def find_block(html: str) -> Block | None:
+    """Return the sections in a page's HTML, or None if it has none.
+
+    The time is linear in the length, because the HTML is the author's. A regular expression would
+    try each comment with each end.
+    """
+    start = html.find(BEGIN)
+    comment_end = html.find("-->", start)
+    content_end = html.find(END, comment_end)
+    if min(start, comment_end, content_end) < 0:
+        return None
+    return Block(
+        start,
+        content_end + len(END),
+        html[start + len(BEGIN) : comment_end],
+        html[comment_end + len("-->") : content_end],
+    )
+
+
 def read_sections(html: str) -> list[Section] | None:
     """Return the sections of a page's HTML, or None if the page has none."""
-    block = _BLOCK.search(html)
+    block = find_block(html)
     if block is None:
         return None
     try:
-        return [Section.model_validate(section) for section in from_json(block[1])]
+        return [Section.model_validate(section) for section in from_json(block.sections_json)]
     except ValueError:  # Somebody has edited the comment.
         return None
 
@@ -113,8 +146,8 @@ def replace_sections(
     of photo sections, by file.
     """
     block = _block(sections, photos, language(html, title)) if sections else ""
-    if _BLOCK.search(html):
-        return _BLOCK.sub(lambda _: block, html, count=1)
+    if former := find_block(html):
+        return html[: former.start] + block + html[former.end :]
     if not html.strip():
         html = page_html.starter(title, language_of(title))
     return page_html.add_to_content(html, f"{block}\n") if block else html
@@ -134,14 +167,11 @@ def fill_places(html: str, content: Callable[[str, str, str], str]) -> str:
     ``content`` returns the present HTML of a section, such as a table of prices, by its type, the
     id of its form and its text as HTML. The comment with the sections is left out.
     """
-    block = _BLOCK.search(html)
+    block = find_block(html)
     if block is None:
         return html
-    content_html = block[0].partition("-->")[2].removesuffix("<!--/sections-->")
-    content_html = _PLACE.sub(
-        lambda place: content(place[1], place[2] or "", place[3]), content_html
-    )
-    return html[: block.start()] + content_html + html[block.end() :]
+    content_html = _PLACE.sub(lambda place: content(place[1], place[2] or "", place[3]), block.html)
+    return html[: block.start] + content_html + html[block.end :]
 
 
 def _block(
@@ -161,7 +191,7 @@ def _block(
     body = "\n".join(filter(None, parts))
     return (
         f'{BEGIN}{sections_json}-->\n<div class="svc-sections">\n<style>{_STYLE}</style>\n{body}\n'
-        "</div>\n<!--/sections-->"
+        f"</div>\n{END}"
     )
 
 
