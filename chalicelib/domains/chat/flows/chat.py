@@ -453,8 +453,8 @@ class _Message:
                 ]
             key = start(self._check_key)
             replay = start(partial(self._find_replay, key))
-            prompt = start(self._prompt)
             dialog = start(lambda: find_dialog(self.bot, self.session.result()))
+            prompt = start(partial(self._prompt, dialog))
             for check in (*checks, key, self.session):
                 check.result()
             stored_answer = replay.result()
@@ -579,12 +579,13 @@ class _Message:
         has_key = self.bot.agent.is_private and self.args.api_key is not None
         return self.args.session_id is None and not has_key
 
-    def _prompt(self) -> Prompt:
+    def _prompt(self, dialog: Future[DialogRow | None]) -> Prompt:
         agent, workspace = self.bot
         return chat_prompt.fit(
             agent,
             workspace,
             self.session.result(),
+            dialog,
             self.args.message,
             can_confirm=self.args.shows(ACTIONS),
         )

@@ -1,6 +1,8 @@
 """Write the prompt of a chat with instructions, facts, and as much of the dialog as fits."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from datetime import datetime
 from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple, Protocol
@@ -18,6 +20,7 @@ from chalicelib.domains.chat.rules import call_budget, links
 from chalicelib.domains.chat.rules.call_budget import RESULT_TOKENS, TOOL_PREAMBLE
 from chalicelib.domains.chat.store import messages, proposals
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
+from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.chat.store.messages import ASSISTANT, USER
 from chalicelib.domains.chat.store.proposals import Actions
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
@@ -44,6 +47,8 @@ LEAST_ASSUMED_CONTEXT = 8_000
 MIN_OUTPUT = 64
 """Minimum number of output tokens. With less room, the message is refused."""
 _BYTES_PER_TOKEN = 2
+_REPLY = "[{author}, a person of the business, wrote to the visitor: {text}]"
+"""How the model sees a reply of a member. It must not take the reply for its own words."""
 
 
 class Count(Protocol):
@@ -60,7 +65,7 @@ class MessageTooLongError(ValidationError):
 
 
 class Turn(NamedTuple):
-    """A visitor's message and its answer."""
+    """A visitor's message and its answer, with the replies of members that followed."""
 
     question: str
     answer: str
@@ -166,17 +171,18 @@ class Prompt(NamedTuple):
         return call_budget.planned(self.input_tokens + of_tools, self.max_output)
 
 
-def fit(
+def fit(  # noqa: PLR0913  the parts of a prompt
     agent: AgentRow,
     workspace: WorkspaceRow,
     session: SessionRow | None,
+    dialog: Future[DialogRow | None],
     text: str,
     *,
     can_confirm: bool,
 ) -> Prompt:
     """Return the prompt for a visitor's message.
 
-    ``can_confirm`` is whether the client shows proposals.
+    ``dialog`` is read in the meantime. ``can_confirm`` is whether the client shows proposals.
 
     Raises:
         MessageTooLongError: the message without history is too long.
@@ -187,7 +193,7 @@ def fit(
         spec = llm.resolve(agent.model)
     except NotConfiguredError as error:
         problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
-    turns: Iterator[Turn] = _turns(workspace.id, session)
+    turns: Iterator[Turn] = _turns(workspace.id, session, dialog)
     prompt_facts, actions = Facts(), Actions()
     every = _list_tools(agent, can_confirm=can_confirm) if spec.takes_tools else []
     if problem is None:
@@ -292,16 +298,28 @@ def _count_tools(tools: Sequence[Tool], count: Count) -> int:
     return count([], [tool.spec for tool in tools]) + TOOL_PREAMBLE
 
 
-def _turns(workspace_id: str, session: SessionRow | None) -> Iterator[Turn]:
-    """Yield the dialog's earlier exchanges, newest first."""
+def _turns(
+    workspace_id: str, session: SessionRow | None, dialog: Future[DialogRow | None]
+) -> Iterator[Turn]:
+    """Yield the dialog's earlier exchanges, newest first, with the replies of members."""
     if session is None:
         return
-    answer = None
+    answer, until = None, clock.now()
     for message in messages.latest(workspace_id, session.dialog_id, 4 * MAX_TURNS):
         if message.role == ASSISTANT:
             answer = message
         elif message.role == USER and answer and answer.number == message.number + 1:
-            yield Turn(message.content, answer.content)
+            since = message.created_at
+            replies = _replies(dialog.result(), since, until)
+            yield Turn(message.content, "\n\n".join(filter(None, [answer.content, *replies])))
+            until = since
+
+
+def _replies(dialog: DialogRow | None, since: datetime, until: datetime) -> Iterator[str]:
+    """Yield the replies of members between two times, oldest first, as the model sees them."""
+    for reply in (dialog and dialog.replies) or []:
+        if since <= datetime.fromisoformat(reply["at"]) < until:
+            yield _REPLY.format(author=reply["author"], text=reply["text"])
 
 
 def _unknown_model(name: str) -> ModelSpec:

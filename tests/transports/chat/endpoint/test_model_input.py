@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domains.identity.store import accounts
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage, facts
 from chalicelib.gateways.llm.facts import Hours, Passage
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Time, all_rows
+from tests.conftest import Api, Time, all_rows, call_console
 from tests.factories.chat import (
     PROMPT,
     Bot,
@@ -209,6 +210,32 @@ class TestDialog:
                 ("user", "How much?"),
             ],
             [system, ("user", "How much?")],
+        ]
+
+    def test_replies_of_members_are_marked_after_the_answer_that_they_followed(
+        self, bot: Bot, script: Script, api: Api, time: Time
+    ) -> None:
+        model = script("Rye.", ProviderUsage(1, 1))
+        session = ask(bot, "What do you bake?").session
+        (dialog,) = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"]
+        for text in ("Wheat, too.", "No oats."):
+            time.pass_by(minutes=1)
+            reply = {"id": dialog["id"], "text": text}
+            call_console(bot.workspace_id, "reply_to_visitor", account_id=bot.account_id, **reply)
+        for question in ("Oats?", "And now?"):
+            time.pass_by(minutes=1)
+            ask(bot, question, sessionId=session)
+        author = accounts.get(bot.account_id).name
+        marked = [
+            f"[{author}, a person of the business, wrote to the visitor: {text}]"
+            for text in ("Wheat, too.", "No oats.")
+        ]
+        assert model.dialogs[-1][1:] == [
+            ("user", "What do you bake?"),
+            ("assistant", "\n\n".join(["Rye.", *marked])),
+            ("user", "Oats?"),
+            ("assistant", "Rye."),
+            ("user", "And now?"),
         ]
 
     def test_only_answered_messages_are_sent_to_the_model_again(
