@@ -1,0 +1,183 @@
+"""Payment providers with hosted pages, behind one protocol.
+
+A card number never reaches the service. The client pays on a page of the provider, and the service
+asks the provider for the state. Amounts are integers in the currency's minor unit, such as kopecks.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple, Protocol
+
+IDEMPOTENCY_HOURS = 23
+"""Hours in which a request is repeated with its key. Both providers keep a key for 24 hours."""
+
+ProviderName = Literal["yookassa", "stripe", "test"]
+"""The test merchant exists in a local stack only."""
+PaymentMode = Literal["full_prepayment", "prepayment", "advance", "full_payment"]
+"""Kind of settlement on a receipt: whole price, deposit, top-up of a balance, closing receipt."""
+PaymentStatus = Literal["pending", "succeeded", "expired", "failed"]
+"""Status of a payment. A payment that expired or failed may succeed later."""
+RefundStatus = Literal["pending", "done", "failed"]
+
+
+class Merchant(NamedTuple):
+    """Credentials of an account at a provider.
+
+    ``shop_id`` is YooKassa's shop id. Stripe has none, because its key names the account.
+    """
+
+    provider: ProviderName
+    shop_id: str
+    secret: str
+
+
+class Receipt(NamedTuple):
+    """A receipt of one service under the Russian law 54-FZ.
+
+    The client's ``email`` or ``phone`` is required. ``vat_code`` and ``tax_system_code`` are the
+    provider's codes, which the owner chooses.
+    """
+
+    email: str | None
+    phone: str | None
+    description: str
+    amount: int
+    vat_code: str
+    tax_system_code: str | None
+    payment_mode: PaymentMode
+
+
+class PaymentRequest(NamedTuple):
+    """A payment to create.
+
+    The client sees ``purpose`` on the provider's page. ``expires_at`` is used if the provider can
+    end a payment at a time of our choice.
+    """
+
+    amount: int
+    currency: str
+    purpose: str
+    return_url: str
+    idempotency_key: str
+    receipt: Receipt | None
+    expires_at: datetime | None
+
+
+class Created(NamedTuple):
+    """A new payment with the URL of the page where the client pays."""
+
+    provider_id: str
+    url: str
+
+
+class PaymentState(NamedTuple):
+    """The provider's state of a payment.
+
+    Compare ``amount``, ``currency`` and ``account`` with the stored payment. Only some providers
+    name the account. ``refunded`` is the sum of the refunds that the provider
+    carried out. ``payment_ref`` is Stripe's payment intent, to which refunds refer.
+    """
+
+    status: PaymentStatus
+    amount: int
+    currency: str
+    account: str | None
+    refunded: int
+    payment_ref: str | None
+
+
+class RefundState(NamedTuple):
+    """The provider's state of a refund."""
+
+    provider_id: str
+    status: RefundStatus
+    amount: int
+
+
+class ProviderError(Exception):
+    """The provider refused a request.
+
+    A repetition would be refused as well. ``reason`` is a sentence for the owner, and contains
+    neither the secret nor data of the client.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class UnknownOutcomeError(Exception):
+    """The provider failed or did not respond. The request may have been carried out.
+
+    Repeat it with the same idempotency key within ``IDEMPOTENCY_HOURS``. Later, look for its result
+    in the provider's list first.
+    """
+
+
+class PaymentProvider(Protocol):
+    """An account at a payment provider.
+
+    All methods raise ``ProviderError`` and ``UnknownOutcomeError``.
+    """
+
+    def create(self, request: PaymentRequest) -> Created:
+        """Create a payment, or return the payment that the key has created in the last 24 hours."""
+
+    def state(self, provider_id: str) -> PaymentState:
+        """Return the state of a payment."""
+
+    def expire(self, provider_id: str) -> PaymentState:
+        """End a pending payment if the provider can, and return its state.
+
+        YooKassa cannot cancel a pending payment, so there the payment may still be pending.
+        """
+
+    def refund(  # noqa: PLR0913  the parts of a refund
+        self,
+        provider_id: str,
+        *,
+        payment_ref: str | None,
+        amount: int,
+        currency: str,
+        idempotency_key: str,
+        receipt: Receipt | None,
+    ) -> RefundState:
+        """Refund a part of a payment.
+
+        The same key returns the same refund for 24 hours.
+        """
+
+    def refund_state(self, refund_id: str) -> RefundState:
+        """Return the state of a refund."""
+
+    def list_refunds(self, provider_id: str, payment_ref: str | None) -> Sequence[RefundState]:
+        """Return all refunds of a payment, also refunds that the owner made at the provider."""
+
+    def closing_receipt(self, provider_id: str, receipt: Receipt, idempotency_key: str) -> None:
+        """Send the receipt of a service that was provided after its prepayment.
+
+        A provider without receipts does nothing.
+        """
+
+    def check(self) -> str | None:
+        """Return None if the credentials work, else the reason.
+
+        Nothing is changed.
+        """
+
+    @staticmethod
+    def object_id_of_hook(body: bytes) -> str | None:
+        """Return the provider's id of the payment or refund that a notification is about.
+
+        Anyone can send a notification, so the id is only a hint to ask for the state.
+        """
+
+
+def provider_for(merchant: Merchant) -> PaymentProvider:
+    """Return the account of a merchant at its provider.
+
+    Raises:
+        ProviderError: this stage does not have the provider.
+    """
+    msg = f"{merchant.provider} is not available."
+    raise ProviderError(msg)
