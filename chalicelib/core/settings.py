@@ -99,6 +99,10 @@ class Settings:
     """Base URL of Telegram's Bot API."""
     telegram_links: str = "https://t.me"
     """Base URL of links to the Telegram bot."""
+    yookassa_url: str = "https://api.yookassa.ru/v3"
+    """Base URL of YooKassa's API."""
+    stripe_url: str = "https://api.stripe.com/v1"
+    """Base URL of Stripe's API."""
     bedrock_profile: str = ""
     """The inference profile of calls to Bedrock, such as ``eu``."""
     edge_secret: str = field(default="", repr=False)
@@ -235,6 +239,8 @@ def read(environment: Mapping[str, str]) -> Settings:
         telegram_bot_token_secret=env("TELEGRAM_BOT_TOKEN_SECRET", "").strip(),
         telegram_url=(env("TELEGRAM_URL") or "https://api.telegram.org").rstrip("/"),
         telegram_links=(env("TELEGRAM_LINKS") or "https://t.me").rstrip("/"),
+        yookassa_url=(env("YOOKASSA_URL") or "https://api.yookassa.ru/v3").rstrip("/"),
+        stripe_url=(env("STRIPE_URL") or "https://api.stripe.com/v1").rstrip("/"),
         llm_model=env("LLM_MODEL", "").strip(),
         ai_drafts_per_day=int(env("AI_DRAFTS_PER_DAY") or "100"),
         demo_balance=int(env("DEMO_BALANCE") or "0"),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Container, Mapping
 from concurrent.futures import Future
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from chalicelib import USER_AGENT
@@ -36,6 +36,13 @@ class JsonApiError(Exception):
         super().__init__(f"{service} {what}")
         self.reason = f"{service} {what}"
         self.retry_after = retry_after
+
+
+class JsonResponse(NamedTuple):
+    """The HTTP status of a response with its JSON."""
+
+    status: int
+    body: object
 
 
 def services(setting: str) -> dict[str, str]:
@@ -74,7 +81,7 @@ def get_json(
     Raises:
         JsonApiError: no response in time, another status, more than a megabyte, or no JSON.
     """
-    return _request(service, "GET", url, {"params": dict(query)}, deadline, statuses)
+    return request_json(service, "GET", url, {"params": dict(query)}, deadline, statuses).body
 
 
 def post_json(
@@ -90,36 +97,41 @@ def post_json(
     The arguments and the errors are the same as for ``get_json``. A request without a response in
     time may have been carried out.
     """
-    return _request(service, "POST", url, {"json": dict(body)}, deadline, statuses)
+    return request_json(service, "POST", url, {"json": dict(body)}, deadline, statuses).body
 
 
-def _request(  # noqa: PLR0913, PLR0917  the parts of a request
+def request_json(  # noqa: PLR0913, PLR0917  the parts of a request
     service: str,
     method: str,
     url: str,
     content: Mapping[str, Any],
     deadline: Deadline,
     statuses: Container[int],
-) -> object:
+) -> JsonResponse:
+    """Send a request, and return the status and the JSON of the response.
+
+    ``content`` has arguments of ``requests.request`` such as ``auth``, ``headers`` and ``data``.
+    The other arguments and the errors are the same as for ``get_json``.
+    """
     if deadline.passed:
         raise JsonApiError(service, "was not called, because the time limit was reached")
-    body: Future[bytes] = Future()
+    response: Future[tuple[int, bytes]] = Future()
 
     def work() -> None:
         try:
-            body.set_result(_send(service, method, url, content, deadline, statuses))
+            response.set_result(_send(service, method, url, content, deadline, statuses))
         except BaseException as error:  # noqa: BLE001  raised again in the calling thread
-            body.set_exception(error)
+            response.set_exception(error)
 
     # Socket timeouts bound neither the DNS look-up nor headers that arrive byte by byte. The limit
     # on waiting for this thread bounds everything.
     Thread(target=work, name=f"{method} {service}", daemon=True).start()
     try:
-        raw = body.result(deadline.seconds_left())
+        status, raw = response.result(deadline.seconds_left())
     except TimeoutError:
         raise _too_slow(service) from None
     try:
-        return json.loads(raw)
+        return JsonResponse(status, json.loads(raw))
     except (ValueError, RecursionError):
         # Deeply nested JSON exceeds Python's recursion limit.
         raise JsonApiError(service, "sent a response that is not JSON") from None
@@ -136,11 +148,12 @@ def _send(  # noqa: PLR0913, PLR0917  the parts of a request
     content: Mapping[str, Any],
     deadline: Deadline,
     statuses: Container[int],
-) -> bytes:
+) -> tuple[int, bytes]:
     import requests
     from urllib3.exceptions import HTTPError
 
     headers = {
+        **content.get("headers", {}),
         "User-Agent": f"{USER_AGENT} (+{settings().public_url})",
         "Accept": "application/json",
         "Accept-Encoding": "identity",  # so that MAX_BYTES applies to the body itself
@@ -149,8 +162,7 @@ def _send(  # noqa: PLR0913, PLR0917  the parts of a request
         with requests.request(
             method,
             url,
-            **content,
-            headers=headers,
+            **{**content, "headers": headers},
             timeout=max(deadline.seconds_left(), 0.001),
             # A redirect could lead to a host that the operator has not configured.
             allow_redirects=False,
@@ -167,7 +179,7 @@ def _send(  # noqa: PLR0913, PLR0917  the parts of a request
                     raise JsonApiError(service, f"sent more than {MAX_BYTES // 2**20} MB")
                 if deadline.passed:
                     raise _too_slow(service)
-            return bytes(body)
+            return response.status_code, bytes(body)
     except requests.Timeout:
         raise _too_slow(service) from None
     except (requests.RequestException, HTTPError, OSError):

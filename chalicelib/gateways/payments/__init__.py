@@ -167,9 +167,10 @@ class PaymentProvider(Protocol):
 
     @staticmethod
     def object_id_of_hook(body: bytes) -> str | None:
-        """Return the provider's id of the payment or refund that a notification is about.
+        """Return the id of the payment that a notification is about.
 
-        Anyone can send a notification, so the id is only a hint to ask for the state.
+        It is a ``provider_id``, or a ``payment_ref`` if Stripe notifies about a refund. Anyone can
+        send a notification, so the id is only a hint to ask for the state.
         """
 
 
@@ -179,5 +180,17 @@ def provider_for(merchant: Merchant) -> PaymentProvider:
     Raises:
         ProviderError: this stage does not have the provider.
     """
-    msg = f"{merchant.provider} is not available."
-    raise ProviderError(msg)
+    # Most processes never talk to a provider, so its module is imported on use.
+    match merchant.provider:
+        case "yookassa":
+            from chalicelib.gateways.payments.yookassa import YooKassa
+
+            return YooKassa(merchant)
+        case "stripe":
+            from chalicelib.gateways.payments.stripe import Stripe
+
+            return Stripe(merchant)
+        case "test":
+            from chalicelib.gateways.payments.local_merchant import LocalMerchant
+
+            return LocalMerchant(merchant)

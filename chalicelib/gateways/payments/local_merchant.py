@@ -1,0 +1,192 @@
+"""The test merchant of a local stack, whose payments are files next to the local objects.
+
+A developer settles a payment on the page ``/dev/pay/{id}``. As at YooKassa, a pending payment does
+not end by request, and the page can be opened and paid later.
+"""
+
+import fcntl
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from chalicelib.core.settings import settings
+from chalicelib.gateways.payments import (
+    Created,
+    Merchant,
+    PaymentRequest,
+    PaymentState,
+    PaymentStatus,
+    ProviderError,
+    Receipt,
+    RefundState,
+)
+
+SECRET_PREFIX = "test_"  # noqa: S105  the beginning of every secret that it accepts
+PATH = "/dev/pay"
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class LocalMerchant:
+    """An account of the test merchant.
+
+    ``PaymentProvider`` describes the methods.
+    """
+
+    def __init__(self, merchant: Merchant) -> None:
+        self._merchant = merchant
+
+    def create(self, request: PaymentRequest) -> Created:
+        self._require_access()
+        payment_id = self._id(request.idempotency_key)
+        with _change_payment(payment_id) as payment:
+            if not payment:
+                payment |= {
+                    "shop_id": self._merchant.shop_id,
+                    "amount": request.amount,
+                    "currency": request.currency,
+                    "purpose": request.purpose,
+                    "return_url": request.return_url,
+                    "status": "pending",
+                    "refunds": {},
+                    "receipts": [request.receipt and request.receipt.payment_mode],
+                }
+        return Created(payment_id, f"{settings().public_url}{PATH}/{payment_id}")
+
+    def state(self, provider_id: str) -> PaymentState:
+        payment = self._payment(provider_id)
+        return PaymentState(
+            payment["status"],
+            payment["amount"],
+            payment["currency"],
+            payment["shop_id"],
+            sum(payment["refunds"].values()),
+            None,
+        )
+
+    def expire(self, provider_id: str) -> PaymentState:
+        return self.state(provider_id)
+
+    def refund(
+        self,
+        provider_id: str,
+        *,
+        payment_ref: str | None,
+        amount: int,
+        currency: str,
+        idempotency_key: str,
+        receipt: Receipt | None,
+    ) -> RefundState:
+        self._payment(provider_id)
+        refund_id = f"{provider_id}-{self._id(idempotency_key)}"
+        with _change_payment(provider_id) as payment:
+            refunds = payment["refunds"]
+            if refund_id not in refunds:
+                if payment["status"] != "succeeded":
+                    raise ProviderError("The test merchant refunds only what is paid.")
+                if sum(refunds.values()) + amount > payment["amount"]:
+                    raise ProviderError("The test merchant does not refund more than is paid.")
+                refunds[refund_id] = amount
+        return RefundState(refund_id, "done", refunds[refund_id])
+
+    def refund_state(self, refund_id: str) -> RefundState:
+        refunds = self._payment(refund_id.partition("-")[0])["refunds"]
+        if refund_id not in refunds:
+            raise ProviderError("The test merchant does not have this refund.")
+        return RefundState(refund_id, "done", refunds[refund_id])
+
+    def list_refunds(
+        self,
+        provider_id: str,
+        payment_ref: str | None,
+    ) -> Sequence[RefundState]:
+        refunds = self._payment(provider_id)["refunds"]
+        return [RefundState(refund_id, "done", amount) for refund_id, amount in refunds.items()]
+
+    def closing_receipt(
+        self,
+        provider_id: str,
+        receipt: Receipt,
+        idempotency_key: str,
+    ) -> None:
+        self._payment(provider_id)
+        with _change_payment(provider_id) as payment:
+            payment["receipts"].append(receipt.payment_mode)
+
+    def check(self) -> str | None:
+        try:
+            self._require_access()
+        except ProviderError as error:
+            return error.reason
+        return None
+
+    @staticmethod
+    def object_id_of_hook(body: bytes) -> str | None:
+        try:
+            notification = json.loads(body)
+        except (ValueError, RecursionError):
+            return None
+        match notification:
+            case {"payment": str(payment_id)}:
+                return payment_id
+        return None
+
+    def _payment(self, provider_id: str) -> dict[str, Any]:
+        self._require_access()
+        payment = read_payment(provider_id)
+        if payment is None or payment["shop_id"] != self._merchant.shop_id:
+            raise ProviderError("The test merchant does not have this payment.")
+        return payment
+
+    def _require_access(self) -> None:
+        _folder()
+        if not self._merchant.secret.startswith(SECRET_PREFIX):
+            msg = f"The test merchant accepts secret keys that begin with {SECRET_PREFIX}"
+            raise ProviderError(msg)
+
+    def _id(self, key: str) -> str:
+        return hashlib.sha256(f"{self._merchant.shop_id} {key}".encode()).hexdigest()[:32]
+
+
+def read_payment(payment_id: str) -> dict[str, Any] | None:
+    """Return the file of a payment, or None if it does not exist.
+
+    Raises:
+        ProviderError: this stage stores its objects in S3.
+    """
+    path = _folder() / f"{payment_id}.json"
+    if not _ID.fullmatch(payment_id) or not path.exists():
+        return None
+    payment: dict[str, Any] = json.loads(path.read_bytes())
+    return payment
+
+
+def settle_payment(payment_id: str, status: PaymentStatus) -> None:
+    """Set the status of a payment, unless it is paid."""
+    with _change_payment(payment_id) as payment:
+        if payment["status"] != "succeeded":
+            payment["status"] = status
+
+
+@contextmanager
+def _change_payment(payment_id: str) -> Iterator[dict[str, Any]]:
+    """Lock the payments, and write the payment back after the block."""
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        payment = read_payment(payment_id) or {}
+        yield payment
+        draft = folder / f"{payment_id}.draft"
+        draft.write_text(json.dumps(payment))
+        draft.replace(folder / f"{payment_id}.json")
+
+
+def _folder() -> Path:
+    kind, _, folder = settings().object_store.partition("://")
+    if kind != "file":
+        raise ProviderError("The test merchant exists in a local stack only.")
+    return Path(folder) / ".payments"

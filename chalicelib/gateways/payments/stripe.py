@@ -1,0 +1,188 @@
+"""Stripe Checkout Sessions (https://docs.stripe.com/api/checkout/sessions).
+
+Facts that this module depends on, from Stripe's OpenAPI document and the pages named here:
+
+- A request is a form, and authenticates by HTTP Basic with the secret key as the user.
+- An ``Idempotency-Key`` is kept for 24 hours, and repeats the saved response, also a saved 500
+  (https://docs.stripe.com/api/idempotent_requests). 409 means that the first one still runs.
+- ``expires_at`` is 30 minutes to 24 hours after the creation.
+- Only an open session can be expired. Its payment intent cannot be cancelled.
+- A refund refers to the payment intent, which exists once the client has begun to pay.
+- A session names neither its account nor its refunds. The charge has the sum of the refunds.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from chalicelib.core.settings import settings
+from chalicelib.gateways.payments import (
+    Created,
+    Merchant,
+    PaymentRequest,
+    PaymentState,
+    PaymentStatus,
+    ProviderError,
+    Receipt,
+    RefundState,
+    RefundStatus,
+)
+from chalicelib.gateways.payments.client import Client
+
+VERSION = "2026-06-24.dahlia"
+"""Version of the API. Without it, the version that the account was created with would apply."""
+_REFUND_STATUS: dict[str, RefundStatus] = {
+    "pending": "pending",
+    "requires_action": "pending",
+    "succeeded": "done",
+    "failed": "failed",
+    "canceled": "failed",
+}
+
+
+class Stripe:
+    """An account at Stripe.
+
+    ``PaymentProvider`` describes the methods.
+    """
+
+    def __init__(self, merchant: Merchant) -> None:
+        self._client = Client("Stripe", settings().stripe_url, merchant.secret, "")
+
+    def create(self, request: PaymentRequest) -> Created:
+        line = "line_items[0]"
+        form = {
+            "mode": "payment",
+            "payment_method_types[0]": "card",
+            f"{line}[quantity]": 1,
+            f"{line}[price_data][currency]": request.currency.lower(),
+            f"{line}[price_data][unit_amount]": request.amount,
+            f"{line}[price_data][product_data][name]": request.purpose[:250],
+            # Stripe would convert the price to the client's currency.
+            "adaptive_pricing[enabled]": "false",
+            "success_url": request.return_url,
+            "cancel_url": request.return_url,
+        }
+        if request.expires_at:
+            form["expires_at"] = _seconds(request.expires_at)
+        if request.receipt and request.receipt.email:
+            form["customer_email"] = request.receipt.email
+        session = self._post(form, request.idempotency_key, "checkout", "sessions")
+        match session:
+            case {"id": str(session_id), "url": url}:
+                # A session that has ended has no page any more.
+                return Created(session_id, url or request.return_url)
+        raise self._client.unusable()
+
+    def state(self, provider_id: str) -> PaymentState:
+        query = {"expand[]": "payment_intent.latest_charge"}
+        session = self._call("GET", "checkout", "sessions", provider_id, params=query)
+        match session:
+            case {
+                "id": str(session_id),
+                "status": str(status),
+                "payment_status": str(payment_status),
+                "amount_total": int(amount),
+                "currency": str(currency),
+            } if session_id == provider_id:
+                intent = session.get("payment_intent") or {}
+                charge = intent.get("latest_charge") or {}
+                return PaymentState(
+                    status=_status(status, payment_status),
+                    amount=amount,
+                    currency=currency.upper(),
+                    account=None,
+                    refunded=int(charge.get("amount_refunded") or 0),
+                    payment_ref=intent.get("id"),
+                )
+        raise self._client.unusable()
+
+    def expire(self, provider_id: str) -> PaymentState:
+        # The session may not be open any more, because the client has just paid.
+        with suppress(ProviderError):
+            self._call("POST", "checkout", "sessions", provider_id, "expire")
+        return self.state(provider_id)
+
+    def refund(
+        self,
+        provider_id: str,
+        *,
+        payment_ref: str | None,
+        amount: int,
+        currency: str,
+        idempotency_key: str,
+        receipt: Receipt | None,
+    ) -> RefundState:
+        form = {"payment_intent": self._intent(provider_id, payment_ref), "amount": amount}
+        return self._refund_state(self._post(form, idempotency_key, "refunds"))
+
+    def refund_state(self, refund_id: str) -> RefundState:
+        return self._refund_state(self._call("GET", "refunds", refund_id))
+
+    def list_refunds(self, provider_id: str, payment_ref: str | None) -> Sequence[RefundState]:
+        query = {"payment_intent": self._intent(provider_id, payment_ref), "limit": "100"}
+        states: list[RefundState] = []
+        while True:
+            page = self._call("GET", "refunds", params=query)
+            states += [self._refund_state(refund) for refund in page.get("data") or ()]
+            if not page.get("has_more"):
+                return states
+            query["starting_after"] = states[-1].provider_id
+
+    def closing_receipt(self, provider_id: str, receipt: Receipt, idempotency_key: str) -> None:
+        """Do nothing, because Stripe has no receipts of 54-FZ."""
+
+    def check(self) -> str | None:
+        """Return None if the key may list payments, else the reason."""
+        try:
+            self._call("GET", "checkout", "sessions", params={"limit": "1"})
+        except ProviderError as error:
+            return error.reason
+        return None
+
+    @staticmethod
+    def object_id_of_hook(body: bytes) -> str | None:
+        try:
+            event = json.loads(body)
+        except (ValueError, RecursionError):
+            return None
+        match event:
+            case {"data": {"object": {"object": "checkout.session", "id": str(session_id)}}}:
+                return session_id
+            case {"data": {"object": {"payment_intent": str(intent_id)}}}:
+                return intent_id
+        return None
+
+    def _intent(self, provider_id: str, payment_ref: str | None) -> str:
+        intent_id = payment_ref or self.state(provider_id).payment_ref
+        if intent_id is None:
+            raise ProviderError("Stripe has no payment for this session.")
+        return intent_id
+
+    def _post(self, form: dict[str, Any], key: str, *path: str) -> dict[str, Any]:
+        return self._call("POST", *path, data=form, headers={"Idempotency-Key": key})
+
+    def _call(self, method: str, *path: str, **content: Any) -> dict[str, Any]:  # noqa: ANN401
+        headers = {"Stripe-Version": VERSION, **content.pop("headers", {})}
+        return self._client.call(method, *path, headers=headers, **content)
+
+    def _refund_state(self, refund: object) -> RefundState:
+        match refund:
+            case {"id": str(refund_id), "status": status, "amount": int(amount)}:
+                return RefundState(refund_id, _REFUND_STATUS.get(status, "pending"), amount)
+        raise self._client.unusable()
+
+
+def _status(status: str, payment_status: str) -> PaymentStatus:
+    match status, payment_status:
+        case "complete", "paid":
+            return "succeeded"
+        case "expired", _:
+            return "expired"
+    return "pending"
+
+
+def _seconds(at: datetime) -> int:
+    return int(at.timestamp())
